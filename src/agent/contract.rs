@@ -1,0 +1,32 @@
+//! What every agent CLI is told about running unattended, on top of its own system prompt.
+
+/// The headless contract; for a loop with the marker's rule, whose marker never stands on a line of its own.
+#[must_use]
+pub fn contract(marker: Option<&str>) -> String {
+    let mut text = String::from(
+        "You run unattended, started by a program. Nobody reads along and nobody can answer: do not ask questions, decide \
+         yourself, and say what you decided. Do the work in the current folder. Your last message is what is read \
+         afterwards: say in it what you did, what you checked, and what is left.",
+    );
+    if let Some(marker) = marker {
+        text.push_str(&format!(
+            "\n\nYou may be started again with the same prompt until the work is done, so first look at what is there \
+             already. When, and only when, everything that was asked for is done and checked, end your last message with \
+             the single word {marker} alone on its line. If anything is left, do not write that word at all."
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::contract;
+    use crate::marker::{DEFAULT, count_lines};
+
+    #[test]
+    fn the_contract_cannot_end_a_loop_by_its_echo() {
+        assert!(contract(Some(DEFAULT)).contains(DEFAULT));
+        assert_eq!(count_lines(contract(Some(DEFAULT)).as_bytes(), DEFAULT), 0);
+        assert!(!contract(None).contains(DEFAULT));
+    }
+}

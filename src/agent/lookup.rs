@@ -1,0 +1,71 @@
+//! What a step's name stands for: agents of the config, checks of the config, built-in checks, built-in agents, programs on
+//! PATH, in this order (DESIGN.md, "The language").
+
+use super::errors;
+use super::find::find_all_on_path;
+use crate::chain::{Agent, Check, Config, Entry, LayerKind, Step, Wants, looks_like_a_count};
+use crate::source::{Diagnostic, Env, Files, nearest};
+use std::path::PathBuf;
+
+/// Names that are checks even before they are configured, so that `test` is never /usr/bin/test.
+pub const BUILT_IN_CHECKS: [&str; 6] = ["build", "test", "lint", "syntax", "verify", "diagnose"];
+
+/// What a name stands for.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// An agent of the config, or a built-in one.
+    Agent(&'a Entry<Agent>),
+    /// A check of the config.
+    Check(&'a Entry<Option<Check>>),
+    /// A program on PATH that no config mentions.
+    Program(PathBuf),
+}
+
+/// Looks a step's name up.
+///
+/// # Errors
+/// One diagnostic for a name that nothing answers to, or that is not what the step wants.
+pub fn lookup<'a>(step: &Step, config: &'a Config, files: &dyn Files, env: &dyn Env) -> Result<Found<'a>, Diagnostic> {
+    let name = step.name.value.as_str();
+    let agent = config.agents.get(name);
+    let check = config.checks.get(name);
+    let project_agent = agent.filter(|entry| entry.layer != LayerKind::BuiltIn);
+    match step.wants {
+        Wants::Check => return check.map(Found::Check).ok_or_else(|| unknown_check(step, config)),
+        Wants::Either => {
+            if let Some(check) = check.filter(|_| project_agent.is_none()) {
+                return Ok(Found::Check(check));
+            }
+        }
+        Wants::Agent => {}
+    }
+    if let Some(agent) = project_agent {
+        return Ok(Found::Agent(agent));
+    }
+    if BUILT_IN_CHECKS.contains(&name) && step.wants == Wants::Either {
+        return Err(errors::reserved_check(&step.name.at, name));
+    }
+    if let Some(agent) = agent {
+        return Ok(Found::Agent(agent));
+    }
+    match find_all_on_path(name, files, env).into_iter().next() {
+        Some(path) => Ok(Found::Program(path)),
+        None if check.is_some() => Err(errors::check_named_as_agent(&step.name.at, name)),
+        None => Err(unknown(step, config)),
+    }
+}
+
+fn unknown(step: &Step, config: &Config) -> Diagnostic {
+    let name = step.name.value.as_str();
+    let known = config.agents.keys().chain(config.checks.keys()).map(String::as_str).chain(BUILT_IN_CHECKS);
+    let near = nearest(name, known);
+    errors::unknown_name(&step.name.at, name, near, looks_like_a_count(name))
+}
+
+fn unknown_check(step: &Step, config: &Config) -> Diagnostic {
+    let name = step.name.value.as_str();
+    if BUILT_IN_CHECKS.contains(&name) {
+        return errors::reserved_check(&step.name.at, name);
+    }
+    errors::unknown_check(&step.name.at, name, nearest(name, config.checks.keys().map(String::as_str)))
+}

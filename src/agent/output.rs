@@ -1,0 +1,69 @@
+//! The formats of agents' output, and what is read out of them.
+
+use super::claude::ClaudeReader;
+
+/// What a program prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Text for people; the marker is a line of stdout.
+    Plain,
+    /// Claude Code's `stream-json`; the marker is a line of the final message.
+    ClaudeStream,
+}
+
+/// Tokens and cost as the agent CLI itself reports them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    /// Fresh input tokens.
+    pub input_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// Input tokens read from the cache, counted nowhere else.
+    pub cache_read_tokens: u64,
+    /// Input tokens written to the cache, counted nowhere else.
+    pub cache_write_tokens: u64,
+    /// US dollars, if the program says so.
+    pub cost_usd: Option<f64>,
+}
+
+/// What a structured output said by its end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// The final message; none when the stream ended without one.
+    pub final_message: Option<String>,
+    /// Tokens and cost.
+    pub usage: Option<Usage>,
+    /// The session that can be resumed.
+    pub session: Option<String>,
+    /// Names of tools that the agent was refused, in order.
+    pub denials: Vec<String>,
+    /// What the program calls an error, in its words.
+    pub error: Option<String>,
+}
+
+/// Reads one attempt's stdout of a structured format; fed with bytes in any cut.
+#[derive(Debug)]
+pub struct Reader(ClaudeReader);
+
+impl Reader {
+    /// A reader for this format; none for plain text, which is passed on as it is.
+    #[must_use]
+    pub fn new(format: Format) -> Option<Self> {
+        match format {
+            Format::Plain => None,
+            Format::ClaudeStream => Some(Self(ClaudeReader::default())),
+        }
+    }
+
+    /// Takes the next bytes; `show` gets the text for the person.
+    pub fn feed(&mut self, bytes: &[u8], show: &mut dyn FnMut(&str)) {
+        self.0.feed(bytes, show);
+    }
+
+    /// The stream is over.
+    #[must_use]
+    pub fn finish(self, show: &mut dyn FnMut(&str)) -> Report {
+        self.0.finish(show)
+    }
+}

@@ -1,0 +1,161 @@
+//! Holds a tree against the keys: unknown, doubled, missing and misplaced ones, and values of the wrong kind, all at once.
+
+use super::errors;
+use super::keys::{Object, Shape};
+use super::name::check_name;
+use super::tree::{Member, Node, Value};
+use crate::source::{Diagnostic, Place, Source, Span};
+use std::sync::Arc;
+
+/// Reports into `faults` everything in `node` that `object` does not allow. With `shallow`, the entries of named objects are
+/// left out: their faults belong to them.
+pub fn check(source: &Arc<Source>, node: &Node, object: &Object, shallow: bool, faults: &mut Vec<Diagnostic>) {
+    Checker { source, shallow, faults }.object(node, object);
+}
+
+struct Checker<'a> {
+    source: &'a Arc<Source>,
+    shallow: bool,
+    faults: &'a mut Vec<Diagnostic>,
+}
+
+impl Checker<'_> {
+    fn place(&self, span: &Span) -> Place {
+        Place::new(self.source, span.clone())
+    }
+
+    fn object(&mut self, node: &Node, object: &Object) {
+        let Value::Object(members) = &node.value else {
+            self.faults.push(errors::wrong_kind(&self.place(&node.span), object.name, "an object", node.value.kind()));
+            return;
+        };
+        for (index, member) in members.iter().enumerate() {
+            if let Some(first) = members[..index].iter().find(|earlier| earlier.key == member.key) {
+                self.duplicate(first, member);
+                continue;
+            }
+            let Some(key) = object.keys.iter().find(|key| key.name == member.key) else {
+                let known = object.keys.iter().map(|key| key.name);
+                self.faults.push(errors::unknown_key(&self.place(&member.key_span), &member.key, object.name, known));
+                continue;
+            };
+            if let Some(with) = key.later {
+                self.faults.push(errors::later_key(&self.place(&member.key_span), key.name, with));
+                continue;
+            }
+            self.value(&member.node, key.name, key.shape);
+        }
+        let has = |name: &&str| members.iter().any(|member| member.key == *name);
+        for required in object.required.iter().filter(|name| !has(name)) {
+            self.faults.push(errors::missing_key(&self.place(&node.span), object.name, required));
+        }
+        let kinds: Vec<&str> = object.one_of.iter().copied().filter(|name| has(name)).collect();
+        if kinds.len() != 1 && !object.one_of.is_empty() {
+            self.faults.push(errors::one_of(&self.place(&node.span), object.name, object.one_of, &kinds));
+        }
+    }
+
+    fn duplicate(&mut self, first: &Member, second: &Member) {
+        let (first, place) = (self.place(&first.key_span), self.place(&second.key_span));
+        self.faults.push(errors::duplicate_key(&place, &second.key, &first));
+    }
+
+    fn wrong(&mut self, node: &Node, key: &str, wanted: &str) {
+        let key = format!("`{key}`");
+        self.faults.push(errors::wrong_kind(&self.place(&node.span), &key, wanted, node.value.kind()));
+    }
+
+    fn texts(&mut self, nodes: &[Node], key: &str) {
+        for node in nodes.iter().filter(|node| !matches!(node.value, Value::Text(_))) {
+            self.wrong(node, key, "an array of strings");
+        }
+    }
+
+    fn value(&mut self, node: &Node, key: &str, shape: Shape) {
+        match (shape, &node.value) {
+            (Shape::Anything, _) | (Shape::Text, Value::Text(_)) | (Shape::Flag, Value::Flag(_)) => {}
+            (Shape::TextOrTexts, Value::Text(text)) => {
+                if text.trim().is_empty() {
+                    self.faults.push(errors::empty_value(&self.place(&node.span), key));
+                }
+            }
+            (Shape::TextOrTexts, Value::List(nodes)) => {
+                self.texts(nodes, key);
+                if nodes.is_empty() {
+                    self.faults.push(errors::empty_value(&self.place(&node.span), key));
+                }
+            }
+            (Shape::Texts, Value::List(nodes)) => self.texts(nodes, key),
+            (Shape::TextMap, Value::Object(members)) => self.text_map(members, key),
+            (Shape::Count(most), Value::Number(number)) => {
+                if !(*number >= 1.0 && *number <= f64::from(most) && number.fract() == 0.0) {
+                    self.faults.push(errors::bad_number(&self.place(&node.span), key, *number, most));
+                }
+            }
+            (Shape::Choice(choices), Value::Text(text)) => {
+                if !choices.contains(&text.as_str()) {
+                    self.faults.push(errors::unknown_choice(&self.place(&node.span), key, text, choices));
+                }
+            }
+            (Shape::Named(object), Value::Object(members)) => self.named(members, object),
+            (Shape::Objects(object), Value::List(nodes)) => {
+                if nodes.is_empty() {
+                    self.faults.push(errors::no_steps(&self.place(&node.span), key));
+                }
+                for node in nodes {
+                    self.object(node, object);
+                }
+            }
+            (shape, _) => self.wrong(node, key, wanted(shape)),
+        }
+    }
+
+    fn text_map(&mut self, members: &[Member], key: &str) {
+        for (index, member) in members.iter().enumerate() {
+            if let Some(first) = members[..index].iter().find(|earlier| earlier.key == member.key) {
+                self.duplicate(first, member);
+            }
+            if !is_variable_name(&member.key) {
+                self.faults.push(errors::bad_variable_name(&self.place(&member.key_span), &member.key));
+            }
+            if !matches!(member.node.value, Value::Text(_)) {
+                self.wrong(&member.node, key, "an object of strings");
+            }
+        }
+    }
+
+    fn named(&mut self, members: &[Member], object: &Object) {
+        for (index, member) in members.iter().enumerate() {
+            if let Some(first) = members[..index].iter().find(|earlier| earlier.key == member.key) {
+                self.duplicate(first, member);
+            }
+            if let Err(fault) = check_name(&member.key) {
+                let place = self.place(&member.key_span);
+                self.faults.push(errors::bad_config_name(&place, &member.key, &fault));
+            }
+            if !self.shallow {
+                self.object(&member.node, object);
+            }
+        }
+    }
+}
+
+/// Whether this may name a variable: `[A-Za-z_][A-Za-z0-9_]*`.
+pub fn is_variable_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn wanted(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Text | Shape::Choice(_) => "a string",
+        Shape::TextOrTexts => "a string or an array of strings",
+        Shape::Texts => "an array of strings",
+        Shape::TextMap => "an object of strings",
+        Shape::Flag => "true or false",
+        Shape::Count(_) => "a whole number",
+        Shape::Named(_) => "an object",
+        Shape::Objects(_) => "an array of steps",
+        Shape::Anything => "anything",
+    }
+}

@@ -1,0 +1,284 @@
+//! The parser of the chain language (docs/grammar.md): written by hand, it reports every fault with its place.
+
+use super::errors;
+use super::ir::{Chain, Group, Item, Limit, MOST_ITERATIONS, Said, Step, Wants};
+use super::name::{check_part, is_digits};
+use crate::source::{Diagnostic, Place, Source, Span, Text};
+use indexmap::IndexMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// How deep groups may stand in groups.
+pub const DEEPEST: usize = 64;
+
+/// Parses a chain.
+///
+/// # Errors
+/// Every fault of the text, in order.
+pub fn parse(source: &Arc<Source>) -> Result<Chain, Vec<Diagnostic>> {
+    let mut parser = Parser { source, tokens: tokens(&source.text), next: 0, faults: Vec::new() };
+    let items = parser.chain(0);
+    if parser.faults.is_empty() {
+        Ok(Chain {
+            name: None,
+            at: Place::whole(source),
+            description: None,
+            said: Said::default(),
+            vars: IndexMap::new(),
+            items,
+        })
+    } else {
+        Err(parser.faults)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Arrow,
+    Open,
+    Close,
+    Colon,
+    Word,
+    End,
+}
+
+#[derive(Debug, Clone)]
+struct Token {
+    kind: Kind,
+    span: Span,
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = text.char_indices().peekable();
+    while let Some((start, character)) = rest.next() {
+        let mut end = start + character.len_utf8();
+        let kind = match character {
+            _ if character.is_whitespace() => continue,
+            '(' => Kind::Open,
+            ')' => Kind::Close,
+            ':' => Kind::Colon,
+            '-' if text[end..].starts_with('>') => {
+                rest.next();
+                end += 1;
+                Kind::Arrow
+            }
+            _ => {
+                while let Some(&(at, next)) = rest.peek() {
+                    let ends = next.is_whitespace() || matches!(next, '(' | ')' | ':');
+                    if ends || text[at..].starts_with("->") {
+                        break;
+                    }
+                    end = at + next.len_utf8();
+                    rest.next();
+                }
+                Kind::Word
+            }
+        };
+        tokens.push(Token { kind, span: start..end });
+    }
+    tokens.push(Token { kind: Kind::End, span: text.len()..text.len() });
+    tokens
+}
+
+struct Parser<'a> {
+    source: &'a Arc<Source>,
+    tokens: Vec<Token>,
+    next: usize,
+    faults: Vec<Diagnostic>,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Kind {
+        self.tokens[self.next].kind
+    }
+
+    /// Takes a token; the end is never passed.
+    fn take(&mut self) -> Span {
+        let span = self.tokens[self.next].span.clone();
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+        span
+    }
+
+    fn text(&self, span: &Span) -> &str {
+        &self.source.text[span.clone()]
+    }
+
+    fn place(&self, span: Span) -> Place {
+        Place::new(self.source, span)
+    }
+
+    fn give_up(&mut self) {
+        self.next = self.tokens.len() - 1;
+    }
+
+    fn chain(&mut self, depth: usize) -> Vec<Item> {
+        let mut items = Vec::new();
+        let mut arrow: Option<Span> = None;
+        loop {
+            match self.peek() {
+                Kind::Word | Kind::Colon => items.extend(self.step().map(Item::Step)),
+                Kind::Open => items.extend(self.group(depth).map(Item::Group)),
+                Kind::Arrow => {
+                    let at = self.tokens[self.next].span.clone();
+                    self.faults.push(errors::nothing_before_arrow(&self.place(at)));
+                }
+                Kind::Close | Kind::End => {
+                    let fault = match &arrow {
+                        Some(at) => errors::nothing_after_arrow(&self.place(at.clone())),
+                        None if depth > 0 => errors::empty_group(&self.place(self.tokens[self.next].span.clone())),
+                        None if self.peek() == Kind::Close => {
+                            let at = self.take();
+                            self.faults.push(errors::stray_close(&self.place(at)));
+                            continue;
+                        }
+                        None => errors::empty_chain(&Place::whole(self.source)),
+                    };
+                    self.faults.push(fault);
+                }
+            }
+            // After an item: an arrow goes on, the end or our parenthesis stops, anything else lacks its arrow.
+            loop {
+                match self.peek() {
+                    Kind::Arrow => {
+                        arrow = Some(self.take());
+                        break;
+                    }
+                    Kind::End => return items,
+                    Kind::Close if depth > 0 => return items,
+                    Kind::Close => {
+                        let at = self.take();
+                        self.faults.push(errors::stray_close(&self.place(at)));
+                    }
+                    Kind::Word | Kind::Open | Kind::Colon => {
+                        let at = self.tokens[self.next].span.clone();
+                        let found = self.text(&at).to_string();
+                        self.faults.push(errors::missing_arrow(&self.place(at.clone()), &found));
+                        arrow = None;
+                        // What was meant as the arrow is said once and read as one.
+                        while is_arrow_like(self.text(&self.tokens[self.next].span.clone())) {
+                            arrow = Some(self.take());
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn group(&mut self, depth: usize) -> Option<Group> {
+        let open = self.take();
+        if depth >= DEEPEST {
+            self.faults.push(errors::too_deep(&self.place(open), DEEPEST));
+            self.give_up();
+            return None;
+        }
+        let items = self.chain(depth + 1);
+        if self.peek() != Kind::Close {
+            // A parser that gave up has said why.
+            if self.faults.iter().all(|fault| fault.code != errors::TOO_DEEP) {
+                self.faults.push(errors::unclosed(&self.place(open)));
+            }
+            return None;
+        }
+        let close = self.take();
+        let mut rounds = None;
+        if self.peek() == Kind::Colon {
+            let colon = self.take();
+            if self.peek() == Kind::Word {
+                let span = self.take();
+                rounds = self.count(span);
+            } else {
+                self.faults.push(errors::missing_count(&self.place(colon)));
+            }
+        }
+        Some(Group { items, rounds, at: self.place(open.start..close.end) })
+    }
+
+    /// `NAME [":" COUNT]`, parts and colons collected first, then told apart.
+    fn step(&mut self) -> Option<Step> {
+        let faults_before = self.faults.len();
+        let mut parts: Vec<Span> = Vec::new();
+        if self.peek() == Kind::Word {
+            parts.push(self.take());
+        } else {
+            let at = self.tokens[self.next].span.clone();
+            self.faults.push(errors::empty_name(&self.place(at)));
+        }
+        while self.peek() == Kind::Colon {
+            let colon = self.take();
+            if self.peek() == Kind::Word {
+                parts.push(self.take());
+            } else {
+                self.faults.push(errors::missing_count(&self.place(colon)));
+            }
+        }
+        let mut limit = Limit::Once;
+        if parts.len() > 1 {
+            let last = parts[parts.len() - 1].clone();
+            let text = self.text(&last);
+            if is_digits(text) || text.starts_with(['+', '-']) {
+                parts.pop();
+                limit = self.count(last).map_or(Limit::Once, Limit::UpTo);
+            }
+        }
+        let (first, last) = (parts.first()?.clone(), parts.last()?.clone());
+        if parts.len() > 1 && is_digits(self.text(&last)) {
+            self.faults.push(errors::two_counts(&self.place(last.clone())));
+        }
+        for pair in parts.windows(2) {
+            if pair[1].start != pair[0].end + 1 {
+                let gap = self.place(pair[0].end..pair[1].start);
+                self.faults.push(errors::blank_in_name(&gap));
+            }
+        }
+        for part in &parts {
+            if let Err(fault) = check_part(self.text(part), part.start) {
+                let fault = errors::bad_name(self.source, self.text(part), &fault);
+                self.faults.push(fault);
+            }
+        }
+        if self.faults.len() > faults_before {
+            return None;
+        }
+        let span = first.start..last.end;
+        Some(Step {
+            name: Text { value: self.text(&span).to_string(), at: self.place(span) },
+            wants: Wants::Either,
+            limit,
+            args: Vec::new(),
+            said: Said::default(),
+        })
+    }
+
+    fn count(&mut self, span: Span) -> Option<NonZeroU32> {
+        match read_count(self.text(&span)) {
+            Ok(count) => Some(count),
+            Err(why) => {
+                let fault = errors::bad_count(&self.place(span.clone()), self.text(&span), why);
+                self.faults.push(fault);
+                None
+            }
+        }
+    }
+}
+
+/// What people write where an arrow belongs.
+fn is_arrow_like(word: &str) -> bool {
+    matches!(word, "-" | ">" | "→" | "=>" | ">>" | "|" | "," | "&&" | "-->")
+}
+
+/// Reads a COUNT; the error says what a count must be.
+fn read_count(text: &str) -> Result<NonZeroU32, &'static str> {
+    if !is_digits(text) {
+        return Err("a count is a whole number from 1 to 1,000,000");
+    }
+    if text.starts_with('0') {
+        return Err("a count is at least 1 and has no leading zero");
+    }
+    text.parse::<NonZeroU32>().ok().filter(|count| count.get() <= MOST_ITERATIONS).ok_or("a count is at most 1,000,000")
+}
+
+#[cfg(test)]
+#[path = "dsl_tests.rs"]
+mod tests;

@@ -1,0 +1,175 @@
+//! The chain, the agents and the checks as the user meant them, whichever way they were written.
+
+use crate::source::{Place, Text};
+use indexmap::IndexMap;
+use std::num::NonZeroU32;
+
+/// The largest COUNT of the grammar.
+pub const MOST_ITERATIONS: u32 = 1_000_000;
+
+/// A chain, from the command line or from a config file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// Its name in the config; none for a chain typed on the command line.
+    pub name: Option<String>,
+    /// The name in the config, or the whole chain text.
+    pub at: Place,
+    /// For people.
+    pub description: Option<Text>,
+    /// The chain level of the prompt.
+    pub said: Said,
+    /// Variables with their values, unless the command line gives others.
+    pub vars: IndexMap<String, Text>,
+    /// Its steps and groups in order.
+    pub items: Vec<Item>,
+}
+
+/// A step or a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// One agent or check.
+    Step(Step),
+    /// Steps that repeat together.
+    Group(Group),
+}
+
+/// One agent or check in a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The name as written, without its count.
+    pub name: Text,
+    /// What the name must be.
+    pub wants: Wants,
+    /// Once, or a loop.
+    pub limit: Limit,
+    /// More arguments for the agent, before the prompt.
+    pub args: Vec<Text>,
+    /// The step level of the prompt.
+    pub said: Said,
+}
+
+/// What a step's name may stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wants {
+    /// The DSL does not say.
+    Either,
+    /// `"agent": …`
+    Agent,
+    /// `"check": …`
+    Check,
+}
+
+/// Steps that run in rounds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Its steps and groups in order; never empty.
+    pub items: Vec<Item>,
+    /// Up to how many rounds; none is one round.
+    pub rounds: Option<NonZeroU32>,
+    /// The parentheses, or the key `group`.
+    pub at: Place,
+}
+
+/// How often a step runs. A loop of 0 cannot be written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// `a`: once; exit code 0 is success.
+    Once,
+    /// `a:N`: up to N iterations; the marker is success.
+    UpTo(NonZeroU32),
+}
+
+/// A prompt at one level: inline beats file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The prompt itself; empty means "no prompt" and masks lower levels.
+    pub inline: Option<Text>,
+    /// A file that holds it.
+    pub file: Option<Text>,
+}
+
+impl Said {
+    /// Whether this level says anything.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.inline.is_none() && self.file.is_none()
+    }
+}
+
+/// An entry of `agents`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Agent {
+    /// For people.
+    pub description: Option<Text>,
+    /// The agent level of the prompt: `defaultPrompt`, `defaultPromptFile`.
+    pub said: Said,
+    /// A file with the system prompt.
+    pub system_prompt: Option<Text>,
+    /// The system prompt itself.
+    pub system_prompt_text: Option<Text>,
+    /// The backend's model.
+    pub model: Option<Text>,
+    /// The backend's turn limit, and where it stands.
+    pub max_turns: Option<(u32, Place)>,
+    /// Tools that the backend may use unasked.
+    pub allowed_tools: Option<Vec<Text>>,
+    /// Tools that the backend may not use.
+    pub disallowed_tools: Option<Vec<Text>>,
+    /// A file of MCP servers.
+    pub mcp_config: Option<Text>,
+    /// A settings file of the backend.
+    pub settings: Option<Text>,
+    /// The agent CLI that runs this agent.
+    pub backend: Option<Text>,
+    /// The program that runs this agent.
+    pub command: Option<Command>,
+    /// Arguments of every run.
+    pub args: Option<Vec<Text>>,
+    /// Environment of every run.
+    pub env: IndexMap<String, Text>,
+    /// How the prompt reaches it.
+    pub deliver: Option<Delivery>,
+}
+
+/// A command as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// One string, split like a shell line, run without a shell.
+    Line(Text),
+    /// Words as they are.
+    Words(Vec<Text>),
+}
+
+/// How a prompt reaches a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Delivery {
+    /// As the last argument.
+    Arg,
+    /// On standard input.
+    Stdin,
+    /// As a file, whose path is the last argument.
+    File,
+}
+
+/// An entry of `checks`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// For people.
+    pub description: Option<Text>,
+    /// What is run.
+    pub run: Run,
+    /// Environment of the check.
+    pub env: IndexMap<String, Text>,
+    /// Whether its failure is only said.
+    pub optional: bool,
+}
+
+/// What a check runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Run {
+    /// `sh -c`.
+    Shell(Text),
+    /// A program and its arguments.
+    Words(Vec<Text>),
+}

@@ -1,0 +1,201 @@
+//! Every key of chains.json, as data: what the reader checks, and what the JSON Schema is generated from.
+
+use super::ir::MOST_ITERATIONS;
+
+/// What a value may be.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// A string.
+    Text,
+    /// A string or an array of strings, not empty.
+    TextOrTexts,
+    /// An array of strings.
+    Texts,
+    /// An object of strings.
+    TextMap,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number from 1 to the given bound.
+    Count(u32),
+    /// One of these strings.
+    Choice(&'static [&'static str]),
+    /// An object of named objects; the names obey NAME.
+    Named(&'static Object),
+    /// An array of objects, not empty.
+    Objects(&'static Object),
+    /// Not looked into: a key that a later version honours.
+    Anything,
+}
+
+/// One key.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// As it is written.
+    pub name: &'static str,
+    /// What it may hold.
+    pub shape: Shape,
+    /// For the schema, the editor and the person in it.
+    pub about: &'static str,
+    /// What brings it, if this version only knows of it.
+    pub later: Option<&'static str>,
+}
+
+/// An object and its keys.
+#[derive(Debug)]
+pub struct Object {
+    /// What it is, with its article.
+    pub name: &'static str,
+    /// Its definition's name in the schema.
+    pub id: &'static str,
+    /// All its keys.
+    pub keys: &'static [Key],
+    /// Those that must be there.
+    pub required: &'static [&'static str],
+    /// Exactly one of these must be there.
+    pub one_of: &'static [&'static str],
+}
+
+const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
+    Key { name, shape, about, later: None }
+}
+
+const fn later(name: &'static str, about: &'static str, with: &'static str) -> Key {
+    Key { name, shape: Shape::Anything, about, later: Some(with) }
+}
+
+const SUPERVISION: &str = "timers and limits";
+const CLIS: &str = "the agent CLI backends";
+const TEMPLATES: &str = "templates and skills";
+const FLOW: &str = "verdicts and tasks";
+
+/// The whole file.
+pub static ROOT: Object = Object {
+    name: "the config",
+    id: "root",
+    keys: &[
+        key("$schema", Shape::Text, "The JSON Schema of this file, for editors."),
+        key("backend", Shape::Text, "The agent CLI of agents that name neither a command nor a backend: `claude`."),
+        later("backends", "More agent CLIs, or changes to known ones.", CLIS),
+        key("marker", Shape::Text, "The line by which an agent ends its loop. Default: FORKHESTRA_COMPLETE."),
+        later("templates", "The folder of templates and skills.", TEMPLATES),
+        later("limits", "Limits of a whole run: time, cost, tokens, iterations.", SUPERVISION),
+        later("hooks", "Commands to run when a run ends.", "the console and its hooks"),
+        key("agents", Shape::Named(&AGENT), "Who runs: an entry for an agent."),
+        key("checks", Shape::Named(&CHECK), "What judges by its exit code: an entry for a shell command."),
+        key("chains", Shape::Named(&CHAIN), "What runs: an entry for a chain. May be empty."),
+    ],
+    required: &["chains"],
+    one_of: &[],
+};
+
+/// An entry of `agents`.
+pub static AGENT: Object = Object {
+    name: "an agent",
+    id: "agent",
+    keys: &[
+        key("description", Shape::Text, "For people: shown by `list`."),
+        key("defaultPrompt", Shape::Text, "The prompt when no other level has one. `${NAME}` is substituted."),
+        key("defaultPromptFile", Shape::Text, "A file with that prompt. `defaultPrompt` wins over it."),
+        key("systemPrompt", Shape::Text, "A file with the agent's system prompt."),
+        key("systemPromptText", Shape::Text, "The agent's system prompt. Wins over `systemPrompt`."),
+        key("model", Shape::Text, "The model, as the agent CLI names it."),
+        key("maxTurns", Shape::Count(MOST_ITERATIONS), "The agent CLI's own limit on turns."),
+        key("allowedTools", Shape::Texts, "Tools the agent CLI may use without asking."),
+        key("disallowedTools", Shape::Texts, "Tools the agent CLI may not use."),
+        key("mcpConfig", Shape::Text, "A file of MCP servers for the agent CLI."),
+        key("settings", Shape::Text, "A settings file for the agent CLI."),
+        key("backend", Shape::Text, "The agent CLI that runs this agent: `claude`."),
+        key(
+            "command",
+            Shape::TextOrTexts,
+            "The program that runs this agent, instead of an agent CLI. A string is split like a shell line, but no shell runs.",
+        ),
+        key(
+            "args",
+            Shape::Texts,
+            "Arguments of every run, before the step's and the prompt. `${NAME}` is substituted.",
+        ),
+        key("env", Shape::TextMap, "Environment of every run. `${NAME}` and `${env:NAME}` are substituted."),
+        key(
+            "deliver",
+            Shape::Choice(&["arg", "stdin", "file"]),
+            "How the prompt reaches a command: last argument (default), standard input, or a file whose path is the last argument.",
+        ),
+        later("output", "The format of the program's output.", CLIS),
+        later("template", "The template around the prompt.", TEMPLATES),
+        later("role", "`worker` or `judge`.", FLOW),
+        later("permissions", "`read`, `edit` or `full`.", CLIS),
+        later("timeout", "The longest an iteration may take.", SUPERVISION),
+        later("idleTimeout", "The longest an iteration may be silent and idle.", SUPERVISION),
+        later("verdict", "The form of a judge's verdict.", FLOW),
+        later("minScore", "The least score that passes.", FLOW),
+    ],
+    required: &[],
+    one_of: &[],
+};
+
+/// An entry of `checks`.
+pub static CHECK: Object = Object {
+    name: "a check",
+    id: "check",
+    keys: &[
+        key("description", Shape::Text, "For people: shown by `list`."),
+        key(
+            "run",
+            Shape::TextOrTexts,
+            "A string runs under `sh -c`; an array is a program and its arguments. The chain's variables are in its environment.",
+        ),
+        key("env", Shape::TextMap, "Environment of the check. `${NAME}` and `${env:NAME}` are substituted."),
+        key("optional", Shape::Flag, "A failure is said, but stops nothing."),
+        later("timeout", "The longest the check may take.", SUPERVISION),
+    ],
+    required: &["run"],
+    one_of: &[],
+};
+
+/// An entry of `chains`.
+pub static CHAIN: Object = Object {
+    name: "a chain",
+    id: "chain",
+    keys: &[
+        key("description", Shape::Text, "For people: shown by `list`."),
+        key("prompt", Shape::Text, "The prompt of every step that has none of its own. `${NAME}` is substituted."),
+        key("promptFile", Shape::Text, "A file with that prompt. `prompt` wins over it."),
+        key(
+            "vars",
+            Shape::TextMap,
+            "Variables and their values, unless `NAME=value` on the command line gives others.",
+        ),
+        key("steps", Shape::Objects(&STEP), "The steps in order."),
+    ],
+    required: &["steps"],
+    one_of: &[],
+};
+
+/// An element of `steps` or `group`.
+pub static STEP: Object = Object {
+    name: "a step",
+    id: "step",
+    keys: &[
+        key("agent", Shape::Text, "The agent to run."),
+        key("check", Shape::Text, "The check to run."),
+        key("group", Shape::Objects(&STEP), "Steps that repeat together, in up to `iterations` rounds."),
+        key(
+            "iterations",
+            Shape::Count(MOST_ITERATIONS),
+            "Up to how many iterations; the agent ends its loop by the marker. Without it the agent runs once and ends by exit code 0.",
+        ),
+        key("loop", Shape::Flag, "Accepted where it agrees with `iterations`."),
+        key(
+            "args",
+            Shape::Texts,
+            "Arguments of the agent, after its own and before the prompt. `${NAME}` is substituted.",
+        ),
+        key("prompt", Shape::Text, "The prompt of this step. Empty: no prompt. `${NAME}` is substituted."),
+        key("promptFile", Shape::Text, "A file with that prompt. `prompt` wins over it."),
+        later("timeout", "The longest an iteration may take.", SUPERVISION),
+        later("idleTimeout", "The longest an iteration may be silent and idle.", SUPERVISION),
+    ],
+    required: &[],
+    one_of: &["agent", "check", "group"],
+};

@@ -1,0 +1,185 @@
+//! The layers of configuration: built-in < user < project, merged by name, every entry with its origin and its faults.
+
+use super::check::check;
+use super::errors;
+use super::ir::{Agent, Chain, Check};
+use super::keys::{AGENT, CHAIN, CHECK, ROOT};
+use super::read::{self, Reader};
+use super::tree;
+use crate::source::{Diagnostic, Place, Source, Text};
+use indexmap::IndexMap;
+use std::sync::Arc;
+
+/// Where a project keeps its config, relative to its root, in order of preference.
+pub const PROJECT_FILES: [&str; 2] = ["forge/chains.json", "forge/chains.json5"];
+
+/// Where an entry comes from; a later one wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerKind {
+    /// Ours, embedded.
+    BuiltIn,
+    /// The user's own.
+    User,
+    /// The project's.
+    Project,
+}
+
+impl std::fmt::Display for LayerKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::BuiltIn => "built-in",
+            Self::User => "user",
+            Self::Project => "project",
+        })
+    }
+}
+
+/// A config file to be read.
+#[derive(Debug, Clone)]
+pub struct LayerSource {
+    /// Which layer it is.
+    pub kind: LayerKind,
+    /// Its text.
+    pub source: Arc<Source>,
+}
+
+/// An entry, its origin, and what is wrong with it alone.
+#[derive(Debug, Clone)]
+pub struct Entry<T> {
+    /// What it says, as far as it could be read.
+    pub value: T,
+    /// Its key.
+    pub at: Place,
+    /// Its layer.
+    pub layer: LayerKind,
+    /// Its own faults.
+    pub faults: Vec<Diagnostic>,
+}
+
+/// All layers, merged.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// The default backend.
+    pub backend: Option<Text>,
+    /// The marker.
+    pub marker: Option<Text>,
+    /// Agents by name.
+    pub agents: IndexMap<String, Entry<Agent>>,
+    /// Checks by name; none for one that could not be read.
+    pub checks: IndexMap<String, Entry<Option<Check>>>,
+    /// Chains by name.
+    pub chains: IndexMap<String, Entry<Chain>>,
+    /// Faults of the files themselves, which stop everything.
+    pub faults: Vec<Diagnostic>,
+    /// The files that were read, lowest layer first.
+    pub files: Vec<LayerSource>,
+}
+
+/// Reads and merges the layers, lowest first. Never fails: every fault is in the result, at its entry where it has one.
+#[must_use]
+pub fn load(sources: &[LayerSource]) -> Config {
+    let mut config = Config::default();
+    for layer in sources {
+        config.files.push(layer.clone());
+        match tree::parse(&layer.source) {
+            Ok(root) => add(layer, &root, &mut config),
+            Err(fault) => config.faults.push(fault),
+        }
+    }
+    config
+}
+
+fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
+    let source = &layer.source;
+    check(source, root, &ROOT, true, &mut config.faults);
+    let reader = Reader::new(source, root);
+    if let Some(marker) = reader.text("marker") {
+        if is_usable_marker(&marker.value) {
+            config.marker = Some(marker);
+        } else {
+            config.faults.push(errors::bad_marker(&marker.at, &marker.value));
+        }
+    }
+    config.backend = reader.text("backend").or(config.backend.take());
+    let entries = |key| reader.get(key).into_iter().flat_map(Reader::members);
+    for member in entries("agents") {
+        let mut faults = Vec::new();
+        check(source, &member.node, &AGENT, false, &mut faults);
+        let agent = read::agent(Reader::new(source, &member.node));
+        let earlier = config.agents.shift_remove(&member.key);
+        let value = match earlier {
+            Some(earlier) if refines(&agent) => {
+                faults.extend(earlier.faults);
+                refine(earlier.value, agent)
+            }
+            _ => agent,
+        };
+        let entry = entry(layer, member, value, faults);
+        config.agents.insert(member.key.clone(), entry);
+    }
+    for member in entries("checks") {
+        let mut faults = Vec::new();
+        check(source, &member.node, &CHECK, false, &mut faults);
+        let value = read::check(Reader::new(source, &member.node));
+        config.checks.insert(member.key.clone(), entry(layer, member, value, faults));
+    }
+    for member in entries("chains") {
+        let mut faults = Vec::new();
+        check(source, &member.node, &CHAIN, false, &mut faults);
+        let name = Text { value: member.key.clone(), at: Place::new(source, member.key_span.clone()) };
+        let value = read::chain(&name, Reader::new(source, &member.node), &mut faults);
+        config.chains.insert(member.key.clone(), entry(layer, member, value, faults));
+    }
+}
+
+fn entry<T>(layer: &LayerSource, member: &tree::Member, value: T, faults: Vec<Diagnostic>) -> Entry<T> {
+    Entry { value, at: Place::new(&layer.source, member.key_span.clone()), layer: layer.kind, faults }
+}
+
+/// Whether the entry only refines an earlier one (DESIGN.md, "The files").
+fn refines(agent: &Agent) -> bool {
+    agent.command.is_none()
+        && agent.backend.is_none()
+        && agent.system_prompt.is_none()
+        && agent.system_prompt_text.is_none()
+}
+
+/// Key by key; the two spellings of the default prompt are one key, or an earlier inline prompt would mask a later file.
+fn refine(earlier: Agent, later: Agent) -> Agent {
+    let mut env = earlier.env;
+    env.extend(later.env);
+    Agent {
+        description: later.description.or(earlier.description),
+        said: if later.said.is_silent() { earlier.said } else { later.said },
+        system_prompt: earlier.system_prompt,
+        system_prompt_text: earlier.system_prompt_text,
+        model: later.model.or(earlier.model),
+        max_turns: later.max_turns.or(earlier.max_turns),
+        allowed_tools: later.allowed_tools.or(earlier.allowed_tools),
+        disallowed_tools: later.disallowed_tools.or(earlier.disallowed_tools),
+        mcp_config: later.mcp_config.or(earlier.mcp_config),
+        settings: later.settings.or(earlier.settings),
+        backend: earlier.backend,
+        command: earlier.command,
+        args: later.args.or(earlier.args),
+        env,
+        deliver: later.deliver.or(earlier.deliver),
+    }
+}
+
+/// A marker must survive the decoration rule of the line, and must not be a word that agents say by chance.
+fn is_usable_marker(marker: &str) -> bool {
+    let mut characters = marker.chars();
+    marker.len() >= 4
+        && marker.len() <= 200
+        && characters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphanumeric() || matches!(first, '<' | '[' | '@' | '#'))
+        && marker.chars().next_back().is_some_and(|last| !matches!(last, '*' | '_' | '`'))
+        && characters.all(|next| next.is_ascii_graphic())
+}
+
+#[cfg(test)]
+#[path = "layers_tests.rs"]
+mod tests;

@@ -1,0 +1,124 @@
+//! Config files: what they mean, and what is said about wrong ones.
+
+use super::*;
+use crate::chain::show;
+use proptest::prelude::*;
+use std::path::Path;
+
+fn layer(kind: LayerKind, text: &str) -> LayerSource {
+    LayerSource { kind, source: Source::new(format!("{kind}.json"), text, Path::new("/")) }
+}
+
+fn project(text: &str) -> Config {
+    load(&[layer(LayerKind::Project, text)])
+}
+
+/// `message @ line:column marked text`, one a line, of the file and of all its entries.
+fn faults(config: &Config) -> String {
+    let entries = config.agents.values().flat_map(|entry| &entry.faults);
+    let entries = entries.chain(config.checks.values().flat_map(|entry| &entry.faults));
+    let entries = entries.chain(config.chains.values().flat_map(|entry| &entry.faults));
+    let line = |fault: &Diagnostic| {
+        let at = fault.places.first().map(|(place, _)| {
+            let (line, column) = place.source.line_column(place.span.start);
+            format!(" @ {line}:{column} {:?}", &place.source.text[place.span.clone()])
+        });
+        let help = fault.help.as_ref().map(|help| format!(" ({help})"));
+        format!("{}{}{}", fault.message, at.unwrap_or_default(), help.unwrap_or_default())
+    };
+    config.faults.iter().chain(entries).map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_fault_of_shape_and_type_is_reported_at_once() {
+    let config = project(
+        r#"{
+  "chain": {},
+  "limits": { "time": "1h" },
+  "agents": {
+    "coder": { "promt": "x", "maxTurns": 0, "deliver": "mail", "allowedTools": ["Read", 3], "timeout": "10m" },
+    "_bad": {},
+    "coder": {}
+  },
+  "checks": { "t": { "run": [] }, "u": {} },
+  "chains": {
+    "a": { "steps": [] },
+    "b": { "stepz": [] },
+    "c": { "steps": [{ "agent": "x", "iterations": 0 }, { "agent": "y", "check": "t" }, {}, { "iteration": 5, "agent": "z" }] },
+    "d": { "steps": [{ "group": [{ "agent": "x", "loop": false, "iterations": 2 }], "prompt": "p" }, { "check": "t", "iterations": 2 }] },
+    "e": { "steps": {}, "vars": { "9": "x", "A": 1 } },
+    "f": [],
+    "g": { "steps": [{ "agent": "./x" }, { "agent": "a:3" }] }
+  }
+}"#,
+    );
+    insta::assert_snapshot!(faults(&config));
+}
+
+#[test]
+fn a_fault_of_syntax_names_its_line_and_column() {
+    insta::assert_snapshot!(faults(&project("{\n  \"chains\": {\n    \"a\" { }\n  }\n}")), @r#"this is not JSON5: expected colon @ 3:9 "{" (JSON, with comments, trailing commas and unquoted keys if you like. More faults may follow when this one is mended)"#);
+    insta::assert_snapshot!(faults(&project("{\"chains\": {}")), @r#"this is not JSON5: this object is never closed @ 1:1 "{" (JSON, with comments, trailing commas and unquoted keys if you like. More faults may follow when this one is mended)"#);
+    insta::assert_snapshot!(faults(&project("[]")), @r#"the config is an object, not an array @ 1:1 "" "#);
+}
+
+#[test]
+fn json5_is_accepted() {
+    let config = project("// mine\n{ chains: { 'a': { steps: [ { agent: 'x', iterations: 2, }, ], }, }, }");
+    assert_eq!(faults(&config), "");
+    assert_eq!(show(&config.chains["a"].value.items), "x:2");
+}
+
+#[test]
+fn groups_and_checks_of_the_config_are_those_of_the_language() {
+    let config = project(
+        r#"{"checks": {"t": {"run": "true"}},
+            "chains": {"a": {"steps": [{"group": [{"agent": "x", "iterations": 2}, {"check": "t"}], "iterations": 5}, {"group": [{"agent": "y"}]}]}}}"#,
+    );
+    assert_eq!(faults(&config), "");
+    assert_eq!(show(&config.chains["a"].value.items), "(x:2 -> t):5 -> (y)");
+}
+
+#[test]
+fn a_later_chain_replaces_and_a_later_agent_refines_unless_it_says_who_it_is() {
+    let below = r#"{"agents": {"a": {"systemPromptText": "S", "model": "m1", "defaultPrompt": "p1"}, "b": {"systemPromptText": "S"}},
+                    "chains": {"c": {"description": "old", "steps": [{"agent": "a"}]}, "kept": {"steps": [{"agent": "a"}]}}}"#;
+    let above = r#"{"agents": {"a": {"model": "m2", "defaultPromptFile": "p.md"}, "b": {"command": "x"}},
+                    "chains": {"c": {"steps": [{"agent": "b"}]}}}"#;
+    let config = load(&[layer(LayerKind::BuiltIn, below), layer(LayerKind::Project, above)]);
+    let text = |text: &Option<Text>| text.as_ref().map(|text| text.value.clone());
+    let a = &config.agents["a"];
+    assert_eq!((text(&a.value.system_prompt_text), text(&a.value.model)), (Some("S".into()), Some("m2".into())));
+    assert_eq!((text(&a.value.said.inline), text(&a.value.said.file)), (None, Some("p.md".into())));
+    assert_eq!(a.layer, LayerKind::Project);
+    assert_eq!(config.agents["b"].value.system_prompt_text, None);
+    assert_eq!(config.chains["c"].value.description, None);
+    assert_eq!(config.chains["kept"].layer, LayerKind::BuiltIn);
+}
+
+#[test]
+fn an_invalid_chain_leaves_the_others_alone() {
+    let config = project(r#"{"chains": {"good": {"steps": [{"agent": "a"}]}, "bad": {"steps": [{"agnt": "a"}]}}}"#);
+    assert!(config.faults.is_empty() && config.chains["good"].faults.is_empty());
+    assert_eq!(config.chains["bad"].faults.len(), 2);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_with_places_inside_it(text in "[\\[\\]{}:,'\"/*a-z0-9\\\\ \\n\\PC]{0,60}") {
+        let config = project(&text);
+        for fault in &config.faults {
+            for (place, _) in &fault.places {
+                prop_assert!(text.get(place.span.clone()).is_some(), "{:?}", place.span);
+            }
+        }
+    }
+
+    #[test]
+    fn any_value_at_any_key_is_read_or_refused(
+        key in "agents|checks|chains|marker|backend|steps|group|agent|iterations|vars|env|run|command",
+        value in "\\{\\}|\\[\\]|null|true|1|-1|1e99|NaN|Infinity|'x'|\\[\\[\\]\\]|\\{a:\\{\\}\\}|\\{a:\\{steps:\\[1,\\{\\}\\]\\}\\}",
+    ) {
+        project(&format!("{{{key}: {value}, chains: {{c: {{steps: [{{{key}: {value}}}], {key}: {value}}}}}, agents: {{a: {{{key}: {value}}}}}}}"));
+    }
+}

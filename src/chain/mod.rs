@@ -1,0 +1,22 @@
+//! WHAT runs: the language, the config files, their layers, and the chain that both become. Pure.
+
+mod check;
+mod dsl;
+mod errors;
+mod ir;
+mod keys;
+mod layers;
+mod lower;
+mod name;
+mod read;
+mod schema;
+mod show;
+mod tree;
+
+pub use dsl::parse;
+pub use ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, MOST_ITERATIONS, Run, Said, Step, Wants};
+pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
+pub use lower::{GroupSpan, Op, Program, lower};
+pub use name::{check_name, looks_like_a_count};
+pub use schema::schema;
+pub use show::show;

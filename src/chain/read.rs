@@ -1,0 +1,208 @@
+//! A checked tree becomes agents, checks and chains. What `check` has reported is passed over here.
+
+use super::errors;
+use super::ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, Run, Said, Step, Wants};
+use super::tree::{Member, Node, Value};
+use crate::source::{Diagnostic, Place, Source, Text};
+use indexmap::IndexMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// An object whose members are asked for by key.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    source: &'a Arc<Source>,
+    node: &'a Node,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads this node of this source.
+    pub fn new(source: &'a Arc<Source>, node: &'a Node) -> Self {
+        Self { source, node }
+    }
+
+    fn at(self) -> Place {
+        Place::new(self.source, self.node.span.clone())
+    }
+
+    /// The members, the first of doubled ones only; none of what is no object.
+    pub fn members(self) -> impl Iterator<Item = &'a Member> {
+        let members: &'a [Member] = match &self.node.value {
+            Value::Object(members) => members,
+            _ => &[],
+        };
+        members
+            .iter()
+            .enumerate()
+            .filter(|(index, member)| members[..*index].iter().all(|earlier| earlier.key != member.key))
+            .map(|(_, member)| member)
+    }
+
+    /// The member of this key.
+    pub fn get(self, key: &str) -> Option<Reader<'a>> {
+        self.members().find(|member| member.key == key).map(|member| Self::new(self.source, &member.node))
+    }
+
+    fn as_text(self) -> Option<Text> {
+        match &self.node.value {
+            Value::Text(value) => Some(Text { value: value.clone(), at: self.at() }),
+            _ => None,
+        }
+    }
+
+    fn as_list(self) -> Option<Vec<Reader<'a>>> {
+        match &self.node.value {
+            Value::List(nodes) => Some(nodes.iter().map(|node| Self::new(self.source, node)).collect()),
+            _ => None,
+        }
+    }
+
+    /// The string of this key.
+    pub fn text(self, key: &str) -> Option<Text> {
+        self.get(key)?.as_text()
+    }
+
+    fn texts(self, key: &str) -> Option<Vec<Text>> {
+        Some(self.get(key)?.as_list()?.into_iter().filter_map(Reader::as_text).collect())
+    }
+
+    fn text_map(self, key: &str) -> IndexMap<String, Text> {
+        let Some(map) = self.get(key) else { return IndexMap::new() };
+        map.members()
+            .filter_map(|member| Some((member.key.clone(), Self::new(self.source, &member.node).as_text()?)))
+            .collect()
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is looked at first")]
+    fn count(self, key: &str) -> Option<NonZeroU32> {
+        match self.get(key)?.node.value {
+            Value::Number(number) if number >= 1.0 && number <= f64::from(u32::MAX) && number.fract() == 0.0 => {
+                NonZeroU32::new(number as u32)
+            }
+            _ => None,
+        }
+    }
+
+    fn flag(self, key: &str) -> Option<bool> {
+        match self.get(key)?.node.value {
+            Value::Flag(flag) => Some(flag),
+            _ => None,
+        }
+    }
+
+    fn said(self, inline: &str, file: &str) -> Said {
+        Said { inline: self.text(inline), file: self.text(file) }
+    }
+}
+
+/// An entry of `agents`.
+pub fn agent(reader: Reader<'_>) -> Agent {
+    let line = |reader: Reader<'_>| match reader.as_text() {
+        Some(text) => Some(Command::Line(text)),
+        None => reader.as_list().map(|words| Command::Words(words.into_iter().filter_map(Reader::as_text).collect())),
+    };
+    Agent {
+        description: reader.text("description"),
+        said: reader.said("defaultPrompt", "defaultPromptFile"),
+        system_prompt: reader.text("systemPrompt"),
+        system_prompt_text: reader.text("systemPromptText"),
+        model: reader.text("model"),
+        max_turns: reader.count("maxTurns").map(NonZeroU32::get).zip(reader.get("maxTurns").map(Reader::at)),
+        allowed_tools: reader.texts("allowedTools"),
+        disallowed_tools: reader.texts("disallowedTools"),
+        mcp_config: reader.text("mcpConfig"),
+        settings: reader.text("settings"),
+        backend: reader.text("backend"),
+        command: reader.get("command").and_then(line),
+        args: reader.texts("args"),
+        env: reader.text_map("env"),
+        deliver: reader.text("deliver").and_then(|text| match text.value.as_str() {
+            "arg" => Some(Delivery::Arg),
+            "stdin" => Some(Delivery::Stdin),
+            "file" => Some(Delivery::File),
+            _ => None,
+        }),
+    }
+}
+
+/// An entry of `checks`; none without a command, which `check` has reported.
+pub fn check(reader: Reader<'_>) -> Option<Check> {
+    let run = reader.get("run")?;
+    let run = match run.as_text() {
+        Some(text) => Run::Shell(text),
+        None => Run::Words(run.as_list()?.into_iter().filter_map(Reader::as_text).collect()),
+    };
+    Some(Check {
+        description: reader.text("description"),
+        run,
+        env: reader.text_map("env"),
+        optional: reader.flag("optional").unwrap_or(false),
+    })
+}
+
+/// An entry of `chains`.
+pub fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic>) -> Chain {
+    Chain {
+        name: Some(name.value.clone()),
+        at: name.at.clone(),
+        description: reader.text("description"),
+        said: reader.said("prompt", "promptFile"),
+        vars: reader.text_map("vars"),
+        items: items(reader, "steps", 0, faults),
+    }
+}
+
+fn items(reader: Reader<'_>, key: &str, depth: usize, faults: &mut Vec<Diagnostic>) -> Vec<Item> {
+    let Some(steps) = reader.get(key).and_then(Reader::as_list) else { return Vec::new() };
+    steps.into_iter().filter_map(|step| item(step, depth, faults)).collect()
+}
+
+fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Option<Item> {
+    let count = reader.count("iterations");
+    if let Some(looped) = reader.flag("loop")
+        && looped != count.is_some()
+        && let Some(place) = reader.get("loop").map(Reader::at)
+    {
+        faults.push(errors::loop_disagrees(&place, looped));
+    }
+    if let Some(group) = reader.get("group") {
+        if depth >= super::dsl::DEEPEST {
+            faults.push(errors::too_deep(&group.at(), super::dsl::DEEPEST));
+            return None;
+        }
+        refuse(reader, &["args", "prompt", "promptFile"], "a group", faults);
+        return Some(Item::Group(Group {
+            items: items(reader, "group", depth + 1, faults),
+            rounds: count,
+            at: group.at(),
+        }));
+    }
+    let (name, wants) = match (reader.text("agent"), reader.text("check")) {
+        (Some(name), _) => (name, Wants::Agent),
+        (None, Some(name)) => (name, Wants::Check),
+        (None, None) => return None,
+    };
+    if let Err(fault) = super::name::check_name(&name.value) {
+        faults.push(errors::bad_config_name(&name.at, &name.value, &fault));
+        return None;
+    }
+    if wants == Wants::Check {
+        refuse(reader, &["iterations", "args", "prompt", "promptFile"], "a check", faults);
+    }
+    Some(Item::Step(Step {
+        name,
+        wants,
+        limit: count.map_or(Limit::Once, Limit::UpTo),
+        args: reader.texts("args").unwrap_or_default(),
+        said: reader.said("prompt", "promptFile"),
+    }))
+}
+
+fn refuse(reader: Reader<'_>, keys: &[&'static str], of: &'static str, faults: &mut Vec<Diagnostic>) {
+    for member in reader.members() {
+        if let Some(key) = keys.iter().find(|key| **key == member.key) {
+            let place = Place::new(reader.source, member.key_span.clone());
+            faults.push(errors::key_does_not_fit(&place, key, of));
+        }
+    }
+}

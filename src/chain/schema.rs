@@ -1,0 +1,73 @@
+//! The JSON Schema of chains.json (draft 2020-12), generated from the keys. The committed copy is compared by a test.
+
+use super::keys::{AGENT, CHAIN, CHECK, Key, Object, ROOT, STEP, Shape};
+use serde_json::{Map, Value, json};
+
+/// The schema, keys in a fixed order.
+#[must_use]
+pub fn schema() -> Value {
+    let mut root = object(&ROOT);
+    let definitions: Map<String, Value> = [&AGENT, &CHECK, &CHAIN, &STEP]
+        .into_iter()
+        .map(|definition| (definition.id.to_string(), object(definition)))
+        .collect();
+    if let Value::Object(map) = &mut root {
+        map.shift_insert(0, "$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+        map.shift_insert(1, "title".into(), json!("forkhestra chains.json"));
+        map.insert("$defs".into(), Value::Object(definitions));
+    }
+    root
+}
+
+fn object(of: &Object) -> Value {
+    let properties: Map<String, Value> = of.keys.iter().map(|key| (key.name.to_string(), property(key))).collect();
+    let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !of.required.is_empty() {
+        schema["required"] = json!(of.required);
+    }
+    if !of.one_of.is_empty() {
+        schema["oneOf"] = of.one_of.iter().map(|key| json!({ "required": [key] })).collect();
+    }
+    schema
+}
+
+fn property(key: &Key) -> Value {
+    let mut schema = shape(key.shape);
+    let about = match key.later {
+        None => key.about.to_string(),
+        Some(with) => format!("{} Not honoured yet: it comes with {with}.", key.about),
+    };
+    schema["description"] = json!(about);
+    schema
+}
+
+fn shape(shape: Shape) -> Value {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    match shape {
+        Shape::Text => json!({ "type": "string" }),
+        Shape::Texts => texts,
+        Shape::TextOrTexts => json!({ "oneOf": [
+            { "type": "string", "minLength": 1 },
+            { "type": "array", "items": { "type": "string" }, "minItems": 1 },
+        ] }),
+        Shape::TextMap => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+            "additionalProperties": { "type": "string" },
+        }),
+        Shape::Flag => json!({ "type": "boolean" }),
+        Shape::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
+        Shape::Choice(choices) => json!({ "enum": choices }),
+        Shape::Named(object) => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*(:[A-Za-z0-9][A-Za-z0-9_.-]*)*$" },
+            "additionalProperties": reference(object),
+        }),
+        Shape::Objects(object) => json!({ "type": "array", "items": reference(object), "minItems": 1 }),
+        Shape::Anything => json!({}),
+    }
+}
+
+fn reference(to: &Object) -> Value {
+    json!({ "$ref": format!("#/$defs/{}", to.id) })
+}

@@ -1,0 +1,382 @@
+//! JSON and JSON5 as one tree with places, so that everything past the syntax can be reported at once.
+//!
+//! `json5` gives places only in its errors, but it lends strings out of the source: a key or a value without escapes knows
+//! where it stands by its address. Everything else is found from the key before it.
+
+use super::errors;
+use crate::source::{Diagnostic, Place, Source, Span};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// Deeper nesting is refused before parsing: 64 levels of groups need less (DESIGN.md, "The files").
+pub const DEEPEST: usize = 140;
+/// Larger files are refused before parsing, in bytes.
+pub const LARGEST: usize = 1 << 20;
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub value: Value,
+    /// The value's own place, or that of its key.
+    pub span: Span,
+}
+
+/// What a value is.
+#[derive(Debug, Clone)]
+pub enum Value {
+    Null,
+    Flag(bool),
+    Number(f64),
+    Text(String),
+    List(Vec<Node>),
+    Object(Vec<Member>),
+}
+
+/// A key of an object, duplicates kept.
+#[derive(Debug, Clone)]
+pub struct Member {
+    pub key: String,
+    pub key_span: Span,
+    pub node: Node,
+}
+
+impl Value {
+    /// What kind of value it is, with its article.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Flag(_) => "true or false",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "a string",
+            Self::List(_) => "an array",
+            Self::Object(_) => "an object",
+        }
+    }
+}
+
+/// Parses a source.
+///
+/// # Errors
+/// The first fault of the syntax, or a source that is too large or nested too deep.
+pub fn parse(source: &Arc<Source>) -> Result<Node, Diagnostic> {
+    if source.text.len() > LARGEST {
+        return Err(errors::too_large(&source.name, source.text.len(), LARGEST));
+    }
+    if let Some(at) = too_deep(&source.text) {
+        return Err(errors::nested_too_deep(&Place::new(source, at..at + 1), DEEPEST));
+    }
+    match json5::from_str::<Raw<'_>>(&source.text) {
+        Ok(raw) => Ok(place(raw, &source.text, 0..0)),
+        Err(error) => Err(syntax_fault(source, &error)),
+    }
+}
+
+fn syntax_fault(source: &Arc<Source>, error: &json5::Error) -> Diagnostic {
+    let offset =
+        error.position().map_or(source.text.len(), |position| offset_of(&source.text, position.line, position.column));
+    let end = source.text[offset..].chars().next().map_or(offset, |next| offset + next.len_utf8());
+    errors::syntax(&Place::new(source, offset..end), &said(error))
+}
+
+/// The parser's words, its position left out.
+fn said(error: &json5::Error) -> String {
+    use json5::ErrorCode::{EofParsingArray, EofParsingComment, EofParsingObject, EofParsingString, EofParsingValue};
+    match error.code() {
+        Some(EofParsingObject) => "this object is never closed".into(),
+        Some(EofParsingArray) => "this array is never closed".into(),
+        Some(EofParsingString) => "this string is never closed".into(),
+        Some(EofParsingComment) => "this comment is never closed".into(),
+        Some(EofParsingValue) => "the file ends where a value should stand".into(),
+        Some(code) => code.to_string().replace("EOF parsing", "the file ends inside a"),
+        None => error.to_string(),
+    }
+}
+
+/// The offset of the first bracket that is too deep, strings and comments aside.
+fn too_deep(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let (mut depth, mut at) = (0_usize, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > DEEPEST {
+                    return Some(at);
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' | b'\'' => at = string_end(bytes, at),
+            b'/' => at = comment_end(bytes, at).max(at + 1) - 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The offset of the quote that ends the string which begins at `start`, or the end.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() && bytes[at] != bytes[start] {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    at.min(bytes.len())
+}
+
+/// The offset past the comment that begins at `start`; `start` itself if none does.
+fn comment_end(bytes: &[u8], start: usize) -> usize {
+    let rest = &bytes[start..];
+    if rest.starts_with(b"//") {
+        start + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
+    } else if rest.starts_with(b"/*") {
+        let close = rest.windows(2).skip(2).position(|pair| pair == b"*/");
+        start + close.map_or(rest.len(), |found| found + 4)
+    } else {
+        start
+    }
+}
+
+/// The byte offset of a line and a character column, both from 0, by the parser's own idea of a line.
+fn offset_of(text: &str, line: usize, column: usize) -> usize {
+    let mut start = 0;
+    for _ in 0..line {
+        let Some(found) = text[start..].find(['\n', '\r', '\u{2028}', '\u{2029}']) else {
+            return text.len();
+        };
+        let at = start + found;
+        start = if text[at..].starts_with("\r\n") {
+            at + 2
+        } else {
+            at + text[at..].chars().next().map_or(1, char::len_utf8)
+        };
+    }
+    text[start..].char_indices().nth(column).map_or(text.len(), |(offset, _)| start + offset)
+}
+
+/// Where the value stands whose key ends at `key_end`, if it is a scalar.
+fn scalar_after(text: &str, key_end: usize) -> Option<Span> {
+    let bytes = text.as_bytes();
+    let mut at = key_end;
+    if matches!(bytes.get(at), Some(b'"' | b'\'')) {
+        at += 1;
+    }
+    let mut colon = false;
+    loop {
+        match *bytes.get(at)? {
+            b':' if !colon => {
+                colon = true;
+                at += 1;
+            }
+            b'/' => {
+                let end = comment_end(bytes, at);
+                if end == at {
+                    return None;
+                }
+                at = end;
+            }
+            byte if byte.is_ascii_whitespace() => at += 1,
+            b'{' | b'[' => return None,
+            b'"' | b'\'' => return Some(at + 1..string_end(bytes, at)),
+            _ => {
+                let rest = &text[at..];
+                let length = rest.find(|next: char| next.is_whitespace() || matches!(next, ',' | '}' | ']' | '/'));
+                return Some(at..length.map_or(text.len(), |length| at + length));
+            }
+        }
+    }
+}
+
+/// Where a slice of the source stands in it, by its address.
+fn span_in(source: &str, slice: &str) -> Option<Span> {
+    let start = (slice.as_ptr() as usize).checked_sub(source.as_ptr() as usize)?;
+    let span = start..start + slice.len();
+    (source.get(span.clone()) == Some(slice)).then_some(span)
+}
+
+/// The tree as the parser gives it; a string without escapes is lent out of the source.
+enum Raw<'a> {
+    Null,
+    Flag(bool),
+    Number(f64),
+    Text(Cow<'a, str>),
+    List(Vec<Raw<'a>>),
+    Object(Vec<(Cow<'a, str>, Raw<'a>)>),
+}
+
+/// Gives every value its place; `fallback` is that of a value which has none of its own.
+fn place(raw: Raw<'_>, source: &str, fallback: Span) -> Node {
+    let mut span = fallback.clone();
+    let value = match raw {
+        Raw::Null => Value::Null,
+        Raw::Flag(flag) => Value::Flag(flag),
+        Raw::Number(number) => Value::Number(number),
+        Raw::Text(text) => {
+            if let Cow::Borrowed(slice) = text {
+                span = span_in(source, slice).unwrap_or(fallback);
+            }
+            Value::Text(text.into_owned())
+        }
+        Raw::List(raws) => Value::List(raws.into_iter().map(|raw| place(raw, source, fallback.clone())).collect()),
+        Raw::Object(raws) => {
+            let members: Vec<Member> = raws.into_iter().map(|(key, raw)| member(key, raw, source, &fallback)).collect();
+            // An object in an array has no place of its own but its first key.
+            if let Some(first) = members.first() {
+                span = first.key_span.clone();
+            }
+            Value::Object(members)
+        }
+    };
+    Node { value, span }
+}
+
+fn member(key: Cow<'_, str>, raw: Raw<'_>, source: &str, fallback: &Span) -> Member {
+    let own = match key {
+        Cow::Borrowed(slice) => span_in(source, slice),
+        Cow::Owned(_) => None,
+    };
+    let scalar = own.as_ref().and_then(|span| scalar_after(source, span.end));
+    let key_span = own.unwrap_or_else(|| fallback.clone());
+    Member { key: key.into_owned(), node: place(raw, source, scalar.unwrap_or_else(|| key_span.clone())), key_span }
+}
+
+impl<'de> Deserialize<'de> for Raw<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Raw<'de>, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Raw<'de>, E> {
+        Ok(Raw::Flag(value))
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "numbers of a config are small; a large one is refused as too large"
+    )]
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Raw<'de>, E> {
+        Ok(Raw::Number(value as f64))
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "numbers of a config are small; a large one is refused as too large"
+    )]
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Raw<'de>, E> {
+        Ok(Raw::Number(value as f64))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Raw<'de>, E> {
+        Ok(Raw::Number(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Raw<'de>, E> {
+        Ok(Raw::Text(Cow::Owned(value.to_string())))
+    }
+
+    fn visit_borrowed_str<E: Error>(self, value: &'de str) -> Result<Raw<'de>, E> {
+        Ok(Raw::Text(Cow::Borrowed(value)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Raw<'de>, A::Error> {
+        let mut raws = Vec::new();
+        while let Some(raw) = elements.next_element()? {
+            raws.push(raw);
+        }
+        Ok(Raw::List(raws))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw<'de>, A::Error> {
+        let mut raws = Vec::new();
+        while let Some((Key(key), raw)) = entries.next_entry()? {
+            raws.push((key, raw));
+        }
+        Ok(Raw::Object(raws))
+    }
+}
+
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_str<E: Error>(self, key: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(key.to_string())))
+            }
+
+            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(key)))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn parsed(text: &str) -> Result<Node, Diagnostic> {
+        parse(&Source::new("t", text, Path::new("/")))
+    }
+
+    fn member<'a>(node: &'a Node, key: &str) -> &'a Member {
+        let Value::Object(members) = &node.value else { panic!("not an object: {node:?}") };
+        members.iter().find(|member| member.key == key).unwrap()
+    }
+
+    #[test]
+    fn keys_and_scalars_know_their_places() {
+        let text = "{\n // é comment\n chains: {'plan-é': {n /* x */ : 12, s: \"a\\tb\", f: false, l: [ 'x' ]}}}";
+        let tree = parsed(text).unwrap();
+        let plan = member(&member(&tree, "chains").node, "plan-é");
+        assert_eq!(&text[plan.key_span.clone()], "plan-é");
+        for (key, written) in [("n", "12"), ("s", "a\\tb"), ("f", "false"), ("l", "l")] {
+            assert_eq!(&text[member(&plan.node, key).node.span.clone()], written, "{key}");
+        }
+        let Value::List(items) = &member(&plan.node, "l").node.value else { panic!() };
+        assert_eq!(&text[items[0].span.clone()], "x");
+    }
+
+    #[test]
+    fn a_syntax_fault_has_its_place() {
+        let fault = parsed("{\r\n é: 1,\r\n b 2}").unwrap_err();
+        assert_eq!(fault.places[0].0.source.line_column(fault.places[0].0.span.start), (3, 4));
+        let fault = parsed("{a: [1, ").unwrap_err();
+        assert_eq!((fault.message.contains("ends where a value"), fault.places[0].0.span.clone()), (true, 4..5));
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_and_brackets_in_strings_do_not_count() {
+        assert!(parsed(&"[".repeat(100_000)).unwrap_err().message.contains("140"));
+        assert!(parsed(&format!("['{}' /* {} */]", "[".repeat(500), "{".repeat(500))).is_ok());
+        assert!(parsed(&format!("{}{}", "[".repeat(140), "]".repeat(140))).is_ok());
+    }
+
+    #[test]
+    fn a_file_over_one_mebibyte_is_refused() {
+        assert!(parsed(&" ".repeat(LARGEST + 1)).unwrap_err().message.contains("1 MiB"));
+    }
+}

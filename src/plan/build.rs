@@ -1,0 +1,145 @@
+//! From a chain and a config to a plan, or to every fault that would stop it, all at once.
+
+use super::{Plan, PlannedStep, Root, agent, check, digest, errors};
+use crate::agent::{Found, find_all_on_path, lookup};
+use crate::chain::{Chain, Config, Said, Step, lower, show};
+use crate::marker;
+use crate::prompt::{Vars, unused};
+use crate::source::{Diagnostic, Env, Files, Kind, Source};
+use indexmap::IndexMap;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a plan is built from.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The chain to run.
+    pub chain: &'a Chain,
+    /// The merged config.
+    pub config: &'a Config,
+    /// The folder it works in.
+    pub root: &'a Path,
+    /// The command line's level of the prompt; `--prompt-file -` arrives here as an inline text.
+    pub said: &'a Said,
+    /// `NAME=value` arguments, each with its own source.
+    pub given: &'a IndexMap<String, (String, Arc<Source>)>,
+    /// Our own program, which runs the demo's agents.
+    pub own_program: &'a Path,
+}
+
+/// What all steps of a plan share while it is built.
+pub(super) struct Context<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) files: &'a dyn Files,
+    pub(super) env: &'a dyn Env,
+    pub(super) vars: Vars,
+    pub(super) marker: String,
+    pub(super) shown: String,
+}
+
+impl Context<'_> {
+    /// The chain as agents are told it: its name, else its text.
+    pub(super) fn chain_name(&self) -> &str {
+        self.request.chain.name.as_deref().unwrap_or(&self.shown)
+    }
+}
+
+/// Builds the plan.
+///
+/// # Errors
+/// Every fault of the chain, of what it uses, and of the files it names; nothing was started.
+pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<Plan, Vec<Diagnostic>> {
+    let chain = request.chain;
+    let given = request.given.iter().map(|(name, (value, _))| (name.clone(), value.clone())).collect();
+    let declared = chain.vars.iter().map(|(name, text)| (name.clone(), text.value.clone())).collect();
+    let context = Context {
+        request,
+        files,
+        env,
+        vars: Vars::new(given, declared),
+        marker: request.config.marker.as_ref().map_or(marker::DEFAULT, |marker| &marker.value).to_string(),
+        shown: show(&chain.items),
+    };
+    let mut faults = request.config.faults.clone();
+    if let Some(name) = &chain.name {
+        faults.extend(request.config.chains.get(name).into_iter().flat_map(|entry| entry.faults.clone()));
+    }
+    match files.kind(request.root) {
+        Ok(Kind::Folder) => {}
+        Ok(_) => faults.push(errors::root_is_no_folder(request.root)),
+        Err(error) => faults.push(errors::root_missing(request.root, &error)),
+    }
+    let (program, steps) = lower(&chain.items);
+    let (mut planned, mut used) = (Vec::new(), BTreeSet::new());
+    for (index, step) in steps.iter().enumerate() {
+        let grouped = program.step_group[index].is_some();
+        match plan_step(&context, index + 1, step, grouped, &mut used) {
+            Ok(step) => planned.push(step),
+            // A prompt of several steps has its faults once.
+            Err(found) => found.into_iter().for_each(|fault| {
+                if !faults.contains(&fault) {
+                    faults.push(fault);
+                }
+            }),
+        }
+    }
+    if faults.iter().any(Diagnostic::is_error) {
+        return Err(faults);
+    }
+    faults.extend(unused(
+        &context.vars,
+        &request.given.iter().map(|(name, (_, source))| (name.clone(), Arc::clone(source))).collect(),
+    ));
+    let demo = planned.iter().any(|step| matches!(&step.kind, super::Kind::Agent { backend: Some("demo"), .. }));
+    let mut plan = Plan {
+        chain: context.shown.clone(),
+        name: chain.name.clone(),
+        root: if demo { Root::Temporary } else { Root::Folder(request.root.to_path_buf()) },
+        marker: context.marker.clone(),
+        files: request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect(),
+        prompt: request.said.inline.as_ref().map(|text| text.value.clone()),
+        vars: context.vars.given().clone(),
+        steps: planned,
+        program,
+        warnings: faults,
+        digest: String::new(),
+    };
+    plan.digest = digest(&plan);
+    Ok(plan)
+}
+
+fn plan_step(
+    context: &Context<'_>,
+    number: usize,
+    step: &Step,
+    grouped: bool,
+    used: &mut BTreeSet<String>,
+) -> Result<PlannedStep, Vec<Diagnostic>> {
+    let name = step.name.value.as_str();
+    let found = lookup(step, context.request.config, context.files, context.env).map_err(|fault| vec![fault])?;
+    // An entry's own faults are told once, whoever uses it.
+    let entry_faults = match &found {
+        Found::Agent(entry) => &entry.faults[..],
+        Found::Check(entry) => &entry.faults[..],
+        Found::Program(_) => &[],
+    };
+    if !entry_faults.is_empty() {
+        return Err(if used.insert(name.to_string()) { entry_faults.to_vec() } else { Vec::new() });
+    }
+    let mut planned = match found {
+        Found::Agent(entry) => agent::plan_agent(context, number, step, Some(entry), grouped)?,
+        Found::Program(_) => agent::plan_agent(context, number, step, None, grouped)?,
+        Found::Check(entry) => check::plan_check(context, number, step, entry)?,
+    };
+    planned.hides = hidden(context, name, &planned.program);
+    Ok(planned)
+}
+
+/// Programs on PATH of the step's name that are not what runs.
+fn hidden(context: &Context<'_>, name: &str, runs: &Path) -> Vec<PathBuf> {
+    let mut hidden = find_all_on_path(name, context.files, context.env);
+    hidden.truncate(1);
+    hidden.retain(|path| path != runs);
+    hidden
+}

@@ -1,0 +1,63 @@
+//! A check's step: a shell line or a program, judged by its exit code.
+
+use super::agent::{Faults, own_environment};
+use super::build::Context;
+use super::{EnvDelta, Found, Kind, PlannedStep, errors};
+use crate::agent::find_command;
+use crate::chain::{Check, Entry, Limit, Run, Step};
+use crate::prompt::{Level, expand_config, text};
+use crate::source::Diagnostic;
+
+/// Plans a step whose name is a check of the config.
+pub(super) fn plan_check(
+    context: &Context<'_>,
+    number: usize,
+    step: &Step,
+    entry: &Entry<Option<Check>>,
+) -> Result<PlannedStep, Vec<Diagnostic>> {
+    let mut faults = Faults::default();
+    if step.limit != Limit::Once {
+        faults.0.push(errors::check_with_a_count(&step.name.at, &step.name.value));
+    }
+    // An entry that could not be read has its own faults, and does not come here.
+    let Some(check) = &entry.value else { return Err(faults.0) };
+    let mut set = own_environment(context, number, step);
+    let (program, argv, line) = match &check.run {
+        // Variables are handed over through the environment, never spliced into the line.
+        Run::Shell(line) => {
+            context.vars.note_mentioned(&line.value);
+            set.extend(context.vars.all().into_iter().map(|(name, value)| (name, text(value))));
+            let shell = find_command("/bin/sh", context.request.root, &line.at, context.files, context.env);
+            (faults.one(shell), vec![text("-c"), text(&line.value)], line.value.clone())
+        }
+        Run::Words(words) => {
+            let values: Vec<String> =
+                words.iter().filter_map(|word| faults.many(expand_config(word, &context.vars, context.env))).collect();
+            let line = shlex::try_join(values.iter().map(String::as_str)).unwrap_or_default();
+            let program = values.first().zip(words.first()).and_then(|(program, word)| {
+                let base = &word.at.source.base;
+                faults.one(find_command(program, base, &word.at, context.files, context.env))
+            });
+            (program, values.into_iter().skip(1).map(text).collect(), line)
+        }
+    };
+    for (name, value) in &check.env {
+        if let Some(value) = faults.many(expand_config(value, &context.vars, context.env)) {
+            set.push((name.clone(), text(value)));
+        }
+    }
+    let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };
+    Ok(PlannedStep {
+        number,
+        name: step.name.value.clone(),
+        kind: Kind::Check { optional: check.optional, line },
+        limit: Limit::Once,
+        found: Found::Config(entry.layer, entry.at.to_string()),
+        hides: Vec::new(),
+        program,
+        argv,
+        env: EnvDelta { set, unset: Vec::new() },
+        prompt: None,
+        level: Level::None,
+    })
+}

@@ -1,0 +1,132 @@
+//! The plan as JSON: for machines (`--dry-run --json`), and in its canonical form for the digest.
+
+use super::{Found, Kind, Plan, PlannedStep, Root};
+use crate::chain::Limit;
+use crate::prompt::{Segment, show};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// The plan, complete. Late names stand as `{{name}}`; values of the environment are left out, they may be secret.
+#[must_use]
+pub fn to_json(plan: &Plan) -> Value {
+    let root = match &plan.root {
+        Root::Folder(folder) => json!(folder.display().to_string()),
+        Root::Temporary => Value::Null,
+    };
+    json!({
+        "chain": plan.chain,
+        "name": plan.name,
+        "root": root,
+        "marker": plan.marker,
+        "files": plan.files.iter().map(|(layer, name)| json!({ "layer": layer, "path": name })).collect::<Vec<_>>(),
+        "digest": plan.digest,
+        "steps": plan.steps.iter().map(step_json).collect::<Vec<_>>(),
+        "warnings": plan.warnings.iter().map(|warning| &warning.message).collect::<Vec<_>>(),
+    })
+}
+
+fn step_json(step: &PlannedStep) -> Value {
+    let found = match &step.found {
+        Found::Config(layer, place) => json!({ "in": layer, "at": place }),
+        Found::Path => json!({ "in": "path" }),
+    };
+    let (kind, backend, optional) = match &step.kind {
+        Kind::Agent { backend, .. } => ("agent", json!(backend), Value::Null),
+        Kind::Check { optional, .. } => ("check", Value::Null, json!(optional)),
+    };
+    let paths = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+    let prompt = step.prompt.as_ref().map(|prompt| {
+        let text = show(&prompt.segments);
+        json!({
+            "deliver": prompt.deliver,
+            "level": step.level,
+            "origin": prompt.origin,
+            "bytes": known_bytes(&prompt.segments),
+            "estimatedTokens": known_bytes(&prompt.segments).div_ceil(4),
+            "late": late(&prompt.segments),
+            "unsubstituted": prompt.stayed,
+            "text": text,
+        })
+    });
+    json!({
+        "step": step.number,
+        "name": step.name,
+        "kind": kind,
+        "backend": backend,
+        "optional": optional,
+        "iterations": iterations(step),
+        "found": found,
+        "hides": paths(&step.hides),
+        "program": step.program.display().to_string(),
+        "args": step.argv.iter().map(|arg| show(arg)).collect::<Vec<_>>(),
+        "environment": {
+            "set": step.env.set.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "unset": step.env.unset,
+        },
+        "prompt": prompt,
+    })
+}
+
+fn iterations(step: &PlannedStep) -> Value {
+    match step.limit {
+        Limit::Once => Value::Null,
+        Limit::UpTo(count) => json!(count),
+    }
+}
+
+/// The size of what is known of a text, in bytes.
+fn known_bytes(segments: &[Segment]) -> usize {
+    let known = segments.iter().map(|segment| match segment {
+        Segment::Text(text) => text.len(),
+        Segment::Late(_) => 0,
+    });
+    known.sum()
+}
+
+fn late(segments: &[Segment]) -> Vec<&'static str> {
+    let names = segments.iter().filter_map(|segment| match segment {
+        Segment::Late(late) => Some(late.name()),
+        Segment::Text(_) => None,
+    });
+    names.collect()
+}
+
+/// SHA-256 over what the run will do: late names unexpanded, program paths left out, so that another machine's or another
+/// day's PATH does not make it another plan.
+#[must_use]
+pub fn digest(plan: &Plan) -> String {
+    // A late name and the same word in braces must not look alike: pieces are kept apart.
+    let segments = |segments: &[Segment]| -> Value {
+        let pieces = segments.iter().map(|segment| match segment {
+            Segment::Text(text) => json!({ "text": text }),
+            Segment::Late(late) => json!({ "late": late.name() }),
+        });
+        pieces.collect()
+    };
+    let steps: Vec<Value> = plan
+        .steps
+        .iter()
+        .map(|step| {
+            json!({
+                "name": step.name,
+                "check": step.is_check(),
+                "backend": match &step.kind { Kind::Agent { backend, .. } => json!(backend), Kind::Check { optional, .. } => json!(optional) },
+                "iterations": iterations(step),
+                "argv": step.argv.iter().map(|arg| segments(arg)).collect::<Vec<_>>(),
+                "set": step.env.set.iter().map(|(name, value)| json!([name, segments(value)])).collect::<Vec<_>>(),
+                "unset": step.env.unset,
+                "deliver": step.prompt.as_ref().map(|prompt| prompt.deliver),
+                "prompt": step.prompt.as_ref().map(|prompt| segments(&prompt.segments)),
+            })
+        })
+        .collect();
+    let canonical = json!({ "version": 1, "chain": plan.chain, "marker": plan.marker, "steps": steps });
+    let mut hexadecimal = String::with_capacity(64);
+    for byte in Sha256::digest(canonical.to_string()) {
+        // Writing to a String cannot fail.
+        let _ = write!(hexadecimal, "{byte:02x}");
+    }
+    hexadecimal
+}

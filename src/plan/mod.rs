@@ -1,0 +1,150 @@
+//! The whole future, resolved as far as the present allows: what `--dry-run` prints and what the engine runs. Pure.
+
+mod agent;
+mod build;
+mod check;
+mod errors;
+mod json;
+
+use crate::agent::Format;
+use crate::chain::{Delivery, LayerKind, Limit, Program};
+use crate::prompt::{Level, Segment};
+use crate::source::Diagnostic;
+use indexmap::IndexMap;
+use std::path::PathBuf;
+
+pub use build::{Request, build};
+pub use json::{digest, to_json};
+
+/// A chain with everything resolved that can be resolved before running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The chain in the chain language.
+    pub chain: String,
+    /// Its name in the config, if it has one.
+    pub name: Option<String>,
+    /// Where it works.
+    pub root: Root,
+    /// The line by which agents end their loops.
+    pub marker: String,
+    /// The config files it was read from, with their layers.
+    pub files: Vec<(LayerKind, String)>,
+    /// The `--prompt` or the content of `--prompt-file`, before substitution.
+    pub prompt: Option<String>,
+    /// Variables given on the command line.
+    pub vars: IndexMap<String, String>,
+    /// The steps in leaf order; step number N is at index N - 1.
+    pub steps: Vec<PlannedStep>,
+    /// The order in which they run.
+    pub program: Program,
+    /// What was noticed and does not stop the run.
+    pub warnings: Vec<Diagnostic>,
+    /// SHA-256 of the canonical plan, in hexadecimal.
+    pub digest: String,
+}
+
+/// Where a run works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Root {
+    /// A folder of the user's.
+    Folder(PathBuf),
+    /// A folder made at the run's start: the demo's.
+    Temporary,
+}
+
+/// A step, resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedStep {
+    /// Its number, from 1, by leaf position.
+    pub number: usize,
+    /// Its name as written.
+    pub name: String,
+    /// An agent or a check.
+    pub kind: Kind,
+    /// Once, or a loop.
+    pub limit: Limit,
+    /// Where the name was found.
+    pub found: Found,
+    /// Programs on PATH that the name hides.
+    pub hides: Vec<PathBuf>,
+    /// The program that is started.
+    pub program: PathBuf,
+    /// Its arguments, without the program; the prompt among them when it is delivered so.
+    pub argv: Vec<Vec<Segment>>,
+    /// What is changed in its environment.
+    pub env: EnvDelta,
+    /// Its prompt; none for a check and for an agent that runs without.
+    pub prompt: Option<PlannedPrompt>,
+    /// The level that decided about the prompt.
+    pub level: Level,
+}
+
+/// What a step is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// An agent.
+    Agent {
+        /// The agent CLI that runs it; none for a plain program.
+        backend: Option<&'static str>,
+        /// What it prints.
+        format: Format,
+    },
+    /// A check.
+    Check {
+        /// Whether its failure is only said.
+        optional: bool,
+        /// What it runs, for people.
+        line: String,
+    },
+}
+
+/// Where a name was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// In a config layer, at this place.
+    Config(LayerKind, String),
+    /// On PATH.
+    Path,
+}
+
+/// A prompt as it will be delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedPrompt {
+    /// Its text.
+    pub segments: Vec<Segment>,
+    /// How it is delivered.
+    pub deliver: Delivery,
+    /// Where it was written: an option, a place in a config, a file.
+    pub origin: String,
+    /// `${NAME}` of nobody's variables, left in it as they are.
+    pub stayed: Vec<String>,
+}
+
+/// Changes to the environment that a program inherits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EnvDelta {
+    /// Set, in order.
+    pub set: Vec<(String, Vec<Segment>)>,
+    /// Removed.
+    pub unset: Vec<String>,
+}
+
+impl PlannedStep {
+    /// Whether it is a check.
+    #[must_use]
+    pub fn is_check(&self) -> bool {
+        matches!(self.kind, Kind::Check { .. })
+    }
+
+    /// The most iterations of one visit.
+    #[must_use]
+    pub fn iterations(&self) -> u32 {
+        match self.limit {
+            Limit::Once => 1,
+            Limit::UpTo(count) => count.get(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

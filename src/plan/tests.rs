@@ -1,0 +1,220 @@
+//! Plans over files in a map: where prompts come from, and what is refused before anything runs.
+
+use super::*;
+use crate::chain::{LayerSource, Said, load, parse};
+use crate::source::{Env, Files, Kind as FileKind, Place, Source, Text};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Files and variables in maps. A path that ends in `*` is executable; folders are those that hold something.
+pub(crate) struct Fake(pub(crate) BTreeMap<&'static str, Vec<u8>>, pub(crate) BTreeMap<&'static str, &'static str>);
+
+impl Files for Fake {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let name = path.to_str().unwrap_or_default();
+        self.0.get(name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<FileKind> {
+        let name = path.to_str().unwrap_or_default();
+        let executable = self.0.contains_key(format!("{name}*").as_str());
+        if executable || self.0.contains_key(name) {
+            return Ok(FileKind::File { executable, bytes: 0 });
+        }
+        let folder = self.0.keys().any(|known| known.starts_with(&format!("{}/", name.trim_end_matches('/'))));
+        if folder { Ok(FileKind::Folder) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+}
+
+impl Env for Fake {
+    fn var(&self, name: &str) -> Option<OsString> {
+        self.1.get(name).map(OsString::from)
+    }
+}
+
+pub(crate) fn world(files: &[(&'static str, &str)]) -> Fake {
+    let programs =
+        ["/bin/sh*", "/bin/coder*", "/bin/reviewer*", "/bin/x*", "/root/keep"].map(|path| (path, Vec::new()));
+    let files = files.iter().map(|(path, content)| (*path, content.as_bytes().to_vec()));
+    Fake(programs.into_iter().chain(files).collect(), [("PATH", "/bin"), ("HOME", "/home/ann")].into())
+}
+
+fn text(value: &str, name: &str) -> Text {
+    Text { value: value.into(), at: Place::whole(&Source::new(name, value, Path::new("/shell"))) }
+}
+
+/// Plans `chain` (a name of the config, else text of the language) with a config and a command line.
+pub(crate) fn planned(
+    world: &Fake,
+    config: &str,
+    chain: &str,
+    said: &Said,
+    vars: &[(&str, &str)],
+) -> Result<Plan, Vec<Diagnostic>> {
+    let source = Source::new("forge/chains.json", config, Path::new("/root"));
+    let config = load(&[LayerSource { kind: LayerKind::Project, source }]);
+    let typed = parse(&Source::new("command line", chain, Path::new("/shell")));
+    let chain = match config.chains.get(chain) {
+        Some(entry) => entry.value.clone(),
+        None => typed?,
+    };
+    let given = vars.iter().map(|(name, value)| {
+        (
+            (*name).to_string(),
+            ((*value).to_string(), Source::new("command line", format!("{name}={value}"), Path::new("/"))),
+        )
+    });
+    let given: IndexMap<String, (String, Arc<Source>)> = given.collect();
+    let request = Request {
+        chain: &chain,
+        config: &config,
+        root: Path::new("/root"),
+        said,
+        given: &given,
+        own_program: Path::new("/bin/forkhestra"),
+    };
+    build(&request, world, world)
+}
+
+fn said(prompt: &str) -> Said {
+    Said { inline: Some(text(prompt, "--prompt")), file: None }
+}
+
+fn shown(plan: &Plan, index: usize) -> (Level, Option<String>) {
+    let step = &plan.steps[index];
+    (step.level, step.prompt.as_ref().map(|prompt| crate::prompt::show(&prompt.segments)))
+}
+
+fn messages(result: Result<Plan, Vec<Diagnostic>>) -> Vec<String> {
+    result.err().unwrap_or_default().into_iter().map(|fault| fault.message).collect()
+}
+
+const LEVELS: &str = r#"{
+  "agents": { "coder": { "defaultPrompt": "agent" }, "x": { "defaultPromptFile": "agent.md" } },
+  "chains": {
+    "all": { "prompt": "chain", "steps": [
+      { "agent": "coder", "prompt": "step" }, { "agent": "coder" }, { "agent": "coder", "promptFile": "step.md" },
+      { "agent": "coder", "prompt": "both", "promptFile": "missing.md" }, { "agent": "coder", "prompt": "" } ] },
+    "defaults": { "steps": [ { "agent": "coder" }, { "agent": "x" }, { "agent": "reviewer" } ] }
+  }
+}"#;
+
+#[test]
+fn the_first_of_five_levels_that_says_anything_wins() {
+    let world = world(&[("/root/step.md", "from the step's file\n"), ("/root/agent.md", "from the agent's file")]);
+    let plan = planned(&world, LEVELS, "all", &Said::default(), &[]).unwrap();
+    assert_eq!(shown(&plan, 0), (Level::Step, Some("step".into())));
+    assert_eq!(shown(&plan, 1), (Level::Chain, Some("chain".into())));
+    assert_eq!(shown(&plan, 2), (Level::Step, Some("from the step's file\n".into())));
+    assert_eq!(shown(&plan, 3), (Level::Step, Some("both".into())));
+    assert_eq!(shown(&plan, 4), (Level::Step, None), "an empty prompt is no prompt and masks the chain's");
+    let plan = planned(&world, LEVELS, "defaults", &Said::default(), &[]).unwrap();
+    assert_eq!(shown(&plan, 0), (Level::Agent, Some("agent".into())));
+    assert_eq!(shown(&plan, 1), (Level::Agent, Some("from the agent's file".into())));
+    assert_eq!(shown(&plan, 2), (Level::None, None));
+    let plan = planned(&world, LEVELS, "all", &said("cli"), &[]).unwrap();
+    assert!((0..5).all(|index| shown(&plan, index) == (Level::CommandLine, Some("cli".into()))));
+    let plan = planned(&world, LEVELS, "all", &said(""), &[]).unwrap();
+    assert!((0..5).all(|index| shown(&plan, index) == (Level::CommandLine, None)));
+}
+
+#[test]
+fn variables_reach_prompts_files_args_commands_and_environments() {
+    let config = r#"{
+      "agents": { "a": { "command": "x --for '${WHO}'", "args": ["--n=${N:-3}"], "env": {"HOME2": "${env:HOME}/x"} } },
+      "chains": { "c": { "vars": {"N": "7"}, "prompt": "do ${WHAT}", "steps": [
+        { "agent": "a", "args": ["${WHAT}"] }, { "agent": "a", "promptFile": "${WHAT}.md" } ] } }
+    }"#;
+    let world = world(&[("/root/it.md", "${WHO} likes ${HOME} and $${WHO}")]);
+    let plan = planned(&world, config, "c", &Said::default(), &[("WHO", "a b"), ("WHAT", "it")]).unwrap();
+    let argv = |index: usize| plan.steps[index].argv.iter().map(|arg| crate::prompt::show(arg)).collect::<Vec<_>>();
+    assert_eq!(argv(0), ["--for", "a b", "--n=7", "it", "do it"]);
+    assert_eq!(argv(1), ["--for", "a b", "--n=7", "a b likes ${HOME} and ${WHO}"]);
+    assert_eq!(plan.steps[1].prompt.as_ref().unwrap().stayed, ["HOME"]);
+    assert!(plan.steps[0].env.set.contains(&("HOME2".into(), crate::prompt::text("/home/ann/x"))));
+}
+
+#[test]
+fn a_missing_variable_of_a_prompt_that_is_overridden_is_no_error() {
+    let config = r#"{"chains": {"c": {"prompt": "${MISSING}", "steps": [{"agent": "x"}]}}}"#;
+    let world = world(&[]);
+    assert_eq!(messages(planned(&world, config, "c", &Said::default(), &[])), ["the variable `MISSING` has no value"]);
+    assert!(planned(&world, config, "c", &said("p"), &[]).is_ok());
+}
+
+#[test]
+fn everything_that_would_stop_the_run_is_said_at_once() {
+    let config = r#"{
+      "agents": { "gone": { "command": "./gone" }, "plain": { "command": "./plain" }, "dir": { "command": "/root" },
+                  "model": { "command": "x", "model": "m" }, "quote": { "command": "x 'a" }, "b": { "backend": "claud" } },
+      "checks": { "t": { "run": "true" } },
+      "chains": { "c": { "steps": [ { "agent": "gone" }, { "agent": "plain" }, { "agent": "dir" }, { "agent": "model" },
+        { "agent": "quote" }, { "agent": "b" }, { "agent": "revewer" }, { "check": "tt" }, { "check": "build" }, { "agent": "t" },
+        { "agent": "x", "promptFile": "no.md" }, { "agent": "x", "promptFile": "latin.md" }, { "agent": "x", "prompt": "${A} ${B}" },
+        { "agent": "x", "prompt": "say\nFORKHESTRA_COMPLETE\n" } ] } }
+    }"#;
+    let mut world = world(&[("/root/plain", "")]);
+    world.0.insert("/root/latin.md", b"caf\xe9".to_vec());
+    let messages = messages(planned(&world, config, "c", &Said::default(), &[]));
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+#[test]
+fn a_prompt_too_long_for_an_argument_is_refused_before_the_start_and_fits_on_stdin() {
+    let long = "x".repeat(131_072);
+    let world = world(&[]);
+    let refused = messages(planned(&world, r#"{"chains":{}}"#, "x", &said(&long), &[]));
+    assert_eq!(refused, ["the prompt from --prompt has 131072 bytes, and an argument here may have 131071"]);
+    assert!(planned(&world, r#"{"chains":{}}"#, "x", &said(&long[1..]), &[]).is_ok());
+    let stdin = r#"{"chains":{},"agents":{"x":{"deliver":"stdin"}}}"#;
+    assert!(planned(&world, stdin, "x", &said(&long.repeat(80)), &[]).is_ok());
+}
+
+#[test]
+fn names_are_looked_up_in_the_order_of_the_design() {
+    let config = r#"{"agents": {"both": {"command": "x"}}, "checks": {"both": {"run": "true"}, "coder": {"run": "true"}}, "chains": {}}"#;
+    let world = world(&[]);
+    let plan = planned(&world, config, "both -> coder -> reviewer", &Said::default(), &[]).unwrap();
+    assert_eq!(plan.steps.iter().map(PlannedStep::is_check).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(plan.steps[1].hides, [Path::new("/bin/coder")]);
+    assert_eq!(plan.steps[2].found, Found::Path);
+    assert_eq!(messages(planned(&world, config, "test", &Said::default(), &[])), ["the check `test` has no command"]);
+    assert_eq!(
+        messages(planned(&world, config, "coder:3", &Said::default(), &[])),
+        ["the check `coder` takes no count"]
+    );
+    let messages = messages(planned(&world, config, "a:1.5", &Said::default(), &[]));
+    assert_eq!(messages, ["nothing is called `a:1.5`"]);
+}
+
+#[test]
+fn feedback_is_late_in_a_group_and_the_digest_knows_it_from_its_text() {
+    let world = world(&[]);
+    let digest =
+        |chain: &str, prompt: &str| planned(&world, r#"{"chains":{}}"#, chain, &said(prompt), &[]).unwrap().digest;
+    let plan = planned(&world, r#"{"chains":{}}"#, "(x):2", &said("p"), &[]).unwrap();
+    assert_eq!(shown(&plan, 0).1.as_deref(), Some("p{{feedback}}"));
+    assert_eq!(digest("x", "p"), digest("x", "p"));
+    assert_ne!(digest("x", "p"), digest("x", "q"));
+    assert_ne!(digest("(x):2", "p"), digest("(x):2", "p{{feedback}}"));
+    assert_ne!(digest("x", "p"), digest("x:1", "p"));
+}
+
+#[test]
+fn claude_gets_its_headless_command_the_contract_and_the_prompt_on_stdin() {
+    let config = r#"{"agents": {"coder": {"systemPrompt": "sys.md", "model": "sonnet", "maxTurns": 9, "allowedTools": ["Read", "Bash"]}}, "chains": {}}"#;
+    let mut world = world(&[("/bin/claude*", ""), ("/root/sys.md", "You are the coder.\n")]);
+    world.1.insert("CLAUDECODE", "1");
+    let plan = planned(&world, config, "coder:3", &said("-p --help"), &[]).unwrap();
+    let step = &plan.steps[0];
+    let argv: Vec<String> = step.argv.iter().map(|arg| crate::prompt::show(arg)).collect();
+    assert_eq!(argv[..6], ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"]);
+    assert!(argv[7].ends_with("\n\nYou are the coder.\n") && argv[7].contains("FORKHESTRA_COMPLETE"));
+    assert_eq!(argv[8..], ["--model", "sonnet", "--max-turns", "9", "--allowedTools=Read,Bash"]);
+    assert_eq!(step.prompt.as_ref().map(|prompt| prompt.deliver), Some(crate::chain::Delivery::Stdin));
+    assert_eq!(step.env.unset, ["CLAUDECODE"]);
+    assert_eq!(step.program, Path::new("/bin/claude"));
+}

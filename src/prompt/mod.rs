@@ -1,0 +1,12 @@
+//! What is SAID: the five levels, chain variables, and the segments of which planned texts are made. Pure.
+
+mod errors;
+mod feedback;
+mod levels;
+mod segments;
+mod vars;
+
+pub use feedback::{FEEDBACK_CHARACTERS, exhausted_feedback, failed_check_feedback};
+pub use levels::{Level, Pick, pick, read_prompt_file};
+pub use segments::{Late, Segment, render, show, text};
+pub use vars::{Vars, expand_config, expand_prose, unused};

@@ -1,0 +1,248 @@
+//! What happened, as versioned data: the journal, the terminal and every other sink see exactly this.
+
+use super::outcome::{AttemptOutcome, RunOutcome, Sig};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+/// The version of the format (schemas/event.schema.json). A field may be added; a change of meaning counts it up.
+pub const EVENT_VERSION: u32 = 1;
+
+/// One event of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// [`EVENT_VERSION`].
+    pub version: u32,
+    /// The run's number in its root.
+    pub run: i64,
+    /// Counts from 1 in a run, without gaps.
+    pub seq: u64,
+    /// When, in UTC (RFC 3339).
+    pub at: String,
+    /// What.
+    pub event: EventKind,
+}
+
+/// The place of an attempt in its run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct At {
+    /// The step's number, from 1.
+    pub step: u32,
+    /// The step's name.
+    pub name: String,
+    /// The round of the innermost group; 1 outside groups.
+    pub round: u32,
+    /// The iteration of the step's loop, from 1.
+    pub iteration: u32,
+    /// The running number of the attempt in its step, over iterations, rounds and retries.
+    pub attempt: u32,
+    /// Always 1 for now.
+    pub lane: u32,
+}
+
+/// What a new round is told about the last one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Feedback {
+    /// The attempt whose end ended the round.
+    pub from: At,
+    /// Why it did.
+    pub cause: FeedbackCause,
+}
+
+/// Why a round ended without success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "is", rename_all = "camelCase")]
+pub enum FeedbackCause {
+    /// A check failed in this way.
+    CheckFailed {
+        /// How it ended.
+        outcome: AttemptOutcome,
+    },
+    /// A loop did not reach its marker.
+    Exhausted {
+        /// After so many iterations.
+        iterations: u32,
+    },
+}
+
+/// Why the run is being ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "is", rename_all = "camelCase")]
+pub enum Ending {
+    /// We were sent this signal.
+    Asked {
+        /// It.
+        signal: Sig,
+    },
+    /// Our standard output was closed.
+    OutputClosed,
+}
+
+/// A process that outlived its agent, and was ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Leftover {
+    /// Its process id.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+}
+
+/// Tokens and cost, as the agent's own program reports them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Tokens {
+    /// Fresh input.
+    pub input: u64,
+    /// Output.
+    pub output: u64,
+    /// Input read from the cache, counted nowhere else.
+    pub cache_read: u64,
+    /// Input written to the cache, counted nowhere else.
+    pub cache_write: u64,
+    /// US dollars, if known.
+    pub cost_usd: Option<f64>,
+}
+
+/// What is known of an attempt when it is over.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Finished {
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// Bytes of stdout.
+    pub stdout_bytes: u64,
+    /// Bytes of stderr.
+    pub stderr_bytes: u64,
+    /// Whether a descendant held the output open past the agent's exit.
+    pub held_open: bool,
+    /// Processes that outlived it and were ended.
+    pub leftovers: Vec<Leftover>,
+    /// A line that held the marker among other words.
+    pub near_miss: Option<String>,
+    /// Tokens and cost.
+    pub tokens: Option<Tokens>,
+    /// The session that its program can resume.
+    pub session: Option<String>,
+    /// Tools it was refused.
+    pub denials: Vec<String>,
+    /// What its program calls an error.
+    pub error: Option<String>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum EventKind {
+    /// The run begins.
+    #[serde(rename_all = "camelCase")]
+    RunStarted {
+        /// The chain in the chain language.
+        chain: String,
+        /// Its name in the config.
+        name: Option<String>,
+        /// The prompt of the command line.
+        prompt: Option<String>,
+        /// Variables of the command line.
+        vars: IndexMap<String, String>,
+        /// The plan's digest.
+        digest: String,
+        /// Where it works.
+        root: String,
+        /// Our version.
+        forkhestra: String,
+        /// How many steps it has.
+        steps: u32,
+    },
+    /// A round of a group begins.
+    #[serde(rename_all = "camelCase")]
+    RoundStarted {
+        /// The group's number, from 1, outer before inner.
+        group: u32,
+        /// The round, from 1.
+        round: u32,
+        /// Of how many at most.
+        rounds: u32,
+    },
+    /// An attempt is about to be started. In the journal before its process exists.
+    #[serde(rename_all = "camelCase")]
+    AttemptPlanned {
+        /// Which.
+        at: At,
+        /// Of how many iterations at most; none for a step that runs once.
+        iterations: Option<u32>,
+        /// How often this iteration failed before and is tried again.
+        retry: u32,
+        /// What it is told about the last round.
+        feedback: Option<Feedback>,
+    },
+    /// Its process runs.
+    #[serde(rename_all = "camelCase")]
+    AttemptStarted {
+        /// Which.
+        at: At,
+        /// The agent's process id.
+        pid: i32,
+        /// The process's start time in clock ticks since boot: with the pid it names one process only (proc(5), stat field 22).
+        start_time: u64,
+    },
+    /// The marker was seen.
+    #[serde(rename_all = "camelCase")]
+    MarkerSeen {
+        /// By which attempt.
+        at: At,
+    },
+    /// The run is being ended.
+    #[serde(rename_all = "camelCase")]
+    Terminating {
+        /// Why.
+        why: Ending,
+        /// What the agent is sent, if one runs.
+        with: Option<Sig>,
+    },
+    /// An attempt is over and nothing of it is left.
+    #[serde(rename_all = "camelCase")]
+    AttemptFinished {
+        /// Which.
+        at: At,
+        /// How it ended.
+        outcome: AttemptOutcome,
+        /// Whether the marker was seen.
+        marker: bool,
+        /// What else is known.
+        finished: Finished,
+    },
+    /// A step has reached its aim.
+    #[serde(rename_all = "camelCase")]
+    StepSucceeded {
+        /// Its last attempt.
+        at: At,
+    },
+    /// A round is over.
+    #[serde(rename_all = "camelCase")]
+    RoundFinished {
+        /// The group's number.
+        group: u32,
+        /// The round.
+        round: u32,
+        /// What ended it, unless all its steps succeeded.
+        ended_by: Option<Feedback>,
+    },
+    /// The run is over; nothing follows.
+    #[serde(rename_all = "camelCase")]
+    RunFinished {
+        /// How it ended.
+        outcome: RunOutcome,
+    },
+}

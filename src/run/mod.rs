@@ -1,0 +1,13 @@
+//! What HAPPENS: events and outcomes, the machine that decides (pure), and the driver that acts (effects).
+
+mod driver;
+mod event;
+mod machine;
+mod outcome;
+mod signals;
+mod stage;
+
+pub use driver::{Failure, drive};
+pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, Leftover, Tokens};
+pub use machine::{Effect, Input, State};
+pub use outcome::{AttemptOutcome, Exit, RunOutcome, Sig};

@@ -1,0 +1,107 @@
+//! How attempts and runs end. Knows no one.
+
+use serde::{Deserialize, Serialize};
+
+/// A signal that we take or send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Sig {
+    /// The terminal went away.
+    Hup,
+    /// Ctrl-C.
+    Int,
+    /// A polite end.
+    Term,
+    /// The end.
+    Kill,
+}
+
+impl Sig {
+    /// Its number on Linux.
+    #[must_use]
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Hup => 1,
+            Self::Int => 2,
+            Self::Kill => 9,
+            Self::Term => 15,
+        }
+    }
+}
+
+impl std::fmt::Display for Sig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Hup => "SIGHUP",
+            Self::Int => "SIGINT",
+            Self::Term => "SIGTERM",
+            Self::Kill => "SIGKILL",
+        })
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "is", rename_all = "camelCase")]
+pub enum AttemptOutcome {
+    /// The step's aim is reached: exit 0, and the marker in a loop.
+    Completed,
+    /// Exit 0 without the marker in a loop.
+    Unfinished,
+    /// An exit code other than 0.
+    Failed {
+        /// The code.
+        code: i32,
+    },
+    /// Killed by a signal that we did not send.
+    Crashed {
+        /// Its number.
+        signal: i32,
+    },
+    /// Exit 0, but the program reports an error.
+    Errored,
+    /// It never ran.
+    NotStarted {
+        /// What the operating system said.
+        why: String,
+    },
+    /// We ended it because the run was to stop.
+    Interrupted,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "is", rename_all = "camelCase")]
+pub enum RunOutcome {
+    /// All steps succeeded.
+    Succeeded,
+    /// A step failed.
+    Failed {
+        /// Its number.
+        step: u32,
+    },
+    /// A loop or a group did not reach its aim within its count.
+    Exhausted {
+        /// The number of the step that ended last.
+        step: u32,
+    },
+    /// A signal stopped it.
+    Interrupted {
+        /// The first one.
+        signal: Sig,
+    },
+    /// Our standard output was closed.
+    OutputClosed,
+}

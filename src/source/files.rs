@@ -1,0 +1,42 @@
+//! How pure rooms reach the disk and the environment: two small traits, a map in tests.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+/// What stands at a path, links followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File {
+        /// Whether we may execute it.
+        executable: bool,
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// A folder.
+    Folder,
+    /// A device, a socket, a pipe.
+    Other,
+}
+
+/// The files that pure rooms may look at.
+pub trait Files {
+    /// The whole content of a file.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// What stands at a path.
+    ///
+    /// # Errors
+    /// What the operating system says, `NotFound` among it.
+    fn kind(&self, path: &Path) -> io::Result<Kind>;
+}
+
+/// The environment variables that pure rooms may ask for.
+pub trait Env {
+    /// The value of a variable, if it is set.
+    fn var(&self, name: &str) -> Option<OsString>;
+}

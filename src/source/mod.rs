@@ -1,0 +1,11 @@
+//! Text with places in it, and what is said about it. Imports nothing of ours.
+
+mod diagnostic;
+mod files;
+mod nearest;
+mod text;
+
+pub use diagnostic::{Diagnostic, Severity};
+pub use files::{Env, Files, Kind};
+pub use nearest::nearest;
+pub use text::{Place, Source, Span, Text};
