@@ -1,10 +1,21 @@
 //! forkhestra runs chains of coding agents that work unattended.
 //!
-//! Data flows one way: arguments and files → chain → plan → machine → events → what people see and what is kept.
+//! Data flows one way: arguments and files → chain → plan → machine → events → what people see and what is kept. The rooms,
+//! in the order in which they may know each other (docs/design.md; tests/it/layering.rs):
+//!
+//! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`] ◄ [`plan`] ◄ [`run`] (events, outcomes, machine) ◄
+//! [`journal`], [`report`], [`proc`] ◄ [`run`]'s driver ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
 
 pub mod agent;
 pub mod chain;
+pub mod cli;
+pub mod exit;
+pub mod journal;
 pub mod marker;
 pub mod plan;
+pub mod proc;
 pub mod prompt;
+pub mod report;
+pub mod run;
 pub mod source;
+pub mod world;

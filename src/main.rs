@@ -1,1 +1,27 @@
-fn main() {}
+//! The entry: our two hidden verbs without any parsing, everything else through the command line.
+
+use forkhestra::exit::Exit;
+use forkhestra::{cli, proc, world::World};
+use std::ffi::OsString;
+
+fn main() -> Exit {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the arguments")]
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if arguments.first().is_some_and(|verb| verb == "__lifeline") {
+        return match proc::lifeline(&arguments[1..]) {
+            Ok(()) => Exit::Success,
+            Err(_) => Exit::Incomplete,
+        };
+    }
+    let world = match World::look() {
+        Ok(world) => world,
+        Err(error) => {
+            forkhestra::report::print_error(&format!("forkhestra: cannot find its working directory: {error}\n"));
+            return Exit::Refused;
+        }
+    };
+    if arguments.first().is_some_and(|verb| verb == "__demo") {
+        return cli::demo(&world, &arguments[1..]);
+    }
+    cli::main(&world, arguments)
+}

@@ -161,8 +161,11 @@ impl Decision<'_> {
             (Phase::Idle, Input::Begin) if self.state.at.is_none() => self.go_from(0),
             (Phase::Starting, Input::Spawned { pid, start_time }) => self.spawned(pid, start_time),
             (Phase::Starting, Input::NotStarted { why }) => {
-                let outcome =
-                    if self.state.ending.is_some() { AttemptOutcome::Interrupted } else { AttemptOutcome::NotStarted { why } };
+                let outcome = if self.state.ending.is_some() {
+                    AttemptOutcome::Interrupted
+                } else {
+                    AttemptOutcome::NotStarted { why }
+                };
                 self.attempt_over(outcome, Finished::default());
             }
             (Phase::Running, Input::Marker) if !self.state.marker => {
@@ -259,7 +262,8 @@ impl Decision<'_> {
         if self.state.ending.is_some() {
             return AttemptOutcome::Interrupted;
         }
-        let looped = self.state.at.as_ref().and_then(|at| self.step(at.step)).is_some_and(|step| step.limit != Limit::Once);
+        let looped =
+            self.state.at.as_ref().and_then(|at| self.step(at.step)).is_some_and(|step| step.limit != Limit::Once);
         match exit {
             Exit::Signal(signal) => AttemptOutcome::Crashed { signal },
             Exit::Code(0) if finished.error.is_some() => AttemptOutcome::Errored,

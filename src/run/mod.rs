@@ -7,7 +7,7 @@ mod outcome;
 mod signals;
 mod stage;
 
-pub use driver::{Failure, drive};
+pub use driver::{Cast, Ended, Failure, drive};
 pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, Leftover, Tokens};
 pub use machine::{Effect, Input, State};
 pub use outcome::{AttemptOutcome, Exit, RunOutcome, Sig};

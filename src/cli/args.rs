@@ -1,0 +1,100 @@
+//! The command line as clap reads it. No I/O.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  forkhestra --chain demo                            a demonstration; needs no agent CLI
+  forkhestra \"coder:3 -> reviewer:1\" -p \"Fix #12\"    two agents, the first loops up to 3 times
+  forkhestra \"(coder -> test):5\" -p \"…\" --dry-run    shows all that would run
+  forkhestra --chain ship FEATURE=login              a chain of forge/chains.json, with a variable
+  forkhestra init                                    writes a commented forge/chains.json
+
+`forkhestra \"CHAIN\" …` is short for `forkhestra run \"CHAIN\" …`.
+Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran,
+129, 130, 143 interrupted, 141 standard output closed.";
+
+/// Runs chains of coding agents that work unattended
+#[derive(Debug, Parser)]
+#[command(name = "forkhestra", version, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) common: Common,
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// Work in this folder, exactly: no search for a project above it
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+    /// Say more: prompts in full, process ids
+    #[arg(short, long, global = true)]
+    pub(super) verbose: bool,
+    /// Print nothing but failures; agents' output goes to the transcripts only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// Run a chain (the default)
+    #[command(after_help = EXAMPLES)]
+    Run(RunArgs),
+    /// List chains, agents and checks, and where they come from
+    List(ListArgs),
+    /// Show a chain of the config
+    Show(ShowArgs),
+    /// Check a config, all of it
+    Validate(ValidateArgs),
+    /// Write a commented forge/chains.json and prompts that run at once
+    Init,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// A chain, as one quoted word ("coder:3 -> reviewer"), and variables, NAME=value
+    #[arg(value_name = "CHAIN | NAME=VALUE")]
+    pub(super) words: Vec<String>,
+    /// A chain of the config
+    #[arg(long, value_name = "NAME")]
+    pub(super) chain: Option<String>,
+    /// The prompt of every step; empty: none
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "prompt_file")]
+    pub(super) prompt: Option<String>,
+    /// A file with the prompt of every step; - reads standard input
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    pub(super) prompt_file: Option<String>,
+    /// Show all that would run, and run nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// With --dry-run: for machines
+    #[arg(long, requires = "dry_run")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// For machines
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The chain's name
+    #[arg(value_name = "CHAIN")]
+    pub(super) name: String,
+    /// For machines
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ValidateArgs {
+    /// A config file; the project's own by default
+    pub(super) file: Option<PathBuf>,
+}

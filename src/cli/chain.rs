@@ -1,0 +1,87 @@
+//! Which chain was typed, with which variables.
+
+use super::args::RunArgs;
+use super::config::Project;
+use super::words::torn;
+use crate::chain::{Chain, Config, parse};
+use crate::source::{Diagnostic, Source, nearest};
+use indexmap::IndexMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Variables with their values and where they were typed.
+pub(super) type Given = IndexMap<String, (String, Arc<Source>)>;
+
+/// Tells variables from the chain, and finds the chain.
+///
+/// # Errors
+/// Every fault of the words.
+pub(super) fn chosen(args: &RunArgs, project: &Project) -> Result<(Chain, Given), Vec<Diagnostic>> {
+    let (given, words) = split(&args.words, &project.shell)?;
+    match (&args.chain, words.as_slice()) {
+        (Some(_), [word, ..]) => Err(vec![both(word)]),
+        (Some(name), []) => Ok((named(name, &project.config)?, given)),
+        (None, [word]) if word.trim_end().ends_with('-') => Err(vec![torn(&format!("`{word}` ends in half an arrow"))]),
+        (None, [word]) => Ok((parse(&Source::new("command line", *word, &project.shell))?, given)),
+        (None, []) => Err(vec![nothing()]),
+        (None, words) => Err(vec![torn(&format!("{} words were given", words.len()))]),
+    }
+}
+
+fn split<'a>(words: &'a [String], shell: &Path) -> Result<(Given, Vec<&'a str>), Vec<Diagnostic>> {
+    let (mut given, mut rest, mut faults) = (Given::new(), Vec::new(), Vec::new());
+    for word in words {
+        let assignment = word.split_once('=').filter(|(name, _)| {
+            name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        });
+        match assignment {
+            Some((name, value)) => {
+                let source = Source::new("command line", word.as_str(), shell);
+                if given.insert(name.to_string(), (value.to_string(), source)).is_some() {
+                    faults.push(twice(name));
+                }
+            }
+            None => rest.push(word.as_str()),
+        }
+    }
+    if faults.is_empty() { Ok((given, rest)) } else { Err(faults) }
+}
+
+/// A chain of the config by its name.
+///
+/// # Errors
+/// One diagnostic with the nearest name; faults of the config itself where they may be the reason.
+pub(super) fn named(name: &str, config: &Config) -> Result<Chain, Vec<Diagnostic>> {
+    match config.chains.get(name) {
+        Some(entry) => Ok(entry.value.clone()),
+        None => {
+            let known: Vec<&str> = config.chains.keys().map(String::as_str).collect();
+            let mut faults = config.faults.clone();
+            faults.push(unknown(name, &known));
+            Err(faults)
+        }
+    }
+}
+
+fn unknown(name: &str, known: &[&str]) -> Diagnostic {
+    let help = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? There are: {}", known.join(", ")),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    Diagnostic::error("usage/unknown-chain", format!("no chain is called `{name}`")).help(help)
+}
+
+fn both(word: &str) -> Diagnostic {
+    Diagnostic::error("usage/two-chains", format!("there are two chains: --chain and `{word}`"))
+        .help("give one of them; a variable is written NAME=value")
+}
+
+fn nothing() -> Diagnostic {
+    Diagnostic::error("usage/no-chain", "no chain was given")
+        .help("type one, \"coder:3 -> reviewer\", or name one of the config: --chain NAME. `forkhestra list` shows them")
+}
+
+fn twice(name: &str) -> Diagnostic {
+    Diagnostic::error("usage/variable-twice", format!("the variable `{name}` was given twice")).help("give it once")
+}

@@ -1,0 +1,110 @@
+//! Finding and reading the config layers, for all verbs.
+
+use super::args::Common;
+use crate::chain::{Config, LayerKind, LayerSource, PROJECT_FILES, load};
+use crate::source::{Diagnostic, Files, Kind, Source};
+use crate::world::World;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Our own chains.
+const BUILT_IN: &str = include_str!("../../forge/chains.json");
+/// The largest file that is read at all; `chain` has the exact bound.
+const LARGEST: u64 = 2 << 20;
+
+/// Where we stand and what is configured there.
+#[derive(Debug)]
+pub(super) struct Project {
+    /// The shell's folder, or `--cwd`: where paths on the command line start.
+    pub(super) shell: PathBuf,
+    /// The folder that the run works in.
+    pub(super) root: PathBuf,
+    /// All layers.
+    pub(super) config: Config,
+}
+
+/// Finds the root and reads the layers. Never fails: every fault is in the config.
+pub(super) fn project(world: &World, common: &Common) -> Project {
+    let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.cwd().join(folder));
+    let root = if common.cwd.is_some() { shell.clone() } else { find_root(world, &shell) };
+    let mut sources = vec![built_in(&root)];
+    let mut faults = Vec::new();
+    let user = world.config_home().map(|home| home.join("forkhestra/chains.json"));
+    let project = PROJECT_FILES.map(|file| root.join(file));
+    let both = project.iter().all(|path| world.kind(path).is_ok());
+    if both {
+        faults.push(two_configs(&project[0], &project[1]));
+    }
+    let user = user.into_iter().map(|path| (LayerKind::User, path));
+    for (kind, path) in user.chain(project.into_iter().map(|path| (LayerKind::Project, path))) {
+        let base = match kind {
+            LayerKind::User => path.parent().unwrap_or(&root),
+            _ => &root,
+        };
+        match read(world, &path, &shell, base) {
+            Ok(Some(source)) => sources.push(LayerSource { kind, source }),
+            Ok(None) => {}
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let mut config = load(&sources);
+    config.faults.extend(faults);
+    Project { shell, root, config }
+}
+
+/// Reads one file instead of the layers, on top of the built-in one.
+pub(super) fn single(world: &World, shell: &Path, path: &Path) -> Config {
+    let path = shell.join(path);
+    // As the project's own it would stand in `forge/`, and its paths would start above that.
+    let folder = path.parent().unwrap_or(shell);
+    let base = if folder.ends_with("forge") { folder.parent().unwrap_or(folder) } else { folder };
+    match read(world, &path, shell, base) {
+        Ok(Some(source)) => load(&[built_in(base), LayerSource { kind: LayerKind::Project, source }]),
+        Ok(None) => Config { faults: vec![unreadable(&path, "it does not exist")], ..Config::default() },
+        Err(fault) => Config { faults: vec![fault], ..Config::default() },
+    }
+}
+
+fn built_in(root: &Path) -> LayerSource {
+    LayerSource { kind: LayerKind::BuiltIn, source: Source::new("built-in", BUILT_IN, root) }
+}
+
+/// The nearest folder upward, to the repository's root, that holds a config; without one, where we stand.
+fn find_root(files: &dyn Files, shell: &Path) -> PathBuf {
+    for folder in shell.ancestors() {
+        if PROJECT_FILES.iter().any(|file| files.kind(&folder.join(file)).is_ok()) {
+            return folder.to_path_buf();
+        }
+        // A worktree's `.git` is a file.
+        if files.kind(&folder.join(".git")).is_ok() {
+            break;
+        }
+    }
+    shell.to_path_buf()
+}
+
+/// A config file; none where there is none.
+fn read(files: &dyn Files, path: &Path, shell: &Path, base: &Path) -> Result<Option<Arc<Source>>, Diagnostic> {
+    match files.kind(path) {
+        Ok(Kind::File { bytes, .. }) if bytes > LARGEST => return Err(unreadable(path, "it is larger than 1 MiB")),
+        Ok(Kind::Folder) => return Err(unreadable(path, "it is a folder")),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        _ => {}
+    }
+    let bytes = files.read(path).map_err(|error| unreadable(path, &error.to_string()))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| unreadable(path, &format!("it is not UTF-8 (byte {})", error.utf8_error().valid_up_to())))?;
+    let name = path.strip_prefix(shell).unwrap_or(path).display().to_string();
+    Ok(Some(Source::new(name, text.strip_prefix('\u{feff}').unwrap_or(&text), base)))
+}
+
+fn unreadable(path: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error("config/unreadable", format!("cannot read the config {}: {why}", path.display()))
+        .help("mend or remove it; `forkhestra init` writes a new one")
+}
+
+fn two_configs(first: &Path, second: &Path) -> Diagnostic {
+    Diagnostic::error("config/two", format!("there are two configs: {} and {}", first.display(), second.display()))
+        .help("keep one of them")
+}

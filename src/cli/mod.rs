@@ -1,0 +1,71 @@
+//! What was typed, and one verb per file: parse, one operation, render.
+
+mod args;
+mod chain;
+mod config;
+mod demo;
+mod init;
+mod list;
+mod run;
+mod show;
+mod validate;
+mod words;
+
+use crate::exit::Exit;
+use crate::report::{Paint, print_error, render};
+use crate::source::Diagnostic;
+use crate::world::World;
+use args::{Cli, Verb};
+use clap::Parser;
+use std::ffi::OsString;
+
+/// Runs what was typed; the arguments without the program's name.
+#[must_use]
+pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
+    let arguments = match words::normalise(arguments) {
+        Ok(arguments) => arguments,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    let cli = match Cli::try_parse_from(std::iter::once("forkhestra".into()).chain(arguments)) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let common = cli.common;
+    match cli.verb {
+        Verb::Run(args) => run::run(world, &common, args),
+        Verb::List(args) => list::list(world, &common, &args),
+        Verb::Show(args) => show::show(world, &common, &args),
+        Verb::Validate(args) => validate::validate(world, &common, &args),
+        Verb::Init => init::init(world, &common),
+    }
+}
+
+/// Runs the scripted agent of the built-in demo; the arguments without the hidden verb.
+#[must_use]
+pub fn demo(world: &World, arguments: &[OsString]) -> Exit {
+    demo::act(world, arguments)
+}
+
+/// Help and versions go to standard output with exit code 0, faults to standard error with 2.
+fn usage(error: &clap::Error) -> Exit {
+    // A closed stream is no reason to fail.
+    let _ = error.print();
+    if error.use_stderr() { Exit::Refused } else { Exit::Success }
+}
+
+/// Shows faults; nothing was run.
+fn refuse(world: &World, faults: &[Diagnostic]) -> Exit {
+    print_error(&render(faults, Paint::for_stderr(world)));
+    Exit::Refused
+}
+
+/// Prints an answer; what keeps it from being printed is said.
+fn answer(text: &str) -> Exit {
+    match crate::report::print(text) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            print_error(&format!("forkhestra: cannot write the answer: {error}\n"));
+            Exit::Incomplete
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The command line before clap: `forkhestra "CHAIN"` is short for `run`, and what only a person can have meant is explained.
+
+use crate::source::Diagnostic;
+use std::ffi::{OsStr, OsString};
+
+const VERBS: [&str; 5] = ["run", "list", "show", "validate", "init"];
+/// Options of every verb that take no value, and those that take one.
+const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
+const VALUED: [&str; 1] = ["--cwd"];
+/// Every option of ours: none of them can be a prompt by itself.
+const OPTIONS: [&str; 16] = [
+    "--cwd", "-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version", "--chain", "-p", "--prompt", "--prompt-file",
+    "--dry-run", "--json", "--",
+];
+
+/// Puts `run` where a chain was typed without it.
+///
+/// # Errors
+/// A chain whose arrow the shell or the person has torn off, and a prompt that is one of our options.
+pub(super) fn normalise(arguments: Vec<OsString>) -> Result<Vec<OsString>, Diagnostic> {
+    refuse_torn(&arguments)?;
+    let mut position = 0;
+    while let Some(word) = arguments.get(position).and_then(|word| word.to_str()) {
+        let (name, joined) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
+        if VALUED.contains(&name) {
+            position += if joined { 1 } else { 2 };
+        } else if FLAGS.contains(&word) {
+            position += 1;
+        } else {
+            break;
+        }
+    }
+    let next = arguments.get(position);
+    let is_verb = next.and_then(|word| word.to_str()).is_some_and(|word| VERBS.contains(&word));
+    let asks = arguments[..position.min(arguments.len())].iter().any(|word| ["-h", "--help", "-V", "--version"].contains(&word.to_str().unwrap_or("")));
+    if is_verb || (next.is_none() && (asks || arguments.is_empty())) {
+        // Nothing at all is a question, not a chain.
+        return Ok(if arguments.is_empty() { vec!["--help".into()] } else { arguments });
+    }
+    Ok(std::iter::once("run".into()).chain(arguments).collect())
+}
+
+fn refuse_torn(arguments: &[OsString]) -> Result<(), Diagnostic> {
+    let mut previous = OsStr::new("");
+    for word in arguments {
+        let prompts = previous == "-p" || previous == "--prompt";
+        if prompts && let Some(option) = OPTIONS.iter().find(|option| word == **option) {
+            return Err(prompt_is_an_option(option));
+        }
+        if previous == "--" {
+            break;
+        }
+        if !prompts && previous != "--prompt-file" && word.as_encoded_bytes().starts_with(b"->") {
+            return Err(torn("an arrow stands alone"));
+        }
+        previous = word;
+    }
+    Ok(())
+}
+
+fn prompt_is_an_option(option: &str) -> Diagnostic {
+    Diagnostic::error("usage/prompt", format!("the prompt is missing: `{option}` is an option"))
+        .help(format!("give the prompt: -p \"Fix the tests\". If {option} really is the whole prompt, put it into a file: --prompt-file"))
+}
+
+/// A chain that came in several words; `why` says how that shows.
+pub(super) fn torn(why: &str) -> Diagnostic {
+    Diagnostic::error("usage/quote-the-chain", format!("the chain must be one quoted word: {why}"))
+        .help("write: forkhestra \"coder:3 -> reviewer\". Without quotes the shell takes `>` as a redirection, and has just made an empty file of the name after it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalised(line: &str) -> Result<String, String> {
+        let words = line.split_whitespace().map(OsString::from).collect();
+        let words = normalise(words).map_err(|fault| fault.message)?;
+        Ok(words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn run_is_added_unless_a_verb_is_there() {
+        for (typed, meant) in [
+            ("", "--help"),
+            ("a:3", "run a:3"),
+            ("--chain x", "run --chain x"),
+            ("-v --cwd d list", "-v --cwd d list"),
+            ("--cwd=d a", "run --cwd=d a"),
+            ("-p hi list", "run -p hi list"),
+            ("run list", "run list"),
+            ("list", "list"),
+            ("X=1 --chain c", "run X=1 --chain c"),
+            ("--help", "--help"),
+            ("-v", "run -v"),
+            ("--dryrun a", "run --dryrun a"),
+        ] {
+            assert_eq!(normalised(typed), Ok(meant.to_string()), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_torn_chain_and_a_prompt_that_is_an_option_are_refused() {
+        assert!(normalised("a -> b").unwrap_err().contains("one quoted word"));
+        assert!(normalised("->a").unwrap_err().contains("one quoted word"));
+        assert_eq!(normalised("a -p ->"), Ok("run a -p ->".into()));
+        assert_eq!(normalised("a -p --dry-run"), Err("the prompt is missing: `--dry-run` is an option".into()));
+        assert_eq!(normalised("a -p -x"), Ok("run a -p -x".into()));
+    }
+}

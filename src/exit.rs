@@ -1,0 +1,44 @@
+//! Every exit code, in one place.
+
+use std::process::{ExitCode, Termination};
+
+/// How the program ends (DESIGN.md, "Exit codes").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: all steps succeeded, or what was asked for was shown.
+    Success,
+    /// 1: a step did not complete.
+    Incomplete,
+    /// 2: usage, configuration, preflight or journal error; nothing was run.
+    Refused,
+    /// 129: the terminal went away.
+    HungUp,
+    /// 130: Ctrl-C.
+    Interrupted,
+    /// 143: we were asked to end.
+    Terminated,
+    /// 141: our standard output was closed.
+    OutputClosed,
+}
+
+impl Exit {
+    /// The number.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Incomplete => 1,
+            Self::Refused => 2,
+            Self::HungUp => 129,
+            Self::Interrupted => 130,
+            Self::OutputClosed => 141,
+            Self::Terminated => 143,
+        }
+    }
+}
+
+impl Termination for Exit {
+    fn report(self) -> ExitCode {
+        ExitCode::from(self.code())
+    }
+}

@@ -1,0 +1,76 @@
+//! What can go wrong with the journal.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A failure of the journal; no agent is started without one.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// A folder or file of ours cannot be made or written.
+    #[error("cannot write {path}: {cause}")]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// The database is another program's.
+    #[error("{path} belongs to another program")]
+    Foreign {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The database was written by a newer version.
+    #[error("{path} was written by a newer forkhestra (format {found}, this one knows {known})")]
+    Newer {
+        /// Which.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// SQLite refuses.
+    #[error("the journal {path} fails: {cause}")]
+    Database {
+        /// Which.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        cause: rusqlite::Error,
+    },
+    /// An event of the journal is not one that we know.
+    #[error("the journal {path} holds an event that cannot be read: {cause}")]
+    Event {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        cause: serde_json::Error,
+    },
+}
+
+impl JournalError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match self {
+            Self::Write { path, .. } => {
+                format!("make room or make {} writable; nothing runs without its journal", path.display())
+            }
+            Self::Foreign { path } => {
+                format!("move {} out of the way; forkhestra keeps its journal there", path.display())
+            }
+            Self::Newer { path, .. } => {
+                format!("update forkhestra, or move {} aside to begin a new journal", path.display())
+            }
+            Self::Database { path, .. } | Self::Event { path, .. } => {
+                format!(
+                    "if it is damaged, move {} and its -wal and -shm aside; transcripts stay where they are",
+                    path.display()
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The layout of `.forkhestra/` and the transcripts of attempts: every byte, never overwritten, for their owner only.
+#![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
+
+use super::error::JournalError;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The folder in the root that is ours.
+pub(super) const FOLDER: &str = ".forkhestra";
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+    move |cause| JournalError::Write { path: path.to_path_buf(), cause }
+}
+
+/// Makes a folder and those above it, for its owner only.
+fn make_folder(path: &Path) -> Result<(), JournalError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))
+}
+
+/// A new file for its owner only; an existing one is never touched.
+fn make_file(path: &Path) -> Result<File, JournalError> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(failed(path))
+}
+
+/// Makes our folder in a root, with its own `.gitignore`.
+pub(super) fn prepare(root: &Path) -> Result<PathBuf, JournalError> {
+    let folder = root.join(FOLDER);
+    make_folder(&folder)?;
+    let ignore = folder.join(".gitignore");
+    if !ignore.exists() {
+        make_file(&ignore)?.write_all(b"*\n").map_err(failed(&ignore))?;
+    }
+    Ok(folder)
+}
+
+/// Makes an empty database file, so that SQLite does not choose its mode.
+pub(super) fn prepare_database(path: &Path) -> Result<(), JournalError> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(cause) => Err(failed(path)(cause)),
+    }
+}
+
+/// The folder of one attempt.
+#[derive(Debug, Clone)]
+pub struct AttemptFolder {
+    path: PathBuf,
+}
+
+impl AttemptFolder {
+    /// `runs/RUN/STEP-AGENT/ATTEMPT` in our folder.
+    pub(super) fn make(ours: &Path, run: i64, step: u32, name: &str, attempt: u32) -> Result<Self, JournalError> {
+        let path = Self::path_of(ours, run, step, name, attempt);
+        make_folder(&path)?;
+        Ok(Self { path })
+    }
+
+    pub(super) fn path_of(ours: &Path, run: i64, step: u32, name: &str, attempt: u32) -> PathBuf {
+        ours.join("runs").join(run.to_string()).join(format!("{step}-{name}")).join(attempt.to_string())
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where its prompt is.
+    #[must_use]
+    pub fn prompt_path(&self) -> PathBuf {
+        self.path.join("prompt.md")
+    }
+
+    /// Writes the prompt, the exact bytes that are delivered.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_prompt(&self, prompt: &str) -> Result<(), JournalError> {
+        self.write("prompt.md", prompt)
+    }
+
+    /// Writes the final message of a structured backend.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_final(&self, message: &str) -> Result<(), JournalError> {
+        self.write("final.md", message)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), JournalError> {
+        let path = self.path.join(name);
+        make_file(&path)?.write_all(text.as_bytes()).map_err(failed(&path))
+    }
+
+    /// Opens `stdout.log` or `stderr.log` for writing.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn transcript(&self, name: &str) -> Result<Transcript, JournalError> {
+        let path = self.path.join(name);
+        Ok(Transcript { file: make_file(&path)?, path, bytes: 0 })
+    }
+
+    /// What the attempt said last, for feedback: the final message where there is one, else the end of stdout and stderr;
+    /// at most `most` bytes. Bytes that are no text become U+FFFD here, and only here.
+    #[must_use]
+    pub fn last_words(&self, most: u64) -> String {
+        if let Ok(message) = fs::read(self.path.join("final.md")) {
+            return String::from_utf8_lossy(&message).into_owned();
+        }
+        let mut words = String::new();
+        for name in ["stdout.log", "stderr.log"] {
+            let end = File::open(self.path.join(name)).and_then(|file| {
+                let length = file.metadata()?.len();
+                let mut end = vec![0; usize::try_from(length.min(most)).unwrap_or(0)];
+                file.read_exact_at(&mut end, length.saturating_sub(most))?;
+                Ok(end)
+            });
+            words.push_str(&String::from_utf8_lossy(&end.unwrap_or_default()));
+        }
+        words
+    }
+}
+
+/// A log that grows.
+#[derive(Debug)]
+pub struct Transcript {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Transcript {
+    /// Appends bytes as they are.
+    ///
+    /// # Errors
+    /// When the disk does not take them.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), JournalError> {
+        self.file.write_all(bytes).map_err(failed(&self.path))?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// How many bytes it holds.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Reads back from an offset, to catch up with what could not be shown at once; returns how many bytes it read.
+    pub fn read_back(&self, offset: u64, into: &mut [u8]) -> usize {
+        self.file.read_at(into, offset).unwrap_or(0)
+    }
+}

@@ -1,0 +1,9 @@
+//! The only owner of `.forkhestra/`: the database of runs and events, and the transcripts beside it.
+
+mod error;
+mod folders;
+mod store;
+
+pub use error::JournalError;
+pub use folders::{AttemptFolder, Transcript};
+pub use store::Journal;

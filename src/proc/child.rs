@@ -1,0 +1,148 @@
+//! The host's side of a lifeline: start it, hear its reports, give it orders.
+
+use super::wire::{Order, Report};
+use crate::run::Sig;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::Receiver;
+
+/// Everything that a program is started with.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// Our own program, which becomes the lifeline.
+    pub lifeline: &'a Path,
+    /// The program, an absolute path.
+    pub program: &'a Path,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Its whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its working directory.
+    pub folder: &'a Path,
+    /// The file on its standard input; none for nothing at all.
+    pub stdin: Option<&'a Path>,
+}
+
+/// Why not even the lifeline could be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// No pipes or sockets.
+    #[error("cannot make the pipes of an agent: {0}")]
+    Pipes(#[source] io::Error),
+    /// No process.
+    #[error("cannot start an agent: {0}")]
+    Lifeline(#[source] io::Error),
+}
+
+/// A running attempt.
+#[derive(Debug)]
+pub struct Child {
+    lifeline: std::process::Child,
+    /// What its lifeline says and is told.
+    pub line: Line,
+    /// What the agent prints.
+    pub stdout: Receiver,
+    /// What it prints on the side.
+    pub stderr: Receiver,
+}
+
+/// The socket between a lifeline and us.
+#[derive(Debug)]
+pub struct Line {
+    control: UnixStream,
+    pending: Vec<u8>,
+    reports: VecDeque<Report>,
+}
+
+impl Child {
+    /// Starts a program under a lifeline. Must be called in a runtime.
+    ///
+    /// # Errors
+    /// When the lifeline cannot be started; a program that cannot is reported as [`Report::Failed`].
+    #[expect(clippy::disallowed_methods, reason = "the spawner")]
+    pub fn start(launch: &Launch<'_>) -> Result<Self, SpawnError> {
+        let (control, theirs) = StdStream::pair().map_err(SpawnError::Pipes)?;
+        control.set_nonblocking(true).map_err(SpawnError::Pipes)?;
+        let (stdout, their_stdout) = io::pipe().map_err(SpawnError::Pipes)?;
+        let (stderr, their_stderr) = io::pipe().map_err(SpawnError::Pipes)?;
+        let stdin = launch.stdin.map_or_else(|| "-".into(), |path| path.as_os_str().to_os_string());
+        let lifeline = Command::new(launch.lifeline)
+            .arg0("forkhestra")
+            .arg("__lifeline")
+            .arg(stdin)
+            .arg(launch.program)
+            .args(&launch.arguments)
+            .env_clear()
+            .envs(launch.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(launch.folder)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::from(their_stdout))
+            .stderr(Stdio::from(their_stderr))
+            .spawn()
+            .map_err(SpawnError::Lifeline)?;
+        Ok(Self {
+            lifeline,
+            line: Line {
+                control: UnixStream::from_std(control).map_err(SpawnError::Pipes)?,
+                pending: Vec::new(),
+                reports: VecDeque::new(),
+            },
+            stdout: Receiver::from_owned_fd(stdout.into()).map_err(SpawnError::Pipes)?,
+            stderr: Receiver::from_owned_fd(stderr.into()).map_err(SpawnError::Pipes)?,
+        })
+    }
+
+    /// Reaps the lifeline. To be called after [`Report::Swept`] or [`Report::Gone`], when it is about to exit; a lifeline that
+    /// still lives ends its tree and itself, because its socket is closed first.
+    pub fn reap(mut self) {
+        drop(self.line);
+        let _ = self.lifeline.wait();
+    }
+}
+
+impl Line {
+    /// The next report. Cancel-safe; after [`Report::Gone`] there is no other.
+    pub async fn report(&mut self) -> Report {
+        loop {
+            if let Some(report) = self.reports.pop_front() {
+                return report;
+            }
+            if self.control.readable().await.is_err() {
+                return Report::Gone;
+            }
+            let mut bytes = [0; 1024];
+            match self.control.try_read(&mut bytes) {
+                Ok(0) => return Report::Gone,
+                Ok(read) => self.pending.extend_from_slice(&bytes[..read]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(_) => return Report::Gone,
+            }
+            while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.pending.drain(..=end).collect();
+                self.reports.extend(Report::parse(String::from_utf8_lossy(&line).trim_end()));
+            }
+        }
+    }
+
+    /// Sends a signal to the agent's group; KILL to its whole tree.
+    pub fn signal(&self, signal: Sig) {
+        self.order(Order::Signal(signal.number()));
+    }
+
+    /// The output is drained: end what is left.
+    pub fn sweep(&self) {
+        self.order(Order::Sweep);
+    }
+
+    /// A few bytes into an empty socket: it takes them, or the lifeline is gone and says so by that.
+    fn order(&self, order: Order) {
+        let _ = self.control.try_write(order.line().as_bytes());
+    }
+}

@@ -1,0 +1,210 @@
+//! The lifeline: a hidden subcommand of our own binary, one per attempt. It leads a session of its own, is subreaper of the
+//! agent's tree, watches the agent and a socket that only its host holds, and alone sweeps. When the host dies, however it
+//! dies, the socket closes and the tree is ended.
+
+use super::table::{children, descendants, pid, process};
+use super::wire::{Order, Report};
+use crate::run::{Exit, Leftover};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpid, kill_process, kill_process_group,
+    set_child_subreaper, setsid, waitid, waitpid,
+};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// How often the tree is looked at again before it is given up, and how long each look waits: ten seconds in all.
+const SWEEPS: usize = 2_000;
+const SWEEP_PAUSE_NS: i64 = 5_000_000;
+
+/// Runs one agent: `STDIN PROGRAM ARGUMENTS…`, where STDIN is a file or `-` for none. Our own standard input is the socket to
+/// the host; standard output and error are handed to the agent.
+///
+/// # Errors
+/// What the operating system says when not even the first steps succeed; the host sees the socket close.
+pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
+    let [stdin, program, arguments @ ..] = arguments else {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "this command is forkhestra's own"));
+    };
+    let host = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // Best effort: we are shown as what we are, not as the number of a file descriptor.
+    let _ = rustix::thread::set_name(c"fk-lifeline");
+    setsid()?;
+    set_child_subreaper(Some(getpid()))?;
+    let (signalled, wake) = UnixStream::pair()?;
+    signalled.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
+    let mut line = Lifeline { host, signalled, agent: None, exited: false };
+    match start(stdin, program, arguments) {
+        Ok(agent) => {
+            let start_time = process(agent.as_raw_nonzero().get()).map_or(0, |process| process.start_time);
+            line.agent = Some(agent);
+            line.tell(&Report::Spawned { pid: agent.as_raw_nonzero().get(), start_time });
+            line.watch()
+        }
+        Err(error) => {
+            line.tell(&Report::Failed(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
+            Ok(())
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the spawner")]
+fn start(stdin: &OsStr, program: &OsStr, arguments: &[OsString]) -> io::Result<Pid> {
+    let stdin = File::open(if stdin == "-" { OsStr::new("/dev/null") } else { stdin })?;
+    let agent = Command::new(program).args(arguments).stdin(Stdio::from(stdin)).process_group(0).spawn()?;
+    // The agent holds its ends of the pipes; ours would keep the host from seeing their end.
+    let nowhere = File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nowhere)?;
+    rustix::stdio::dup2_stderr(&nowhere)?;
+    i32::try_from(agent.id()).ok().and_then(pid).ok_or_else(|| Errno::SRCH.into())
+}
+
+struct Lifeline {
+    host: UnixStream,
+    signalled: UnixStream,
+    agent: Option<Pid>,
+    exited: bool,
+}
+
+impl Lifeline {
+    /// A host that is gone is noticed by the next read.
+    fn tell(&mut self, report: &Report) {
+        let _ = self.host.write_all(report.line().as_bytes());
+    }
+
+    fn watch(&mut self) -> io::Result<()> {
+        let mut pending = String::new();
+        self.look_at_agent();
+        loop {
+            let mut sources = [PollFd::new(&self.host, PollFlags::IN), PollFd::new(&self.signalled, PollFlags::IN)];
+            match poll(&mut sources, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let [host, signalled] = sources.map(|source| !source.revents().is_empty());
+            if signalled {
+                let mut bytes = [0; 64];
+                while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
+                self.look_at_agent();
+                self.reap_adopted();
+            }
+            if host {
+                let mut bytes = [0; 256];
+                match self.host.read(&mut bytes) {
+                    Ok(read @ 1..) => pending.push_str(&String::from_utf8_lossy(&bytes[..read])),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    // The host is gone.
+                    _ => {
+                        self.sweep();
+                        return Ok(());
+                    }
+                }
+                while let Some(end) = pending.find('\n') {
+                    let order = Order::parse(&pending[..end]);
+                    pending.drain(..=end);
+                    match order {
+                        Some(Order::Signal(number)) => self.signal(number),
+                        Some(Order::Sweep) => {
+                            let leftovers = self.sweep();
+                            self.tell(&Report::Swept(leftovers));
+                            return Ok(());
+                        }
+                        None => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Observes exit, stop and continuation. The agent stays a zombie until the sweep, so that its group's number stays ours.
+    fn look_at_agent(&mut self) {
+        let Some(agent) = self.agent.filter(|_| !self.exited) else { return };
+        let observe =
+            |options: WaitIdOptions| waitid(WaitId::Pid(agent), options | WaitIdOptions::NOHANG).ok().flatten();
+        while let Some(status) = observe(WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED) {
+            match status.stopping_signal() {
+                Some(signal) => self.tell(&Report::Stopped(signal)),
+                None => self.tell(&Report::Continued),
+            }
+        }
+        if let Some(status) = observe(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            self.exited = true;
+            let exit = status.terminating_signal().map_or(Exit::Code(status.exit_status().unwrap_or(-1)), Exit::Signal);
+            self.tell(&Report::Exited(exit));
+        }
+    }
+
+    /// Orphans of the tree that came to us and are dead: nobody else can reap them.
+    fn reap_adopted(&self) {
+        let agent = self.agent.map(|agent| agent.as_raw_nonzero().get());
+        for child in children(me()).into_iter().filter(|child| Some(*child) != agent).filter_map(pid) {
+            let _ = waitpid(Some(child), WaitOptions::NOHANG);
+        }
+    }
+
+    fn signal(&self, number: i32) {
+        let (Some(agent), Some(signal)) = (self.agent, Signal::from_named_raw(number)) else { return };
+        if signal == Signal::KILL {
+            kill_all(&descendants(me()));
+            return;
+        }
+        let _ = kill_process_group(agent, signal);
+        // An agent that left its own group is still the one that is meant.
+        if getpgid(Some(agent)).is_ok_and(|group| group != agent) {
+            let _ = kill_process(agent, signal);
+        }
+        // A stopped process takes no signal until it goes on.
+        let _ = kill_process_group(agent, Signal::CONT);
+    }
+
+    /// Ends what is left of the tree, reaps it, and says what had to be ended.
+    fn sweep(&mut self) -> Vec<Leftover> {
+        let agent = self.agent.map_or(0, |agent| agent.as_raw_nonzero().get());
+        let mut leftovers: Vec<Leftover> = Vec::new();
+        if let Some(agent) = self.agent {
+            let exited = self.exited;
+            let alive = descendants(me())
+                .into_iter()
+                .filter(|left| !left.zombie && !(exited && left.pid == agent.as_raw_nonzero().get()));
+            leftovers.extend(alive.map(|left| Leftover { pid: left.pid, name: left.name }));
+            let _ = kill_process_group(agent, Signal::KILL);
+        }
+        // A process may fork while we list, and one in the kernel's hands may take its time: look again, but not for ever.
+        for _ in 0..SWEEPS {
+            kill_all(&descendants(me()));
+            let gone = loop {
+                match waitpid(None, WaitOptions::NOHANG) {
+                    Ok(Some(_)) | Err(Errno::INTR) => {}
+                    Ok(None) => break false,
+                    Err(_) => break true,
+                }
+            };
+            if gone {
+                break;
+            }
+            let pause = Timespec { tv_sec: 0, tv_nsec: SWEEP_PAUSE_NS };
+            let _ = poll(&mut [PollFd::new(&self.signalled, PollFlags::IN)], Some(&pause));
+            let mut bytes = [0; 64];
+            while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
+        }
+        leftovers.retain(|left| left.pid != agent || !self.exited);
+        leftovers
+    }
+}
+
+fn me() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
+fn kill_all(processes: &[super::table::Process]) {
+    for target in processes.iter().filter(|process| !process.zombie).filter_map(|process| pid(process.pid)) {
+        let _ = kill_process(target, Signal::KILL);
+    }
+}

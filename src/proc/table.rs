@@ -1,0 +1,90 @@
+//! The process table, as Linux shows it in /proc (proc(5)).
+#![expect(clippy::disallowed_methods, reason = "the process table is this room's to read")]
+
+use rustix::process::Pid;
+use std::collections::HashMap;
+use std::fs;
+
+/// One process.
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) parent: i32,
+    pub(super) name: String,
+    pub(super) zombie: bool,
+    pub(super) start_time: u64,
+}
+
+/// What /proc says of a process; none when it is gone.
+pub(super) fn process(pid: i32) -> Option<Process> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name stands in parentheses and may itself hold some.
+    let (open, close) = (stat.find('(')?, stat.rfind(')')?);
+    let fields: Vec<&str> = stat.get(close + 2..)?.split(' ').collect();
+    Some(Process {
+        pid,
+        parent: fields.get(1)?.parse().ok()?,
+        name: stat.get(open + 1..close)?.to_string(),
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+        start_time: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// The children of a process, by the kernel's own list where it keeps one, else by a walk.
+pub(super) fn children(parent: i32) -> Vec<i32> {
+    let mut children = Vec::new();
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return children };
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
+            // A kernel without CONFIG_PROC_CHILDREN.
+            Err(_) => {
+                return all().into_values().filter(|process| process.parent == parent).map(|child| child.pid).collect();
+            }
+        }
+    }
+    children
+}
+
+/// All that descends from a process, itself aside.
+pub(super) fn descendants(ancestor: i32) -> Vec<Process> {
+    let (mut found, mut open) = (Vec::new(), children(ancestor));
+    while let Some(pid) = open.pop() {
+        open.extend(children(pid));
+        found.extend(process(pid));
+    }
+    found
+}
+
+/// Every process there is.
+pub(super) fn all() -> HashMap<i32, Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| Some((pid, process(pid)?))).collect()
+}
+
+/// Whether the process's environment, as it was given at its start, holds this entry.
+pub(super) fn has_environment(pid: i32, entry: &[u8]) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|&byte| byte == 0).any(|one| one == entry)
+}
+
+/// A pid as the system calls want it.
+pub(super) fn pid(raw: i32) -> Option<Pid> {
+    Pid::from_raw(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn we_stand_in_the_table_and_our_parent_lists_us() {
+        let me = process(i32::try_from(std::process::id()).unwrap()).unwrap();
+        assert!(!me.zombie && me.start_time > 0);
+        assert!(children(me.parent).contains(&me.pid));
+        assert!(all().contains_key(&me.pid));
+        assert!(has_environment(me.pid, format!("CARGO_PKG_NAME={}", env!("CARGO_PKG_NAME")).as_bytes()));
+    }
+}

@@ -1,0 +1,122 @@
+//! What a lifeline and its host tell each other: one line of text each, over a socket pair.
+
+use crate::run::{Exit, Leftover};
+
+/// What the host asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Send this signal to the agent's group; 9 goes to its whole tree.
+    Signal(i32),
+    /// The output is drained: end what is left, reap, and go.
+    Sweep,
+}
+
+/// What a lifeline reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// The agent runs.
+    Spawned {
+        /// Its process id.
+        pid: i32,
+        /// Its start time in clock ticks since boot.
+        start_time: u64,
+    },
+    /// The agent could not be started: an errno.
+    Failed(i32),
+    /// The agent was stopped by this signal; nobody but us can wake it.
+    Stopped(i32),
+    /// It goes on.
+    Continued,
+    /// The agent exited; it is not reaped yet.
+    Exited(Exit),
+    /// Nothing of the tree is left; these were ended.
+    Swept(Vec<Leftover>),
+    /// The lifeline itself is gone without having swept.
+    Gone,
+}
+
+impl Order {
+    pub(super) fn line(self) -> String {
+        match self {
+            Self::Signal(number) => format!("signal {number}\n"),
+            Self::Sweep => "sweep\n".into(),
+        }
+    }
+
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        match line.split_once(' ') {
+            Some(("signal", number)) => Some(Self::Signal(number.parse().ok()?)),
+            None if line == "sweep" => Some(Self::Sweep),
+            _ => None,
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn line(&self) -> String {
+        match self {
+            Self::Spawned { pid, start_time } => format!("spawned {pid} {start_time}\n"),
+            Self::Failed(errno) => format!("failed {errno}\n"),
+            Self::Stopped(signal) => format!("stopped {signal}\n"),
+            Self::Continued => "continued\n".into(),
+            Self::Exited(Exit::Code(code)) => format!("exited {code}\n"),
+            Self::Exited(Exit::Signal(signal)) => format!("killed {signal}\n"),
+            Self::Swept(leftovers) => {
+                let words =
+                    leftovers.iter().map(|left| format!(" {}:{}", left.pid, left.name.replace([' ', '\n'], "_")));
+                format!("swept{}\n", words.collect::<String>())
+            }
+            Self::Gone => String::new(),
+        }
+    }
+
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let verb = words.next()?;
+        let mut number = || words.next()?.parse::<i64>().ok();
+        let small = |number: Option<i64>| number.and_then(|number| i32::try_from(number).ok());
+        Some(match verb {
+            "spawned" => Self::Spawned { pid: small(number())?, start_time: number()?.try_into().ok()? },
+            "failed" => Self::Failed(small(number())?),
+            "stopped" => Self::Stopped(small(number())?),
+            "continued" => Self::Continued,
+            "exited" => Self::Exited(Exit::Code(small(number())?)),
+            "killed" => Self::Exited(Exit::Signal(small(number())?)),
+            "swept" => Self::Swept(
+                words
+                    .filter_map(|word| {
+                        let (pid, name) = word.split_once(':')?;
+                        Some(Leftover { pid: pid.parse().ok()?, name: name.to_string() })
+                    })
+                    .collect(),
+            ),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_parses_to_what_was_said() {
+        let leftover = |pid, name: &str| Leftover { pid, name: name.into() };
+        for report in [
+            Report::Spawned { pid: 7, start_time: 99 },
+            Report::Failed(2),
+            Report::Stopped(21),
+            Report::Continued,
+            Report::Exited(Exit::Code(-1)),
+            Report::Exited(Exit::Signal(9)),
+            Report::Swept(vec![]),
+            Report::Swept(vec![leftover(8, "sleep"), leftover(9, "a:b")]),
+        ] {
+            assert_eq!(Report::parse(report.line().trim_end()), Some(report));
+        }
+        for order in [Order::Signal(15), Order::Sweep] {
+            assert_eq!(Order::parse(order.line().trim_end()), Some(order));
+        }
+        assert_eq!((Report::parse("nonsense"), Order::parse("signal x")), (None, None));
+    }
+}

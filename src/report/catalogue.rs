@@ -1,0 +1,183 @@
+//! What there is to run: `list` and `show`.
+
+use super::paint::Paint;
+use crate::chain::{Chain, Command, Config, Entry, Item, LayerKind, Limit, Run, Said, Step, show};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// All chains, agents and checks, with their layers.
+#[must_use]
+pub fn list(config: &Config, paint: Paint) -> String {
+    let mut text = String::new();
+    let chains = rows(&config.chains, |chain| {
+        let description = chain.description.as_ref().map(|text| text.value.clone());
+        description.unwrap_or_else(|| show(&chain.items))
+    });
+    let agents = rows(&config.agents, |agent| {
+        let command = || match &agent.command {
+            Some(Command::Line(line)) => line.value.clone(),
+            Some(Command::Words(words)) => words.iter().map(|word| word.value.as_str()).collect::<Vec<_>>().join(" "),
+            None => agent.backend.as_ref().map_or_else(String::new, |backend| backend.value.clone()),
+        };
+        agent.description.as_ref().map_or_else(command, |text| text.value.clone())
+    });
+    let checks = rows(&config.checks, |check| {
+        let run = |run: &Run| match run {
+            Run::Shell(line) => line.value.clone(),
+            Run::Words(words) => words.iter().map(|word| word.value.as_str()).collect::<Vec<_>>().join(" "),
+        };
+        check.as_ref().map_or_else(String::new, |check| {
+            check.description.as_ref().map_or_else(|| run(&check.run), |text| text.value.clone())
+        })
+    });
+    for (title, rows) in [("Chains", chains), ("Agents", agents), ("Checks", checks)] {
+        if rows.is_empty() {
+            continue;
+        }
+        let space = if text.is_empty() { "" } else { "\n" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{space}{}", paint.bold(title));
+        let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        for row in rows {
+            let layer = paint.dim(&format!("{:<8}", row.layer.to_string()));
+            let faulty = if row.faulty { paint.bad(" (has faults, see `forkhestra validate`)") } else { String::new() };
+            let about = row.about.lines().next().unwrap_or_default();
+            let _ = writeln!(text, "  {:<width$}  {layer}  {about}{faulty}", row.name);
+        }
+    }
+    text
+}
+
+struct Row {
+    name: String,
+    layer: LayerKind,
+    about: String,
+    faulty: bool,
+}
+
+/// The project's own first, then the user's, then ours; in each the order of the file.
+fn rows<T>(entries: &indexmap::IndexMap<String, Entry<T>>, about: impl Fn(&T) -> String) -> Vec<Row> {
+    let row = |(name, entry): (&String, &Entry<T>)| Row {
+        name: name.clone(),
+        layer: entry.layer,
+        about: about(&entry.value),
+        faulty: !entry.faults.is_empty(),
+    };
+    let mut rows: Vec<Row> = entries.iter().map(row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.layer));
+    rows
+}
+
+/// The same for machines.
+#[must_use]
+pub fn list_json(config: &Config) -> Value {
+    let chains = config.chains.iter().map(|(name, entry)| {
+        json!({ "name": name, "layer": entry.layer, "chain": show(&entry.value.items), "valid": entry.faults.is_empty(),
+                "description": entry.value.description.as_ref().map(|text| &text.value) })
+    });
+    let agents = config.agents.iter().map(|(name, entry)| {
+        json!({ "name": name, "layer": entry.layer, "valid": entry.faults.is_empty(),
+                "description": entry.value.description.as_ref().map(|text| &text.value) })
+    });
+    let checks = config.checks.iter().map(|(name, entry)| {
+        let description = entry.value.as_ref().and_then(|check| check.description.as_ref());
+        json!({ "name": name, "layer": entry.layer, "valid": entry.faults.is_empty(),
+                "description": description.map(|text| &text.value) })
+    });
+    json!({
+        "chains": chains.collect::<Vec<_>>(),
+        "agents": agents.collect::<Vec<_>>(),
+        "checks": checks.collect::<Vec<_>>(),
+    })
+}
+
+/// One chain: as text, and in the chain language.
+#[must_use]
+pub fn show_chain(name: &str, entry: &Entry<Chain>, paint: Paint) -> String {
+    let chain = &entry.value;
+    let mut text = String::new();
+    let _ = writeln!(text, "{} {}", paint.bold(name), paint.dim(&format!("({}, {})", entry.layer, entry.at)));
+    if let Some(description) = &chain.description {
+        let _ = writeln!(text, "{}", description.value);
+    }
+    let _ = writeln!(text, "\n  {}\n", show(&chain.items));
+    said(&mut text, paint, "prompt", &chain.said);
+    for (name, value) in &chain.vars {
+        let _ = writeln!(text, "  {} {name}={}", paint.dim("var   "), value.value);
+    }
+    items(&mut text, paint, &chain.items, 1);
+    text
+}
+
+fn items(text: &mut String, paint: Paint, items_of: &[Item], depth: usize) {
+    let indent = "  ".repeat(depth);
+    for item in items_of {
+        match item {
+            Item::Step(step) => step_text(text, paint, step, &indent),
+            Item::Group(group) => {
+                let rounds = group.rounds.map_or_else(|| "1 round".into(), |count| format!("up to {count} rounds"));
+                let _ = writeln!(text, "{indent}{} {rounds}", paint.dim("group "));
+                items(text, paint, &group.items, depth + 1);
+            }
+        }
+    }
+}
+
+fn step_text(text: &mut String, paint: Paint, step: &Step, indent: &str) {
+    let limit = match step.limit {
+        Limit::Once => "once".into(),
+        Limit::UpTo(count) => format!("up to {count} iterations, until the marker"),
+    };
+    let _ = writeln!(text, "{indent}{} {}, {limit}", paint.dim("step  "), paint.bold(&step.name.value));
+    if !step.args.is_empty() {
+        let args = step.args.iter().map(|arg| arg.value.as_str()).collect::<Vec<_>>().join(" ");
+        let _ = writeln!(text, "{indent}  {} {args}", paint.dim("args  "));
+    }
+    said(text, paint, &format!("{indent}prompt"), &step.said);
+}
+
+fn said(text: &mut String, paint: Paint, label: &str, said: &Said) {
+    let indent = label.len() - label.trim_start().len();
+    let label = format!("{}  {}", &label[..indent], paint.dim(label.trim_start()));
+    match (&said.inline, &said.file) {
+        (Some(inline), _) => {
+            let _ = writeln!(text, "{label} {}", inline.value.escape_debug());
+        }
+        (None, Some(file)) => {
+            let _ = writeln!(text, "{label} from the file {}", file.value);
+        }
+        (None, None) => {}
+    }
+}
+
+/// The same for machines.
+#[must_use]
+pub fn show_chain_json(name: &str, entry: &Entry<Chain>) -> Value {
+    json!({
+        "name": name,
+        "layer": entry.layer,
+        "at": entry.at.to_string(),
+        "description": entry.value.description.as_ref().map(|text| &text.value),
+        "chain": show(&entry.value.items),
+        "vars": entry.value.vars.iter().map(|(name, value)| (name.clone(), json!(value.value))).collect::<serde_json::Map<_, _>>(),
+        "prompt": entry.value.said.inline.as_ref().map(|text| &text.value),
+        "promptFile": entry.value.said.file.as_ref().map(|text| &text.value),
+        "steps": entry.value.items.iter().map(item_json).collect::<Vec<_>>(),
+    })
+}
+
+fn item_json(item: &Item) -> Value {
+    match item {
+        Item::Group(group) => json!({
+            "group": group.items.iter().map(item_json).collect::<Vec<_>>(),
+            "iterations": group.rounds,
+        }),
+        Item::Step(step) => json!({
+            "name": step.name.value,
+            "iterations": match step.limit { Limit::Once => None, Limit::UpTo(count) => Some(count) },
+            "args": step.args.iter().map(|arg| &arg.value).collect::<Vec<_>>(),
+            "prompt": step.said.inline.as_ref().map(|text| &text.value),
+            "promptFile": step.said.file.as_ref().map(|text| &text.value),
+        }),
+    }
+}

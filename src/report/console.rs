@@ -1,0 +1,292 @@
+//! The console: our own lines about a run, a fold over its events. Agents' output passes beside it.
+
+use super::paint::Paint;
+use crate::plan::{Kind, Plan};
+use crate::run::{At, AttemptOutcome, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, RunOutcome, Sig};
+use jiff::Timestamp;
+use std::fmt::Write;
+use std::path::Path;
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Failures only.
+    Quiet,
+    /// What begins, what ends and why.
+    Normal,
+    /// Prompts and process ids too.
+    Verbose,
+}
+
+/// The fold.
+#[derive(Debug)]
+pub struct Console<'a> {
+    plan: &'a Plan,
+    paint: Paint,
+    verbosity: Verbosity,
+    folder: String,
+    started: Option<Timestamp>,
+    attempts: u32,
+    tokens: u64,
+    cost: Option<f64>,
+    /// The attempt that the run may stop at, with its outcome.
+    last: Option<(At, AttemptOutcome, bool)>,
+}
+
+impl<'a> Console<'a> {
+    /// For a run of this plan, whose transcripts are in `folder`.
+    #[must_use]
+    pub fn new(plan: &'a Plan, paint: Paint, verbosity: Verbosity, folder: &Path) -> Self {
+        let folder = folder.display().to_string();
+        Self { plan, paint, verbosity, folder, started: None, attempts: 0, tokens: 0, cost: None, last: None }
+    }
+
+    /// What is said about an event; often nothing.
+    pub fn event(&mut self, event: &Event) -> String {
+        let text = match &event.event {
+            EventKind::RunStarted { steps, .. } => {
+                self.started = event.at.parse().ok();
+                self.run_started(event.run, *steps)
+            }
+            EventKind::RoundStarted { round, rounds, .. } => self.round_started(*round, *rounds),
+            EventKind::AttemptPlanned { at, iterations, retry, .. } => {
+                self.attempts += 1;
+                self.attempt_planned(at, *iterations, *retry)
+            }
+            EventKind::AttemptStarted { pid, .. } if self.verbosity == Verbosity::Verbose => {
+                self.paint.dim(&format!("  pid {pid}\n"))
+            }
+            EventKind::Terminating { why, with } => self.terminating(*why, *with),
+            EventKind::AttemptFinished { at, outcome, marker, finished } => {
+                self.last = Some((at.clone(), outcome.clone(), *marker));
+                self.attempt_finished(at, outcome, *marker, finished)
+            }
+            EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => self.round_failed(*round, feedback),
+            EventKind::RunFinished { outcome } => {
+                let text = self.run_finished(*outcome, event);
+                // A failure is said even to those who want quiet.
+                let said = self.verbosity > Verbosity::Quiet || *outcome != RunOutcome::Succeeded;
+                return if said { text } else { String::new() };
+            }
+            _ => String::new(),
+        };
+        if self.verbosity == Verbosity::Quiet { String::new() } else { text }
+    }
+
+    fn title(&self) -> &str {
+        self.plan.name.as_deref().unwrap_or(&self.plan.chain)
+    }
+
+    fn run_started(&self, run: i64, steps: u32) -> String {
+        let steps = if steps == 1 { "1 step".into() } else { format!("{steps} steps") };
+        let about = format!("run {run}, {steps}");
+        let chain =
+            if self.plan.name.is_some() { format!("  {}\n", self.paint.dim(&self.plan.chain)) } else { String::new() };
+        format!("{} {} {}\n{chain}", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
+    }
+
+    fn round_started(&self, round: u32, rounds: u32) -> String {
+        if rounds == 1 {
+            return String::new();
+        }
+        let sign = self.paint.sign("↻", "~");
+        format!("{}\n", self.paint.bold(&format!("{sign} round {round} of {rounds}")))
+    }
+
+    /// `2/5 coder, iteration 1 of 3`.
+    fn label(&self, at: &At, iterations: Option<u32>) -> String {
+        let place = self.paint.dim(&format!("{}/{}", at.step, self.plan.steps.len()));
+        let iteration = iterations.map_or_else(String::new, |count| format!(", iteration {} of {count}", at.iteration));
+        format!("{place} {}{iteration}", self.paint.bold(&at.name))
+    }
+
+    fn iterations(&self, at: &At) -> Option<u32> {
+        let step = self.plan.steps.get(at.step as usize - 1)?;
+        (step.limit != crate::chain::Limit::Once).then(|| step.iterations())
+    }
+
+    fn is_check(&self, at: &At) -> Option<bool> {
+        match self.plan.steps.get(at.step as usize - 1)?.kind {
+            Kind::Check { optional, .. } => Some(optional),
+            Kind::Agent { .. } => None,
+        }
+    }
+
+    fn attempt_planned(&self, at: &At, iterations: Option<u32>, retry: u32) -> String {
+        let again = if retry > 0 { format!(", tried again ({retry} of 3)") } else { String::new() };
+        let line = match self.plan.steps.get(at.step as usize - 1).map(|step| &step.kind) {
+            Some(Kind::Check { line, .. }) => {
+                self.paint.dim(&format!("  $ {}", line.lines().next().unwrap_or_default()))
+            }
+            _ => String::new(),
+        };
+        format!("{} {}{again}{line}\n", self.paint.sign("▶", ">"), self.label(at, iterations))
+    }
+
+    fn terminating(&self, why: Ending, with: Option<Sig>) -> String {
+        let why = match why {
+            Ending::Asked { signal } => format!("{signal} received"),
+            Ending::OutputClosed => "standard output was closed".into(),
+        };
+        let what = match with {
+            Some(Sig::Kill) => "; killing the agent".into(),
+            Some(signal) => format!("; the agent gets {signal}, a second Ctrl-C kills it"),
+            None => String::new(),
+        };
+        format!("{}\n", self.paint.warn(&format!("! {why}{what}")))
+    }
+
+    fn attempt_finished(&mut self, at: &At, outcome: &AttemptOutcome, marker: bool, finished: &Finished) -> String {
+        let label = self.label(at, self.iterations(at));
+        let check = self.is_check(at);
+        let how = outcome_words(outcome, marker, self.iterations(at).is_some());
+        let mut facts = vec![how];
+        if check == Some(true) && *outcome != AttemptOutcome::Completed {
+            facts.push("optional".into());
+        }
+        facts.push(seconds(finished.took_ms));
+        if let Some(tokens) = &finished.tokens {
+            let all = tokens.input + tokens.output + tokens.cache_read + tokens.cache_write;
+            self.tokens += all;
+            facts.push(format!("{} tokens", thousands(all)));
+            if let Some(cost) = tokens.cost_usd {
+                *self.cost.get_or_insert(0.0) += cost;
+                facts.push(format!("${cost:.2}"));
+            }
+        }
+        let (sign, paint): (_, fn(Paint, &str) -> String) = match outcome {
+            AttemptOutcome::Completed => (self.paint.sign("✓", "+"), Paint::good),
+            AttemptOutcome::Unfinished => (self.paint.sign("○", "o"), Paint::warn),
+            _ if check == Some(true) => (self.paint.sign("○", "o"), Paint::warn),
+            _ => (self.paint.sign("✗", "x"), Paint::bad),
+        };
+        let mut text = format!("{} {label}: {}\n", paint(self.paint, sign), facts.join(", "));
+        let mut note = |words: String| {
+            let _ = writeln!(text, "  {}", self.paint.warn(&words));
+        };
+        if let Some(error) = &finished.error {
+            note(format!("its program reports: {}", first_line(error)));
+        }
+        if !finished.denials.is_empty() {
+            note(format!("refused tools: {} (allow them with `allowedTools`)", finished.denials.join(", ")));
+        }
+        if let Some(line) = finished.near_miss.as_deref().filter(|_| !marker && check.is_none()) {
+            note(format!("the marker counts only alone on its line, not in: {}", first_line(line)));
+        }
+        if !finished.leftovers.is_empty() {
+            let left = finished.leftovers.iter().map(|left| format!("{} (pid {})", left.name, left.pid));
+            note(format!("left running, and ended: {}", left.collect::<Vec<_>>().join(", ")));
+        }
+        text
+    }
+
+    fn round_failed(&self, round: u32, feedback: &Feedback) -> String {
+        let name = &feedback.from.name;
+        let why = match &feedback.cause {
+            FeedbackCause::CheckFailed { .. } => format!("{name} failed"),
+            FeedbackCause::Exhausted { iterations } => format!("{name} did not finish in {iterations}"),
+        };
+        format!("  {}\n", self.paint.dim(&format!("round {round} ends: {why}")))
+    }
+
+    fn run_finished(&self, outcome: RunOutcome, event: &Event) -> String {
+        let mut facts =
+            vec![if self.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", self.attempts) }];
+        let took = self.started.and_then(|started| {
+            let ended: Timestamp = event.at.parse().ok()?;
+            u64::try_from(ended.as_millisecond() - started.as_millisecond()).ok()
+        });
+        facts.extend(took.map(seconds));
+        if self.tokens > 0 {
+            facts.push(format!("{} tokens", thousands(self.tokens)));
+            facts.push(self.cost.map_or_else(|| "cost unknown".into(), |cost| format!("${cost:.2}")));
+        }
+        let facts = self.paint.dim(&format!("({})", facts.join(", ")));
+        let bad = |words: String| self.paint.bad(&format!("{} {}: {words}", self.paint.sign("✗", "x"), self.title()));
+        let first = match outcome {
+            RunOutcome::Succeeded => {
+                self.paint.good(&format!("{} {}: complete", self.paint.sign("✓", "+"), self.title()))
+            }
+            RunOutcome::Failed { step } | RunOutcome::Exhausted { step } => bad(self.stopped(step, outcome)),
+            RunOutcome::Interrupted { signal } => bad(format!("interrupted by {signal}")),
+            RunOutcome::OutputClosed => bad("stopped, standard output was closed".into()),
+        };
+        let where_to = match (&outcome, &self.last) {
+            (RunOutcome::Failed { .. } | RunOutcome::Exhausted { .. }, Some((at, ..))) => {
+                format!("{}/{}-{}/{}", self.folder, at.step, at.name, at.attempt)
+            }
+            _ => self.folder.clone(),
+        };
+        format!("{first} {facts}\n  {}\n", self.paint.dim(&format!("transcripts: {where_to}")))
+    }
+
+    fn stopped(&self, step: u32, outcome: RunOutcome) -> String {
+        let name = self.plan.steps.get(step as usize - 1).map_or("?", |step| step.name.as_str());
+        let of = format!("stopped at step {step} of {}", self.plan.steps.len());
+        let why = match &self.last {
+            _ if matches!(outcome, RunOutcome::Exhausted { .. }) => {
+                let iterations = self.last.as_ref().and_then(|(at, ..)| self.iterations(at));
+                match iterations {
+                    Some(count) => format!("{name} did not print {} in {count} iterations", self.plan.marker),
+                    None => format!("{name} still fails in the last round"),
+                }
+            }
+            Some((at, how, marker)) => {
+                format!("{name}, {}", outcome_words(how, *marker, self.iterations(at).is_some()))
+            }
+            None => name.to_string(),
+        };
+        format!("{of}: {why}")
+    }
+}
+
+/// How an attempt ended, in a few words.
+fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
+    let in_spite = if marker && looped { " in spite of the marker" } else { "" };
+    match outcome {
+        AttemptOutcome::Completed if looped => "done, marker seen".into(),
+        AttemptOutcome::Completed => "done".into(),
+        AttemptOutcome::Unfinished => "exit 0, no marker yet".into(),
+        AttemptOutcome::Failed { code } => format!("failed with exit code {code}{in_spite}"),
+        AttemptOutcome::Crashed { signal } => format!("killed by signal {signal}{in_spite}"),
+        AttemptOutcome::Errored => format!("failed with exit code 0 and an error{in_spite}"),
+        AttemptOutcome::NotStarted { why } => format!("could not be started: {why}"),
+        AttemptOutcome::Interrupted => "interrupted".into(),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    const WIDTH: usize = 200;
+    let line: String = text.lines().next().unwrap_or_default().chars().filter(|next| !next.is_control()).collect();
+    match line.char_indices().nth(WIDTH) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+/// `0.3 s`, `2 min 5 s`, `1 h 3 min`.
+fn seconds(milliseconds: u64) -> String {
+    let whole = milliseconds / 1000;
+    match whole {
+        0..60 => format!("{whole}.{} s", milliseconds % 1000 / 100),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// `12,345`.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+#[path = "console_tests.rs"]
+mod tests;

@@ -1,0 +1,182 @@
+//! A plan for people: what would run, from where, with which words. The bytes shown are those the run delivers.
+
+use super::paint::Paint;
+use crate::chain::{Delivery, Limit};
+use crate::plan::{Found, Kind, Plan, PlannedStep, Root};
+use crate::prompt::{Late, Level, Segment, show};
+use std::fmt::Write;
+
+/// The longest part of a prompt that is shown without `-v`, in characters.
+const EXCERPT: usize = 300;
+/// The longest argument that is shown without `-v`, in characters.
+const LONGEST_WORD: usize = 60;
+
+/// The whole plan.
+#[must_use]
+pub fn dry_run(plan: &Plan, paint: Paint, verbose: bool) -> String {
+    let mut text = String::new();
+    let title = plan.name.as_deref().map_or_else(|| plan.chain.clone(), |name| format!("{name}: {}", plan.chain));
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{} {}\n", paint.bold("Dry run of"), paint.bold(&title));
+    let root = match &plan.root {
+        Root::Folder(folder) => folder.display().to_string(),
+        Root::Temporary => "a new temporary folder".into(),
+    };
+    row(&mut text, paint, "root", &root);
+    let files = plan
+        .files
+        .iter()
+        .map(|(layer, name)| if name == "built-in" { name.clone() } else { format!("{name} ({layer})") });
+    row(&mut text, paint, "config", &files.collect::<Vec<_>>().join(", "));
+    row(&mut text, paint, "marker", &plan.marker);
+    row(&mut text, paint, "digest", &plan.digest);
+    for step in &plan.steps {
+        step_text(&mut text, plan, step, paint, verbose);
+    }
+    let _ = writeln!(text, "\n{}", paint.dim("Nothing was run and nothing was written."));
+    text
+}
+
+fn row(text: &mut String, paint: Paint, name: &str, value: &str) {
+    let _ = writeln!(text, "   {} {value}", paint.dim(&format!("{name:<12}")));
+}
+
+fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, verbose: bool) {
+    let how_often = match (&step.kind, step.limit) {
+        (Kind::Check { optional: true, .. }, _) => "an optional check".into(),
+        (Kind::Check { .. }, _) => "a check, judged by its exit code".into(),
+        (_, Limit::Once) => "once, succeeds with exit code 0".into(),
+        (_, Limit::UpTo(count)) if count.get() == 1 => "a loop of 1 iteration, needs the marker".into(),
+        (_, Limit::UpTo(count)) => format!("a loop of up to {count} iterations, until the marker"),
+    };
+    let _ = writeln!(
+        text,
+        "\n{} {}{}",
+        paint.bold(&format!("{}. {}", step.number, step.name)),
+        how_often,
+        rounds(plan, step)
+    );
+    row(text, paint, "found", &found(step));
+    for hidden in &step.hides {
+        row(text, paint, "", &format!("hides the program {}", hidden.display()));
+    }
+    let stdin = step.prompt.as_ref().is_some_and(|prompt| prompt.deliver == Delivery::Stdin);
+    row(text, paint, "command", &command_line(step, stdin, verbose));
+    row(text, paint, "program", &step.program.display().to_string());
+    if let Kind::Agent { .. } = step.kind {
+        prompt_text(text, step, paint, verbose);
+    }
+    // Timers come with their own version; until then the truth is that there are none.
+    row(text, paint, "time limits", "none");
+    let names = |names: Vec<&str>| names.join(" ");
+    row(
+        text,
+        paint,
+        "environment",
+        &format!("sets {}", names(step.env.set.iter().map(|(name, _)| name.as_str()).collect())),
+    );
+    if !step.env.unset.is_empty() {
+        row(text, paint, "", &format!("removes {}", names(step.env.unset.iter().map(String::as_str).collect())));
+    }
+}
+
+fn rounds(plan: &Plan, step: &PlannedStep) -> String {
+    let mut group = plan.program.step_group.get(step.number - 1).copied().flatten();
+    let mut words = String::new();
+    while let Some(span) = group.and_then(|index| plan.program.groups.get(index)) {
+        let rounds = if span.rounds == 1 { "1 round".into() } else { format!("up to {} rounds", span.rounds) };
+        let _ = write!(words, ", in a group of {rounds}");
+        group = span.parent;
+    }
+    words
+}
+
+fn found(step: &PlannedStep) -> String {
+    let place = match &step.found {
+        Found::Path => "a program on PATH".to_string(),
+        Found::Config(layer, at) if at.starts_with("built-in") => format!("{layer}"),
+        Found::Config(layer, at) => format!("{at} ({layer})"),
+    };
+    match &step.kind {
+        Kind::Agent { backend: Some(backend), .. } => format!("{place}, run by {backend}"),
+        _ => place,
+    }
+}
+
+/// The command as a line for a shell. Without `verbose`, what is long is cut, and says so.
+fn command_line(step: &PlannedStep, stdin: bool, verbose: bool) -> String {
+    let program = step.program.file_name().unwrap_or(step.program.as_os_str()).to_string_lossy().into_owned();
+    let words = std::iter::once(quoted(&program)).chain(step.argv.iter().map(|arg| argument(step, arg, verbose)));
+    let line = words.collect::<Vec<_>>().join(" ");
+    if stdin { format!("{line} < PROMPT") } else { line }
+}
+
+fn argument(step: &PlannedStep, arg: &[Segment], verbose: bool) -> String {
+    let is_prompt =
+        step.prompt.as_ref().is_some_and(|prompt| prompt.deliver == Delivery::Arg && prompt.segments == arg);
+    if arg == [Segment::Late(Late::PromptFile)] {
+        return "PROMPT_FILE".into();
+    }
+    let shown = show(arg);
+    if !verbose && is_prompt && shown.len() > LONGEST_WORD {
+        return "\"$PROMPT\"".into();
+    }
+    match shown.char_indices().nth(LONGEST_WORD) {
+        Some((cut, _)) if !verbose => quoted(&format!("{}… ({} bytes)", &shown[..cut], shown.len())),
+        _ => quoted(&shown),
+    }
+}
+
+/// A word for a POSIX shell. A NUL cannot be in one; the plan has refused it.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.replace('\0', ""), std::borrow::Cow::into_owned)
+}
+
+fn prompt_text(text: &mut String, step: &PlannedStep, paint: Paint, verbose: bool) {
+    let Some(prompt) = &step.prompt else {
+        let why = match step.level {
+            Level::None => "none: no level has one",
+            _ => "none: an empty one masks the lower levels",
+        };
+        row(text, paint, "prompt", why);
+        return;
+    };
+    let how = match prompt.deliver {
+        Delivery::Arg => "as the last argument",
+        Delivery::Stdin => "on standard input",
+        Delivery::File => "as a file, whose path is the last argument",
+    };
+    let shown = show(&prompt.segments);
+    let known: usize =
+        prompt.segments.iter().map(|segment| if let Segment::Text(text) = segment { text.len() } else { 0 }).sum();
+    row(text, paint, "prompt", &format!("from {} ({}), {how}", step.level, prompt.origin));
+    let late = prompt.segments.iter().any(|segment| matches!(segment, Segment::Late(_)));
+    let more = if late { ", and from round 2 on the feedback" } else { "" };
+    row(text, paint, "", &format!("{known} bytes, about {} tokens{more}", known.div_ceil(4)));
+    if !prompt.stayed.is_empty() {
+        let names = prompt.stayed.iter().map(|name| format!("${{{name}}}")).collect::<Vec<_>>().join(" ");
+        row(text, paint, "", &format!("stays as it is: {names}"));
+    }
+    let cut = shown.char_indices().nth(EXCERPT).filter(|_| !verbose).map(|(cut, _)| cut);
+    let bar = paint.dim(paint.sign("│", "|"));
+    for line in printable(&shown[..cut.unwrap_or(shown.len())]).lines() {
+        let _ = writeln!(text, "   {bar} {line}");
+    }
+    if cut.is_some() {
+        let _ = writeln!(text, "   {bar} {}", paint.dim("… the whole text with -v"));
+    }
+}
+
+/// Control characters as people write them: a prompt may not drive the terminal of the one who reviews it.
+fn printable(text: &str) -> String {
+    text.chars().fold(String::new(), |mut shown, next| {
+        match next {
+            '\n' | '\t' => shown.push(next),
+            _ if next.is_control() => {
+                let _ = write!(shown, "{}", next.escape_default());
+            }
+            _ => shown.push(next),
+        }
+        shown
+    })
+}

@@ -1,0 +1,16 @@
+//! What people and machines see: folds over events and plans. The only room that writes to the terminal, and the only
+//! user of miette.
+
+mod catalogue;
+mod console;
+mod diagnostics;
+mod dry_run;
+mod paint;
+mod screen;
+
+pub use catalogue::{list, list_json, show_chain, show_chain_json};
+pub use console::{Console, Verbosity};
+pub use diagnostics::render;
+pub use dry_run::dry_run;
+pub use paint::Paint;
+pub use screen::{CHUNK, Screen, print, print_error};

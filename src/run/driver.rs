@@ -1,0 +1,396 @@
+//! The driver: the only `select!`. It turns everything from outside into inputs, appends the machine's events to the journal
+//! before it performs their effects, and owns nothing that a journal does not also know.
+
+use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause, Finished, Leftover};
+use super::machine::{Effect, Input, State};
+use super::outcome::{AttemptOutcome, Exit, RunOutcome, Sig};
+use super::signals::Signals;
+use super::stage::{Got, Show, Stage};
+use crate::journal::{AttemptFolder, Journal, JournalError};
+use crate::marker::count_lines;
+use crate::plan::{Kind, Plan, PlannedStep};
+use crate::proc::{Child, Launch, Report, end_survivors};
+use crate::prompt::{FEEDBACK_CHARACTERS, Late, exhausted_feedback, failed_check_feedback, render};
+use crate::report::{Console, Screen};
+use crate::world::World;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// How long output may come after the agent's exit while somebody holds its pipe (V-04).
+const DRAIN: Duration = Duration::from_millis(100);
+/// How much may come after that time: what a pipe can hold and then some; whoever writes more is a daemon.
+const DRAIN_BYTES: usize = 1 << 20;
+
+/// What the driver works with.
+#[derive(Debug)]
+pub struct Cast<'a> {
+    /// What to run.
+    pub plan: &'a Plan,
+    /// Where, with late values known.
+    pub root: &'a Path,
+    /// The ambient.
+    pub world: &'a World,
+    /// The journal of the root.
+    pub journal: &'a mut Journal,
+    /// The run's number in it.
+    pub run: i64,
+    /// The terminal.
+    pub screen: &'a mut Screen,
+    /// Our own lines.
+    pub console: Console<'a>,
+    /// Whether agents' output is shown.
+    pub show_output: bool,
+    /// Whether it is shown on a terminal.
+    pub terminal: bool,
+}
+
+/// How a run ended, and why standard output failed if it did.
+#[derive(Debug)]
+pub struct Ended {
+    /// The machine's word.
+    pub outcome: RunOutcome,
+    /// What writing to standard output said.
+    pub output_error: Option<io::Error>,
+}
+
+/// Why a run could not go on. Its agent is ended, and nothing of it is left.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The journal takes no more.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// We cannot hear signals, and so could not stop.
+    #[error("cannot listen to signals: {0}")]
+    Signals(#[source] io::Error),
+    /// No random bytes for a token.
+    #[error("cannot make a token: {0}")]
+    Token(#[source] io::Error),
+}
+
+/// Runs a plan to its end.
+///
+/// # Errors
+/// When the run cannot go on; it is ended in order first.
+pub async fn drive(cast: Cast<'_>) -> Result<Ended, Failure> {
+    let signals = Signals::listen(|signal| cast.world.ignores(signal)).map_err(Failure::Signals)?;
+    let show = match (cast.show_output, cast.terminal) {
+        (false, _) => Show::Nothing,
+        (true, false) => Show::InStep,
+        (true, true) => Show::CatchUp,
+    };
+    let mut driver = Driver { cast, signals, show, state: State::default(), seq: 0, output_error: None };
+    let outcome = driver.run().await?;
+    driver.flush().await;
+    Ok(Ended { outcome, output_error: driver.output_error })
+}
+
+struct Driver<'a> {
+    cast: Cast<'a>,
+    signals: Signals,
+    show: Show,
+    state: State,
+    seq: u64,
+    output_error: Option<io::Error>,
+}
+
+impl Driver<'_> {
+    async fn run(&mut self) -> Result<RunOutcome, Failure> {
+        let plan = self.cast.plan;
+        self.record(vec![EventKind::RunStarted {
+            chain: plan.chain.clone(),
+            name: plan.name.clone(),
+            prompt: plan.prompt.clone(),
+            vars: plan.vars.clone(),
+            digest: plan.digest.clone(),
+            root: self.cast.root.display().to_string(),
+            forkhestra: env!("CARGO_PKG_VERSION").into(),
+            steps: u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
+        }])?;
+        let mut effects: VecDeque<Effect> = self.take(Input::Begin)?.into();
+        while let Some(effect) = effects.pop_front() {
+            match effect {
+                Effect::Finish(outcome) => return Ok(outcome),
+                Effect::Spawn { at, feedback } => effects.extend(self.attempt(&at, feedback.as_ref()).await?),
+                // Only an attempt has somebody to signal.
+                Effect::Signal(_) | Effect::ArmGrace => {}
+            }
+        }
+        // The machine always finishes; this is its bound made visible.
+        Ok(RunOutcome::Failed { step: 0 })
+    }
+
+    /// One input: decide, write down, remember, tell; the effects are the caller's to perform.
+    fn take(&mut self, input: Input) -> Result<Vec<Effect>, JournalError> {
+        let (events, effects) = self.state.decide(self.cast.plan, input);
+        self.record(events)?;
+        Ok(effects)
+    }
+
+    fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), JournalError> {
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        let at = self.cast.world.timestamp();
+        let stamp = |(event, seq)| Event { version: EVENT_VERSION, run: self.cast.run, seq, at: at.clone(), event };
+        let events: Vec<Event> = kinds.into_iter().zip(self.seq + 1..).map(stamp).collect();
+        self.cast.journal.append(&events, self.cast.world.now())?;
+        self.seq += events.len() as u64;
+        for event in &events {
+            self.state.evolve(&event.event);
+            let lines = self.cast.console.event(event);
+            self.cast.screen.say(&lines);
+        }
+        Ok(())
+    }
+
+    /// One attempt from its folder to its sweep.
+    async fn attempt(&mut self, at: &At, feedback: Option<&Feedback>) -> Result<Vec<Effect>, Failure> {
+        // A signal that came meanwhile is heard before anything new is started.
+        if let Some(signal) = self.signals.pending().await {
+            self.take(Input::Signal(signal))?;
+            return Ok(self.take(Input::NotStarted { why: "interrupted".into() })?);
+        }
+        let plan = self.cast.plan;
+        let Some(step) = plan.steps.get(at.step as usize - 1) else { return Ok(Vec::new()) };
+        let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt)?;
+        let token = self.cast.world.token().map_err(Failure::Token)?;
+        let told = feedback.map_or_else(String::new, |feedback| self.feedback_text(feedback));
+        let value = |late: Late| match late {
+            Late::Feedback => told.clone(),
+            Late::Run => self.cast.run.to_string(),
+            Late::Iteration => at.iteration.to_string(),
+            Late::Round => at.round.to_string(),
+            Late::PromptFile => folder.prompt_path().display().to_string(),
+            Late::Token => token.clone(),
+        };
+        if let Some(prompt) = &step.prompt {
+            folder.write_prompt(&render(&prompt.segments, &value))?;
+        }
+        let (format, discount) = match &step.kind {
+            Kind::Agent { format, .. } => (Some(*format), count_lines(told.as_bytes(), &plan.marker)),
+            Kind::Check { .. } => (None, 0),
+        };
+        let stage = Stage::open(&folder, format, &plan.marker, discount, self.show)?;
+        let lifeline = self.cast.world.lifeline();
+        let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
+        let prompt_path = folder.prompt_path();
+        let launch = Launch {
+            lifeline: &lifeline,
+            program: &step.program,
+            arguments: step.argv.iter().map(|arg| OsString::from(render(arg, &value))).collect(),
+            environment: self.environment(step, &value),
+            folder: self.cast.root,
+            stdin: stdin.map(|_| prompt_path.as_path()),
+        };
+        match Child::start(&launch) {
+            Err(error) => Ok(self.take(Input::NotStarted { why: error.to_string() })?),
+            Ok(mut child) => {
+                let attended = Attempt { child: &mut child, stage, folder: &folder, token: &token }.attend(self).await;
+                child.reap();
+                attended
+            }
+        }
+    }
+
+    fn environment(&self, step: &PlannedStep, value: &dyn Fn(Late) -> String) -> Vec<(OsString, OsString)> {
+        let changed = |name: &OsString| {
+            name == "PWD"
+                || step.env.unset.iter().any(|unset| name == unset.as_str())
+                || step.env.set.iter().any(|(set, _)| name == set.as_str())
+        };
+        let inherited = self.cast.world.environment().iter().filter(|(name, _)| !changed(name)).cloned();
+        let set = step.env.set.iter().map(|(name, segments)| (name.into(), render(segments, value).into()));
+        inherited.chain(set).chain([("PWD".into(), self.cast.root.into())]).collect()
+    }
+
+    fn feedback_text(&self, feedback: &Feedback) -> String {
+        let from = &feedback.from;
+        let Ok(folder) = self.cast.journal.attempt(self.cast.run, from.step, &from.name, from.attempt) else {
+            return String::new();
+        };
+        // Four bytes a character at the most.
+        let words = folder.last_words(FEEDBACK_CHARACTERS as u64 * 4);
+        let log = folder.path().join("stdout.log").display().to_string();
+        match &feedback.cause {
+            FeedbackCause::Exhausted { iterations } => exhausted_feedback(from.round, &from.name, *iterations, &words, &log),
+            FeedbackCause::CheckFailed { outcome } => {
+                let how = match outcome {
+                    AttemptOutcome::Failed { code } => format!("failed with exit code {code}"),
+                    AttemptOutcome::Crashed { signal } => format!("was killed by signal {signal}"),
+                    _ => "failed".into(),
+                };
+                let line = match self.cast.plan.steps.get(from.step as usize - 1).map(|step| &step.kind) {
+                    Some(Kind::Check { line, .. }) => line.as_str(),
+                    _ => "",
+                };
+                failed_check_feedback(from.round, &from.name, line, &how, &words, &log)
+            }
+        }
+    }
+
+    /// Standard output takes no more.
+    fn output_failed(&mut self, error: io::Error) -> Result<Vec<Effect>, JournalError> {
+        self.output_error.get_or_insert(error);
+        self.take(Input::OutputClosed)
+    }
+
+    /// Waits until everything was written; a reader that is stuck is left at the next signal.
+    async fn flush(&mut self) {
+        while !self.cast.screen.is_idle() {
+            tokio::select! {
+                biased;
+                _ = self.signals.next() => return,
+                written = self.cast.screen.progress() => if let Err(error) = written {
+                    self.output_error.get_or_insert(error);
+                },
+            }
+        }
+    }
+}
+
+struct Attempt<'a> {
+    child: &'a mut Child,
+    stage: Stage,
+    folder: &'a AttemptFolder,
+    token: &'a str,
+}
+
+impl Attempt<'_> {
+    /// From the spawn to the sweep, in this order: exit, drain, sweep, reap.
+    async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
+        let began = driver.cast.world.now();
+        let mut grace: Option<Instant> = None;
+        let mut exited: Option<Exit> = None;
+        let (mut marker_told, mut interrupted) = (false, false);
+        // Set at the exit: until when and how much more may come.
+        let (mut drain_until, mut drain_left) = (None::<Instant>, DRAIN_BYTES);
+        let (mut drained, mut swept) = (false, None::<Vec<Leftover>>);
+        loop {
+            self.stage.catch_up(driver.cast.screen);
+            let may_read = self.stage.may_read(driver.cast.screen);
+            let reads = may_read && !drained;
+            drained |= exited.is_some() && !self.stage.stdout_open && !self.stage.stderr_open;
+            // A stopped terminal is waited for, unless we are asked to stop.
+            if let Some(leftovers) = swept.take_if(|_| interrupted || !self.stage.lags()) {
+                return self.over(driver, exited, began, marker_told, drain_left, leftovers);
+            }
+            if drained && drain_until.take().is_some() {
+                self.child.line.sweep();
+            }
+            let mut effects = Vec::new();
+            tokio::select! {
+                biased;
+                signal = driver.signals.next() => {
+                    interrupted = true;
+                    effects = driver.take(Input::Signal(signal))?;
+                }
+                report = self.child.line.report(), if swept.is_none() => match report {
+                    Report::Spawned { pid, start_time } => effects = driver.take(Input::Spawned { pid, start_time })?,
+                    Report::Failed(errno) => {
+                        let why = spawn_words(errno);
+                        return Ok(driver.take(Input::NotStarted { why })?);
+                    }
+                    Report::Exited(exit) => {
+                        exited = Some(exit);
+                        drain_until = Some(Instant::now() + DRAIN);
+                    }
+                    Report::Swept(leftovers) => swept = Some(leftovers),
+                    Report::Gone => {
+                        // Somebody killed the lifeline: what it held is found by its token.
+                        exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
+                        swept = Some(end_survivors(&format!("FORKHESTRA_TOKEN={}", self.token)));
+                        self.read_rest(driver)?;
+                    }
+                    Report::Stopped(_) | Report::Continued => {}
+                },
+                written = driver.cast.screen.progress(), if !driver.cast.screen.is_idle() => if let Err(error) = written {
+                    effects = driver.output_failed(error)?;
+                },
+                _ = self.child.stdout.readable(), if reads && self.stage.stdout_open => {
+                    let got = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?;
+                    drained |= flooded(got, drain_until, &mut drain_left);
+                    if self.stage.marker_seen() && !marker_told {
+                        marker_told = true;
+                        effects = driver.take(Input::Marker)?;
+                    }
+                }
+                _ = self.child.stderr.readable(), if reads && self.stage.stderr_open => {
+                    let got = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)?;
+                    drained |= flooded(got, drain_until, &mut drain_left);
+                }
+                () = sleep(grace), if grace.is_some() => {
+                    grace = None;
+                    effects = driver.take(Input::GraceOver)?;
+                }
+                // After the reads: what is in the pipe is never left there, a slow reader of ours costs no output.
+                () = sleep(drain_until), if drain_until.is_some() && may_read => drained = true,
+            }
+            for effect in effects {
+                match effect {
+                    Effect::Signal(signal) => self.child.line.signal(signal),
+                    Effect::ArmGrace => grace = Some(Instant::now() + driver.cast.world.grace()),
+                    Effect::Spawn { .. } | Effect::Finish(_) => {}
+                }
+            }
+        }
+    }
+
+    /// What is in the pipes when nobody is left to write to them.
+    fn read_rest(&mut self, driver: &mut Driver<'_>) -> Result<(), JournalError> {
+        while let Got::Bytes(_) = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)? {}
+        while let Got::Bytes(_) = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)? {}
+        Ok(())
+    }
+
+    fn over(
+        mut self,
+        driver: &mut Driver<'_>,
+        exited: Option<Exit>,
+        began: std::time::Instant,
+        marker_told: bool,
+        drain_left: usize,
+        leftovers: Vec<Leftover>,
+    ) -> Result<Vec<Effect>, Failure> {
+        let held_open = self.stage.stdout_open || self.stage.stderr_open || drain_left == 0;
+        self.stage.finish(self.folder, driver.cast.screen)?;
+        if self.stage.marker_seen() && !marker_told {
+            driver.take(Input::Marker)?;
+        }
+        let finished: Finished = self.stage.finished(driver.cast.world.milliseconds_since(began), held_open, leftovers);
+        let exit = exited.unwrap_or(Exit::Signal(Sig::Kill.number()));
+        Ok(driver.take(Input::Exited { exit, finished })?)
+    }
+}
+
+/// Whether so much came after the drain's end that somebody is flooding.
+fn flooded(got: Got, drain_until: Option<Instant>, left: &mut usize) -> bool {
+    if let (Got::Bytes(bytes), Some(until)) = (got, drain_until)
+        && Instant::now() > until
+    {
+        *left = left.saturating_sub(bytes);
+    }
+    *left == 0
+}
+
+async fn sleep(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why a program could not be started, in words.
+fn spawn_words(errno: i32) -> String {
+    const E2BIG: i32 = 7;
+    const ENOEXEC: i32 = 8;
+    let said = io::Error::from_raw_os_error(errno);
+    match errno {
+        E2BIG => format!("{said}; deliver the prompt on standard input: \"deliver\": \"stdin\""),
+        ENOEXEC => format!("{said}; a script needs a first line such as #!/bin/sh"),
+        _ => said.to_string(),
+    }
+}

@@ -1,0 +1,269 @@
+//! The machine, by script and by law. No process anywhere.
+
+use super::*;
+use crate::chain::Said;
+use crate::plan::tests::{planned, world};
+use proptest::prelude::*;
+
+const CONFIG: &str = r#"{"checks": {"t": {"run": "true"}, "o": {"run": "true", "optional": true}}, "chains": {}}"#;
+
+fn plan(chain: &str) -> Plan {
+    planned(&world(&[]), CONFIG, chain, &Said::default(), &[]).unwrap()
+}
+
+const UP: Input = Input::Spawned { pid: 7, start_time: 1 };
+
+fn exit(code: i32) -> Input {
+    Input::Exited { exit: Exit::Code(code), finished: Finished::default() }
+}
+
+/// One letter an input: `.` exit 0, `m` marker and exit 0, `x` exit 1, `M` marker and exit 1, `k` killed by SIGKILL.
+fn inputs(script: &str) -> Vec<Input> {
+    let mut inputs = vec![Input::Begin];
+    for letter in script.chars() {
+        inputs.push(UP);
+        if matches!(letter, 'm' | 'M') {
+            inputs.push(Input::Marker);
+        }
+        inputs.push(match letter {
+            '.' | 'm' => exit(0),
+            'k' => Input::Exited { exit: Exit::Signal(9), finished: Finished::default() },
+            _ => exit(1),
+        });
+    }
+    inputs
+}
+
+struct Ran {
+    state: State,
+    events: Vec<EventKind>,
+    effects: Vec<Effect>,
+}
+
+fn run(plan: &Plan, inputs: impl IntoIterator<Item = Input>) -> Ran {
+    let mut ran = Ran { state: State::default(), events: Vec::new(), effects: Vec::new() };
+    for input in inputs {
+        let (events, effects) = ran.state.decide(plan, input);
+        events.iter().for_each(|event| ran.state.evolve(event));
+        ran.events.extend(events);
+        ran.effects.extend(effects);
+    }
+    ran
+}
+
+/// The attempts as `step.iteration`, with `/round` and `+retry` where they tell something, and the end.
+fn story(chain: &str, script: &str) -> String {
+    let ran = run(&plan(chain), inputs(script));
+    let words = ran.events.iter().filter_map(|event| match event {
+        EventKind::AttemptPlanned { at, retry, .. } => {
+            let round = if at.round > 1 { format!("/{}", at.round) } else { String::new() };
+            let retry = if *retry > 0 { format!("+{retry}") } else { String::new() };
+            Some(format!("{}.{}{round}{retry}", at.name, at.iteration))
+        }
+        EventKind::RunFinished { outcome } => Some(format!("{outcome:?}")),
+        _ => None,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn steps_run_in_sequence_and_the_first_failure_stops_the_chain() {
+    assert_eq!(story("coder -> reviewer", ".."), "coder.1 reviewer.1 Succeeded");
+    assert_eq!(story("coder -> reviewer", "x"), "coder.1 Failed { step: 1 }");
+    assert_eq!(story("coder -> reviewer", ".k"), "coder.1 reviewer.1 Failed { step: 2 }");
+    assert_eq!(story("coder -> t -> x", ".x"), "coder.1 t.1 Failed { step: 2 }");
+    assert_eq!(story("o -> x", "x."), "o.1 x.1 Succeeded");
+}
+
+#[test]
+fn a_loop_ends_by_its_marker_or_its_count() {
+    assert_eq!(story("coder:3 -> x", ".xm."), "coder.1 coder.2 coder.3 x.1 Succeeded");
+    assert_eq!(story("coder:2 -> x", ".."), "coder.1 coder.2 Exhausted { step: 1 }");
+    assert_eq!(story("coder:1", "."), "coder.1 Exhausted { step: 1 }", "a:1 is a loop and needs the marker");
+    assert_eq!(story("coder:2", "Mm"), "coder.1 coder.2 Succeeded", "a marker with exit 1 is not complete");
+    assert_eq!(story("coder:2", "kk"), "coder.1 coder.2 Exhausted { step: 1 }");
+}
+
+#[test]
+fn a_round_of_a_group_ends_by_a_failed_check_or_an_exhausted_loop_and_starts_at_the_first_step() {
+    assert_eq!(story("(coder -> t):3 -> x", ".x..."), "coder.1 t.1 coder.1/2 t.1/2 x.1 Succeeded");
+    assert_eq!(story("(coder:2 -> t):2", ".....x"), "coder.1 coder.2 coder.1/2 coder.2/2 Exhausted { step: 1 }");
+    assert_eq!(story("(coder -> t):2", ".x.x"), "coder.1 t.1 coder.1/2 t.1/2 Exhausted { step: 2 }");
+    assert_eq!(story("(coder)", "."), "coder.1 Succeeded");
+}
+
+#[test]
+fn an_inner_group_that_is_exhausted_ends_the_round_around_it_and_counts_anew() {
+    assert_eq!(
+        story("((coder -> t):2 -> x):2", ".x.x.x..."),
+        "coder.1 t.1 coder.1/2 t.1/2 coder.1 t.1 coder.1/2 t.1/2 x.1/2 Succeeded"
+    );
+}
+
+#[test]
+fn an_agent_that_fails_in_a_group_is_tried_again_in_place_three_times() {
+    assert_eq!(story("(coder -> t):9", "xxxx"), "coder.1 coder.1+1 coder.1+2 coder.1+3 Failed { step: 1 }");
+    assert_eq!(story("(coder -> t):9", "x.."), "coder.1 coder.1+1 t.1 Succeeded");
+}
+
+#[test]
+fn feedback_comes_from_the_attempt_that_ended_the_round_and_goes_to_every_step_of_the_next() {
+    let ran = run(&plan("(coder -> x -> t):2 -> reviewer"), inputs("..x...."));
+    let heard: Vec<(String, Option<String>)> = ran
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Spawn { at, feedback } => {
+                Some((at.name.clone(), feedback.as_ref().map(|told| told.from.name.clone())))
+            }
+            _ => None,
+        })
+        .collect();
+    let t = Some("t".to_string());
+    let expected = [
+        ("coder", None),
+        ("x", None),
+        ("t", None),
+        ("coder", t.clone()),
+        ("x", t.clone()),
+        ("t", t),
+        ("reviewer", None),
+    ];
+    assert_eq!(heard, expected.map(|(name, told)| (name.to_string(), told)));
+}
+
+#[test]
+fn a_signal_is_passed_on_then_term_then_kill_and_a_second_one_kills_now() {
+    let signals = |inputs: Vec<Input>| -> Vec<Sig> {
+        let ran = run(&plan("coder:9"), inputs);
+        ran.effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Signal(signal) => Some(*signal),
+                _ => None,
+            })
+            .collect()
+    };
+    let int = || Input::Signal(Sig::Int);
+    assert_eq!(
+        signals(vec![Input::Begin, UP, int(), Input::GraceOver, Input::GraceOver]),
+        [Sig::Int, Sig::Term, Sig::Kill]
+    );
+    assert_eq!(signals(vec![Input::Begin, UP, Input::Signal(Sig::Term), Input::GraceOver]), [Sig::Term, Sig::Kill]);
+    assert_eq!(signals(vec![Input::Begin, UP, int(), int()]), [Sig::Int, Sig::Kill]);
+    assert_eq!(signals(vec![Input::Begin, int(), UP]), [Sig::Int], "a signal during the spawn is not lost");
+    assert_eq!(signals(vec![Input::Begin, int(), int(), UP]), [Sig::Kill]);
+    assert_eq!(signals(vec![Input::Begin, UP, Input::OutputClosed, Input::OutputClosed]), [Sig::Term]);
+}
+
+#[test]
+fn after_a_signal_no_further_attempt_begins_and_the_first_signal_is_the_outcome() {
+    let ran = run(
+        &plan("coder:9 -> x"),
+        [Input::Begin, UP, Input::Marker, Input::Signal(Sig::Int), Input::Signal(Sig::Term), exit(0)],
+    );
+    assert_eq!(
+        ran.events.last(),
+        Some(&EventKind::RunFinished { outcome: RunOutcome::Interrupted { signal: Sig::Int } })
+    );
+    assert_eq!(ran.effects.iter().filter(|effect| matches!(effect, Effect::Spawn { .. })).count(), 1);
+    let ran = run(&plan("coder"), [Input::Signal(Sig::Hup), Input::Begin]);
+    assert_eq!(ran.effects, [Effect::Finish(RunOutcome::Interrupted { signal: Sig::Hup })]);
+}
+
+#[test]
+fn an_error_that_the_program_reports_with_exit_0_is_no_success() {
+    let finished = Finished { error: Some("API Error".into()), ..Finished::default() };
+    let ran = run(&plan("coder"), [Input::Begin, UP, Input::Exited { exit: Exit::Code(0), finished }]);
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
+}
+
+#[test]
+fn a_program_that_cannot_be_started_stops_the_chain() {
+    let ran = run(&plan("coder:5 -> x"), [Input::Begin, Input::NotStarted { why: "ENOENT".into() }]);
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
+}
+
+/// The most attempts of a chain, from its program alone.
+fn bound(plan: &Plan) -> u64 {
+    let of = |index: usize| {
+        let step = &plan.steps[index];
+        let mut product = u64::from(step.iterations()) * u64::from(RETRIES + 1);
+        let mut group = plan.program.step_group[index];
+        while let Some(index) = group {
+            product *= u64::from(plan.program.groups[index].rounds);
+            group = plan.program.groups[index].parent;
+        }
+        product
+    };
+    (0..plan.steps.len()).map(of).sum()
+}
+
+fn any_input() -> impl Strategy<Value = Input> {
+    prop_oneof![
+        Just(Input::Begin),
+        Just(UP),
+        Just(UP),
+        Just(UP),
+        Just(Input::Marker),
+        Just(Input::GraceOver),
+        Just(Input::OutputClosed),
+        Just(Input::Signal(Sig::Int)),
+        Just(Input::Signal(Sig::Term)),
+        Just(Input::NotStarted { why: "x".into() }),
+        Just(exit(0)),
+        Just(exit(0)),
+        Just(exit(0)),
+        Just(exit(1)),
+        Just(exit(1)),
+        Just(Input::Exited { exit: Exit::Signal(11), finished: Finished::default() }),
+    ]
+}
+
+const CHAINS: [&str; 5] =
+    ["coder", "coder:3 -> x", "(coder:2 -> t):3 -> x", "((coder -> t):2 -> x -> o):2", "t -> (x):2"];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+    #[test]
+    fn replaying_the_events_rebuilds_the_state_and_nothing_follows_the_end(
+        chain in 0..CHAINS.len(), inputs in proptest::collection::vec(any_input(), 0..40),
+    ) {
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
+        PLANS.with(|plans| {
+            let (plan, mut state, mut log) = (&plans[chain], State::default(), Vec::new());
+            let mut running = 0_i32;
+            for input in inputs {
+                let was_over = state.is_over();
+                let ends = matches!(input, Input::Exited { .. } | Input::NotStarted { .. });
+                let (events, effects) = state.decide(plan, input);
+                prop_assert!(!was_over || (events.is_empty() && effects.is_empty()));
+                if ends && events.iter().any(|event| matches!(event, EventKind::AttemptFinished { .. })) {
+                    running -= 1;
+                }
+                running += effects.iter().map(|effect| i32::from(matches!(effect, Effect::Spawn { .. }))).sum::<i32>();
+                prop_assert!(running <= 1, "two attempts at once");
+                events.iter().for_each(|event| state.evolve(event));
+                log.extend(events);
+                prop_assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Finish(_))), !was_over && state.is_over());
+            }
+            let mut again = State::default();
+            log.iter().for_each(|event| again.evolve(event));
+            prop_assert_eq!(again, state);
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn every_run_ends_within_the_bound_of_its_plan(chain in 0..CHAINS.len(), script in "[.mxMk]{400}") {
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
+        PLANS.with(|plans| {
+            let ran = run(&plans[chain], inputs(&script));
+            prop_assert!(ran.state.is_over());
+            let attempts = ran.events.iter().filter(|event| matches!(event, EventKind::AttemptPlanned { .. })).count() as u64;
+            prop_assert!(attempts <= bound(&plans[chain]), "{attempts} attempts");
+            Ok(())
+        })?;
+    }
+}

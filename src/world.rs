@@ -1,0 +1,194 @@
+//! All that is ambient: the working directory, variables, files, the clock, our own program. Passed in, so that tests can
+//! fake it. It also writes the files that the user asked for.
+#![expect(clippy::disallowed_methods, reason = "the owner of what is ambient")]
+
+use crate::source::{Env, Files, Kind};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long an ended agent may take before the next, harder signal (V-03).
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What the program finds when it starts.
+#[derive(Debug)]
+pub struct World {
+    cwd: PathBuf,
+    environment: Vec<(OsString, OsString)>,
+    own_program: PathBuf,
+    /// Our own executable, held open: the lifeline is this very program, even if the file is replaced meanwhile.
+    executable: Option<File>,
+}
+
+impl World {
+    /// Looks around.
+    ///
+    /// # Errors
+    /// When the working directory or our own executable cannot be found.
+    pub fn look() -> io::Result<Self> {
+        Ok(Self {
+            cwd: std::env::current_dir()?,
+            environment: std::env::vars_os().collect(),
+            own_program: std::env::current_exe()?,
+            executable: File::open("/proc/self/exe").ok(),
+        })
+    }
+
+    /// Where the shell stands.
+    #[must_use]
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// All variables.
+    #[must_use]
+    pub fn environment(&self) -> &[(OsString, OsString)] {
+        &self.environment
+    }
+
+    /// Our own program's path, for people.
+    #[must_use]
+    pub fn own_program(&self) -> &Path {
+        &self.own_program
+    }
+
+    /// What is executed to become a lifeline.
+    #[must_use]
+    pub fn lifeline(&self) -> PathBuf {
+        match &self.executable {
+            Some(file) => PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
+            None => self.own_program.clone(),
+        }
+    }
+
+    /// Where temporary folders are made.
+    #[must_use]
+    pub fn temporary(&self) -> PathBuf {
+        self.var("TMPDIR").filter(|folder| !folder.is_empty()).map_or_else(|| "/tmp".into(), PathBuf::from)
+    }
+
+    /// The folder of the user's configuration (XDG Base Directory Specification: a relative one counts as unset).
+    #[must_use]
+    pub fn config_home(&self) -> Option<PathBuf> {
+        let absolute = |folder: OsString| Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute());
+        let own = self.var("XDG_CONFIG_HOME").and_then(absolute);
+        own.or_else(|| Some(self.var("HOME").and_then(absolute)?.join(".config")))
+    }
+
+    /// The monotonic clock; it stands still while the machine sleeps.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// The time since an earlier instant, in milliseconds; 0 under the still clock of the tests.
+    #[must_use]
+    pub fn milliseconds_since(&self, earlier: Instant) -> u64 {
+        if self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_some() {
+            return 0;
+        }
+        u64::try_from(self.now().duration_since(earlier).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The time of day in UTC, RFC 3339 with milliseconds.
+    #[must_use]
+    pub fn timestamp(&self) -> String {
+        if self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_some() {
+            return "2026-01-01T00:00:00.000Z".into();
+        }
+        format!("{:.3}", jiff::Timestamp::now())
+    }
+
+    /// How long an ended agent may take.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        let seam = self.test_seam("FORKHESTRA_TEST_GRACE_MS").and_then(|text| text.to_str()?.parse().ok());
+        seam.map_or(GRACE, Duration::from_millis)
+    }
+
+    /// A variable that only test builds look at.
+    fn test_seam(&self, name: &str) -> Option<OsString> {
+        if cfg!(feature = "test-fakes") { self.var(name) } else { None }
+    }
+
+    /// A word that nobody guesses, for an attempt.
+    ///
+    /// # Errors
+    /// When the system has no random bytes.
+    pub fn token(&self) -> io::Result<String> {
+        let mut bytes = [0; 16];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+    }
+
+    /// Whether a signal was ignored when we were started, by nohup for example (proc(5), `SigIgn`).
+    #[must_use]
+    pub fn ignores(&self, signal: i32) -> bool {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+        mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    }
+
+    /// Everything on standard input.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        io::stdin().read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Whether standard input is a terminal.
+    #[must_use]
+    pub fn stdin_is_terminal(&self) -> bool {
+        io::stdin().is_terminal()
+    }
+
+    /// Makes a new folder for a demonstration, which stays.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_temporary_folder(&self) -> io::Result<PathBuf> {
+        Ok(tempfile::Builder::new().prefix("forkhestra-demo-").tempdir_in(self.temporary())?.keep())
+    }
+
+    /// Writes a file that the user asked for, and the folders above it; an existing one is never touched.
+    ///
+    /// # Errors
+    /// `AlreadyExists` among what the operating system says.
+    pub fn create(&self, path: &Path, content: &str) -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        OpenOptions::new().write(true).create_new(true).open(path)?.write_all(content.as_bytes())
+    }
+}
+
+impl Files for World {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Kind> {
+        let metadata = fs::metadata(path)?;
+        Ok(if metadata.is_dir() {
+            Kind::Folder
+        } else if metadata.is_file() {
+            Kind::File { executable: metadata.permissions().mode() & 0o111 != 0, bytes: metadata.len() }
+        } else {
+            Kind::Other
+        })
+    }
+}
+
+impl Env for World {
+    fn var(&self, name: &str) -> Option<OsString> {
+        let of = |known: &OsString| known == OsStr::new(name);
+        self.environment.iter().find(|(known, _)| of(known)).map(|(_, value)| value.clone())
+    }
+}
