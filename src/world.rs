@@ -44,6 +44,13 @@ impl World {
         &self.cwd
     }
 
+    /// A path from where the shell stands, without `.`, `..` and links where it exists.
+    #[must_use]
+    pub fn canonical(&self, path: &Path) -> PathBuf {
+        let path = self.cwd.join(path);
+        fs::canonicalize(&path).unwrap_or(path)
+    }
+
     /// All variables.
     #[must_use]
     pub fn environment(&self) -> &[(OsString, OsString)] {

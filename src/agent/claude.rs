@@ -114,7 +114,7 @@ fn assistant(content: &Value, show: &mut dyn FnMut(&str)) {
                 }
             }
             Some("tool_use") => {
-                show(&format!("[{}] {}\n", block["name"].as_str().unwrap_or("tool"), gist(&block["input"])))
+                show(&format!("[{}] {}\n", block["name"].as_str().unwrap_or("tool"), gist(&block["input"])));
             }
             _ => {}
         }

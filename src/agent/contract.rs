@@ -1,5 +1,7 @@
 //! What every agent CLI is told about running unattended, on top of its own system prompt.
 
+use std::fmt::Write;
+
 /// The headless contract; for a loop with the marker's rule, whose marker never stands on a line of its own.
 #[must_use]
 pub fn contract(marker: Option<&str>) -> String {
@@ -9,11 +11,13 @@ pub fn contract(marker: Option<&str>) -> String {
          afterwards: say in it what you did, what you checked, and what is left.",
     );
     if let Some(marker) = marker {
-        text.push_str(&format!(
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
             "\n\nYou may be started again with the same prompt until the work is done, so first look at what is there \
              already. When, and only when, everything that was asked for is done and checked, end your last message with \
              the single word {marker} alone on its line. If anything is left, do not write that word at all."
-        ));
+        );
     }
     text
 }

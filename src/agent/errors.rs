@@ -4,7 +4,7 @@ use crate::source::{Diagnostic, Place};
 use std::ffi::OsStr;
 use std::path::Path;
 
-pub fn unknown_name(at: &Place, name: &str, near: Option<&str>, like_a_count: bool) -> Diagnostic {
+pub(super) fn unknown_name(at: &Place, name: &str, near: Option<&str>, like_a_count: bool) -> Diagnostic {
     let help = match near {
         _ if like_a_count => {
             "a count is a whole number from 1 to 1,000,000: `coder:3`. As a name, nothing of this name is configured or on PATH".into()
@@ -17,7 +17,7 @@ pub fn unknown_name(at: &Place, name: &str, near: Option<&str>, like_a_count: bo
         .help(help)
 }
 
-pub fn unknown_check(at: &Place, name: &str, near: Option<&str>) -> Diagnostic {
+pub(super) fn unknown_check(at: &Place, name: &str, near: Option<&str>) -> Diagnostic {
     Diagnostic::error("check/unknown", format!("no check is called `{name}`")).at(at, "unknown check").help(
         near.map_or_else(
             || format!("configure it: \"checks\": {{ \"{name}\": {{ \"run\": \"…\" }} }}"),
@@ -26,43 +26,43 @@ pub fn unknown_check(at: &Place, name: &str, near: Option<&str>) -> Diagnostic {
     )
 }
 
-pub fn check_named_as_agent(at: &Place, name: &str) -> Diagnostic {
+pub(super) fn check_named_as_agent(at: &Place, name: &str) -> Diagnostic {
     Diagnostic::error("agent/is-a-check", format!("`{name}` is a check, not an agent"))
         .at(at, "not an agent")
         .help(format!("write {{ \"check\": \"{name}\" }}"))
 }
 
-pub fn reserved_check(at: &Place, name: &str) -> Diagnostic {
+pub(super) fn reserved_check(at: &Place, name: &str) -> Diagnostic {
     Diagnostic::error("check/not-configured", format!("the check `{name}` has no command"))
         .at(at, "its name is reserved for the project's own check")
         .help(format!("say what it runs, in forge/chains.json: \"checks\": {{ \"{name}\": {{ \"run\": \"…\" }} }}"))
 }
 
-pub fn not_on_path(at: &Place, program: &str, path: &OsStr) -> Diagnostic {
+pub(super) fn not_on_path(at: &Place, program: &str, path: &OsStr) -> Diagnostic {
     Diagnostic::error("agent/not-on-path", format!("the program `{program}` is not on PATH"))
         .at(at, "needed here")
         .help(format!("install it, or name its path in `command`. PATH is {}", path.to_string_lossy()))
 }
 
-pub fn program_missing(at: &Place, path: &Path, error: &std::io::Error) -> Diagnostic {
+pub(super) fn program_missing(at: &Place, path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error("agent/missing", format!("the program {} cannot be found: {error}", path.display()))
         .at(at, "named here")
         .help("mend the path; in the project's config it starts at the project's root")
 }
 
-pub fn not_executable(at: &Place, path: &Path) -> Diagnostic {
+pub(super) fn not_executable(at: &Place, path: &Path) -> Diagnostic {
     Diagnostic::error("agent/not-executable", format!("{} is not executable", path.display()))
         .at(at, "named here")
         .help(format!("chmod +x {}", path.display()))
 }
 
-pub fn not_a_program(at: &Place, path: &Path) -> Diagnostic {
+pub(super) fn not_a_program(at: &Place, path: &Path) -> Diagnostic {
     Diagnostic::error("agent/not-a-program", format!("{} is not a file", path.display()))
         .at(at, "named here")
         .help("name a program")
 }
 
-pub fn unknown_backend(at: &Place, name: &str, later: bool, near: Option<&str>) -> Diagnostic {
+pub(super) fn unknown_backend(at: &Place, name: &str, later: bool, near: Option<&str>) -> Diagnostic {
     let help = match near {
         _ if later => format!("this version runs `claude`; until `{name}` is known, give the agent a `command`"),
         Some(near) => format!("did you mean `{near}`?"),
@@ -71,12 +71,12 @@ pub fn unknown_backend(at: &Place, name: &str, later: bool, near: Option<&str>) 
     Diagnostic::error("agent/backend", format!("`{name}` is not a known backend")).at(at, "unknown backend").help(help)
 }
 
-pub fn unknown_backend_variable(name: &str) -> Diagnostic {
+pub(super) fn unknown_backend_variable(name: &str) -> Diagnostic {
     Diagnostic::error("agent/backend", format!("FORKHESTRA_BACKEND is `{name}`, which is not a known backend"))
         .help("this version knows `claude`; unset the variable or mend it")
 }
 
-pub fn no_backend(at: &Place, unusable: &[&str]) -> Diagnostic {
+pub(super) fn no_backend(at: &Place, unusable: &[&str]) -> Diagnostic {
     let found = if unusable.is_empty() {
         String::new()
     } else {

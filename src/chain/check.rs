@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Reports into `faults` everything in `node` that `object` does not allow. With `shallow`, the entries of named objects are
 /// left out: their faults belong to them.
-pub fn check(source: &Arc<Source>, node: &Node, object: &Object, shallow: bool, faults: &mut Vec<Diagnostic>) {
+pub(super) fn check(source: &Arc<Source>, node: &Node, object: &Object, shallow: bool, faults: &mut Vec<Diagnostic>) {
     Checker { source, shallow, faults }.object(node, object);
 }
 
@@ -141,7 +141,7 @@ impl Checker<'_> {
 }
 
 /// Whether this may name a variable: `[A-Za-z_][A-Za-z0-9_]*`.
-pub fn is_variable_name(name: &str) -> bool {
+pub(super) fn is_variable_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// How deep groups may stand in groups.
-pub const DEEPEST: usize = 64;
+pub(super) const DEEPEST: usize = 64;
 
 /// Parses a chain.
 ///

@@ -5,29 +5,29 @@ use crate::source::{Diagnostic, Place, Source, nearest};
 use std::sync::Arc;
 
 /// The code of [`too_deep`], which ends a parse.
-pub const TOO_DEEP: &str = "chain/too-deep";
+pub(super) const TOO_DEEP: &str = "chain/too-deep";
 
 // The chain language.
 
-pub fn empty_chain(at: &Place) -> Diagnostic {
+pub(super) fn empty_chain(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/empty", "the chain is empty")
         .at(at, "no agent here")
         .help("write at least one agent: forkhestra \"coder:3 -> reviewer\"")
 }
 
-pub fn nothing_before_arrow(at: &Place) -> Diagnostic {
+pub(super) fn nothing_before_arrow(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/arrow", "nothing stands before this `->`")
         .at(at, "an agent, a check or a group is missing")
         .help("name what runs before the arrow, or remove it")
 }
 
-pub fn nothing_after_arrow(at: &Place) -> Diagnostic {
+pub(super) fn nothing_after_arrow(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/arrow", "nothing stands after this `->`")
         .at(at, "an agent, a check or a group is missing")
         .help("name what runs after the arrow, or remove it")
 }
 
-pub fn missing_arrow(at: &Place, found: &str) -> Diagnostic {
+pub(super) fn missing_arrow(at: &Place, found: &str) -> Diagnostic {
     let help = match found {
         "," => "`,` separates nothing here; write `->` between steps",
         "-" => "an arrow is written without a blank: `->`",
@@ -39,61 +39,61 @@ pub fn missing_arrow(at: &Place, found: &str) -> Diagnostic {
         .help(help)
 }
 
-pub fn empty_group(at: &Place) -> Diagnostic {
+pub(super) fn empty_group(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/empty-group", "the group is empty")
         .at(at, "no agent here")
         .help("name what the group repeats: (coder -> build):3")
 }
 
-pub fn stray_close(at: &Place) -> Diagnostic {
+pub(super) fn stray_close(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/parenthesis", "this `)` closes nothing")
         .at(at, "no group is open")
         .help("remove it, or open a group with `(`")
 }
 
-pub fn unclosed(at: &Place) -> Diagnostic {
+pub(super) fn unclosed(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/parenthesis", "this group is never closed")
         .at(at, "opened here")
         .help("close it with `)`, and `:N` for up to N rounds")
 }
 
-pub fn too_deep(at: &Place, deepest: usize) -> Diagnostic {
+pub(super) fn too_deep(at: &Place, deepest: usize) -> Diagnostic {
     Diagnostic::error(TOO_DEEP, format!("groups are nested more than {deepest} levels deep"))
         .at(at, "too deep")
         .help("flatten the groups")
 }
 
-pub fn missing_count(at: &Place) -> Diagnostic {
+pub(super) fn missing_count(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/count", "a count is missing after `:`")
         .at(at, "expected a number")
         .help("write how many iterations at most, `coder:3`, or remove the colon")
 }
 
-pub fn bad_count(at: &Place, count: &str, why: &str) -> Diagnostic {
+pub(super) fn bad_count(at: &Place, count: &str, why: &str) -> Diagnostic {
     Diagnostic::error("chain/count", format!("`{count}` is not a count"))
         .at(at, why)
         .help("write how many iterations at most, for example `coder:3`")
 }
 
-pub fn two_counts(at: &Place) -> Diagnostic {
+pub(super) fn two_counts(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/count", "an agent has one count")
         .at(at, "a second count stands after this one")
         .help("keep one of the two numbers")
 }
 
-pub fn empty_name(at: &Place) -> Diagnostic {
+pub(super) fn empty_name(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/name", "a name is missing before `:`")
         .at(at, "expected an agent")
         .help("name the agent: `coder:3`")
 }
 
-pub fn blank_in_name(at: &Place) -> Diagnostic {
+pub(super) fn blank_in_name(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/name", "a name has no blanks around its `:`")
         .at(at, "blanks here")
         .help("write it together: `tasks:manager`")
 }
 
-pub fn bad_name(source: &Arc<Source>, part: &str, fault: &NameFault) -> Diagnostic {
+pub(super) fn bad_name(source: &Arc<Source>, part: &str, fault: &NameFault) -> Diagnostic {
     let (span, character) = match fault {
         NameFault::Start(span, character) | NameFault::Character(span, character) => (span.clone(), Some(*character)),
         NameFault::Empty(span) | NameFault::EndsInCount(span) => (span.clone(), None),
@@ -136,24 +136,29 @@ fn shown(character: char) -> String {
 
 // The config files.
 
-pub fn too_large(name: &str, bytes: usize, most: usize) -> Diagnostic {
+pub(super) fn too_large(name: &str, bytes: usize, most: usize) -> Diagnostic {
     Diagnostic::error("config/too-large", format!("{name} is larger than 1 MiB"))
         .help(format!("it has {bytes} bytes; a config has at most {most}. Move long prompts into files: `promptFile`"))
 }
 
-pub fn nested_too_deep(at: &Place, deepest: usize) -> Diagnostic {
+pub(super) fn nested_too_deep(at: &Place, deepest: usize) -> Diagnostic {
     Diagnostic::error("config/too-deep", format!("brackets are nested more than {deepest} levels deep"))
         .at(at, "too deep")
         .help("groups may stand 64 deep in groups")
 }
 
-pub fn syntax(at: &Place, said: &str) -> Diagnostic {
+pub(super) fn syntax(at: &Place, said: &str) -> Diagnostic {
     Diagnostic::error("config/syntax", format!("this is not JSON5: {said}"))
         .at(at, "here")
         .help("JSON, with comments, trailing commas and unquoted keys if you like. More faults may follow when this one is mended")
 }
 
-pub fn unknown_key<'a>(at: &Place, key: &str, of: &str, known: impl Iterator<Item = &'a str> + Clone) -> Diagnostic {
+pub(super) fn unknown_key<'a>(
+    at: &Place,
+    key: &str,
+    of: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Diagnostic {
     let help = nearest(key, known.clone()).map_or_else(
         || format!("{of} has {}", list(&known.collect::<Vec<_>>())),
         |near| format!("did you mean `{near}`?"),
@@ -161,20 +166,20 @@ pub fn unknown_key<'a>(at: &Place, key: &str, of: &str, known: impl Iterator<Ite
     Diagnostic::error("config/unknown-key", format!("{of} has no key `{key}`")).at(at, "unknown key").help(help)
 }
 
-pub fn later_key(at: &Place, key: &str, with: &str) -> Diagnostic {
+pub(super) fn later_key(at: &Place, key: &str, with: &str) -> Diagnostic {
     Diagnostic::error("config/not-honoured", format!("`{key}` is not honoured by this version"))
         .at(at, "would be ignored")
         .help(format!("remove it for now; it comes with {with}"))
 }
 
-pub fn duplicate_key(at: &Place, key: &str, first: &Place) -> Diagnostic {
+pub(super) fn duplicate_key(at: &Place, key: &str, first: &Place) -> Diagnostic {
     Diagnostic::error("config/duplicate-key", format!("the key `{key}` is there twice"))
         .at(at, "the second")
         .at(first, "the first")
         .help("keep one of them")
 }
 
-pub fn missing_key(at: &Place, of: &str, key: &str) -> Diagnostic {
+pub(super) fn missing_key(at: &Place, of: &str, key: &str) -> Diagnostic {
     Diagnostic::error("config/missing-key", format!("{of} needs the key `{key}`"))
         .at(at, format!("`{key}` is missing"))
         .help(match key {
@@ -184,7 +189,7 @@ pub fn missing_key(at: &Place, of: &str, key: &str) -> Diagnostic {
         })
 }
 
-pub fn one_of(at: &Place, of: &str, keys: &[&str], found: &[&str]) -> Diagnostic {
+pub(super) fn one_of(at: &Place, of: &str, keys: &[&str], found: &[&str]) -> Diagnostic {
     let message = if found.is_empty() {
         format!("{of} needs one of {}", list(keys))
     } else {
@@ -195,15 +200,15 @@ pub fn one_of(at: &Place, of: &str, keys: &[&str], found: &[&str]) -> Diagnostic
         .help("for example { \"agent\": \"coder\", \"iterations\": 3 }")
 }
 
-pub fn wrong_kind(at: &Place, what: &str, wanted: &str, found: &str) -> Diagnostic {
+pub(super) fn wrong_kind(at: &Place, what: &str, wanted: &str, found: &str) -> Diagnostic {
     Diagnostic::error("config/type", format!("{what} is {wanted}, not {found}")).at(at, format!("expected {wanted}"))
 }
 
-pub fn empty_value(at: &Place, key: &str) -> Diagnostic {
+pub(super) fn empty_value(at: &Place, key: &str) -> Diagnostic {
     Diagnostic::error("config/empty", format!("`{key}` is empty")).at(at, "nothing to run").help("name a program")
 }
 
-pub fn bad_number(at: &Place, key: &str, number: f64, most: u32) -> Diagnostic {
+pub(super) fn bad_number(at: &Place, key: &str, number: f64, most: u32) -> Diagnostic {
     Diagnostic::error("config/count", format!("`{key}` cannot be {number}"))
         .at(at, format!("a whole number from 1 to {most}"))
         .help(if key == "iterations" {
@@ -213,44 +218,44 @@ pub fn bad_number(at: &Place, key: &str, number: f64, most: u32) -> Diagnostic {
         })
 }
 
-pub fn unknown_choice(at: &Place, key: &str, found: &str, choices: &[&str]) -> Diagnostic {
+pub(super) fn unknown_choice(at: &Place, key: &str, found: &str, choices: &[&str]) -> Diagnostic {
     Diagnostic::error("config/choice", format!("`{key}` cannot be `{found}`"))
         .at(at, "unknown value")
         .help(format!("one of {}", list(choices)))
 }
 
-pub fn no_steps(at: &Place, key: &str) -> Diagnostic {
+pub(super) fn no_steps(at: &Place, key: &str) -> Diagnostic {
     Diagnostic::error("config/no-steps", format!("`{key}` is empty"))
         .at(at, "no step to run")
         .help("a chain or group without steps would succeed without doing anything; add a step or remove it")
 }
 
-pub fn bad_variable_name(at: &Place, name: &str) -> Diagnostic {
+pub(super) fn bad_variable_name(at: &Place, name: &str) -> Diagnostic {
     Diagnostic::error("config/variable-name", format!("`{name}` cannot name a variable"))
         .at(at, "letters, digits and `_`, not beginning with a digit")
 }
 
-pub fn bad_config_name(at: &Place, name: &str, fault: &NameFault) -> Diagnostic {
+pub(super) fn bad_config_name(at: &Place, name: &str, fault: &NameFault) -> Diagnostic {
     Diagnostic::error("config/name", format!("`{name}` is not a name")).at(at, name_label(fault)).help(
         "a name has letters, digits, `_`, `.` and `-`, begins with a letter or digit, and may have parts joined by `:`",
     )
 }
 
-pub fn loop_disagrees(at: &Place, looped: bool) -> Diagnostic {
+pub(super) fn loop_disagrees(at: &Place, looped: bool) -> Diagnostic {
     let message = if looped { "a loop needs `iterations`" } else { "`loop: false` contradicts `iterations`" };
     Diagnostic::error("config/loop", message)
         .at(at, "disagrees with `iterations`")
         .help("`iterations` alone says it: with it the step loops, without it the step runs once")
 }
 
-pub fn key_does_not_fit(at: &Place, key: &str, of: &str) -> Diagnostic {
+pub(super) fn key_does_not_fit(at: &Place, key: &str, of: &str) -> Diagnostic {
     Diagnostic::error("config/step", format!("{of} takes no `{key}`")).at(at, "does not fit here").help(match of {
         "a group" => "give it to the steps in the group; `iterations` is the group's number of rounds",
         _ => "a check is a command that runs once and is judged by its exit code",
     })
 }
 
-pub fn bad_marker(at: &Place, marker: &str) -> Diagnostic {
+pub(super) fn bad_marker(at: &Place, marker: &str) -> Diagnostic {
     Diagnostic::error("config/marker", format!("`{marker}` cannot be the marker"))
         .at(at, "4 to 200 printable ASCII characters without blanks")
         .help("begin it with a letter or digit and end it with none of `*`, `_` and the backtick; the default is FORKHESTRA_COMPLETE")

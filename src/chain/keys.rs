@@ -4,7 +4,7 @@ use super::ir::MOST_ITERATIONS;
 
 /// What a value may be.
 #[derive(Debug, Clone, Copy)]
-pub enum Shape {
+pub(super) enum Shape {
     /// A string.
     Text,
     /// A string or an array of strings, not empty.
@@ -29,7 +29,7 @@ pub enum Shape {
 
 /// One key.
 #[derive(Debug, Clone, Copy)]
-pub struct Key {
+pub(super) struct Key {
     /// As it is written.
     pub name: &'static str,
     /// What it may hold.
@@ -42,7 +42,7 @@ pub struct Key {
 
 /// An object and its keys.
 #[derive(Debug)]
-pub struct Object {
+pub(super) struct Object {
     /// What it is, with its article.
     pub name: &'static str,
     /// Its definition's name in the schema.
@@ -69,7 +69,7 @@ const TEMPLATES: &str = "templates and skills";
 const FLOW: &str = "verdicts and tasks";
 
 /// The whole file.
-pub static ROOT: Object = Object {
+pub(super) static ROOT: Object = Object {
     name: "the config",
     id: "root",
     keys: &[
@@ -89,7 +89,7 @@ pub static ROOT: Object = Object {
 };
 
 /// An entry of `agents`.
-pub static AGENT: Object = Object {
+pub(super) static AGENT: Object = Object {
     name: "an agent",
     id: "agent",
     keys: &[
@@ -135,7 +135,7 @@ pub static AGENT: Object = Object {
 };
 
 /// An entry of `checks`.
-pub static CHECK: Object = Object {
+pub(super) static CHECK: Object = Object {
     name: "a check",
     id: "check",
     keys: &[
@@ -154,7 +154,7 @@ pub static CHECK: Object = Object {
 };
 
 /// An entry of `chains`.
-pub static CHAIN: Object = Object {
+pub(super) static CHAIN: Object = Object {
     name: "a chain",
     id: "chain",
     keys: &[
@@ -173,7 +173,7 @@ pub static CHAIN: Object = Object {
 };
 
 /// An element of `steps` or `group`.
-pub static STEP: Object = Object {
+pub(super) static STEP: Object = Object {
     name: "a step",
     id: "step",
     keys: &[

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 /// An object whose members are asked for by key.
 #[derive(Clone, Copy)]
-pub struct Reader<'a> {
+pub(super) struct Reader<'a> {
     source: &'a Arc<Source>,
     node: &'a Node,
 }
 
 impl<'a> Reader<'a> {
     /// Reads this node of this source.
-    pub fn new(source: &'a Arc<Source>, node: &'a Node) -> Self {
+    pub(super) fn new(source: &'a Arc<Source>, node: &'a Node) -> Self {
         Self { source, node }
     }
 
@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The members, the first of doubled ones only; none of what is no object.
-    pub fn members(self) -> impl Iterator<Item = &'a Member> {
+    pub(super) fn members(self) -> impl Iterator<Item = &'a Member> {
         let members: &'a [Member] = match &self.node.value {
             Value::Object(members) => members,
             _ => &[],
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The member of this key.
-    pub fn get(self, key: &str) -> Option<Reader<'a>> {
+    pub(super) fn get(self, key: &str) -> Option<Reader<'a>> {
         self.members().find(|member| member.key == key).map(|member| Self::new(self.source, &member.node))
     }
 
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The string of this key.
-    pub fn text(self, key: &str) -> Option<Text> {
+    pub(super) fn text(self, key: &str) -> Option<Text> {
         self.get(key)?.as_text()
     }
 
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
 }
 
 /// An entry of `agents`.
-pub fn agent(reader: Reader<'_>) -> Agent {
+pub(super) fn agent(reader: Reader<'_>) -> Agent {
     let line = |reader: Reader<'_>| match reader.as_text() {
         Some(text) => Some(Command::Line(text)),
         None => reader.as_list().map(|words| Command::Words(words.into_iter().filter_map(Reader::as_text).collect())),
@@ -126,7 +126,7 @@ pub fn agent(reader: Reader<'_>) -> Agent {
 }
 
 /// An entry of `checks`; none without a command, which `check` has reported.
-pub fn check(reader: Reader<'_>) -> Option<Check> {
+pub(super) fn check(reader: Reader<'_>) -> Option<Check> {
     let run = reader.get("run")?;
     let run = match run.as_text() {
         Some(text) => Run::Shell(text),
@@ -141,7 +141,7 @@ pub fn check(reader: Reader<'_>) -> Option<Check> {
 }
 
 /// An entry of `chains`.
-pub fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic>) -> Chain {
+pub(super) fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic>) -> Chain {
     Chain {
         name: Some(name.value.clone()),
         at: name.at.clone(),

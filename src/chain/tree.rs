@@ -11,13 +11,13 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Deeper nesting is refused before parsing: 64 levels of groups need less (DESIGN.md, "The files").
-pub const DEEPEST: usize = 140;
+pub(super) const DEEPEST: usize = 140;
 /// Larger files are refused before parsing, in bytes.
-pub const LARGEST: usize = 1 << 20;
+pub(super) const LARGEST: usize = 1 << 20;
 
 /// A value and where it stands.
 #[derive(Debug, Clone)]
-pub struct Node {
+pub(super) struct Node {
     pub value: Value,
     /// The value's own place, or that of its key.
     pub span: Span,
@@ -25,7 +25,7 @@ pub struct Node {
 
 /// What a value is.
 #[derive(Debug, Clone)]
-pub enum Value {
+pub(super) enum Value {
     Null,
     Flag(bool),
     Number(f64),
@@ -36,7 +36,7 @@ pub enum Value {
 
 /// A key of an object, duplicates kept.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub(super) struct Member {
     pub key: String,
     pub key_span: Span,
     pub node: Node,
@@ -44,7 +44,7 @@ pub struct Member {
 
 impl Value {
     /// What kind of value it is, with its article.
-    pub fn kind(&self) -> &'static str {
+    pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Flag(_) => "true or false",
@@ -60,7 +60,7 @@ impl Value {
 ///
 /// # Errors
 /// The first fault of the syntax, or a source that is too large or nested too deep.
-pub fn parse(source: &Arc<Source>) -> Result<Node, Diagnostic> {
+pub(super) fn parse(source: &Arc<Source>) -> Result<Node, Diagnostic> {
     if source.text.len() > LARGEST {
         return Err(errors::too_large(&source.name, source.text.len(), LARGEST));
     }

@@ -53,14 +53,13 @@ fn split<'a>(words: &'a [String], shell: &Path) -> Result<(Given, Vec<&'a str>),
 /// # Errors
 /// One diagnostic with the nearest name; faults of the config itself where they may be the reason.
 pub(super) fn named(name: &str, config: &Config) -> Result<Chain, Vec<Diagnostic>> {
-    match config.chains.get(name) {
-        Some(entry) => Ok(entry.value.clone()),
-        None => {
-            let known: Vec<&str> = config.chains.keys().map(String::as_str).collect();
-            let mut faults = config.faults.clone();
-            faults.push(unknown(name, &known));
-            Err(faults)
-        }
+    if let Some(entry) = config.chains.get(name) {
+        Ok(entry.value.clone())
+    } else {
+        let known: Vec<&str> = config.chains.keys().map(String::as_str).collect();
+        let mut faults = config.faults.clone();
+        faults.push(unknown(name, &known));
+        Err(faults)
     }
 }
 
@@ -78,8 +77,9 @@ fn both(word: &str) -> Diagnostic {
 }
 
 fn nothing() -> Diagnostic {
-    Diagnostic::error("usage/no-chain", "no chain was given")
-        .help("type one, \"coder:3 -> reviewer\", or name one of the config: --chain NAME. `forkhestra list` shows them")
+    Diagnostic::error("usage/no-chain", "no chain was given").help(
+        "type one, \"coder:3 -> reviewer\", or name one of the config: --chain NAME. `forkhestra list` shows them",
+    )
 }
 
 fn twice(name: &str) -> Diagnostic {

@@ -26,7 +26,7 @@ pub(super) struct Project {
 
 /// Finds the root and reads the layers. Never fails: every fault is in the config.
 pub(super) fn project(world: &World, common: &Common) -> Project {
-    let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.cwd().join(folder));
+    let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder));
     let root = if common.cwd.is_some() { shell.clone() } else { find_root(world, &shell) };
     let mut sources = vec![built_in(&root)];
     let mut faults = Vec::new();

@@ -10,11 +10,8 @@ use crate::world::World;
 /// Lists everything that could be read; faults of the files are said beside it.
 pub(super) fn list(world: &World, common: &Common, args: &ListArgs) -> Exit {
     let config = project(world, common).config;
-    let text = if args.json {
-        list_json(&config).to_string() + "\n"
-    } else {
-        list_text(&config, Paint::for_stdout(world))
-    };
+    let text =
+        if args.json { list_json(&config).to_string() + "\n" } else { list_text(&config, Paint::for_stdout(world)) };
     let printed = answer(&text);
     if config.faults.is_empty() {
         return printed;

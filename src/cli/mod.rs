@@ -32,7 +32,7 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
     };
     let common = cli.common;
     match cli.verb {
-        Verb::Run(args) => run::run(world, &common, args),
+        Verb::Run(args) => run::run(world, &common, &args),
         Verb::List(args) => list::list(world, &common, &args),
         Verb::Show(args) => show::show(world, &common, &args),
         Verb::Validate(args) => validate::validate(world, &common, &args),

@@ -16,13 +16,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Runs a chain, or shows what it would do.
-pub(super) fn run(world: &World, common: &Common, args: RunArgs) -> Exit {
+pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     let project = project(world, common);
-    let (chain, given) = match chosen(&args, &project) {
+    let (chain, given) = match chosen(args, &project) {
         Ok(chosen) => chosen,
         Err(faults) => return refuse(world, &faults),
     };
-    let plan = match said(world, &args, &project).and_then(|said| plan(world, &project, &chain, &given, &said)) {
+    let plan = match said(world, args, &project).and_then(|said| plan(world, &project, &chain, &given, &said)) {
         Ok(plan) => plan,
         Err(faults) => return refuse(world, &faults),
     };

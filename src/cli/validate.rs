@@ -20,8 +20,12 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> E
     if faults.iter().any(Diagnostic::is_error) {
         return refuse(world, &faults);
     }
-    let files: Vec<&str> =
-        config.files.iter().filter(|file| file.kind != LayerKind::BuiltIn).map(|file| file.source.name.as_str()).collect();
+    let files: Vec<&str> = config
+        .files
+        .iter()
+        .filter(|file| file.kind != LayerKind::BuiltIn)
+        .map(|file| file.source.name.as_str())
+        .collect();
     let own = config.chains.values().filter(|entry| entry.layer != LayerKind::BuiltIn).count();
     answer(&match files.as_slice() {
         [] => "No config here: only the built-in chains are known. `forkhestra init` writes one.\n".to_string(),

@@ -9,8 +9,22 @@ const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-
 const VALUED: [&str; 1] = ["--cwd"];
 /// Every option of ours: none of them can be a prompt by itself.
 const OPTIONS: [&str; 16] = [
-    "--cwd", "-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version", "--chain", "-p", "--prompt", "--prompt-file",
-    "--dry-run", "--json", "--",
+    "--cwd",
+    "-v",
+    "--verbose",
+    "-q",
+    "--quiet",
+    "-h",
+    "--help",
+    "-V",
+    "--version",
+    "--chain",
+    "-p",
+    "--prompt",
+    "--prompt-file",
+    "--dry-run",
+    "--json",
+    "--",
 ];
 
 /// Puts `run` where a chain was typed without it.
@@ -32,7 +46,9 @@ pub(super) fn normalise(arguments: Vec<OsString>) -> Result<Vec<OsString>, Diagn
     }
     let next = arguments.get(position);
     let is_verb = next.and_then(|word| word.to_str()).is_some_and(|word| VERBS.contains(&word));
-    let asks = arguments[..position.min(arguments.len())].iter().any(|word| ["-h", "--help", "-V", "--version"].contains(&word.to_str().unwrap_or("")));
+    let asks = arguments[..position.min(arguments.len())]
+        .iter()
+        .any(|word| ["-h", "--help", "-V", "--version"].contains(&word.to_str().unwrap_or("")));
     if is_verb || (next.is_none() && (asks || arguments.is_empty())) {
         // Nothing at all is a question, not a chain.
         return Ok(if arguments.is_empty() { vec!["--help".into()] } else { arguments });

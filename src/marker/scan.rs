@@ -9,7 +9,7 @@ use memchr::{memchr, memrchr};
 const LONGEST_LINE: usize = 4096;
 
 /// What the scanner saw.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sighting<'a> {
     /// A marker line, with the offset of the line's start in the stream.
     Marker(u64),

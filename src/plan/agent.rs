@@ -40,7 +40,7 @@ pub(super) fn plan_agent(
     let nobody = Agent::default();
     let agent = entry.map_or(&nobody, |entry| &entry.value);
     let at = entry.map_or(&step.name.at, |entry| &entry.at);
-    let (level, picked) = pick(&context.request.said, &step.said, &context.request.chain.said, &agent.said);
+    let (level, picked) = pick(context.request.said, &step.said, &context.request.chain.said, &agent.said);
     let mut prompt = prompt_text(context, picked, level, &mut faults);
     let looped = step.limit != Limit::Once;
 
@@ -182,13 +182,14 @@ fn program_command(
             return (faults.one(found), Vec::new());
         }
         Some(Command::Words(words)) => words.clone(),
-        Some(Command::Line(line)) => match shlex::split(&line.value) {
-            Some(words) => words.into_iter().map(|value| Text { value, at: line.at.clone() }).collect(),
-            None => {
+        Some(Command::Line(line)) => {
+            if let Some(words) = shlex::split(&line.value) {
+                words.into_iter().map(|value| Text { value, at: line.at.clone() }).collect()
+            } else {
                 faults.0.push(errors::unbalanced_command(&line.at));
                 return (None, Vec::new());
             }
-        },
+        }
     };
     let mut expanded = words.iter().filter_map(|word| faults.many(expand_config(word, &context.vars, context.env)));
     let (program, rest) = (expanded.next(), expanded.map(text).collect());

@@ -3,28 +3,28 @@
 use crate::source::{Diagnostic, Place};
 use std::path::Path;
 
-pub fn root_missing(root: &Path, error: &std::io::Error) -> Diagnostic {
+pub(super) fn root_missing(root: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error("plan/root", format!("the working directory {} cannot be used: {error}", root.display()))
         .help("mend --cwd")
 }
 
-pub fn root_is_no_folder(root: &Path) -> Diagnostic {
+pub(super) fn root_is_no_folder(root: &Path) -> Diagnostic {
     Diagnostic::error("plan/root", format!("the working directory {} is not a folder", root.display()))
         .help("mend --cwd")
 }
 
-pub fn check_with_a_count(at: &Place, name: &str) -> Diagnostic {
+pub(super) fn check_with_a_count(at: &Place, name: &str) -> Diagnostic {
     Diagnostic::error("plan/check-count", format!("the check `{name}` takes no count"))
         .at(at, "a check runs once")
         .help(format!("to repeat an agent until a check passes, put both in a group: (coder -> {name}):5"))
 }
 
-pub fn marker_in_prompt(origin: &str, marker: &str) -> Diagnostic {
+pub(super) fn marker_in_prompt(origin: &str, marker: &str) -> Diagnostic {
     Diagnostic::error("plan/marker-in-prompt", format!("the prompt from {origin} has the marker alone on a line"))
         .help(format!("an agent that echoes its prompt would end the loop at once; put other words on that line, for example: print {marker} when you are done"))
 }
 
-pub fn prompt_too_long(at: &Place, origin: &str, bytes: usize, most: usize) -> Diagnostic {
+pub(super) fn prompt_too_long(at: &Place, origin: &str, bytes: usize, most: usize) -> Diagnostic {
     Diagnostic::error(
         "plan/prompt-too-long",
         format!("the prompt from {origin} has {bytes} bytes, and an argument here may have {most}"),
@@ -33,45 +33,45 @@ pub fn prompt_too_long(at: &Place, origin: &str, bytes: usize, most: usize) -> D
     .help("deliver it on standard input or as a file, if the program can read it so: \"deliver\": \"stdin\" or \"deliver\": \"file\" in its entry of `agents`")
 }
 
-pub fn nul_in_prompt(at: &Place, origin: &str) -> Diagnostic {
+pub(super) fn nul_in_prompt(at: &Place, origin: &str) -> Diagnostic {
     Diagnostic::error("plan/nul", format!("the prompt from {origin} holds a NUL byte, which no argument can"))
         .at(at, "takes its prompt as an argument")
         .help("remove it, or deliver the prompt on standard input: \"deliver\": \"stdin\"")
 }
 
-pub fn nul_in_argument(at: &Place) -> Diagnostic {
+pub(super) fn nul_in_argument(at: &Place) -> Diagnostic {
     Diagnostic::error("plan/nul", "an argument cannot hold a NUL byte").at(at, "holds one")
 }
 
-pub fn argument_too_long(at: &Place, bytes: usize, most: usize) -> Diagnostic {
+pub(super) fn argument_too_long(at: &Place, bytes: usize, most: usize) -> Diagnostic {
     Diagnostic::error("plan/argument-too-long", format!("an argument has {bytes} bytes, and may have {most}"))
         .at(at, "too long")
         .help("shorten it; Linux takes no longer one")
 }
 
-pub fn unbalanced_command(at: &Place) -> Diagnostic {
+pub(super) fn unbalanced_command(at: &Place) -> Diagnostic {
     Diagnostic::error("plan/command", "the command has a quote that is never closed")
         .at(at, "cannot be split into words")
         .help("close the quote, or write the command as an array of words")
 }
 
-pub fn empty_command(at: &Place) -> Diagnostic {
+pub(super) fn empty_command(at: &Place) -> Diagnostic {
     Diagnostic::error("plan/command", "the command is empty").at(at, "nothing to run").help("name a program")
 }
 
-pub fn program_cannot_honour(at: &Place, key: &str, name: &str) -> Diagnostic {
+pub(super) fn program_cannot_honour(at: &Place, key: &str, name: &str) -> Diagnostic {
     Diagnostic::error("plan/not-honoured", format!("`{name}` is a program, which cannot honour `{key}`"))
         .at(at, "would be ignored")
         .help("remove it, or let an agent CLI run this agent: \"backend\": \"claude\" and no `command`")
 }
 
-pub fn backend_cannot_honour(at: &Place, key: &str, backend: &str) -> Diagnostic {
+pub(super) fn backend_cannot_honour(at: &Place, key: &str, backend: &str) -> Diagnostic {
     Diagnostic::error("plan/not-honoured", format!("the backend `{backend}` cannot honour `{key}`"))
         .at(at, "would be ignored")
         .help("remove it")
 }
 
-pub fn named_file_missing(at: &Place, path: &Path) -> Diagnostic {
+pub(super) fn named_file_missing(at: &Place, path: &Path) -> Diagnostic {
     Diagnostic::error("plan/file-missing", format!("file not found: {}", path.display()))
         .at(at, "named here")
         .help("create it, or mend the path")

@@ -169,10 +169,7 @@ impl Lifeline {
         let agent = self.agent.map_or(0, |agent| agent.as_raw_nonzero().get());
         let mut leftovers: Vec<Leftover> = Vec::new();
         if let Some(agent) = self.agent {
-            let exited = self.exited;
-            let alive = descendants(me())
-                .into_iter()
-                .filter(|left| !left.zombie && !(exited && left.pid == agent.as_raw_nonzero().get()));
+            let alive = descendants(me()).into_iter().filter(|left| !left.zombie);
             leftovers.extend(alive.map(|left| Leftover { pid: left.pid, name: left.name }));
             let _ = kill_process_group(agent, Signal::KILL);
         }

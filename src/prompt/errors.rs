@@ -3,54 +3,54 @@
 use crate::source::{Diagnostic, Place};
 use std::path::Path;
 
-pub fn prompt_not_found(at: &Place, path: &Path) -> Diagnostic {
+pub(super) fn prompt_not_found(at: &Place, path: &Path) -> Diagnostic {
     Diagnostic::error("prompt/not-found", format!("prompt file not found: {}", path.display()))
         .at(at, "named here")
         .help("create the file, or mend the path. In the project's config paths start at the project's root, on the command line where you stand")
 }
 
-pub fn prompt_is_a_folder(at: &Place, path: &Path) -> Diagnostic {
+pub(super) fn prompt_is_a_folder(at: &Place, path: &Path) -> Diagnostic {
     Diagnostic::error("prompt/folder", format!("the prompt file {} is a folder", path.display()))
         .at(at, "named here")
         .help("name a file in it")
 }
 
-pub fn prompt_unreadable(at: &Place, path: &Path, error: &std::io::Error) -> Diagnostic {
+pub(super) fn prompt_unreadable(at: &Place, path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error("prompt/unreadable", format!("cannot read the prompt file {}: {error}", path.display()))
         .at(at, "named here")
         .help("make it readable")
 }
 
-pub fn prompt_not_utf8(at: &Place, path: &Path, offset: usize) -> Diagnostic {
+pub(super) fn prompt_not_utf8(at: &Place, path: &Path, offset: usize) -> Diagnostic {
     Diagnostic::error("prompt/not-utf8", format!("the prompt file {} is not UTF-8 (byte {offset})", path.display()))
         .at(at, "named here")
         .help("save it as UTF-8; a prompt is text")
 }
 
-pub fn missing_variable(at: &Place, name: &str, near: Option<&str>) -> Diagnostic {
+pub(super) fn missing_variable(at: &Place, name: &str, near: Option<&str>) -> Diagnostic {
     let near = near.map(|near| format!(" (or did you mean `{near}`?)"));
     Diagnostic::error("vars/missing", format!("the variable `{name}` has no value"))
         .at(at, "used here")
         .help(format!("pass it on the command line: {name}=value{}", near.unwrap_or_default()))
 }
 
-pub fn missing_environment(at: &Place, name: &str) -> Diagnostic {
+pub(super) fn missing_environment(at: &Place, name: &str) -> Diagnostic {
     Diagnostic::error("vars/environment", format!("the environment variable `{name}` is not set"))
         .at(at, "used here")
         .help(format!("set it, or give a default: ${{env:{name}:-default}}"))
 }
 
-pub fn variable_not_utf8(at: &Place, name: &str) -> Diagnostic {
+pub(super) fn variable_not_utf8(at: &Place, name: &str) -> Diagnostic {
     Diagnostic::error("vars/not-utf8", format!("the environment variable `{name}` is not UTF-8")).at(at, "used here")
 }
 
-pub fn malformed_variable(at: &Place) -> Diagnostic {
+pub(super) fn malformed_variable(at: &Place) -> Diagnostic {
     Diagnostic::error("vars/malformed", "this is not a variable")
         .at(at, "expected ${NAME}, ${NAME:-default} or ${env:NAME}")
         .help("for a literal `${` write `$${`")
 }
 
-pub fn unused_variable(at: Option<&Place>, name: &str, near: Option<&str>) -> Diagnostic {
+pub(super) fn unused_variable(at: Option<&Place>, name: &str, near: Option<&str>) -> Diagnostic {
     let warning = Diagnostic::warning("vars/unused", format!("the variable `{name}` is used nowhere"))
         .help(near.map_or_else(|| "nothing in the chain mentions it".into(), |near| format!("did you mean `{near}`?")));
     match at {

@@ -1,5 +1,7 @@
 //! What the next round of a group is told about the last one.
 
+use std::fmt::Write;
+
 /// The longest output that is quoted, in Unicode scalars; the end is what matters, so the beginning is cut, at a line end.
 pub const FEEDBACK_CHARACTERS: usize = 8_000;
 
@@ -20,15 +22,16 @@ pub fn exhausted_feedback(round: u32, agent: &str, iterations: u32, output: &str
 }
 
 fn section(first: &str, output: &str, log: &str) -> String {
+    // Writing to a String cannot fail.
     let (tail, cut) = tail(output);
     let fence = fence_for(tail);
     let mut text = format!("\n\n## Feedback from the last round\n\n{first}\n");
     if !tail.is_empty() {
         let newline = if tail.ends_with('\n') { "" } else { "\n" };
-        text += &format!("\n{fence}\n{tail}{newline}{fence}\n");
+        let _ = write!(text, "\n{fence}\n{tail}{newline}{fence}\n");
     }
     if cut {
-        text += &format!("\n[The beginning is cut. The whole output: {log}]\n");
+        let _ = write!(text, "\n[The beginning is cut. The whole output: {log}]\n");
     }
     text
 }

@@ -79,7 +79,7 @@ impl<'a> Console<'a> {
 
     fn run_started(&self, run: i64, steps: u32) -> String {
         let steps = if steps == 1 { "1 step".into() } else { format!("{steps} steps") };
-        let about = format!("run {run}, {steps}");
+        let about = format!("(run {run}, {steps})");
         let chain =
             if self.plan.name.is_some() { format!("  {}\n", self.paint.dim(&self.plan.chain)) } else { String::new() };
         format!("{} {} {}\n{chain}", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))

@@ -216,7 +216,9 @@ impl Driver<'_> {
         let words = folder.last_words(FEEDBACK_CHARACTERS as u64 * 4);
         let log = folder.path().join("stdout.log").display().to_string();
         match &feedback.cause {
-            FeedbackCause::Exhausted { iterations } => exhausted_feedback(from.round, &from.name, *iterations, &words, &log),
+            FeedbackCause::Exhausted { iterations } => {
+                exhausted_feedback(from.round, &from.name, *iterations, &words, &log)
+            }
             FeedbackCause::CheckFailed { outcome } => {
                 let how = match outcome {
                     AttemptOutcome::Failed { code } => format!("failed with exit code {code}"),

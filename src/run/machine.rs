@@ -168,7 +168,8 @@ impl Decision<'_> {
                 };
                 self.attempt_over(outcome, Finished::default());
             }
-            (Phase::Running, Input::Marker) if !self.state.marker => {
+            // Its words may overtake the word that it runs.
+            (Phase::Starting | Phase::Running, Input::Marker) if !self.state.marker => {
                 if let Some(at) = self.state.at.clone() {
                     self.emit(EventKind::MarkerSeen { at });
                 }
@@ -287,7 +288,7 @@ impl Decision<'_> {
             Kind::Check { optional: true, .. } if !not_started => self.step_succeeded(at),
             Kind::Check { .. } if !not_started => {
                 let cause = FeedbackCause::CheckFailed { outcome };
-                self.round_over(Feedback { from: at, cause });
+                self.round_over(&Feedback { from: at, cause });
             }
             Kind::Agent { .. } if step.limit != Limit::Once && !not_started => {
                 let iterations = step.iterations();
@@ -296,7 +297,7 @@ impl Decision<'_> {
                     self.plan_attempt(at.step, next, 0);
                 } else {
                     let cause = FeedbackCause::Exhausted { iterations };
-                    self.round_over(Feedback { from: at, cause });
+                    self.round_over(&Feedback { from: at, cause });
                 }
             }
             Kind::Agent { .. } if self.group_of(at.step).is_some() && self.state.retry < RETRIES => {
@@ -314,7 +315,7 @@ impl Decision<'_> {
     }
 
     /// The round of the innermost group ends; a group at its last round ends the round around it.
-    fn round_over(&mut self, feedback: Feedback) {
+    fn round_over(&mut self, feedback: &Feedback) {
         let mut group = self.group_of(feedback.from.step);
         while let Some(index) = group {
             let span = self.plan.program.groups[index];

@@ -85,6 +85,12 @@ fn a_loop_ends_by_its_marker_or_its_count() {
 }
 
 #[test]
+fn a_marker_that_overtakes_the_word_of_the_spawn_counts() {
+    let ran = run(&plan("coder:2"), [Input::Begin, Input::Marker, UP, exit(0)]);
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
+}
+
+#[test]
 fn a_round_of_a_group_ends_by_a_failed_check_or_an_exhausted_loop_and_starts_at_the_first_step() {
     assert_eq!(story("(coder -> t):3 -> x", ".x..."), "coder.1 t.1 coder.1/2 t.1/2 x.1 Succeeded");
     assert_eq!(story("(coder:2 -> t):2", ".....x"), "coder.1 coder.2 coder.1/2 coder.2/2 Exhausted { step: 1 }");

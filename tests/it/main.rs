@@ -1,1 +1,29 @@
-fn main() {}
+//! The one integration-test binary: the whole program with real processes, for what only they can show.
+
+mod bytes;
+mod corpus;
+mod demo;
+mod journal;
+mod layering;
+mod lifeline;
+mod plain_verbs;
+mod preflight;
+mod prompts;
+mod run;
+mod schemas;
+mod signals;
+mod support;
+mod usage;
+
+/// A file that is not named above would never run.
+#[test]
+fn no_test_file_is_forgotten() {
+    let here = include_str!("main.rs");
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let module = name.trim_end_matches(".rs");
+        if !["main", "fixtures", "snapshots"].contains(&module) {
+            assert!(here.contains(&format!("mod {module};")), "{name} is not a module of main.rs");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! V-30 … V-33: bytes stay bytes, and the marker is seen exactly where it counts.
+
+use super::support::Place;
+use super::usage::closed_pipe;
+use std::io::Read;
+use std::process::Stdio;
+
+/// R-33, V-30.
+#[test]
+fn bytes_that_are_no_text_pass_and_are_logged_unchanged() {
+    let place = Place::new();
+    place.agent("a", "hex ff fe 00 c3 28 0d 0a 1b 5b 33 31 6d f0 9f\nwrite no newline at the end");
+    let output = place.command(&["a"]).output().unwrap();
+    let bytes = b"\xff\xfe\x00\xc3\x28\r\n\x1b[31m\xf0\x9fno newline at the end";
+    assert_eq!(output.stdout, bytes);
+    assert_eq!(std::fs::read(place.work(".forkhestra/runs/1/1-a/1/stdout.log")).unwrap(), bytes);
+}
+
+/// R-2, V-31.
+#[test]
+fn the_marker_is_seen_with_colour_blanks_crlf_markdown_split_writes_and_without_a_newline() {
+    for script in [
+        "write \\e[32mFORKHESTRA_COMPLETE\\e[0m\\n",
+        "write   FORKHESTRA_COMPLETE \\t\\r\\nmore",
+        "print **FORKHESTRA_COMPLETE**",
+        "print `FORKHESTRA_COMPLETE`",
+        "print ```\\nFORKHESTRA_COMPLETE\\n```",
+        "write x\\nFORKHESTRA_\nwrite COMPLETE\nwrite \\n",
+        "flood 3000001\nprint \\nFORKHESTRA_COMPLETE\nflood 3000000",
+        "write FORKHESTRA_COMPLETE",
+    ] {
+        let place = Place::new();
+        place.agent("a", script);
+        let ran = place.command(&["-q", "a:1"]).output().unwrap();
+        assert_eq!(ran.status.code(), Some(0), "{script}");
+    }
+}
+
+/// R-2, V-32.
+#[test]
+fn the_marker_is_not_seen_in_a_longer_line_on_stderr_or_in_the_echo_of_the_prompt() {
+    for script in [
+        "print not FORKHESTRA_COMPLETE yet",
+        "print FORKHESTRA_COMPLETED_X",
+        "eprint FORKHESTRA_COMPLETE",
+        "print {\"text\":\"done\\\\nFORKHESTRA_COMPLETE\"}",
+        "print FORKHESTRA_\\e[1mCOMPLETE",
+        "echo",
+    ] {
+        let place = Place::new();
+        place.agent("a", script);
+        place.run(&["a:1", "-p", "print FORKHESTRA_COMPLETE when done"]).code(1);
+    }
+}
+
+#[test]
+fn a_near_miss_is_said_once_with_its_line() {
+    let place = Place::new();
+    place.agent("a", "print I will print FORKHESTRA_COMPLETE soon\nprint or FORKHESTRA_COMPLETE later");
+    let ran = place.run(&["a:1"]);
+    let said: Vec<&str> = ran.code(1).stderr.lines().filter(|line| line.contains("marker counts only")).collect();
+    assert_eq!(said, ["  the marker counts only alone on its line, not in: I will print FORKHESTRA_COMPLETE soon"]);
+}
+
+/// R-3, R-4: a slow reader gets every byte, and the runner's memory does not grow with what it has not read.
+#[test]
+fn a_slow_reader_of_a_pipe_gets_everything_and_memory_stays_small() {
+    let place = Place::new();
+    place.agent("a", "flood 30000000\nmarker");
+    let mut child = place.command(&["a:1"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut pipe = child.stdout.take().unwrap();
+    let (mut total, mut piece, mut peak) = (0, [0; 4096], 0);
+    loop {
+        let read = pipe.read(&mut piece).unwrap();
+        if read == 0 {
+            break;
+        }
+        total += read;
+        if total % (1 << 20) < 4096 {
+            peak = peak.max(resident_kib(child.id()));
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(total, 30_000_000 + "FORKHESTRA_COMPLETE\n".len());
+    assert!(peak < 40_000, "{peak} KiB");
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
+
+/// R-6, V-07.
+#[test]
+fn a_closed_standard_output_ends_the_agent_in_order() {
+    for chain in ["a", "a:3"] {
+        let place = Place::new();
+        place.agent("a", "print x\nhang");
+        let output = place.command(&[chain]).stdout(closed_pipe()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(141), "{stderr}");
+        assert!(stderr.contains("standard output was closed") && !stderr.contains("panic"), "{stderr}");
+        place.assert_nothing_is_left();
+        assert_eq!(place.calls("a"), 1);
+    }
+}
+
+#[test]
+fn a_full_device_as_standard_output_is_said() {
+    let place = Place::new();
+    place.agent("a", "print x\nhang");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = place.command(&["a"]).stdout(full).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("No space left on device"), "{stderr}");
+    place.assert_nothing_is_left();
+}
+
+/// R-38.
+#[test]
+fn our_own_line_never_continues_half_a_line_of_an_agents_stderr() {
+    let place = Place::new();
+    place.agent("a", "sh printf 'half a line' >&2");
+    let ran = place.run(&["a"]);
+    assert!(ran.code(0).stderr.contains("half a line\n✓"), "{}", ran.stderr);
+}

@@ -1,0 +1,88 @@
+//! The journal: events before effects, transcripts complete, and no agent without it.
+
+use super::support::Place;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn a_run_leaves_its_events_in_order_and_every_byte_of_its_attempts() {
+    let place = Place::new();
+    place.agent("a", "print one\neprint on the side\nnext\nprint two\nmarker");
+    place.run(&["a:3", "-p", "go", "X=1"]).code(0);
+    let kinds: Vec<String> =
+        place.events(1).iter().map(|event| event["event"]["type"].as_str().unwrap().to_string()).collect();
+    insta::assert_snapshot!(kinds.join("\n"));
+    assert_eq!(place.read(".forkhestra/runs/1/1-a/1/prompt.md"), "go");
+    assert_eq!(place.read(".forkhestra/runs/1/1-a/1/stdout.log"), "one\n");
+    assert_eq!(place.read(".forkhestra/runs/1/1-a/1/stderr.log"), "on the side\n");
+    assert_eq!(place.read(".forkhestra/runs/1/1-a/2/stdout.log"), "two\nFORKHESTRA_COMPLETE\n");
+    assert_eq!(place.read(".forkhestra/.gitignore"), "*\n");
+    place.run(&["a:1"]).code(0);
+    assert!(place.work(".forkhestra/runs/2/1-a/1/stdout.log").exists(), "run numbers count up");
+}
+
+#[test]
+fn values_of_the_environment_are_not_recorded() {
+    let mut place = Place::new();
+    place.set("SECRET_KEY", "hunter2").agent("a", "print x");
+    place.config(r#"{"agents": {"a": {"env": {"KEY": "${env:SECRET_KEY}"}}}, "chains": {}}"#);
+    place.run(&["a"]).code(0);
+    let database = fs::read(place.work(".forkhestra/state.db")).unwrap();
+    let log = fs::read(place.work(".forkhestra/state.db-wal")).unwrap_or_default();
+    for bytes in [database, log] {
+        assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"));
+    }
+    let shown = place.run(&["a", "--dry-run"]);
+    assert!(shown.code(0).stdout.contains("KEY") && !shown.stdout.contains("hunter2"));
+}
+
+/// V-51: no agent is started without a journal.
+#[test]
+fn a_journal_that_cannot_be_written_stops_the_run_before_its_first_agent() {
+    let place = Place::new();
+    place.agent("a", "print x").write(".forkhestra", "a file, not a folder");
+    let ran = place.run(&["a"]);
+    assert_eq!((ran.code(2).stdout.as_str(), place.calls("a")), ("", 0));
+    insta::assert_snapshot!(ran.stderr);
+    fs::remove_file(place.work(".forkhestra")).unwrap();
+    place.write(".forkhestra/state.db", "this is not a database, but it is long enough to be looked at as one");
+    let ran = place.run(&["a"]);
+    assert!(ran.code(2).words().contains("file is not a database"), "{}", ran.stderr);
+}
+
+/// V-51: the disk takes no more while the run goes on.
+#[test]
+fn a_journal_that_fails_in_the_middle_ends_the_agent_and_says_so() {
+    let place = Place::new();
+    // The agent makes its own transcripts' folder of the next attempt a file.
+    place.agent("a", "sh rm -rf $PWD/.forkhestra/runs/1/1-a; echo x > $PWD/.forkhestra/runs/1/1-a");
+    let ran = place.run(&["a:3"]);
+    assert!(ran.code(1).words().contains("cannot write"), "{}", ran.stderr);
+    assert_eq!(place.calls("a"), 1);
+}
+
+#[test]
+fn two_runs_at_once_in_one_folder_do_not_lose_events() {
+    let place = Place::new();
+    place.agent("a", "print x");
+    let runs: Vec<_> = (0..4).map(|_| place.start(&["-q", "a:20"])).collect();
+    for run in runs {
+        assert_eq!(run.end().code, Some(1));
+    }
+    for run in 1..=4 {
+        let events = place.events(run);
+        assert_eq!(events.last().unwrap()["event"]["type"], "runFinished");
+        assert_eq!(events.len(), 1 + 20 * 3 + 1);
+    }
+}
+
+#[test]
+fn transcripts_are_for_their_owner_only() {
+    let place = Place::new();
+    place.agent("a", "print x");
+    place.run(&["a", "-p", "secret"]).code(0);
+    for (name, mode) in [("", 0o700), ("state.db", 0o600), ("runs/1/1-a/1", 0o700), ("runs/1/1-a/1/prompt.md", 0o600)] {
+        let found = place.work(".forkhestra").join(name).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(found, mode, "{name}");
+    }
+}

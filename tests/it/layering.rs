@@ -1,0 +1,130 @@
+//! Imports run one way (docs/design.md). Reads the `crate::` paths of every room and fails on any arrow that is not drawn.
+
+use std::fs;
+use std::path::Path;
+
+/// Every room with the rooms that it may know. `run` is two rooms in one folder: the pure half, which much may know, and the
+/// driver, which only `cli` may.
+const ARROWS: [(&str, &[&str]); 16] = [
+    ("exit", &[]),
+    ("source", &[]),
+    ("marker", &["source"]),
+    ("chain", &["source", "marker"]),
+    ("prompt", &["source", "marker", "chain"]),
+    ("agent", &["source", "marker", "chain"]),
+    ("plan", &["source", "marker", "chain", "prompt", "agent"]),
+    ("run (pure)", &["source", "marker", "chain", "prompt", "agent", "plan"]),
+    ("journal", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
+    ("report", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
+    ("proc", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
+    ("world", &["source"]),
+    (
+        "run (driver)",
+        &["source", "marker", "chain", "prompt", "agent", "plan", "run", "journal", "report", "proc", "world"],
+    ),
+    (
+        "cli",
+        &["source", "marker", "chain", "prompt", "agent", "plan", "run", "journal", "report", "proc", "world", "exit"],
+    ),
+    ("main", &["cli", "proc", "world", "report", "exit"]),
+    (
+        "lib",
+        &[
+            "agent", "chain", "cli", "exit", "journal", "marker", "plan", "proc", "prompt", "report", "run", "source",
+            "world",
+        ],
+    ),
+];
+
+const DRIVER: [&str; 3] = ["driver.rs", "signals.rs", "stage.rs"];
+/// What pure rooms may not name.
+const EFFECTS: [&str; 8] =
+    ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];
+const PURE: [&str; 7] = ["source", "marker", "chain", "prompt", "agent", "plan", "run (pure)"];
+
+fn room_of(path: &Path) -> String {
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    match parts.as_slice() {
+        ["run", file] if DRIVER.contains(file) => "run (driver)".into(),
+        // Presents both halves.
+        ["run", "mod.rs"] => "run (driver)".into(),
+        ["run", ..] => "run (pure)".into(),
+        [file] => file.trim_end_matches(".rs").into(),
+        [room, ..] => (*room).into(),
+        [] => String::new(),
+    }
+}
+
+fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The code of a file without its tests.
+fn code(path: &Path) -> Option<String> {
+    if path.file_stem()?.to_str()?.ends_with("tests") {
+        return None;
+    }
+    let text = fs::read_to_string(path).unwrap();
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    Some(code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n"))
+}
+
+fn wrong_arrows(root: &Path) -> Vec<String> {
+    let (mut files, mut wrong) = (Vec::new(), Vec::new());
+    sources(root, &mut files);
+    for path in files {
+        let Some(code) = code(&path) else { continue };
+        let place = path.strip_prefix(root).unwrap();
+        let room = room_of(place);
+        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == room) else {
+            wrong.push(format!("{}: the room {room} is not drawn", place.display()));
+            continue;
+        };
+        for prefix in ["crate::", "forkhestra::"] {
+            for (index, _) in code.match_indices(prefix) {
+                let rest = &code[index + prefix.len()..];
+                let known = rest.split(|next: char| !next.is_alphanumeric() && next != '_').next().unwrap_or_default();
+                let own = room.split(' ').next() == Some(known);
+                let driver = known == "run" && room != "cli" && room != "run (driver)" && names_the_driver(rest);
+                if !known.is_empty() && (driver || !own && !allowed.contains(&known)) {
+                    wrong.push(format!("{}: {room} may not know {known}", place.display()));
+                }
+            }
+        }
+        let effects = EFFECTS.iter().filter(|effect| PURE.contains(&room.as_str()) && code.contains(**effect));
+        wrong.extend(effects.map(|effect| format!("{}: {room} is pure and names {effect}", place.display())));
+    }
+    wrong
+}
+
+/// Whether what is imported from `run` is the driver's.
+fn names_the_driver(rest: &str) -> bool {
+    let import = rest.split(';').next().unwrap_or_default();
+    ["drive", "Cast", "Failure", "Ended"]
+        .iter()
+        .any(|name| import.split(|c: char| !c.is_alphanumeric()).any(|word| word == *name))
+}
+
+#[test]
+fn imports_run_one_way_and_pure_rooms_name_no_effect() {
+    let wrong = wrong_arrows(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_arrow_the_wrong_way_is_found() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("chain")).unwrap();
+    fs::write(root.path().join("chain/mod.rs"), "use crate::plan::Plan;\nfn f() { std::fs::read(\"x\"); }\n").unwrap();
+    assert_eq!(
+        wrong_arrows(root.path()),
+        ["chain/mod.rs: chain may not know plan", "chain/mod.rs: chain is pure and names std::fs"]
+    );
+}

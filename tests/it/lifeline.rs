@@ -1,0 +1,86 @@
+//! V-04, V-05, V-06, V-10: what an agent leaves behind is ended, and so is everything when we are killed.
+
+use super::support::Place;
+
+/// R-10, V-04: a daemon that left the session and holds the output.
+#[test]
+fn a_daemon_that_holds_the_output_neither_delays_the_step_nor_survives_it() {
+    let place = Place::new();
+    let daemon = place.path("tmp/daemon");
+    place.agent("a", &format!("daemon {}\nprint done", daemon.display())).agent("b", "print next");
+    let ran = place.run(&["a -> b"]);
+    assert_eq!(ran.code(0).stdout, "done\nnext\n");
+    assert!(ran.words().contains("left running, and ended: "), "{}", ran.stderr);
+    let finished = &place.events(1)[3]["event"];
+    let pid: i64 = std::fs::read_to_string(daemon).unwrap().parse().unwrap();
+    assert_eq!((&finished["type"], &finished["finished"]["heldOpen"]), (&"attemptFinished".into(), &true.into()));
+    assert_eq!(finished["finished"]["leftovers"][0]["pid"], pid);
+}
+
+/// V-05.
+#[test]
+fn a_child_that_lives_on_in_the_agents_group_is_ended_and_named() {
+    let place = Place::new();
+    let child = place.path("tmp/child");
+    place.agent("a", &format!("quiet-child {}\nwait-for {}\nprint done", child.display(), child.display()));
+    let ran = place.run(&["a"]);
+    assert!(ran.code(0).words().contains("left running, and ended: "), "{}", ran.stderr);
+}
+
+/// V-06: the lifeline ends the tree when its host is killed.
+#[test]
+fn killing_the_runner_at_any_instant_ends_the_whole_tree() {
+    for delay in 0..15 {
+        let place = Place::new();
+        let (child, daemon, up) = (place.path("tmp/child"), place.path("tmp/daemon"), place.path("tmp/up"));
+        place.agent(
+            "a",
+            &format!(
+                "ignore TERM\nignore HUP\nchild {}\ndaemon {}\nhang {}",
+                child.display(),
+                daemon.display(),
+                up.display()
+            ),
+        );
+        let running = place.start(&["a"]);
+        if delay % 3 == 0 {
+            place.wait_for(&up);
+        } else {
+            std::thread::sleep(std::time::Duration::from_millis(delay * 2));
+        }
+        running.signal("KILL");
+        assert_eq!(running.end().code, None);
+    }
+}
+
+/// Somebody kills the lifeline itself: the attempt fails, and its processes are found by their token.
+#[test]
+fn killing_the_lifeline_fails_the_attempt_and_leaves_nothing() {
+    let place = Place::new();
+    let (daemon, up) = (place.path("tmp/daemon"), place.path("tmp/up"));
+    place.agent("a", &format!("print begun\ndaemon {}\nhang {}", daemon.display(), up.display()));
+    let running = place.start(&["a"]);
+    place.wait_for(&up);
+    let lifeline = place.processes().into_iter().find(|line| line.contains("__lifeline")).unwrap();
+    let pid = lifeline.split(['/', ' ']).nth(2).unwrap().to_string();
+    std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap();
+    let ran = running.end();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "begun\n"), "{}", ran.stderr);
+    assert!(ran.words().contains("killed by signal 9"), "{}", ran.stderr);
+}
+
+/// A background process that outlives its agent briefly and one that floods: neither hangs the step.
+#[test]
+fn a_daemon_that_floods_the_output_does_not_hold_the_step() {
+    let place = Place::new();
+    place.agent("a", "sh setsid sh -c 'while :; do echo flood; done' & sleep 0.1\nprint done");
+    let ran = place.command(&["-q", "a"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(0));
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn the_hidden_verb_explains_itself_by_failing() {
+    let place = Place::new();
+    place.run(&["__lifeline"]).code(1);
+}

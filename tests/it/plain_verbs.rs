@@ -1,0 +1,68 @@
+//! `list`, `show`, `validate`, `init`: answers on standard output.
+
+use super::support::Place;
+
+fn place() -> Place {
+    let place = Place::new();
+    place.agent("a", "marker");
+    place.config(
+        r#"{"agents": {"mine": {"description": "My own", "command": "a --x"}}, "checks": {"test": {"run": "cargo test"}},
+            "chains": {"ship": {"description": "Ships ${WHAT}", "prompt": "Ship\n${WHAT}", "vars": {"WHAT": "it"}, "steps": [
+              {"group": [{"agent": "mine", "iterations": 3, "args": ["--y"]}, {"check": "test"}], "iterations": 5}, {"agent": "a", "promptFile": "p.md"}]}}}"#,
+    );
+    place
+}
+
+#[test]
+fn list_shows_chains_agents_and_checks_with_their_layers() {
+    let place = place();
+    insta::assert_snapshot!(place.run(&["list"]).code(0).stdout);
+    let json: serde_json::Value = serde_json::from_str(&place.run(&["list", "--json"]).code(0).stdout).unwrap();
+    let ship = json["chains"].as_array().unwrap().iter().find(|chain| chain["name"] == "ship").unwrap();
+    assert_eq!((&ship["layer"], &ship["chain"]), (&"project".into(), &"(mine:3 -> test):5 -> a".into()));
+}
+
+#[test]
+fn show_shows_a_chain_as_text_and_in_the_language() {
+    let place = place();
+    insta::assert_snapshot!(place.run(&["show", "ship"]).code(0).stdout);
+    let json: serde_json::Value = serde_json::from_str(&place.run(&["show", "ship", "--json"]).code(0).stdout).unwrap();
+    assert_eq!(json["steps"][0]["group"][0]["args"][0], "--y");
+    assert!(place.run(&["show", "shipp"]).code(2).words().contains("did you mean `ship`?"));
+}
+
+#[test]
+fn validate_says_what_is_valid_and_reads_any_file() {
+    let place = place();
+    assert_eq!(place.run(&["validate"]).code(0).stdout, "forge/chains.json is valid (1 chain).\n");
+    place.write("other.json", r#"{"chains": {"x": {"steps": [{"agent": "nobody"}]}}}"#);
+    assert!(place.run(&["validate", "other.json"]).code(2).words().contains("nothing is called `nobody`"));
+    assert!(place.run(&["validate", "gone.json"]).code(2).words().contains("cannot read the config"));
+    let empty = Place::new();
+    assert!(empty.run(&["validate"]).code(0).stdout.starts_with("No config here"));
+}
+
+#[test]
+fn init_writes_a_config_that_runs_at_once_and_never_over_a_file() {
+    let place = Place::new();
+    place.agent("claude", "");
+    insta::assert_snapshot!(place.run(&["init"]).code(0).stdout);
+    place.run(&["validate"]).code(0);
+    let ran = place.run(&["--chain", "hello"]);
+    assert!(ran.code(0).stdout.starts_with("I was asked: Say hello.\n"), "{}", ran.stdout);
+    place.run(&["--chain", "ship", "FEATURE=x", "--dry-run"]).code(0);
+    place.write("forge/chains.json", "mine");
+    let again = place.run(&["init"]);
+    assert!(again.code(2).words().contains("nothing was written"), "{}", again.stderr);
+    assert_eq!(place.read("forge/chains.json"), "mine");
+}
+
+#[test]
+fn no_color_and_a_pipe_mean_no_escapes_and_clicolor_force_means_some() {
+    let mut place = place();
+    assert!(!place.run(&["list"]).code(0).stdout.contains('\x1b'));
+    place.set("CLICOLOR_FORCE", "1");
+    assert!(place.run(&["list"]).code(0).stdout.contains('\x1b'));
+    place.set("NO_COLOR", "1");
+    assert!(!place.run(&["list"]).code(0).stdout.contains('\x1b'));
+}

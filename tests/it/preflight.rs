@@ -1,0 +1,153 @@
+//! V-40, V-34: everything that can be known before the start is found before the start, all at once.
+
+use super::support::Place;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// R-14, R-15, R-25, R-26, R-27, R-32: one config with everything wrong, one screen.
+#[test]
+fn every_fault_of_a_chain_is_shown_at_once_with_its_place() {
+    let place = Place::new();
+    place.agent("ok", "print never");
+    place.write("plain.sh", "#!/bin/sh\n").write("prompts/latin.md", b"caf\xe9".as_slice());
+    place.config(
+        r#"{
+  "agents": {
+    "gone": { "command": "./gone.sh" },
+    "plain": { "command": ["./plain.sh"] },
+    "folder": { "command": "./prompts", "promt": "x" }
+  },
+  "chains": {
+    "c": {
+      "prompt": "Work on ${FEATURE} of ${PROJECT}",
+      "steps": [
+        { "agent": "ok" },
+        { "agent": "gone" },
+        { "agent": "plain" },
+        { "agent": "folder" },
+        { "agent": "okk", "iterations": 3 },
+        { "agent": "ok", "promptFile": "prompts/none.md" },
+        { "agent": "ok", "promptFile": "prompts" },
+        { "agent": "ok", "promptFile": "prompts/latin.md" }
+      ]
+    }
+  }
+}"#,
+    );
+    let ran = place.run(&["--chain", "c"]);
+    assert_eq!((ran.code, place.calls("ok")), (Some(2), 0));
+    assert!(!place.work(".forkhestra").exists(), "nothing is written");
+    insta::assert_snapshot!(ran.stderr);
+}
+
+#[test]
+fn a_typed_chain_has_its_faults_marked_in_the_typed_text() {
+    let place = Place::new();
+    place.agent("ok", "");
+    insta::assert_snapshot!(place.run(&["ok:0 -> okk:3 -> ( ok ok )"]).code(2).stderr);
+}
+
+#[test]
+fn a_folder_that_is_none_is_refused() {
+    let place = Place::new();
+    place.agent("ok", "").write("file", "");
+    for folder in ["none", "file"] {
+        let ran = place.run(&["--cwd", folder, "ok"]);
+        assert!(ran.code(2).words().contains("the working directory"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_program_on_path_that_is_not_executable_is_named() {
+    let place = Place::new();
+    place.config(r#"{"agents": {"tool": {"command": "tool"}}, "chains": {}}"#);
+    fs::write(place.path("bin/tool"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(place.path("bin/tool"), fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = place.run(&["tool"]);
+    assert!(ran.code(2).words().contains("$PLACE/bin/tool is not executable"), "{}", ran.stderr);
+}
+
+/// R-29.
+#[test]
+fn an_invalid_chain_stops_itself_and_no_other() {
+    let place = Place::new();
+    place.agent("ok", "print fine");
+    place.config(
+        r#"{"chains": {"bad": {"steps": [{"agent": "ok", "iteration": 5}]}, "good": {"steps": [{"agent": "ok"}]}}}"#,
+    );
+    assert_eq!(place.run(&["--chain", "good"]).code(0).stdout, "fine\n");
+    let ran = place.run(&["--chain", "bad"]);
+    assert!(ran.code(2).words().contains("did you mean `iterations`?"), "{}", ran.stderr);
+    assert!(place.run(&["validate"]).code(2).words().contains("a step has no key `iteration`"));
+    assert!(place.run(&["list"]).code(0).stdout.contains("has faults"));
+}
+
+/// R-28.
+#[test]
+fn comments_and_trailing_commas_are_fine_and_a_syntax_fault_has_its_line() {
+    let place = Place::new();
+    place
+        .agent("ok", "print fine")
+        .config("// mine\n{ \"chains\": { \"c\": { \"steps\": [ { \"agent\": \"ok\" }, ], }, }, }");
+    place.run(&["--chain", "c"]).code(0);
+    place.config("{\n  \"chains\": {\n    \"c\" { }\n  }\n}\n");
+    insta::assert_snapshot!(place.run(&["--chain", "c"]).code(2).stderr);
+}
+
+/// R-16, V-34.
+#[test]
+fn a_prompt_too_long_for_an_argument_is_refused_and_arrives_on_stdin_and_as_a_file() {
+    let place = Place::new();
+    place.agent("a", "print ok").agent("s", "print ok").agent("f", "print ok");
+    place.config(r#"{"agents": {"s": {"deliver": "stdin"}, "f": {"deliver": "file"}}, "chains": {}}"#);
+    let long = "0123456789abcdef".repeat(8192 * 80);
+    place.write("exact.md", &long[..131_071]).write("over.md", &long[..131_072]).write("ten.md", &long[..10 << 20]);
+    place.run(&["a", "--prompt-file", "exact.md"]).code(0);
+    assert_eq!(place.call("a", 1).lines().next().unwrap().len(), "arg ".len() + 131_071);
+    let ran = place.run(&["a", "--prompt-file", "over.md"]);
+    insta::assert_snapshot!(ran.code(2).stderr);
+    place.run(&["s", "--prompt-file", "ten.md"]).code(0);
+    assert!(place.stdin_of("s", 1) == long.as_bytes()[..10 << 20]);
+    place.run(&["f", "--prompt-file", "ten.md"]).code(0);
+    let call = place.call("f", 1);
+    let file = call.lines().next().unwrap().strip_prefix("arg ").unwrap();
+    assert!(fs::read(file).unwrap() == long.as_bytes()[..10 << 20]);
+}
+
+#[test]
+fn a_nul_in_a_prompt_is_refused_for_an_argument_and_passes_on_stdin() {
+    let place = Place::new();
+    place.agent("a", "print ok").agent("s", "print ok").write("nul.md", "a\0b");
+    place.config(r#"{"agents": {"s": {"deliver": "stdin"}}, "chains": {}}"#);
+    assert!(place.run(&["a", "--prompt-file", "nul.md"]).code(2).stderr.contains("NUL"));
+    place.run(&["s", "--prompt-file", "nul.md"]).code(0);
+    assert_eq!(place.stdin_of("s", 1), b"a\0b");
+}
+
+#[test]
+fn a_script_without_its_first_line_fails_in_words() {
+    let place = Place::new();
+    fs::write(place.path("bin/bare"), "echo hi\n").unwrap();
+    fs::set_permissions(place.path("bin/bare"), fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = place.run(&["bare"]);
+    assert!(ran.code(1).words().contains("a script needs a first line such as #!/bin/sh"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_unreadable_or_oversized_or_doubled_config_is_refused() {
+    let place = Place::new();
+    place.agent("ok", "");
+    for (content, words) in [
+        (b"{\"chains\": {}, \"x\": \"\xff\"}".to_vec(), "it is not UTF-8"),
+        (vec![b' '; (1 << 20) + 1], "larger than 1 MiB"),
+        (vec![b' '; 3 << 20], "larger than 1 MiB"),
+        (b"{\"chains\": {\"a\": {\"steps\": []}}, \"chains\": {}}".to_vec(), "is there twice"),
+        ([b"{\"chains\": ".to_vec(), vec![b'['; 100_000]].concat(), "nested more than 140"),
+    ] {
+        place.write("forge/chains.json", content);
+        let ran = place.run(&["ok"]);
+        assert!(ran.code(2).words().contains(words), "{words}: {}", ran.stderr);
+    }
+    place.config(r#"{"chains": {}}"#).write("forge/chains.json5", "{chains: {}}");
+    assert!(place.run(&["ok"]).code(2).words().contains("there are two configs"));
+}

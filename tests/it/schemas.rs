@@ -1,0 +1,28 @@
+//! The committed schemas are those of the code. `UPDATE_SCHEMAS=1 cargo test` writes them anew.
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+fn same(name: &str, generated: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name);
+    let text = serde_json::to_string_pretty(generated).unwrap() + "\n";
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &text).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == text, "schemas/{name} is stale: UPDATE_SCHEMAS=1 cargo test --test it schemas");
+}
+
+#[test]
+fn the_schema_of_chains_json_is_that_of_the_keys() {
+    same("chains.schema.json", &forkhestra::chain::schema());
+}
+
+#[test]
+fn the_schema_of_events_is_that_of_the_types() {
+    let mut schema = serde_json::to_value(schemars::schema_for!(forkhestra::run::Event)).unwrap();
+    schema["title"] = "forkhestra event".into();
+    same("event.schema.json", &schema);
+}

@@ -1,0 +1,110 @@
+//! V-01, V-02, V-03, V-09: signals, and that nothing is left after them.
+
+use super::support::{Place, Running};
+
+/// An agent that says it is up and then waits.
+fn up(place: &Place, before: &str) -> std::path::PathBuf {
+    let file = place.path("tmp/up");
+    place.agent("a", &format!("print begun\n{before}\nhang {}", file.display()));
+    file
+}
+
+fn started<'a>(place: &'a Place, before: &str, chain: &str) -> Running<'a> {
+    let file = up(place, before);
+    let running = place.start(&[chain]);
+    place.wait_for(&file);
+    running
+}
+
+/// V-01.
+#[test]
+fn a_signal_ends_the_agent_and_the_run_with_its_exit_code_and_nothing_new_begins() {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        for chain in ["a -> a", "a:5 -> a"] {
+            let place = Place::new();
+            let running = started(&place, "", chain);
+            running.signal(signal);
+            let ran = running.end();
+            assert_eq!((ran.code, place.calls("a")), (Some(code), 1), "{}", ran.stderr);
+            assert!(ran.stderr.contains(&format!("interrupted by SIG{signal}")), "{}", ran.stderr);
+            let last = place.events(1).pop().unwrap();
+            assert_eq!(last["event"]["outcome"], serde_json::json!({"is": "interrupted", "signal": signal}));
+        }
+    }
+}
+
+/// R-8, V-03.
+#[test]
+fn an_agent_that_ignores_every_signal_is_killed_after_the_grace_time() {
+    let place = Place::new();
+    let running = started(&place, "ignore INT\nignore TERM\nignore HUP", "a");
+    running.signal("INT");
+    let ran = running.end();
+    assert_eq!(ran.code, Some(130), "{}", ran.stderr);
+    insta::assert_snapshot!(ran.stderr);
+}
+
+/// V-02. The grace time is an hour: only the second signal can end this.
+#[test]
+fn a_second_ctrl_c_kills_at_once() {
+    let mut place = Place::new();
+    place.set("FORKHESTRA_TEST_GRACE_MS", "3600000");
+    let running = started(&place, "ignore INT\nignore TERM", "a");
+    running.signal("INT");
+    // The first one must have been heard, or the two are one.
+    let said = place.work(".forkhestra/state.db-wal");
+    place.wait_for(&said);
+    while !place.events(1).iter().any(|event| event["event"]["type"] == "terminating") {
+        std::thread::yield_now();
+    }
+    running.signal("INT");
+    assert_eq!(running.end().code, Some(130));
+}
+
+/// the agent's children die with it, in its group and out of it.
+#[test]
+fn the_whole_tree_dies_with_the_agent() {
+    let place = Place::new();
+    let (child, daemon) = (place.path("tmp/child"), place.path("tmp/daemon"));
+    let before = format!("child {}\ndaemon {}\nwait-for {}", child.display(), daemon.display(), child.display());
+    let running = started(&place, &before, "a");
+    assert!(place.processes().len() >= 5, "{:?}", place.processes());
+    running.signal("TERM");
+    assert_eq!(running.end().code, Some(143));
+}
+
+/// V-09: a signal that comes while the agent is being started.
+#[test]
+fn a_signal_at_any_instant_leaves_nothing_behind() {
+    for delay in 0..20 {
+        let place = Place::new();
+        place.agent("a", "print x");
+        let running = place.start(&["a:1000"]);
+        std::thread::sleep(std::time::Duration::from_millis(delay * 3));
+        running.signal("TERM");
+        let ran = running.end();
+        // Before the handlers stand, the signal's own default ends us.
+        assert!(matches!(ran.code, Some(143) | None), "{}", ran.all());
+    }
+}
+
+/// An inherited ignored signal stays ignored (nohup).
+#[test]
+fn under_nohup_a_hangup_is_ignored_and_the_agent_goes_on() {
+    let place = Place::new();
+    let go = place.path("tmp/go");
+    let up = place.path("tmp/up");
+    place.agent("a", &format!("touch {}\nwait-for {}\nprint survived", up.display(), go.display()));
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra");
+    let command = place.command(&[]);
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg(format!("trap '' HUP; exec {} a", program.display()));
+    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(place.path("work")).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let child = shell.spawn().unwrap();
+    place.wait_for(&up);
+    std::process::Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap();
+    std::fs::write(go, "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"survived\n".as_slice()));
+}

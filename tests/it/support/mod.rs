@@ -1,0 +1,237 @@
+//! A place of its own for every test: folders, a hermetic environment, scripted agents, and no process left behind.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take that should take no time; generous, for a loaded machine.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// What a program printed and how it ended.
+#[derive(Debug)]
+#[must_use = "look at the output or the exit code"]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// Everything, for a snapshot.
+    pub(crate) fn all(&self) -> String {
+        let code = self.code.map_or_else(|| "killed".to_string(), |code| code.to_string());
+        format!("exit {code}\n--- stdout\n{}--- stderr\n{}", self.stdout, self.stderr)
+    }
+
+    /// Standard error as one line of words, without the bars and breaks of its layout.
+    pub(crate) fn words(&self) -> String {
+        self.stderr.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[track_caller]
+    pub(crate) fn code(&self, expected: i32) -> &Self {
+        assert_eq!(self.code, Some(expected), "{}", self.all());
+        self
+    }
+}
+
+/// One test's place.
+pub(crate) struct Place {
+    folder: TempDir,
+    tag: String,
+    variables: Vec<(String, String)>,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let place = Self { folder: tempfile::tempdir().unwrap(), tag, variables: Vec::new() };
+        for name in ["bin", "home", "work", "tmp", "agents"] {
+            fs::create_dir(place.path(name)).unwrap();
+        }
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    /// A path in the working folder.
+    pub(crate) fn work(&self, name: &str) -> PathBuf {
+        self.path("work").join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.work(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.work(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub(crate) fn config(&self, text: &str) -> &Self {
+        self.write("forge/chains.json", text)
+    }
+
+    /// A program on PATH that follows a script (tests/fake_agent).
+    pub(crate) fn agent(&self, name: &str, script: &str) -> &Self {
+        let lines: Vec<&str> = script.lines().map(str::trim).collect();
+        fs::write(self.path("agents").join(format!("{name}.script")), lines.join("\n")).unwrap();
+        let link = self.path("bin").join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fake-agent"), link).unwrap();
+        }
+        self
+    }
+
+    /// How an agent was called the N-th time, from 1: its arguments, variables and the size of its standard input.
+    pub(crate) fn call(&self, name: &str, number: u32) -> String {
+        let path = self.path("agents").join(format!("{name}.{number}.call"));
+        fs::read_to_string(&path).unwrap_or_else(|_| panic!("{name} was not called {number} times"))
+    }
+
+    /// What an agent got on standard input the N-th time.
+    pub(crate) fn stdin_of(&self, name: &str, number: u32) -> Vec<u8> {
+        fs::read(self.path("agents").join(format!("{name}.{number}.stdin"))).unwrap()
+    }
+
+    /// How often an agent was called.
+    pub(crate) fn calls(&self, name: &str) -> usize {
+        (1..).take_while(|number| self.path("agents").join(format!("{name}.{number}.call")).exists()).count()
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> &mut Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// The program, ready to be started in the working folder, alone in its process group.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forkhestra"));
+        command
+            .args(arguments)
+            .current_dir(self.path("work"))
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
+            .env("HOME", self.path("home"))
+            .env("TMPDIR", self.path("tmp"))
+            .env("LANG", "C.UTF-8")
+            .env("FAKE_AGENT_DIR", self.path("agents"))
+            .env("FORKHESTRA_TEST_TAG", &self.tag)
+            .env("FORKHESTRA_TEST_STILL_CLOCK", "1")
+            .env("FORKHESTRA_TEST_GRACE_MS", "300")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        let output = self.command(arguments).output().unwrap();
+        self.assert_nothing_is_left();
+        Ran { code: output.status.code(), stdout: self.plain(&output.stdout), stderr: self.plain(&output.stderr) }
+    }
+
+    /// Starts the program and leaves it running.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running<'_> {
+        Running { child: self.command(arguments).spawn().unwrap(), place: self }
+    }
+
+    /// Text with the test's own paths named, so that it is the same everywhere.
+    pub(crate) fn plain(&self, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let own = self.path("");
+        text.replace(own.to_str().unwrap().trim_end_matches('/'), "$PLACE")
+    }
+
+    /// Waits until no process of this test is alive, and says which one is if that takes too long.
+    #[track_caller]
+    pub(crate) fn assert_nothing_is_left(&self) {
+        let deadline = Instant::now() + LONG;
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "still alive: {left:?}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Living processes that were given this test's tag.
+    pub(crate) fn processes(&self) -> Vec<String> {
+        let tag = format!("FORKHESTRA_TEST_TAG={}", self.tag);
+        let is_ours = |folder: &Path| {
+            let environment = fs::read(folder.join("environ")).unwrap_or_default();
+            let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();
+            let zombie = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
+            !zombie && environment.split(|&byte| byte == 0).any(|entry| entry == tag.as_bytes())
+        };
+        let entries = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let ours = entries.filter(|folder| is_ours(folder));
+        ours.map(|folder| {
+            let line = fs::read(folder.join("cmdline")).unwrap_or_default();
+            format!("{} {}", folder.display(), String::from_utf8_lossy(&line).replace('\0', " "))
+        })
+        .collect()
+    }
+
+    /// Waits until a file is there.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, path: &Path) {
+        let deadline = Instant::now() + LONG;
+        while !path.exists() {
+            assert!(Instant::now() < deadline, "{} never came", path.display());
+            std::thread::yield_now();
+        }
+    }
+
+    /// The events of a run as the journal holds them.
+    pub(crate) fn events(&self, run: i64) -> Vec<serde_json::Value> {
+        let journal = forkhestra::journal::Journal::open(&self.path("work")).unwrap();
+        journal.events(run).unwrap().iter().map(|event| serde_json::to_value(event).unwrap()).collect()
+    }
+}
+
+/// The program under way.
+pub(crate) struct Running<'a> {
+    pub(crate) child: Child,
+    place: &'a Place,
+}
+
+impl Running<'_> {
+    pub(crate) fn signal(&self, name: &str) -> &Self {
+        let kill = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
+        assert!(kill.success());
+        self
+    }
+
+    /// Waits for the end and for everything of the test to be gone.
+    pub(crate) fn end(mut self) -> Ran {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let errors = self.child.stderr.take().map(|mut pipe| {
+            std::thread::spawn(move || {
+                pipe.read_to_end(&mut stderr).unwrap();
+                stderr
+            })
+        });
+        if let Some(mut pipe) = self.child.stdout.take() {
+            pipe.read_to_end(&mut stdout).unwrap();
+        }
+        let stderr = errors.map(|errors| errors.join().unwrap()).unwrap_or_default();
+        let status = self.child.wait().unwrap();
+        self.place.assert_nothing_is_left();
+        Ran { code: status.code(), stdout: self.place.plain(&stdout), stderr: self.place.plain(&stderr) }
+    }
+}

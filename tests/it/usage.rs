@@ -1,0 +1,97 @@
+//! The command line: what is refused, with which words, before anything runs.
+
+use super::support::Place;
+
+fn place() -> Place {
+    let place = Place::new();
+    place.agent("a", "print from a").agent("b", "print from b");
+    place.config(r#"{"chains": {"full": {"steps": [{"agent": "a"}]}, "vars": {"prompt": "${FEATURE}", "steps": [{"agent": "a"}]}}}"#);
+    place
+}
+
+/// R-17, R-18, R-31, and the open points of the spec: all refused, nothing runs.
+#[test]
+fn wrong_command_lines_are_refused_with_what_to_do() {
+    let place = place();
+    let lines: [&[&str]; 17] = [
+        &["a", "--dryrun"],
+        &["-n", "a"],
+        &["--promt", "hello", "a"],
+        &["a", "-p"],
+        &["a", "-p", "--dry-run"],
+        &["a", "-p", "x", "-p", "y"],
+        &["a", "-p", "x", "--prompt-file", "f"],
+        &["a", "--chain", "full"],
+        &["--chain", "ful"],
+        &["--chain", ""],
+        &["a -"],
+        &["a", "->", "b"],
+        &["a", "b"],
+        &["FEATURE=x"],
+        &["--chain", "vars", "FEATURE=x", "FEATURE=y"],
+        &["a", "--json"],
+        &["show"],
+    ];
+    let mut all = String::new();
+    for line in lines {
+        let ran = place.run(line);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{line:?}");
+        all += &format!("$ forkhestra {}\n{}\n", line.join(" "), ran.stderr);
+    }
+    assert_eq!(place.calls("a"), 0);
+    assert!(!place.work(".forkhestra").exists());
+    insta::assert_snapshot!(all);
+}
+
+/// R-19: a prompt that merely begins with `-` is a prompt.
+#[test]
+fn a_prompt_that_begins_with_a_dash_reaches_the_agent() {
+    let place = place();
+    place.run(&["a", "-p", "-x --help"]).code(0);
+    place.run(&["a", "--prompt=--dry-run please"]).code(0);
+    place.run(&["a", "--prompt", "- a list"]).code(0);
+    assert!(place.call("a", 1).contains("arg -x --help\n") && place.call("a", 2).contains("arg --dry-run please\n"));
+    assert!(place.call("a", 3).contains("arg - a list\n"));
+}
+
+#[test]
+fn a_verb_wins_over_an_agent_of_its_name_and_run_reaches_the_agent() {
+    let place = place();
+    place.agent("list", "print I am an agent");
+    assert!(place.run(&["list"]).code(0).stdout.contains("Chains"));
+    assert_eq!(place.run(&["run", "list"]).code(0).stdout, "I am an agent\n");
+}
+
+#[test]
+fn variables_stand_before_or_after_the_chain() {
+    let place = place();
+    place.run(&["FEATURE=auth", "--chain", "vars"]).code(0);
+    place.run(&["--chain", "vars", "FEATURE=a=b c"]).code(0);
+    assert!(place.call("a", 1).contains("arg auth\n") && place.call("a", 2).contains("arg a=b c\n"));
+    let ran = place.run(&["--chain", "vars", "FEATURE=x", "FEATUER=y"]);
+    assert!(ran.code(0).words().contains("the variable `FEATUER` is used nowhere"), "{}", ran.stderr);
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    let place = place();
+    let help = place.run(&["--help"]);
+    insta::assert_snapshot!(help.code(0).stdout);
+    assert_eq!(place.run(&[]).code(0).stdout, help.stdout, "nothing at all is a question");
+    assert_eq!(place.run(&["--version"]).code(0).stdout, format!("forkhestra {}\n", env!("CARGO_PKG_VERSION")));
+    insta::assert_snapshot!(place.run(&["run", "--help"]).code(0).stdout);
+}
+
+#[test]
+fn a_reader_of_help_that_goes_away_is_no_fault() {
+    let place = place();
+    let ran = place.command(&["list"]).stdout(closed_pipe()).output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// A pipe that nobody reads.
+pub(crate) fn closed_pipe() -> std::process::Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
