@@ -15,9 +15,13 @@ Examples:
 Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran,
 129, 130, 143 interrupted, 141 standard output closed.";
 
+const USAGE: &str = "forkhestra \"CHAIN\" [OPTIONS] [NAME=VALUE]...
+       forkhestra --chain NAME [OPTIONS] [NAME=VALUE]...
+       forkhestra COMMAND";
+
 /// Runs chains of coding agents that work unattended
 #[derive(Debug, Parser)]
-#[command(name = "forkhestra", version, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "forkhestra", version, override_usage = USAGE, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) common: Common,
@@ -27,6 +31,7 @@ pub(super) struct Cli {
 
 /// Options of every verb.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
 pub(super) struct Common {
     /// Work in this folder, exactly: no search for a project above it
     #[arg(long, global = true, value_name = "DIR")]

@@ -57,9 +57,9 @@ pub(super) fn named(name: &str, config: &Config) -> Result<Chain, Vec<Diagnostic
         Ok(entry.value.clone())
     } else {
         let known: Vec<&str> = config.chains.keys().map(String::as_str).collect();
-        let mut faults = config.faults.clone();
-        faults.push(unknown(name, &known));
-        Err(faults)
+        // In a file that could not be read the chain may well be.
+        let unreadable = config.faults.iter().any(Diagnostic::is_error);
+        Err(if unreadable { config.faults.clone() } else { vec![unknown(name, &known)] })
     }
 }
 

@@ -29,8 +29,11 @@ pub(super) fn prepare(root: &Path) -> Result<PathBuf, JournalError> {
     let folder = root.join(FOLDER);
     make_folder(&folder)?;
     let ignore = folder.join(".gitignore");
-    if !ignore.exists() {
-        make_file(&ignore)?.write_all(b"*\n").map_err(failed(&ignore))?;
+    // Another run may be making it just now.
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&ignore) {
+        Ok(mut file) => file.write_all(b"*\n").map_err(failed(&ignore))?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(cause) => return Err(failed(&ignore)(cause)),
     }
     Ok(folder)
 }

@@ -5,7 +5,7 @@
 use super::error::JournalError;
 use super::folders::{AttemptFolder, prepare, prepare_database};
 use crate::run::{Event, EventKind};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, params};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -151,6 +151,19 @@ impl Journal {
     }
 }
 
+/// Switches to WAL. The busy timeout does not cover this one: two first runs at once would refuse each other.
+fn use_wal(database: &Connection) -> rusqlite::Result<()> {
+    let began = Instant::now();
+    loop {
+        match database.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && began.elapsed() < BUSY => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
 fn migrate(database: &mut Connection, path: &Path) -> Result<(), JournalError> {
     let failed = |cause| JournalError::Database { path: path.to_path_buf(), cause };
     let read = |database: &Connection, name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -164,7 +177,7 @@ fn migrate(database: &mut Connection, path: &Path) -> Result<(), JournalError> {
     if found > known {
         return Err(JournalError::Newer { path: path.to_path_buf(), found, known });
     }
-    database.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).map_err(failed)?;
+    use_wal(database).map_err(failed)?;
     database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
     if found == known {
         return Ok(());

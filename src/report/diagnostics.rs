@@ -74,6 +74,9 @@ pub fn render(diagnostics: &[Diagnostic], paint: Paint) -> String {
         .with_links(false);
     let mut text = String::new();
     for diagnostic in diagnostics {
+        if !text.is_empty() {
+            text.push('\n');
+        }
         let place = diagnostic.places.first();
         // A label under an empty text would be a picture of nothing.
         let place = place.filter(|(place, _)| !place.source.text.trim().is_empty());

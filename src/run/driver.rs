@@ -267,14 +267,15 @@ impl Attempt<'_> {
         let began = driver.cast.world.now();
         let mut grace: Option<Instant> = None;
         let mut exited: Option<Exit> = None;
-        let (mut marker_told, mut interrupted) = (false, false);
+        let (mut marker_told, mut interrupted, mut spawned) = (false, false, false);
         // Set at the exit: until when and how much more may come.
         let (mut drain_until, mut drain_left) = (None::<Instant>, DRAIN_BYTES);
         let (mut drained, mut swept) = (false, None::<Vec<Leftover>>);
         loop {
             self.stage.catch_up(driver.cast.screen);
             let may_read = self.stage.may_read(driver.cast.screen);
-            let reads = may_read && !drained;
+            // Nothing is heard of an agent before it is known to run, so that the events have one order.
+            let reads = may_read && spawned && !drained;
             drained |= exited.is_some() && !self.stage.stdout_open && !self.stage.stderr_open;
             // A stopped terminal is waited for, unless we are asked to stop.
             if let Some(leftovers) = swept.take_if(|_| interrupted || !self.stage.lags()) {
@@ -291,7 +292,10 @@ impl Attempt<'_> {
                     effects = driver.take(Input::Signal(signal))?;
                 }
                 report = self.child.line.report(), if swept.is_none() => match report {
-                    Report::Spawned { pid, start_time } => effects = driver.take(Input::Spawned { pid, start_time })?,
+                    Report::Spawned { pid, start_time } => {
+                        spawned = true;
+                        effects = driver.take(Input::Spawned { pid, start_time })?;
+                    }
                     Report::Failed(errno) => {
                         let why = spawn_words(errno);
                         return Ok(driver.take(Input::NotStarted { why })?);

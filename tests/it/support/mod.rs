@@ -192,7 +192,7 @@ impl Place {
     pub(crate) fn wait_for(&self, path: &Path) {
         let deadline = Instant::now() + LONG;
         while !path.exists() {
-            assert!(Instant::now() < deadline, "{} never came", path.display());
+            assert!(Instant::now() < deadline, "{} never came; alive: {:?}", path.display(), self.processes());
             std::thread::yield_now();
         }
     }
