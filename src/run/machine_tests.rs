@@ -44,7 +44,9 @@ fn run(plan: &Plan, inputs: impl IntoIterator<Item = Input>) -> Ran {
     let mut ran = Ran { state: State::default(), events: Vec::new(), effects: Vec::new() };
     for input in inputs {
         let (events, effects) = ran.state.decide(plan, input);
-        events.iter().for_each(|event| ran.state.evolve(event));
+        for event in &events {
+            ran.state.evolve(event);
+        }
         ran.events.extend(events);
         ran.effects.extend(effects);
     }
@@ -250,12 +252,16 @@ proptest! {
                 }
                 running += effects.iter().map(|effect| i32::from(matches!(effect, Effect::Spawn { .. }))).sum::<i32>();
                 prop_assert!(running <= 1, "two attempts at once");
-                events.iter().for_each(|event| state.evolve(event));
+                for event in &events {
+                    state.evolve(event);
+                }
                 log.extend(events);
                 prop_assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Finish(_))), !was_over && state.is_over());
             }
             let mut again = State::default();
-            log.iter().for_each(|event| again.evolve(event));
+            for event in &log {
+                again.evolve(event);
+            }
             prop_assert_eq!(again, state);
             Ok(())
         })?;

@@ -2,6 +2,13 @@
 //! NAME is the name it was called by; blocks end at a line `next`, each invocation plays the first one, the last one stays.
 //! Every invocation leaves `NAME.N.call` with its arguments, its standard input and its FORKHESTRA_ variables.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::format_push_string,
+    reason = "an agent, not the program"
+)]
+
 use rustix::process::{Signal, getpid, kill_process, setsid};
 use std::env;
 use std::fs;
@@ -153,7 +160,7 @@ fn next_block(folder: &Path, name: &str) -> Result<String> {
 fn leave_call(folder: &Path, name: &str, arguments: &[String]) -> Result<()> {
     let mut stdin = Vec::new();
     io::stdin().read_to_end(&mut stdin)?;
-    let number = (1..).find(|number| !folder.join(format!("{name}.{number}.call")).exists()).unwrap_or(0);
+    let number = (1..100_000).find(|number| !folder.join(format!("{name}.{number}.call")).exists()).unwrap_or(0);
     let mut call = String::new();
     for argument in arguments {
         call += &format!("arg {argument}\n");

@@ -76,15 +76,15 @@ fn code(path: &Path) -> Option<String> {
     Some(code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n"))
 }
 
-fn wrong_arrows(root: &Path) -> Vec<String> {
+fn wrong_arrows(source: &Path) -> Vec<String> {
     let (mut files, mut wrong) = (Vec::new(), Vec::new());
-    sources(root, &mut files);
+    sources(source, &mut files);
     for path in files {
         let Some(code) = code(&path) else { continue };
-        let place = path.strip_prefix(root).unwrap();
-        let room = room_of(place);
+        let inside = path.strip_prefix(source).unwrap();
+        let room = room_of(inside);
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == room) else {
-            wrong.push(format!("{}: the room {room} is not drawn", place.display()));
+            wrong.push(format!("{}: the room {room} is not drawn", inside.display()));
             continue;
         };
         for prefix in ["crate::", "forkhestra::"] {
@@ -94,12 +94,12 @@ fn wrong_arrows(root: &Path) -> Vec<String> {
                 let own = room.split(' ').next() == Some(known);
                 let driver = known == "run" && room != "cli" && room != "run (driver)" && names_the_driver(rest);
                 if !known.is_empty() && (driver || !own && !allowed.contains(&known)) {
-                    wrong.push(format!("{}: {room} may not know {known}", place.display()));
+                    wrong.push(format!("{}: {room} may not know {known}", inside.display()));
                 }
             }
         }
         let effects = EFFECTS.iter().filter(|effect| PURE.contains(&room.as_str()) && code.contains(**effect));
-        wrong.extend(effects.map(|effect| format!("{}: {room} is pure and names {effect}", place.display())));
+        wrong.extend(effects.map(|effect| format!("{}: {room} is pure and names {effect}", inside.display())));
     }
     wrong
 }

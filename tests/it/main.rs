@@ -1,5 +1,7 @@
 //! The one integration-test binary: the whole program with real processes, for what only they can show.
 
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the world themselves")]
+
 mod bytes;
 mod corpus;
 mod demo;

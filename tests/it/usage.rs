@@ -36,7 +36,7 @@ fn wrong_command_lines_are_refused_with_what_to_do() {
     for line in lines {
         let ran = place.run(line);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{line:?}");
-        all += &format!("$ forkhestra {}\n{}\n", line.join(" "), ran.stderr);
+        all.extend(["$ forkhestra ", &line.join(" "), "\n", &ran.stderr, "\n"]);
     }
     assert_eq!(place.calls("a"), 0);
     assert!(!place.work(".forkhestra").exists());

@@ -82,7 +82,7 @@ impl Place {
         self.write("forge/chains.json", text)
     }
 
-    /// A program on PATH that follows a script (tests/fake_agent).
+    /// A program on PATH that follows a script (`tests/fake_agent`).
     pub(crate) fn agent(&self, name: &str, script: &str) -> &Self {
         let lines: Vec<&str> = script.lines().map(str::trim).collect();
         fs::write(self.path("agents").join(format!("{name}.script")), lines.join("\n")).unwrap();
@@ -106,7 +106,7 @@ impl Place {
 
     /// How often an agent was called.
     pub(crate) fn calls(&self, name: &str) -> usize {
-        (1..).take_while(|number| self.path("agents").join(format!("{name}.{number}.call")).exists()).count()
+        (1..100_000).take_while(|number| self.path("agents").join(format!("{name}.{number}.call")).exists()).count()
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str) -> &mut Self {
