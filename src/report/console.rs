@@ -124,6 +124,7 @@ impl<'a> Console<'a> {
     }
 
     fn terminating(&self, why: Ending, with: Option<Sig>) -> String {
+        let why_is_ctrl_c = why == Ending::Asked { signal: Sig::Int };
         let why = match why {
             Ending::Asked { signal } => format!("{signal} received"),
             Ending::OutputClosed => "standard output was closed".into(),
@@ -133,7 +134,9 @@ impl<'a> Console<'a> {
             Some(signal) => format!("; the agent gets {signal}, a second Ctrl-C kills it"),
             None => String::new(),
         };
-        format!("{}\n", self.paint.warn(&format!("! {why}{what}")))
+        // The terminal has just echoed `^C`.
+        let echo = if self.paint.terminal && why_is_ctrl_c { "\n" } else { "" };
+        format!("{echo}{}\n", self.paint.warn(&format!("! {why}{what}")))
     }
 
     fn attempt_finished(&mut self, at: &At, outcome: &AttemptOutcome, marker: bool, finished: &Finished) -> String {

@@ -8,8 +8,6 @@ use std::fmt::Write;
 
 /// The longest part of a prompt that is shown without `-v`, in characters.
 const EXCERPT: usize = 300;
-/// The longest argument that is shown without `-v`, in characters.
-const LONGEST_WORD: usize = 60;
 
 /// The whole plan.
 #[must_use]
@@ -51,7 +49,7 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
     };
     let _ = writeln!(
         text,
-        "\n{} {}{}",
+        "\n{}, {}{}",
         paint.bold(&format!("{}. {}", step.number, step.name)),
         how_often,
         rounds(plan, step)
@@ -60,9 +58,8 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
     for hidden in &step.hides {
         row(text, paint, "", &format!("hides the program {}", hidden.display()));
     }
-    let stdin = step.prompt.as_ref().is_some_and(|prompt| prompt.deliver == Delivery::Stdin);
-    row(text, paint, "command", &command_line(step, stdin, verbose));
     row(text, paint, "program", &step.program.display().to_string());
+    row(text, paint, "command", &command_line(step, verbose));
     if let Kind::Agent { .. } = step.kind {
         prompt_text(text, step, paint, verbose);
     }
@@ -103,27 +100,21 @@ fn found(step: &PlannedStep) -> String {
     }
 }
 
-/// The command as a line for a shell. Without `verbose`, what is long is cut, and says so.
-fn command_line(step: &PlannedStep, stdin: bool, verbose: bool) -> String {
-    let program = step.program.file_name().unwrap_or(step.program.as_os_str()).to_string_lossy().into_owned();
-    let words = std::iter::once(quoted(&program)).chain(step.argv.iter().map(|arg| argument(step, arg, verbose)));
-    let line = words.collect::<Vec<_>>().join(" ");
-    if stdin { format!("{line} < PROMPT") } else { line }
-}
-
-fn argument(step: &PlannedStep, arg: &[Segment], verbose: bool) -> String {
-    let is_prompt =
-        step.prompt.as_ref().is_some_and(|prompt| prompt.deliver == Delivery::Arg && prompt.segments == arg);
-    if arg == [Segment::Late(Late::PromptFile)] {
-        return "PROMPT_FILE".into();
-    }
-    let shown = show(arg);
-    if !verbose && is_prompt && shown.len() > LONGEST_WORD {
-        return "\"$PROMPT\"".into();
-    }
-    match shown.char_indices().nth(LONGEST_WORD) {
-        Some((cut, _)) if !verbose => quoted(&format!("{}… ({} bytes)", &shown[..cut], shown.len())),
-        _ => quoted(&shown),
+/// The command as a line that a shell takes. A prompt that is not shown whole stands as `$PROMPT` in it.
+fn command_line(step: &PlannedStep, verbose: bool) -> String {
+    let whole = |text: &str| verbose || text.chars().count() <= EXCERPT;
+    let prompt = step.prompt.as_ref().map(|prompt| (prompt.deliver, show(&prompt.segments)));
+    let argument = |arg: &Vec<Segment>| match &prompt {
+        _ if *arg == [Segment::Late(Late::PromptFile)] => "\"$PROMPT_FILE\"".into(),
+        Some((Delivery::Arg, text)) if show(arg) == *text && !whole(text) => "\"$PROMPT\"".into(),
+        _ => quoted(&show(arg)),
+    };
+    let program = quoted(&step.program.to_string_lossy());
+    let line = std::iter::once(program).chain(step.argv.iter().map(argument)).collect::<Vec<_>>().join(" ");
+    match &prompt {
+        Some((Delivery::Stdin, text)) if whole(text) => format!("printf %s {} | {line}", quoted(text)),
+        Some((Delivery::Stdin, _)) => format!("printf %s \"$PROMPT\" | {line}"),
+        _ => format!("{line} < /dev/null"),
     }
 }
 
