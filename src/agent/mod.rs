@@ -7,9 +7,11 @@ mod errors;
 mod find;
 mod lookup;
 mod output;
+mod reader;
 
 pub use catalog::{BACKENDS, Backend, Flag, backend, default_backend};
 pub use contract::contract;
 pub use find::{find_all_on_path, find_command};
 pub use lookup::{BUILT_IN_CHECKS, Found, lookup};
-pub use output::{Format, Reader, Report, Usage};
+pub use output::{Format, Report, Usage};
+pub use reader::Reader;

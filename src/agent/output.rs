@@ -1,7 +1,5 @@
 //! The formats of agents' output, and what is read out of them.
 
-use super::claude::ClaudeReader;
-
 /// What a program prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -40,30 +38,4 @@ pub struct Report {
     pub denials: Vec<String>,
     /// What the program calls an error, in its words.
     pub error: Option<String>,
-}
-
-/// Reads one attempt's stdout of a structured format; fed with bytes in any cut.
-#[derive(Debug)]
-pub struct Reader(ClaudeReader);
-
-impl Reader {
-    /// A reader for this format; none for plain text, which is passed on as it is.
-    #[must_use]
-    pub fn new(format: Format) -> Option<Self> {
-        match format {
-            Format::Plain => None,
-            Format::ClaudeStream => Some(Self(ClaudeReader::default())),
-        }
-    }
-
-    /// Takes the next bytes; `show` gets the text for the person.
-    pub fn feed(&mut self, bytes: &[u8], show: &mut dyn FnMut(&str)) {
-        self.0.feed(bytes, show);
-    }
-
-    /// The stream is over.
-    #[must_use]
-    pub fn finish(self, show: &mut dyn FnMut(&str)) -> Report {
-        self.0.finish(show)
-    }
 }

@@ -8,6 +8,7 @@ mod keys;
 mod layers;
 mod lower;
 mod name;
+mod raw;
 mod read;
 mod schema;
 mod show;

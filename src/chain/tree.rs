@@ -4,10 +4,9 @@
 //! where it stands by its address. Everything else is found from the key before it.
 
 use super::errors;
+use super::raw::Raw;
 use crate::source::{Diagnostic, Place, Source, Span};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 /// Deeper nesting is refused before parsing: 64 levels of groups need less (DESIGN.md, "The files").
@@ -195,16 +194,6 @@ fn span_in(source: &str, slice: &str) -> Option<Span> {
     (source.get(span.clone()) == Some(slice)).then_some(span)
 }
 
-/// The tree as the parser gives it; a string without escapes is lent out of the source.
-enum Raw<'a> {
-    Null,
-    Flag(bool),
-    Number(f64),
-    Text(Cow<'a, str>),
-    List(Vec<Raw<'a>>),
-    Object(Vec<(Cow<'a, str>, Raw<'a>)>),
-}
-
 /// Gives every value its place; `fallback` is that of a value which has none of its own.
 fn place(raw: Raw<'_>, source: &str, fallback: Span) -> Node {
     let mut span = fallback.clone();
@@ -239,98 +228,6 @@ fn member(key: Cow<'_, str>, raw: Raw<'_>, source: &str, fallback: &Span) -> Mem
     let scalar = own.as_ref().and_then(|span| scalar_after(source, span.end));
     let key_span = own.unwrap_or_else(|| fallback.clone());
     Member { key: key.into_owned(), node: place(raw, source, scalar.unwrap_or_else(|| key_span.clone())), key_span }
-}
-
-impl<'de> Deserialize<'de> for Raw<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RawVisitor)
-    }
-}
-
-struct RawVisitor;
-
-impl<'de> Visitor<'de> for RawVisitor {
-    type Value = Raw<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Raw<'de>, E> {
-        Ok(Raw::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Raw<'de>, E> {
-        Ok(Raw::Flag(value))
-    }
-
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "numbers of a config are small; a large one is refused as too large"
-    )]
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Raw<'de>, E> {
-        Ok(Raw::Number(value as f64))
-    }
-
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "numbers of a config are small; a large one is refused as too large"
-    )]
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Raw<'de>, E> {
-        Ok(Raw::Number(value as f64))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Raw<'de>, E> {
-        Ok(Raw::Number(value))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Raw<'de>, E> {
-        Ok(Raw::Text(Cow::Owned(value.to_string())))
-    }
-
-    fn visit_borrowed_str<E: Error>(self, value: &'de str) -> Result<Raw<'de>, E> {
-        Ok(Raw::Text(Cow::Borrowed(value)))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Raw<'de>, A::Error> {
-        let mut raws = Vec::new();
-        while let Some(raw) = elements.next_element()? {
-            raws.push(raw);
-        }
-        Ok(Raw::List(raws))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw<'de>, A::Error> {
-        let mut raws = Vec::new();
-        while let Some((Key(key), raw)) = entries.next_entry()? {
-            raws.push((key, raw));
-        }
-        Ok(Raw::Object(raws))
-    }
-}
-
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_str<E: Error>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_string())))
-            }
-
-            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
-    }
 }
 
 #[cfg(test)]

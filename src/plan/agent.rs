@@ -1,6 +1,6 @@
 //! An agent's step: its program, its arguments, its environment, its prompt.
 
-use super::build::Context;
+use super::context::{Context, Faults, own_environment};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, errors};
 use crate::agent::{Backend, Flag, Format, backend, contract, default_backend, find_command};
 use crate::chain::{Agent, Command, Delivery, Entry, Limit, Step};
@@ -13,20 +13,6 @@ use std::path::{Path, PathBuf};
 const LONGEST_ARGUMENT: usize = 131_071;
 /// Room for the feedback that is appended in a group: its characters at four bytes, and its frame.
 const FEEDBACK_ROOM: usize = crate::prompt::FEEDBACK_CHARACTERS * 4 + 2_048;
-
-/// Collects faults and goes on.
-#[derive(Default)]
-pub(super) struct Faults(pub(super) Vec<Diagnostic>);
-
-impl Faults {
-    pub(super) fn one<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
-        result.map_err(|fault| self.0.push(fault)).ok()
-    }
-
-    pub(super) fn many<T>(&mut self, result: Result<T, Vec<Diagnostic>>) -> Option<T> {
-        result.map_err(|faults| self.0.extend(faults)).ok()
-    }
-}
 
 /// Plans a step whose name is an entry of the config, or a program on PATH.
 pub(super) fn plan_agent(
@@ -311,22 +297,4 @@ fn environment(
     let unset = backend.map_or(&[][..], |backend| backend.unset);
     let unset = unset.iter().filter(|name| context.env.var(name).is_some()).map(|name| (*name).to_string()).collect();
     EnvDelta { set, unset }
-}
-
-/// What every program of a run is told.
-pub(super) fn own_environment(context: &Context<'_>, number: usize, step: &Step) -> Vec<(String, Vec<Segment>)> {
-    let iterations = match step.limit {
-        Limit::Once => 1,
-        Limit::UpTo(count) => count.get(),
-    };
-    vec![
-        ("FORKHESTRA_RUN".into(), vec![Segment::Late(Late::Run)]),
-        ("FORKHESTRA_CHAIN".into(), text(context.chain_name())),
-        ("FORKHESTRA_STEP".into(), text(number.to_string())),
-        ("FORKHESTRA_ITERATION".into(), vec![Segment::Late(Late::Iteration)]),
-        ("FORKHESTRA_MAX_ITERATIONS".into(), text(iterations.to_string())),
-        ("FORKHESTRA_ROUND".into(), vec![Segment::Late(Late::Round)]),
-        ("FORKHESTRA_MARKER".into(), text(&context.marker)),
-        ("FORKHESTRA_TOKEN".into(), vec![Segment::Late(Late::Token)]),
-    ]
 }

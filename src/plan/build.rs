@@ -1,49 +1,15 @@
 //! From a chain and a config to a plan, or to every fault that would stop it, all at once.
 
+use super::context::{Context, Request};
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors};
 use crate::agent::{Found, find_all_on_path, lookup};
-use crate::chain::{Chain, Config, Said, Step, lower, show};
+use crate::chain::{Step, lower, show};
 use crate::marker;
 use crate::prompt::{Vars, unused};
-use crate::source::{Diagnostic, Env, Files, Kind, Source};
-use indexmap::IndexMap;
+use crate::source::{Diagnostic, Env, Files, Kind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// What a plan is built from.
-#[derive(Debug)]
-pub struct Request<'a> {
-    /// The chain to run.
-    pub chain: &'a Chain,
-    /// The merged config.
-    pub config: &'a Config,
-    /// The folder it works in.
-    pub root: &'a Path,
-    /// The command line's level of the prompt; `--prompt-file -` arrives here as an inline text.
-    pub said: &'a Said,
-    /// `NAME=value` arguments, each with its own source.
-    pub given: &'a IndexMap<String, (String, Arc<Source>)>,
-    /// Our own program, which runs the demo's agents.
-    pub own_program: &'a Path,
-}
-
-/// What all steps of a plan share while it is built.
-pub(super) struct Context<'a> {
-    pub(super) request: &'a Request<'a>,
-    pub(super) files: &'a dyn Files,
-    pub(super) env: &'a dyn Env,
-    pub(super) vars: Vars,
-    pub(super) marker: String,
-    pub(super) shown: String,
-}
-
-impl Context<'_> {
-    /// The chain as agents are told it: its name, else its text.
-    pub(super) fn chain_name(&self) -> &str {
-        self.request.chain.name.as_deref().unwrap_or(&self.shown)
-    }
-}
 
 /// Builds the plan.
 ///

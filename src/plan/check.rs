@@ -1,7 +1,6 @@
 //! A check's step: a shell line or a program, judged by its exit code.
 
-use super::agent::{Faults, own_environment};
-use super::build::Context;
+use super::context::{Context, Faults, own_environment};
 use super::{EnvDelta, Found, Kind, PlannedStep, errors};
 use crate::agent::find_command;
 use crate::chain::{Check, Entry, Limit, Run, Step};

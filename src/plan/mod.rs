@@ -3,6 +3,7 @@
 mod agent;
 mod build;
 mod check;
+mod context;
 mod errors;
 mod json;
 
@@ -13,7 +14,8 @@ use crate::source::Diagnostic;
 use indexmap::IndexMap;
 use std::path::PathBuf;
 
-pub use build::{Request, build};
+pub use build::build;
+pub use context::Request;
 pub use json::{digest, to_json};
 
 /// A chain with everything resolved that can be resolved before running.

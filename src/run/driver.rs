@@ -1,15 +1,16 @@
 //! The driver: the only `select!`. It turns everything from outside into inputs, appends the machine's events to the journal
 //! before it performs their effects, and owns nothing that a journal does not also know.
 
-use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause, Finished, Leftover};
+use super::attempt::Attempt;
+use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause};
 use super::machine::{Effect, Input, State};
-use super::outcome::{AttemptOutcome, Exit, RunOutcome, Sig};
+use super::outcome::{AttemptOutcome, RunOutcome};
 use super::signals::Signals;
-use super::stage::{Got, Show, Stage};
-use crate::journal::{AttemptFolder, Journal, JournalError};
+use super::stage::{Show, Stage};
+use crate::journal::{Journal, JournalError};
 use crate::marker::count_lines;
 use crate::plan::{Kind, Plan, PlannedStep};
-use crate::proc::{Child, Launch, Report, end_survivors};
+use crate::proc::{Child, Launch};
 use crate::prompt::{FEEDBACK_CHARACTERS, Late, exhausted_feedback, failed_check_feedback, render};
 use crate::report::{Console, Screen};
 use crate::world::World;
@@ -17,13 +18,6 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
-
-/// How long output may come after the agent's exit while somebody holds its pipe (V-04).
-const DRAIN: Duration = Duration::from_millis(100);
-/// How much may come after that time: what a pipe can hold and then some; whoever writes more is a daemon.
-const DRAIN_BYTES: usize = 1 << 20;
 
 /// What the driver works with.
 #[derive(Debug)]
@@ -88,9 +82,9 @@ pub async fn drive(cast: Cast<'_>) -> Result<Ended, Failure> {
     Ok(Ended { outcome, output_error: driver.output_error })
 }
 
-struct Driver<'a> {
-    cast: Cast<'a>,
-    signals: Signals,
+pub(super) struct Driver<'a> {
+    pub(super) cast: Cast<'a>,
+    pub(super) signals: Signals,
     show: Show,
     state: State,
     seq: u64,
@@ -124,7 +118,7 @@ impl Driver<'_> {
     }
 
     /// One input: decide, write down, remember, tell; the effects are the caller's to perform.
-    fn take(&mut self, input: Input) -> Result<Vec<Effect>, JournalError> {
+    pub(super) fn take(&mut self, input: Input) -> Result<Vec<Effect>, JournalError> {
         let (events, effects) = self.state.decide(self.cast.plan, input);
         self.record(events)?;
         Ok(effects)
@@ -235,7 +229,7 @@ impl Driver<'_> {
     }
 
     /// Standard output takes no more.
-    fn output_failed(&mut self, error: io::Error) -> Result<Vec<Effect>, JournalError> {
+    pub(super) fn output_failed(&mut self, error: io::Error) -> Result<Vec<Effect>, JournalError> {
         self.output_error.get_or_insert(error);
         self.take(Input::OutputClosed)
     }
@@ -251,152 +245,5 @@ impl Driver<'_> {
                 },
             }
         }
-    }
-}
-
-struct Attempt<'a> {
-    child: &'a mut Child,
-    stage: Stage,
-    folder: &'a AttemptFolder,
-    token: &'a str,
-}
-
-impl Attempt<'_> {
-    /// From the spawn to the sweep, in this order: exit, drain, sweep, reap.
-    async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
-        let began = driver.cast.world.now();
-        let mut grace: Option<Instant> = None;
-        let mut exited: Option<Exit> = None;
-        let (mut marker_told, mut interrupted, mut spawned) = (false, false, false);
-        // Set at the exit: until when and how much more may come.
-        let (mut drain_until, mut drain_left) = (None::<Instant>, DRAIN_BYTES);
-        let (mut drained, mut swept) = (false, None::<Vec<Leftover>>);
-        loop {
-            self.stage.catch_up(driver.cast.screen);
-            let may_read = self.stage.may_read(driver.cast.screen);
-            // Nothing is heard of an agent before it is known to run, so that the events have one order.
-            let reads = may_read && spawned && !drained;
-            drained |= exited.is_some() && !self.stage.stdout_open && !self.stage.stderr_open;
-            // A stopped terminal is waited for, unless we are asked to stop.
-            if let Some(leftovers) = swept.take_if(|_| interrupted || !self.stage.lags()) {
-                return self.over(driver, exited, began, marker_told, drain_left, leftovers);
-            }
-            if drained && drain_until.take().is_some() {
-                self.child.line.sweep();
-            }
-            let mut effects = Vec::new();
-            tokio::select! {
-                biased;
-                signal = driver.signals.next() => {
-                    interrupted = true;
-                    effects = driver.take(Input::Signal(signal))?;
-                }
-                report = self.child.line.report(), if swept.is_none() => match report {
-                    Report::Spawned { pid, start_time } => {
-                        spawned = true;
-                        effects = driver.take(Input::Spawned { pid, start_time })?;
-                    }
-                    Report::Failed(errno) => {
-                        let why = spawn_words(errno);
-                        return Ok(driver.take(Input::NotStarted { why })?);
-                    }
-                    Report::Exited(exit) => {
-                        exited = Some(exit);
-                        drain_until = Some(Instant::now() + DRAIN);
-                    }
-                    Report::Swept(leftovers) => swept = Some(leftovers),
-                    Report::Gone => {
-                        // Somebody killed the lifeline: what it held is found by its token.
-                        exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
-                        swept = Some(end_survivors(&format!("FORKHESTRA_TOKEN={}", self.token)));
-                        self.read_rest(driver)?;
-                    }
-                    Report::Stopped(_) | Report::Continued => {}
-                },
-                written = driver.cast.screen.progress(), if !driver.cast.screen.is_idle() => if let Err(error) = written {
-                    effects = driver.output_failed(error)?;
-                },
-                _ = self.child.stdout.readable(), if reads && self.stage.stdout_open => {
-                    let got = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?;
-                    drained |= flooded(got, drain_until, &mut drain_left);
-                    if self.stage.marker_seen() && !marker_told {
-                        marker_told = true;
-                        effects = driver.take(Input::Marker)?;
-                    }
-                }
-                _ = self.child.stderr.readable(), if reads && self.stage.stderr_open => {
-                    let got = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)?;
-                    drained |= flooded(got, drain_until, &mut drain_left);
-                }
-                () = sleep(grace), if grace.is_some() => {
-                    grace = None;
-                    effects = driver.take(Input::GraceOver)?;
-                }
-                // After the reads: what is in the pipe is never left there, a slow reader of ours costs no output.
-                () = sleep(drain_until), if drain_until.is_some() && may_read => drained = true,
-            }
-            for effect in effects {
-                match effect {
-                    Effect::Signal(signal) => self.child.line.signal(signal),
-                    Effect::ArmGrace => grace = Some(Instant::now() + driver.cast.world.grace()),
-                    Effect::Spawn { .. } | Effect::Finish(_) => {}
-                }
-            }
-        }
-    }
-
-    /// What is in the pipes when nobody is left to write to them.
-    fn read_rest(&mut self, driver: &mut Driver<'_>) -> Result<(), JournalError> {
-        while let Got::Bytes(_) = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)? {}
-        while let Got::Bytes(_) = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)? {}
-        Ok(())
-    }
-
-    fn over(
-        mut self,
-        driver: &mut Driver<'_>,
-        exited: Option<Exit>,
-        began: std::time::Instant,
-        marker_told: bool,
-        drain_left: usize,
-        leftovers: Vec<Leftover>,
-    ) -> Result<Vec<Effect>, Failure> {
-        let held_open = self.stage.stdout_open || self.stage.stderr_open || drain_left == 0;
-        self.stage.finish(self.folder, driver.cast.screen)?;
-        if self.stage.marker_seen() && !marker_told {
-            driver.take(Input::Marker)?;
-        }
-        let finished: Finished = self.stage.finished(driver.cast.world.milliseconds_since(began), held_open, leftovers);
-        let exit = exited.unwrap_or(Exit::Signal(Sig::Kill.number()));
-        Ok(driver.take(Input::Exited { exit, finished })?)
-    }
-}
-
-/// Whether so much came after the drain's end that somebody is flooding.
-fn flooded(got: Got, drain_until: Option<Instant>, left: &mut usize) -> bool {
-    if let (Got::Bytes(bytes), Some(until)) = (got, drain_until)
-        && Instant::now() > until
-    {
-        *left = left.saturating_sub(bytes);
-    }
-    *left == 0
-}
-
-async fn sleep(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Why a program could not be started, in words.
-fn spawn_words(errno: i32) -> String {
-    const E2BIG: i32 = 7;
-    const ENOEXEC: i32 = 8;
-    let said = io::Error::from_raw_os_error(errno);
-    match errno {
-        E2BIG => format!("{said}; deliver the prompt on standard input: \"deliver\": \"stdin\""),
-        ENOEXEC => format!("{said}; a script needs a first line such as #!/bin/sh"),
-        _ => said.to_string(),
     }
 }

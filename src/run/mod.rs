@@ -1,5 +1,6 @@
 //! What HAPPENS: events and outcomes, the machine that decides (pure), and the driver that acts (effects).
 
+mod attempt;
 mod driver;
 mod event;
 mod machine;

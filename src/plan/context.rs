@@ -1,0 +1,74 @@
+//! What all steps of a plan share while it is built.
+
+use crate::chain::{Chain, Config, Limit, Said, Step};
+use crate::prompt::{Late, Segment, Vars, text};
+use crate::source::{Diagnostic, Env, Files, Source};
+use indexmap::IndexMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a plan is built from.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The chain to run.
+    pub chain: &'a Chain,
+    /// The merged config.
+    pub config: &'a Config,
+    /// The folder it works in.
+    pub root: &'a Path,
+    /// The command line's level of the prompt; `--prompt-file -` arrives here as an inline text.
+    pub said: &'a Said,
+    /// `NAME=value` arguments, each with its own source.
+    pub given: &'a IndexMap<String, (String, Arc<Source>)>,
+    /// Our own program, which runs the demo's agents.
+    pub own_program: &'a Path,
+}
+
+/// What all steps of a plan share while it is built.
+pub(super) struct Context<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) files: &'a dyn Files,
+    pub(super) env: &'a dyn Env,
+    pub(super) vars: Vars,
+    pub(super) marker: String,
+    pub(super) shown: String,
+}
+
+impl Context<'_> {
+    /// The chain as agents are told it: its name, else its text.
+    pub(super) fn chain_name(&self) -> &str {
+        self.request.chain.name.as_deref().unwrap_or(&self.shown)
+    }
+}
+
+/// Collects faults and goes on.
+#[derive(Default)]
+pub(super) struct Faults(pub(super) Vec<Diagnostic>);
+
+impl Faults {
+    pub(super) fn one<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
+        result.map_err(|fault| self.0.push(fault)).ok()
+    }
+
+    pub(super) fn many<T>(&mut self, result: Result<T, Vec<Diagnostic>>) -> Option<T> {
+        result.map_err(|faults| self.0.extend(faults)).ok()
+    }
+}
+
+/// What every program of a run is told.
+pub(super) fn own_environment(context: &Context<'_>, number: usize, step: &Step) -> Vec<(String, Vec<Segment>)> {
+    let iterations = match step.limit {
+        Limit::Once => 1,
+        Limit::UpTo(count) => count.get(),
+    };
+    vec![
+        ("FORKHESTRA_RUN".into(), vec![Segment::Late(Late::Run)]),
+        ("FORKHESTRA_CHAIN".into(), text(context.chain_name())),
+        ("FORKHESTRA_STEP".into(), text(number.to_string())),
+        ("FORKHESTRA_ITERATION".into(), vec![Segment::Late(Late::Iteration)]),
+        ("FORKHESTRA_MAX_ITERATIONS".into(), text(iterations.to_string())),
+        ("FORKHESTRA_ROUND".into(), vec![Segment::Late(Late::Round)]),
+        ("FORKHESTRA_MARKER".into(), text(&context.marker)),
+        ("FORKHESTRA_TOKEN".into(), vec![Segment::Late(Late::Token)]),
+    ]
+}
