@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpid, kill_process, kill_process_group,
-    set_child_subreaper, setsid, waitid, waitpid,
+    set_child_subreaper, setsid, wait, waitid, waitpid,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -177,7 +177,7 @@ impl Lifeline {
         for _ in 0..SWEEPS {
             kill_all(&descendants(me()));
             let gone = loop {
-                match waitpid(None, WaitOptions::NOHANG) {
+                match wait(WaitOptions::NOHANG) {
                     Ok(Some(_)) | Err(Errno::INTR) => {}
                     Ok(None) => break false,
                     Err(_) => break true,
