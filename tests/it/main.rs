@@ -15,6 +15,7 @@ mod run;
 mod schemas;
 mod signals;
 mod support;
+mod terminal;
 mod usage;
 
 /// A file that is not named above would never run.

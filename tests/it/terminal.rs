@@ -1,0 +1,62 @@
+//! On a terminal of its own: what a person sees there.
+
+use super::support::Place;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+/// A terminal: the side of the person, and that of the program.
+fn terminal() -> (File, OwnedFd) {
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let program = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (File::from(person), program.into())
+}
+
+/// Everything that is printed until the program's side is closed.
+fn read_all(mut person: File) -> String {
+    let (mut bytes, mut piece) = (Vec::new(), vec![0; 65536]);
+    // Linux says EIO when the other side is closed.
+    while let Ok(read @ 1..) = person.read(&mut piece) {
+        bytes.extend_from_slice(&piece[..read]);
+    }
+    String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
+}
+
+#[test]
+fn a_terminal_that_stands_still_slows_no_agent_and_misses_nothing() {
+    let place = Place::new();
+    let done = place.path("tmp/done");
+    place.agent("a", &format!("sh seq 1 50000\ntouch {}\nmarker", done.display()));
+    let (person, program) = terminal();
+    let mut command = place.command(&["a:1"]);
+    command.stdout(program.try_clone().unwrap()).stderr(program);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    // Nobody reads: far more than a terminal holds, and the agent comes to its end.
+    place.wait_for(&done);
+    let shown = read_all(person);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let numbers: Vec<u32> = shown.lines().filter_map(|line| line.parse().ok()).collect();
+    assert!(numbers == (1..=50_000).collect::<Vec<_>>(), "{} lines", numbers.len());
+    assert!(shown.contains("\x1b[32m✓ a:1: complete"), "colour on a terminal");
+    place.assert_nothing_is_left();
+}
+
+/// V-01: the terminal is as it was, and half a line of an agent is ended before ours begins.
+#[test]
+fn our_lines_begin_at_the_left_after_an_agents_half_line() {
+    let place = Place::new();
+    place.agent("a", "write half a line");
+    let (person, program) = terminal();
+    let mut command = place.command(&["a"]);
+    command.stdout(program.try_clone().unwrap()).stderr(program);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let shown = read_all(person);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(shown.contains("half a line\n\x1b[32m✓"), "{shown}");
+}
