@@ -7,7 +7,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -181,12 +180,19 @@ impl Files for World {
         fs::read(path)
     }
 
+    fn head(&self, path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut head = Vec::new();
+        File::open(path)?.take(bytes as u64).read_to_end(&mut head)?;
+        Ok(head)
+    }
+
     fn kind(&self, path: &Path) -> io::Result<Kind> {
         let metadata = fs::metadata(path)?;
         Ok(if metadata.is_dir() {
             Kind::Folder
         } else if metadata.is_file() {
-            Kind::File { executable: metadata.permissions().mode() & 0o111 != 0, bytes: metadata.len() }
+            let executable = rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+            Kind::File { executable, bytes: metadata.len() }
         } else {
             Kind::Other
         })

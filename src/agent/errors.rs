@@ -86,3 +86,17 @@ pub(super) fn no_backend(at: &Place, unusable: &[&str]) -> Diagnostic {
         .at(at, "needs an agent CLI")
         .help("install one: npm install -g @anthropic-ai/claude-code. Or give the agent a `command` in `agents` of forge/chains.json. To look around without any: forkhestra --chain demo")
 }
+
+pub(super) fn no_interpreter(at: &Place, path: &Path) -> Diagnostic {
+    Diagnostic::error("agent/no-interpreter", format!("the script {} does not say what runs it", path.display()))
+        .at(at, "cannot be started")
+        .help("give it a first line such as #!/bin/sh")
+}
+
+pub(super) fn bad_interpreter(at: &Place, path: &Path, interpreter: &Path) -> Diagnostic {
+    let what =
+        format!("the script {} wants to be run by {}, which is no program here", path.display(), interpreter.display());
+    Diagnostic::error("agent/bad-interpreter", what)
+        .at(at, "cannot be started")
+        .help("mend its first line, or install that interpreter")
+}

@@ -24,6 +24,36 @@ fn candidates(name: &str, env: &dyn Env) -> impl Iterator<Item = PathBuf> {
     folders.into_iter()
 }
 
+/// The longest first line of a script that Linux reads (`BINPRM_BUF_SIZE`, execve(2)).
+const FIRST_LINE: usize = 256;
+
+/// Whether the kernel can start a program: a script needs an interpreter that is there.
+///
+/// # Errors
+/// One diagnostic.
+pub fn check_startable(program: &Path, at: &Place, files: &dyn Files) -> Result<(), Diagnostic> {
+    // What we may run but not read is somebody else's business.
+    let Ok(head) = files.head(program, FIRST_LINE) else { return Ok(()) };
+    let Some(line) = head.strip_prefix(b"#!") else {
+        // Binaries of any kind are the kernel's to judge; a text without a first line never starts.
+        let is_text = std::str::from_utf8(&head).is_ok_and(|text| !text.contains('\0'));
+        return if is_text { Err(errors::no_interpreter(at, program)) } else { Ok(()) };
+    };
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let interpreter = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+    let interpreter = Path::new(OsStr::from_bytes(interpreter));
+    match files.kind(interpreter) {
+        Ok(Kind::File { executable: true, .. }) => Ok(()),
+        _ => Err(errors::bad_interpreter(at, program, interpreter)),
+    }
+}
+
+/// A file of this name on PATH that is not executable; for the diagnostic of a name that was not found.
+#[must_use]
+pub(super) fn find_not_executable(name: &str, files: &dyn Files, env: &dyn Env) -> Option<PathBuf> {
+    candidates(name, env).find(|path| matches!(files.kind(path), Ok(Kind::File { .. })))
+}
+
 /// The program of a command: a path from `base` when it holds a `/`, else a name on PATH.
 ///
 /// # Errors
@@ -47,8 +77,7 @@ pub fn find_command(
     if let Some(path) = find_all_on_path(program, files, env).into_iter().next() {
         return Ok(path);
     }
-    let present = candidates(program, env).find(|path| matches!(files.kind(path), Ok(Kind::File { .. })));
-    Err(match present {
+    Err(match find_not_executable(program, files, env) {
         Some(path) => errors::not_executable(at, &path),
         None => errors::not_on_path(at, program, &env.var("PATH").unwrap_or_default()),
     })

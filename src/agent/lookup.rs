@@ -2,7 +2,7 @@
 //! PATH, in this order (DESIGN.md, "The language").
 
 use super::errors;
-use super::find::find_all_on_path;
+use super::find::{find_all_on_path, find_not_executable};
 use crate::chain::{Agent, Check, Config, Entry, LayerKind, Step, Wants, looks_like_a_count};
 use crate::source::{Diagnostic, Env, Files, nearest};
 use std::path::PathBuf;
@@ -51,7 +51,10 @@ pub fn lookup<'a>(step: &Step, config: &'a Config, files: &dyn Files, env: &dyn 
     match find_all_on_path(name, files, env).into_iter().next() {
         Some(path) => Ok(Found::Program(path)),
         None if check.is_some() => Err(errors::check_named_as_agent(&step.name.at, name)),
-        None => Err(unknown(step, config)),
+        None => Err(match find_not_executable(name, files, env) {
+            Some(path) => errors::not_executable(&step.name.at, &path),
+            None => unknown(step, config),
+        }),
     }
 }
 

@@ -29,8 +29,8 @@ impl Checker<'_> {
             self.faults.push(errors::wrong_kind(&self.place(&node.span), object.name, "an object", node.value.kind()));
             return;
         };
-        for (index, member) in members.iter().enumerate() {
-            if let Some(first) = members[..index].iter().find(|earlier| earlier.key == member.key) {
+        for member in members {
+            if let Some(first) = &member.duplicates {
                 self.duplicate(first, member);
                 continue;
             }
@@ -55,8 +55,8 @@ impl Checker<'_> {
         }
     }
 
-    fn duplicate(&mut self, first: &Member, second: &Member) {
-        let (first, place) = (self.place(&first.key_span), self.place(&second.key_span));
+    fn duplicate(&mut self, first: &Span, second: &Member) {
+        let (first, place) = (self.place(first), self.place(&second.key_span));
         self.faults.push(errors::duplicate_key(&place, &second.key, &first));
     }
 
@@ -111,8 +111,8 @@ impl Checker<'_> {
     }
 
     fn text_map(&mut self, members: &[Member], key: &str) {
-        for (index, member) in members.iter().enumerate() {
-            if let Some(first) = members[..index].iter().find(|earlier| earlier.key == member.key) {
+        for member in members {
+            if let Some(first) = &member.duplicates {
                 self.duplicate(first, member);
             }
             if !is_variable_name(&member.key) {
@@ -125,17 +125,18 @@ impl Checker<'_> {
     }
 
     fn named(&mut self, members: &[Member], object: &Object) {
-        for (index, member) in members.iter().enumerate() {
-            if let Some(first) = members[..index].iter().find(|earlier| earlier.key == member.key) {
+        if self.shallow {
+            return;
+        }
+        for member in members {
+            if let Some(first) = &member.duplicates {
                 self.duplicate(first, member);
             }
             if let Err(fault) = check_name(&member.key) {
                 let place = self.place(&member.key_span);
                 self.faults.push(errors::bad_config_name(&place, &member.key, &fault));
             }
-            if !self.shallow {
-                self.object(&member.node, object);
-            }
+            self.object(&member.node, object);
         }
     }
 }

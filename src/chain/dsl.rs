@@ -227,7 +227,7 @@ impl Parser<'_> {
             self.faults.push(errors::two_counts(&self.place(last.clone())));
         }
         for pair in parts.windows(2) {
-            if pair[1].start != pair[0].end + 1 {
+            if self.text(&(pair[0].end..pair[1].start)).contains(char::is_whitespace) {
                 let gap = self.place(pair[0].end..pair[1].start);
                 self.faults.push(errors::blank_in_name(&gap));
             }

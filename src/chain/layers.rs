@@ -4,6 +4,7 @@ use super::check::check;
 use super::errors;
 use super::ir::{Agent, Chain, Check};
 use super::keys::{AGENT, CHAIN, CHECK, ROOT};
+use super::name::check_name;
 use super::read::{self, Reader};
 use super::tree;
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -102,12 +103,16 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         }
     }
     config.backend = reader.text("backend").or(config.backend.take());
-    let entries = |key| reader.get(key).into_iter().flat_map(Reader::members);
+    let entries = |key| reader.get(key).into_iter().flat_map(Reader::all_members);
     for member in entries("agents") {
-        let mut faults = Vec::new();
+        let mut faults = named(source, member);
+        if member.duplicates.is_some() {
+            config.agents.entry(member.key.clone()).and_modify(|entry| entry.faults.append(&mut faults));
+            continue;
+        }
         check(source, &member.node, &AGENT, false, &mut faults);
         let agent = read::agent(Reader::new(source, &member.node));
-        let earlier = config.agents.shift_remove(&member.key);
+        let earlier = config.agents.swap_remove(&member.key);
         let value = match earlier {
             Some(earlier) if refines(&agent) => {
                 faults.extend(earlier.faults);
@@ -119,18 +124,35 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         config.agents.insert(member.key.clone(), entry);
     }
     for member in entries("checks") {
-        let mut faults = Vec::new();
+        let mut faults = named(source, member);
+        if member.duplicates.is_some() {
+            config.checks.entry(member.key.clone()).and_modify(|entry| entry.faults.append(&mut faults));
+            continue;
+        }
         check(source, &member.node, &CHECK, false, &mut faults);
         let value = read::check(Reader::new(source, &member.node));
         config.checks.insert(member.key.clone(), entry(layer, member, value, faults));
     }
     for member in entries("chains") {
-        let mut faults = Vec::new();
+        let mut faults = named(source, member);
+        if member.duplicates.is_some() {
+            config.chains.entry(member.key.clone()).and_modify(|entry| entry.faults.append(&mut faults));
+            continue;
+        }
         check(source, &member.node, &CHAIN, false, &mut faults);
         let name = Text { value: member.key.clone(), at: Place::new(source, member.key_span.clone()) };
         let value = read::chain(&name, Reader::new(source, &member.node), &mut faults);
         config.chains.insert(member.key.clone(), entry(layer, member, value, faults));
     }
+}
+
+/// Faults of an entry's name, which are the entry's own: they stop no other.
+fn named(source: &Arc<Source>, member: &tree::Member) -> Vec<Diagnostic> {
+    let at = Place::new(source, member.key_span.clone());
+    if let Some(first) = &member.duplicates {
+        return vec![errors::duplicate_key(&at, &member.key, &Place::new(source, first.clone()))];
+    }
+    check_name(&member.key).err().map(|fault| errors::bad_config_name(&at, &member.key, &fault)).into_iter().collect()
 }
 
 fn entry<T>(layer: &LayerSource, member: &tree::Member, value: T, faults: Vec<Diagnostic>) -> Entry<T> {

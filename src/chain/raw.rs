@@ -1,6 +1,7 @@
 //! JSON5 as the parser gives it, through serde: the only place that knows how.
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use super::tree::DEEPEST;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -16,11 +17,29 @@ pub(super) enum Raw<'a> {
 
 impl<'de> Deserialize<'de> for Raw<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RawVisitor)
+        RawVisitor { depth: 0 }.deserialize(deserializer)
     }
 }
 
-struct RawVisitor;
+/// Reads one value at this depth. The parser would overflow the stack; this refuses to go deeper.
+#[derive(Clone, Copy)]
+struct RawVisitor {
+    depth: usize,
+}
+
+impl RawVisitor {
+    fn inside<E: Error>(self) -> Result<Self, E> {
+        if self.depth >= DEEPEST { Err(E::custom("nested too deep")) } else { Ok(Self { depth: self.depth + 1 }) }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for RawVisitor {
+    type Value = Raw<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw<'de>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for RawVisitor {
     type Value = Raw<'de>;
@@ -66,17 +85,17 @@ impl<'de> Visitor<'de> for RawVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Raw<'de>, A::Error> {
-        let mut raws = Vec::new();
-        while let Some(raw) = elements.next_element()? {
+        let (inside, mut raws) = (self.inside()?, Vec::new());
+        while let Some(raw) = elements.next_element_seed(inside)? {
             raws.push(raw);
         }
         Ok(Raw::List(raws))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw<'de>, A::Error> {
-        let mut raws = Vec::new();
-        while let Some((Key(key), raw)) = entries.next_entry()? {
-            raws.push((key, raw));
+        let (inside, mut raws) = (self.inside()?, Vec::new());
+        while let Some(Key(key)) = entries.next_key()? {
+            raws.push((key, entries.next_value_seed(inside)?));
         }
         Ok(Raw::Object(raws))
     }

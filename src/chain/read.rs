@@ -25,17 +25,18 @@ impl<'a> Reader<'a> {
         Place::new(self.source, self.node.span.clone())
     }
 
-    /// The members, the first of doubled ones only; none of what is no object.
-    pub(super) fn members(self) -> impl Iterator<Item = &'a Member> {
+    /// All members; none of what is no object.
+    pub(super) fn all_members(self) -> impl Iterator<Item = &'a Member> {
         let members: &'a [Member] = match &self.node.value {
             Value::Object(members) => members,
             _ => &[],
         };
-        members
-            .iter()
-            .enumerate()
-            .filter(|(index, member)| members[..*index].iter().all(|earlier| earlier.key != member.key))
-            .map(|(_, member)| member)
+        members.iter()
+    }
+
+    /// The members, the first of doubled ones only.
+    pub(super) fn members(self) -> impl Iterator<Item = &'a Member> {
+        self.all_members().filter(|member| member.duplicates.is_none())
     }
 
     /// The member of this key.

@@ -7,6 +7,7 @@ use super::errors;
 use super::raw::Raw;
 use crate::source::{Diagnostic, Place, Source, Span};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Deeper nesting is refused before parsing: 64 levels of groups need less (DESIGN.md, "The files").
@@ -39,6 +40,8 @@ pub(super) struct Member {
     pub key: String,
     pub key_span: Span,
     pub node: Node,
+    /// Where the same key stood before, in the same object.
+    pub(super) duplicates: Option<Span>,
 }
 
 impl Value {
@@ -63,9 +66,6 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Node, Diagnostic> {
     if source.text.len() > LARGEST {
         return Err(errors::too_large(&source.name, source.text.len(), LARGEST));
     }
-    if let Some(at) = too_deep(&source.text) {
-        return Err(errors::nested_too_deep(&Place::new(source, at..at + 1), DEEPEST));
-    }
     match json5::from_str::<Raw<'_>>(&source.text) {
         Ok(raw) => Ok(place(raw, &source.text, 0..0)),
         Err(error) => Err(syntax_fault(source, &error)),
@@ -76,7 +76,9 @@ fn syntax_fault(source: &Arc<Source>, error: &json5::Error) -> Diagnostic {
     let offset =
         error.position().map_or(source.text.len(), |position| offset_of(&source.text, position.line, position.column));
     let end = source.text[offset..].chars().next().map_or(offset, |next| offset + next.len_utf8());
-    errors::syntax(&Place::new(source, offset..end), &said(error))
+    let place = Place::new(source, offset..end);
+    // The parser knows no depth; this is our own word, passed through it.
+    if error.code().is_none() { errors::nested_too_deep(&place, DEEPEST) } else { errors::syntax(&place, &said(error)) }
 }
 
 /// The parser's words, its position left out.
@@ -93,28 +95,6 @@ fn said(error: &json5::Error) -> String {
     }
 }
 
-/// The offset of the first bracket that is too deep, strings and comments aside.
-fn too_deep(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > DEEPEST {
-                    return Some(at);
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' | b'\'' => at = string_end(bytes, at),
-            b'/' => at = comment_end(bytes, at).max(at + 1) - 1,
-            _ => {}
-        }
-        at += 1;
-    }
-    None
-}
-
 /// The offset of the quote that ends the string which begins at `start`, or the end.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
@@ -128,7 +108,13 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 fn comment_end(bytes: &[u8], start: usize) -> usize {
     let rest = &bytes[start..];
     if rest.starts_with(b"//") {
-        start + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
+        // JSON5 ends a line also at CR, U+2028 and U+2029.
+        let ends = |at: &usize| {
+            matches!(rest[*at], b'\n' | b'\r')
+                || rest[*at..].starts_with(b"\xe2\x80\xa8")
+                || rest[*at..].starts_with(b"\xe2\x80\xa9")
+        };
+        start + (0..rest.len()).find(ends).unwrap_or(rest.len())
     } else if rest.starts_with(b"/*") {
         let close = rest.windows(2).skip(2).position(|pair| pair == b"*/");
         start + close.map_or(rest.len(), |found| found + 4)
@@ -209,7 +195,9 @@ fn place(raw: Raw<'_>, source: &str, fallback: Span) -> Node {
         }
         Raw::List(raws) => Value::List(raws.into_iter().map(|raw| place(raw, source, fallback.clone())).collect()),
         Raw::Object(raws) => {
-            let members: Vec<Member> = raws.into_iter().map(|(key, raw)| member(key, raw, source, &fallback)).collect();
+            let mut members: Vec<Member> =
+                raws.into_iter().map(|(key, raw)| member(key, raw, source, &fallback)).collect();
+            mark_duplicates(&mut members);
             // An object in an array has no place of its own but its first key.
             if let Some(first) = members.first() {
                 span = first.key_span.clone();
@@ -220,6 +208,14 @@ fn place(raw: Raw<'_>, source: &str, fallback: Span) -> Node {
     Node { value, span }
 }
 
+fn mark_duplicates(members: &mut [Member]) {
+    let mut first: HashMap<String, Span> = HashMap::new();
+    for member in members {
+        member.duplicates = first.get(&member.key).cloned();
+        first.entry(member.key.clone()).or_insert_with(|| member.key_span.clone());
+    }
+}
+
 fn member(key: Cow<'_, str>, raw: Raw<'_>, source: &str, fallback: &Span) -> Member {
     let own = match key {
         Cow::Borrowed(slice) => span_in(source, slice),
@@ -227,7 +223,12 @@ fn member(key: Cow<'_, str>, raw: Raw<'_>, source: &str, fallback: &Span) -> Mem
     };
     let scalar = own.as_ref().and_then(|span| scalar_after(source, span.end));
     let key_span = own.unwrap_or_else(|| fallback.clone());
-    Member { key: key.into_owned(), node: place(raw, source, scalar.unwrap_or_else(|| key_span.clone())), key_span }
+    Member {
+        key: key.into_owned(),
+        node: place(raw, source, scalar.unwrap_or_else(|| key_span.clone())),
+        key_span,
+        duplicates: None,
+    }
 }
 
 #[cfg(test)]
@@ -267,7 +268,11 @@ mod tests {
 
     #[test]
     fn deep_nesting_is_an_error_and_brackets_in_strings_do_not_count() {
-        assert!(parsed(&"[".repeat(100_000)).unwrap_err().message.contains("140"));
+        for comment in ["", "//x\r", "//x\u{2028}", "/* ] */", "// \" \n"] {
+            let text = format!("{comment}{}", "[".repeat(100_000));
+            assert!(parsed(&text).unwrap_err().message.contains("140"), "{comment:?}");
+            assert!(parsed(&text.replace('[', "{a:")).unwrap_err().message.contains("140"), "{comment:?}");
+        }
         assert!(parsed(&format!("['{}' /* {} */]", "[".repeat(500), "{".repeat(500))).is_ok());
         assert!(parsed(&format!("{}{}", "[".repeat(140), "]".repeat(140))).is_ok());
     }

@@ -21,7 +21,7 @@ const USAGE: &str = "forkhestra \"CHAIN\" [OPTIONS] [NAME=VALUE]...
 
 /// Runs chains of coding agents that work unattended
 #[derive(Debug, Parser)]
-#[command(name = "forkhestra", version, override_usage = USAGE, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "forkhestra", version, override_usage = USAGE, max_term_width = 100, after_help = EXAMPLES)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) common: Common,

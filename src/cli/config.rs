@@ -48,6 +48,9 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
             Err(fault) => faults.push(fault),
         }
     }
+    if !matches!(world.kind(&root), Ok(Kind::Folder)) {
+        faults.push(no_folder(&root));
+    }
     let mut config = load(&sources);
     config.faults.extend(faults);
     Project { shell, root, config }
@@ -70,18 +73,14 @@ fn built_in(root: &Path) -> LayerSource {
     LayerSource { kind: LayerKind::BuiltIn, source: Source::new("built-in", BUILT_IN, root) }
 }
 
-/// The nearest folder upward, to the repository's root, that holds a config; without one, where we stand.
+/// The nearest folder upward, to the repository's root, that holds a config; without one, or outside a repository, where we
+/// stand: what lies above may be anybody's.
 fn find_root(files: &dyn Files, shell: &Path) -> PathBuf {
-    for folder in shell.ancestors() {
-        if PROJECT_FILES.iter().any(|file| files.kind(&folder.join(file)).is_ok()) {
-            return folder.to_path_buf();
-        }
-        // A worktree's `.git` is a file.
-        if files.kind(&folder.join(".git")).is_ok() {
-            break;
-        }
-    }
-    shell.to_path_buf()
+    // A worktree's `.git` is a file.
+    let repository = shell.ancestors().position(|folder| files.kind(&folder.join(".git")).is_ok());
+    let holds_config = |folder: &&Path| PROJECT_FILES.iter().any(|file| files.kind(&folder.join(file)).is_ok());
+    let found = repository.and_then(|last| shell.ancestors().take(last + 1).find(holds_config));
+    found.unwrap_or(shell).to_path_buf()
 }
 
 /// A config file; none where there is none.
@@ -107,4 +106,9 @@ fn unreadable(path: &Path, why: &str) -> Diagnostic {
 fn two_configs(first: &Path, second: &Path) -> Diagnostic {
     Diagnostic::error("config/two", format!("there are two configs: {} and {}", first.display(), second.display()))
         .help("keep one of them")
+}
+
+fn no_folder(root: &Path) -> Diagnostic {
+    Diagnostic::error("config/folder", format!("the working directory {} is not a folder", root.display()))
+        .help("mend --cwd")
 }

@@ -3,6 +3,7 @@
 use super::args::Common;
 use super::config::project;
 use super::{answer, refuse};
+use crate::chain::PROJECT_FILES;
 use crate::exit::Exit;
 use crate::source::{Diagnostic, Files};
 use crate::world::World;
@@ -17,8 +18,18 @@ const FILES: [(&str, &str); 3] = [
 /// Writes the files, all or none of them over what is there.
 pub(super) fn init(world: &World, common: &Common) -> Exit {
     let shell = project(world, common).shell;
-    let present: Vec<&str> =
-        FILES.iter().map(|(name, _)| *name).filter(|name| world.kind(&shell.join(name)).is_ok()).collect();
+    let present: Vec<&str> = FILES
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(PROJECT_FILES)
+        .filter(|name| world.kind(&shell.join(name)).is_ok())
+        .collect();
+    let present: Vec<&str> = present
+        .iter()
+        .enumerate()
+        .filter(|(index, name)| !present[..*index].contains(name))
+        .map(|(_, name)| *name)
+        .collect();
     if !present.is_empty() {
         return refuse(world, &[already_there(&present)]);
     }

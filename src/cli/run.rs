@@ -27,7 +27,9 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         Err(faults) => return refuse(world, &faults),
     };
     if args.dry_run {
-        print_error(&render(&plan.warnings, Paint::for_stderr(world)));
+        if !common.quiet {
+            print_error(&render(&plan.warnings, Paint::for_stderr(world)));
+        }
         return answer(&if args.json {
             to_json(&plan).to_string() + "\n"
         } else {
@@ -88,7 +90,7 @@ fn start(world: &World, common: &Common, plan: &Plan) -> Exit {
         Err(failure) => {
             let help = match &failure {
                 Failure::Journal(error) => error.help(),
-                Failure::Signals(_) | Failure::Token(_) => "nothing of the run is left running".into(),
+                Failure::Signals(_) | Failure::Token(_) | Failure::Lost => "nothing of the run is left running".into(),
             };
             let fault = Diagnostic::error("run/failed", failure.to_string()).help(help);
             print_error(&render(&[fault], Paint::for_stderr(world)));
@@ -111,14 +113,17 @@ async fn on_stage(
         (_, true) => Verbosity::Verbose,
         _ => Verbosity::Normal,
     };
-    let mut screen = Screen::start(paint.terminal && stdout.terminal);
-    screen.say(&render(&plan.warnings, paint));
+    let mut screen = Screen::start();
+    if verbosity > Verbosity::Quiet {
+        screen.say(&render(&plan.warnings, paint));
+    }
     if verbosity > Verbosity::Quiet && is_demo(plan) {
         screen.say(&demo_note(paint, root));
     }
     let folder = journal.run_folder(run);
     let folder = folder.strip_prefix(world.cwd()).map_or(folder.clone(), PathBuf::from);
-    let ended = drive(Cast {
+
+    drive(Cast {
         plan,
         root,
         world,
@@ -129,12 +134,7 @@ async fn on_stage(
         show_output: verbosity > Verbosity::Quiet,
         terminal: stdout.terminal,
     })
-    .await;
-    if ended.is_err() {
-        // What was said before the failure is still on its way.
-        while !screen.is_idle() && screen.progress().await.is_ok() {}
-    }
-    ended
+    .await
 }
 
 fn is_demo(plan: &Plan) -> bool {

@@ -4,8 +4,11 @@ use super::args::{Common, ShowArgs};
 use super::chain::named;
 use super::config::project;
 use super::{answer, refuse};
+use crate::agent::{Found, find_all_on_path, lookup};
+use crate::chain::{Config, LayerKind, Step};
 use crate::exit::Exit;
 use crate::report::{Paint, show_chain, show_chain_json};
+use crate::source::Place;
 use crate::world::World;
 
 /// Shows a chain as text and in the chain language.
@@ -14,6 +17,9 @@ pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Exit {
     if let Err(faults) = named(&args.name, &config) {
         return refuse(world, &faults);
     }
+    if !config.faults.is_empty() {
+        return refuse(world, &config.faults);
+    }
     let Some(entry) = config.chains.get(&args.name) else { return Exit::Refused };
     if !entry.faults.is_empty() {
         return refuse(world, &entry.faults);
@@ -21,6 +27,23 @@ pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Exit {
     answer(&if args.json {
         show_chain_json(&args.name, entry).to_string() + "\n"
     } else {
-        show_chain(&args.name, entry, Paint::for_stdout(world))
+        show_chain(&args.name, entry, &|step| found(world, &config, step), Paint::for_stdout(world))
     })
+}
+
+/// Where a step's name is found, and which program on PATH it hides.
+fn found(world: &World, config: &Config, step: &Step) -> String {
+    let layer = |layer: LayerKind, at: &Place| {
+        if layer == LayerKind::BuiltIn { "built-in".into() } else { format!("{at} ({layer})") }
+    };
+    let place = match lookup(step, config, world, world) {
+        Ok(Found::Program(path)) => return format!("the program {}", path.display()),
+        Ok(Found::Agent(entry)) => layer(entry.layer, &entry.at),
+        Ok(Found::Check(entry)) => format!("{}, a check", layer(entry.layer, &entry.at)),
+        Err(fault) => return fault.message,
+    };
+    match find_all_on_path(&step.name.value, world, world).first() {
+        Some(hidden) => format!("{place}; there is also the program {}", hidden.display()),
+        None => place,
+    }
 }

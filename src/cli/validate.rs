@@ -3,11 +3,13 @@
 use super::args::{Common, ValidateArgs};
 use super::config::{project, single};
 use super::{answer, refuse};
-use crate::agent::lookup;
-use crate::chain::{Config, LayerKind, lower};
+use crate::chain::{Chain, Config, Item, LayerKind, Limit, Said, Step, Wants};
 use crate::exit::Exit;
-use crate::source::Diagnostic;
+use crate::plan::{Request, build};
+use crate::source::{Diagnostic, Place, Text};
 use crate::world::World;
+use indexmap::IndexMap;
+use std::path::Path;
 
 /// Checks the project's config, or one file.
 pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> Exit {
@@ -16,7 +18,7 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> E
         Some(file) => single(world, &project.shell, file),
         None => project.config,
     };
-    let faults = faults(world, &config);
+    let faults = faults(world, &project.root, &config);
     if faults.iter().any(Diagnostic::is_error) {
         return refuse(world, &faults);
     }
@@ -33,18 +35,64 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> E
     })
 }
 
-/// Faults of the files, of every entry, and of every name that no step can mean.
-fn faults(world: &World, config: &Config) -> Vec<Diagnostic> {
+/// Faults of the files, of every entry, and of the plan of every chain, agent and check of the user's. What only a command
+/// line can give, and which agent CLI is installed, is not a config's fault.
+fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
+    const NOT_ITS_FAULT: [&str; 3] = ["vars/missing", "vars/environment", "agent/no-backend"];
     let mut faults = config.faults.clone();
     faults.extend(config.agents.values().flat_map(|entry| entry.faults.clone()));
     faults.extend(config.checks.values().flat_map(|entry| entry.faults.clone()));
-    for entry in config.chains.values() {
-        faults.extend(entry.faults.clone());
-        if entry.layer == LayerKind::BuiltIn {
-            continue;
+    faults.extend(config.chains.values().flat_map(|entry| entry.faults.clone()));
+    let own = |layer: &LayerKind| *layer != LayerKind::BuiltIn;
+    let mut chains: Vec<Chain> = Vec::new();
+    chains.extend(config.chains.values().filter(|entry| own(&entry.layer)).map(|entry| entry.value.clone()));
+    chains.extend(
+        config
+            .agents
+            .iter()
+            .filter(|(_, entry)| own(&entry.layer))
+            .map(|(name, entry)| alone(name, &entry.at, Wants::Agent)),
+    );
+    chains.extend(
+        config
+            .checks
+            .iter()
+            .filter(|(_, entry)| own(&entry.layer))
+            .map(|(name, entry)| alone(name, &entry.at, Wants::Check)),
+    );
+    for chain in &chains {
+        let request = Request {
+            chain,
+            config,
+            root,
+            said: &Said::default(),
+            given: &IndexMap::new(),
+            own_program: world.own_program(),
+        };
+        for fault in build(&request, world, world).err().into_iter().flatten() {
+            if !NOT_ITS_FAULT.contains(&fault.code) && !faults.contains(&fault) {
+                faults.push(fault);
+            }
         }
-        let (_, steps) = lower(&entry.value.items);
-        faults.extend(steps.into_iter().filter_map(|step| lookup(step, config, world, world).err()));
     }
     faults
+}
+
+/// A chain of one step.
+fn alone(name: &str, at: &Place, wants: Wants) -> Chain {
+    let step = Step {
+        name: Text { value: name.to_string(), at: at.clone() },
+        wants,
+        limit: Limit::Once,
+        args: Vec::new(),
+        said: Said::default(),
+    };
+    Chain {
+        name: None,
+        at: at.clone(),
+        description: None,
+        said: Said::default(),
+        vars: IndexMap::new(),
+        items: vec![Item::Step(step)],
+    }
 }

@@ -3,7 +3,7 @@
 use crate::source::Diagnostic;
 use std::ffi::{OsStr, OsString};
 
-const VERBS: [&str; 5] = ["run", "list", "show", "validate", "init"];
+const VERBS: [&str; 6] = ["run", "list", "show", "validate", "init", "help"];
 /// Options of every verb that take no value, and those that take one.
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 1] = ["--cwd"];

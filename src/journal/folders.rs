@@ -47,6 +47,12 @@ pub(super) fn prepare_database(path: &Path) -> Result<(), JournalError> {
     }
 }
 
+/// The highest number of a run that has left transcripts; 0 without any. A database that was moved aside leaves them.
+pub(super) fn highest_run(ours: &Path) -> i64 {
+    let entries = fs::read_dir(ours.join("runs")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).max().unwrap_or(0)
+}
+
 /// The folder of one attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptFolder {
@@ -107,24 +113,23 @@ impl AttemptFolder {
         Ok(Transcript { file: make_file(&path)?, path, bytes: 0 })
     }
 
-    /// What the attempt said last, for feedback: the final message where there is one, else the end of stdout and stderr;
-    /// at most `most` bytes. Bytes that are no text become U+FFFD here, and only here.
+    /// What the attempt said last, for feedback: the final message where there is one, else the ends of stdout and of stderr,
+    /// each of at most `most` bytes. What is no text becomes U+FFFD here, and only here; so does NUL, which no argument takes.
     #[must_use]
-    pub fn last_words(&self, most: u64) -> String {
+    pub fn last_words(&self, most: u64) -> [String; 2] {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
         if let Ok(message) = fs::read(self.path.join("final.md")) {
-            return String::from_utf8_lossy(&message).into_owned();
+            return [text(&message), String::new()];
         }
-        let mut words = String::new();
-        for name in ["stdout.log", "stderr.log"] {
+        ["stdout.log", "stderr.log"].map(|name| {
             let end = File::open(self.path.join(name)).and_then(|file| {
                 let length = file.metadata()?.len();
                 let mut end = vec![0; usize::try_from(length.min(most)).unwrap_or(0)];
                 file.read_exact_at(&mut end, length.saturating_sub(most))?;
                 Ok(end)
             });
-            words.push_str(&String::from_utf8_lossy(&end.unwrap_or_default()));
-        }
-        words
+            text(&end.unwrap_or_default())
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the owner of the database")]
 
 use super::error::JournalError;
-use super::folders::{AttemptFolder, prepare, prepare_database};
+use super::folders::{AttemptFolder, highest_run, prepare, prepare_database};
 use crate::run::{Event, EventKind};
 use rusqlite::{Connection, ErrorCode, params};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const APPLICATION: i64 = 0x666f_726b;
 /// Every step of the format, in order; `PRAGMA user_version` counts those that were taken.
 const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE runs (
-        id      INTEGER PRIMARY KEY AUTOINCREMENT,
+        id      INTEGER PRIMARY KEY,
         started TEXT NOT NULL,
         chain   TEXT NOT NULL,
         digest  TEXT NOT NULL
@@ -70,8 +70,10 @@ impl Journal {
     /// # Errors
     /// When it cannot be written.
     pub fn begin(&mut self, started: &str, chain: &str, digest: &str) -> Result<i64, JournalError> {
-        let insert = "INSERT INTO runs (started, chain, digest) VALUES (?1, ?2, ?3)";
-        self.database.execute(insert, params![started, chain, digest]).map_err(self.failed())?;
+        let insert = "INSERT INTO runs (id, started, chain, digest)
+                      VALUES (max(?1, (SELECT coalesce(max(id), 0) FROM runs)) + 1, ?2, ?3, ?4)";
+        let highest = highest_run(&self.folder);
+        self.database.execute(insert, params![highest, started, chain, digest]).map_err(self.failed())?;
         Ok(self.database.last_insert_rowid())
     }
 
@@ -241,7 +243,7 @@ mod tests {
         }
         assert_eq!(std::fs::read(root.path().join(".forkhestra/.gitignore")).unwrap(), b"*\n");
         assert!(folder.write_prompt("again").is_err(), "nothing is overwritten");
-        assert_eq!(folder.last_words(1), "\0");
+        assert_eq!(folder.last_words(2), ["\u{fffd}\u{fffd}", ""]);
     }
 
     #[test]

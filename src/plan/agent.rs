@@ -1,18 +1,18 @@
 //! An agent's step: its program, its arguments, its environment, its prompt.
 
 use super::context::{Context, Faults, own_environment};
-use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, errors};
+use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Backend, Flag, Format, backend, contract, default_backend, find_command};
 use crate::chain::{Agent, Command, Delivery, Entry, Limit, Step};
 use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The longest single argument that Linux takes, in bytes without the closing NUL (`MAX_ARG_STRLEN`, execve(2)).
-const LONGEST_ARGUMENT: usize = 131_071;
-/// Room for the feedback that is appended in a group: its characters at four bytes, and its frame.
-const FEEDBACK_ROOM: usize = crate::prompt::FEEDBACK_CHARACTERS * 4 + 2_048;
+pub(super) const LONGEST_ARGUMENT: usize = 131_071;
+/// Room for the feedback that is appended in a group: two streams' characters at four bytes, and their frame.
+const FEEDBACK_ROOM: usize = 2 * crate::prompt::FEEDBACK_CHARACTERS * 4 + 4_096;
 
 /// Plans a step whose name is an entry of the config, or a program on PATH.
 pub(super) fn plan_agent(
@@ -46,7 +46,6 @@ pub(super) fn plan_agent(
     };
     for arg in agent.args.iter().flatten().chain(&step.args) {
         if let Some(value) = faults.many(expand_config(arg, &context.vars, context.env)) {
-            check_argument(&value, &arg.at, &mut faults);
             argv.push(text(value));
         }
     }
@@ -78,6 +77,9 @@ pub(super) fn plan_agent(
 /// The agent CLI that runs it: its own, or the default for one that has nothing but a system prompt.
 fn backend_of(context: &Context<'_>, agent: &Agent, at: &Place) -> Result<Option<&'static Backend>, Diagnostic> {
     if let Some(name) = &agent.backend {
+        if agent.command.is_some() {
+            return Err(errors::command_and_backend(&name.at));
+        }
         return backend(name).map(Some);
     }
     let only_system_prompt =
@@ -103,8 +105,11 @@ fn prompt_text(context: &Context<'_>, picked: Pick<'_>, level: Level, faults: &m
             (value, Vec::new(), said.at.to_string())
         }
         Pick::File(name) => {
-            let path =
-                if command_line { name.at.source.base.join(&name.value) } else { path_of(context, name, faults)? };
+            let path = if command_line {
+                context::path_of(&name.value, &name.at.source.base, context.env)
+            } else {
+                path_of(context, name, faults)?
+            };
             let prose = faults.one(read_prompt_file(context.files, &path, &name.at))?;
             let (value, stayed) = expand_prose(&prose, &context.vars);
             (value, stayed, path.display().to_string())
@@ -119,9 +124,7 @@ fn prompt_text(context: &Context<'_>, picked: Pick<'_>, level: Level, faults: &m
 /// A path as a config names it: variables, `~`, then from the file's base.
 fn path_of(context: &Context<'_>, name: &Text, faults: &mut Faults) -> Option<PathBuf> {
     let value = faults.many(expand_config(name, &context.vars, context.env))?;
-    let home = || context.env.var("HOME").and_then(|home| home.into_string().ok());
-    let value = shellexpand::tilde_with_context(&value, home);
-    Some(name.at.source.base.join(Path::new(value.as_ref())))
+    Some(context::path_of(&value, &name.at.source.base, context.env))
 }
 
 /// What no agent can be told, or not in this way (V-34, R-14; the marker's echo would end the loop).
@@ -138,15 +141,6 @@ fn check_prompt(context: &Context<'_>, prompt: &PlannedPrompt, grouped: bool, at
         if known.contains('\0') {
             faults.0.push(errors::nul_in_prompt(at, &prompt.origin));
         }
-    }
-}
-
-fn check_argument(value: &str, at: &Place, faults: &mut Faults) {
-    if value.contains('\0') {
-        faults.0.push(errors::nul_in_argument(at));
-    }
-    if value.len() > LONGEST_ARGUMENT {
-        faults.0.push(errors::argument_too_long(at, value.len(), LONGEST_ARGUMENT));
     }
 }
 
@@ -246,7 +240,6 @@ fn backend_command(
     ];
     for (index, (flag, value)) in wanted.into_iter().enumerate() {
         let Some(value) = value else { continue };
-        check_argument(&value, at, faults);
         match flag {
             Some(Flag::Spaced(flag)) => argv.extend([text(flag), text(value)]),
             Some(Flag::Joined(flag)) => argv.push(text(format!("{flag}={value}"))),

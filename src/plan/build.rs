@@ -1,15 +1,19 @@
 //! From a chain and a config to a plan, or to every fault that would stop it, all at once.
 
-use super::context::{Context, Request};
+use super::agent::LONGEST_ARGUMENT;
+use super::context::{Context, Request, path_of};
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors};
-use crate::agent::{Found, find_all_on_path, lookup};
+use crate::agent::{Found, check_startable, find_all_on_path, lookup};
 use crate::chain::{Step, lower, show};
 use crate::marker;
-use crate::prompt::{Vars, unused};
-use crate::source::{Diagnostic, Env, Files, Kind};
+use crate::prompt::{Vars, read_prompt_file, show as show_segments, unused};
+use crate::source::{Diagnostic, Env, Files, Place};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Variables that would change how checks run, in whose environment they are.
+const RESERVED: [&str; 5] = ["HOME", "IFS", "PATH", "PWD", "SHELL"];
 
 /// Builds the plan.
 ///
@@ -31,11 +35,10 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     if let Some(name) = &chain.name {
         faults.extend(request.config.chains.get(name).into_iter().flat_map(|entry| entry.faults.clone()));
     }
-    match files.kind(request.root) {
-        Ok(Kind::Folder) => {}
-        Ok(_) => faults.push(errors::root_is_no_folder(request.root)),
-        Err(error) => faults.push(errors::root_missing(request.root, &error)),
-    }
+    let names = request.given.iter().map(|(name, (_, source))| (name, Place::new(source, 0..name.len())));
+    let names = names.chain(chain.vars.iter().map(|(name, text)| (name, text.at.clone())));
+    let reserved = names.filter(|(name, _)| RESERVED.contains(&name.as_str()) || name.starts_with("FORKHESTRA_"));
+    faults.extend(reserved.map(|(name, at)| errors::reserved_variable(&at, name)));
     let (program, steps) = lower(&chain.items);
     let (mut planned, mut used) = (Vec::new(), BTreeSet::new());
     for (index, step) in steps.iter().enumerate() {
@@ -64,7 +67,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         root: if demo { Root::Temporary } else { Root::Folder(request.root.to_path_buf()) },
         marker: context.marker.clone(),
         files: request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect(),
-        prompt: request.said.inline.as_ref().map(|text| text.value.clone()),
+        prompt: typed_prompt(&context),
         vars: context.vars.given().clone(),
         steps: planned,
         program,
@@ -98,8 +101,44 @@ fn plan_step(
         Found::Program(_) => agent::plan_agent(context, number, step, None, grouped)?,
         Found::Check(entry) => check::plan_check(context, number, step, entry)?,
     };
+    let mut faults: Vec<Diagnostic> =
+        check_startable(&planned.program, &step.name.at, context.files).err().into_iter().collect();
+    check_words(&planned, &step.name.at, &mut faults);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
     planned.hides = hidden(context, name, &planned.program);
     Ok(planned)
+}
+
+/// The command line's prompt as it was given, before substitution.
+fn typed_prompt(context: &Context<'_>) -> Option<String> {
+    let said = context.request.said;
+    if let Some(text) = &said.inline {
+        return Some(text.value.clone());
+    }
+    let file = said.file.as_ref()?;
+    let path = path_of(&file.value, &file.at.source.base, context.env);
+    read_prompt_file(context.files, &path, &file.at).ok()
+}
+
+/// What no program can be given: a NUL, or a word longer than Linux takes. The prompt has its own words for it.
+fn check_words(step: &PlannedStep, at: &Place, faults: &mut Vec<Diagnostic>) {
+    let prompt = step.prompt.as_ref().map(|prompt| &prompt.segments);
+    let arguments = step.argv.iter().filter(|arg| Some(*arg) != prompt).map(|arg| ("an argument", show_segments(arg)));
+    let variables = step
+        .env
+        .set
+        .iter()
+        .map(|(name, value)| ("an environment variable", format!("{name}={}", show_segments(value))));
+    for (what, word) in arguments.chain(variables) {
+        if word.contains('\0') {
+            faults.push(errors::nul_in_word(at, what, &step.name));
+        }
+        if word.len() > LONGEST_ARGUMENT {
+            faults.push(errors::word_too_long(at, what, &step.name, word.len(), LONGEST_ARGUMENT));
+        }
+    }
 }
 
 /// Programs on PATH of the step's name that are not what runs.

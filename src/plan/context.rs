@@ -4,7 +4,7 @@ use crate::chain::{Chain, Config, Limit, Said, Step};
 use crate::prompt::{Late, Segment, Vars, text};
 use crate::source::{Diagnostic, Env, Files, Source};
 use indexmap::IndexMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a plan is built from.
@@ -53,6 +53,12 @@ impl Faults {
     pub(super) fn many<T>(&mut self, result: Result<T, Vec<Diagnostic>>) -> Option<T> {
         result.map_err(|faults| self.0.extend(faults)).ok()
     }
+}
+
+/// A path as it was written: `~` is the home, and a relative one starts from `base`.
+pub(super) fn path_of(written: &str, base: &Path, env: &dyn Env) -> PathBuf {
+    let home = || env.var("HOME").and_then(|home| home.into_string().ok());
+    base.join(Path::new(shellexpand::tilde_with_context(written, home).as_ref()))
 }
 
 /// What every program of a run is told.

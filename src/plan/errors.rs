@@ -3,16 +3,6 @@
 use crate::source::{Diagnostic, Place};
 use std::path::Path;
 
-pub(super) fn root_missing(root: &Path, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error("plan/root", format!("the working directory {} cannot be used: {error}", root.display()))
-        .help("mend --cwd")
-}
-
-pub(super) fn root_is_no_folder(root: &Path) -> Diagnostic {
-    Diagnostic::error("plan/root", format!("the working directory {} is not a folder", root.display()))
-        .help("mend --cwd")
-}
-
 pub(super) fn check_with_a_count(at: &Place, name: &str) -> Diagnostic {
     Diagnostic::error("plan/check-count", format!("the check `{name}` takes no count"))
         .at(at, "a check runs once")
@@ -39,14 +29,28 @@ pub(super) fn nul_in_prompt(at: &Place, origin: &str) -> Diagnostic {
         .help("remove it, or deliver the prompt on standard input: \"deliver\": \"stdin\"")
 }
 
-pub(super) fn nul_in_argument(at: &Place) -> Diagnostic {
-    Diagnostic::error("plan/nul", "an argument cannot hold a NUL byte").at(at, "holds one")
+pub(super) fn nul_in_word(at: &Place, what: &str, name: &str) -> Diagnostic {
+    Diagnostic::error("plan/nul", format!("{what} of `{name}` holds a NUL byte, which no program can be given"))
+        .at(at, "cannot be started")
+        .help("remove it from the config, or from the variable's value")
 }
 
-pub(super) fn argument_too_long(at: &Place, bytes: usize, most: usize) -> Diagnostic {
-    Diagnostic::error("plan/argument-too-long", format!("an argument has {bytes} bytes, and may have {most}"))
-        .at(at, "too long")
+pub(super) fn word_too_long(at: &Place, what: &str, name: &str, bytes: usize, most: usize) -> Diagnostic {
+    Diagnostic::error("plan/too-long", format!("{what} of `{name}` has {bytes} bytes, and may have {most}"))
+        .at(at, "cannot be started")
         .help("shorten it; Linux takes no longer one")
+}
+
+pub(super) fn command_and_backend(at: &Place) -> Diagnostic {
+    Diagnostic::error("plan/command-and-backend", "an agent is run by its `command` or by a `backend`, not by both")
+        .at(at, "there is also a `command`")
+        .help("keep one of them")
+}
+
+pub(super) fn reserved_variable(at: &Place, name: &str) -> Diagnostic {
+    Diagnostic::error("plan/reserved-variable", format!("`{name}` cannot be a variable of a chain"))
+        .at(at, "would change how checks run")
+        .help("give it another name; the environment's own is reached as ${env:NAME}")
 }
 
 pub(super) fn unbalanced_command(at: &Place) -> Diagnostic {

@@ -99,6 +99,12 @@ impl Child {
         })
     }
 
+    /// The lifeline's process id.
+    #[must_use]
+    pub fn lifeline(&self) -> u32 {
+        self.lifeline.id()
+    }
+
     /// Reaps the lifeline. To be called after [`Report::Swept`] or [`Report::Gone`], when it is about to exit; a lifeline that
     /// still lives ends its tree and itself, because its socket is closed first.
     pub fn reap(mut self) {

@@ -9,5 +9,5 @@ mod wire;
 
 pub use child::{Child, Launch, Line, SpawnError};
 pub use lifeline::lifeline;
-pub use survivors::end_survivors;
+pub use survivors::{adopt_orphans, end_survivors};
 pub use wire::Report;

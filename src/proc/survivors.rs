@@ -1,20 +1,33 @@
 //! Processes of an attempt whose lifeline is gone: found by the token in their environment.
 
-use super::table::{all, has_environment, pid};
+use super::table::{Process, all, children, descendants, has_environment, pid};
 use crate::run::Leftover;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 
-/// Kills every process that was given `NAME=value` in its environment, until none is left; says which they were.
+/// From now on orphans of our tree come to us, should their lifeline be killed; a living lifeline keeps its own.
+pub fn adopt_orphans() {
+    // Best effort: without it the token in the environment is what finds them.
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// Kills everything that an attempt without a lifeline left: what has come to us, `lifeline` aside, and every process that was
+/// given `NAME=value` in its environment. Until none is left; says which they were.
 /// A fork bomb is outrun only as far as the scheduler lets us: after a hundred sweeps it is left to the user.
 #[must_use]
-pub fn end_survivors(entry: &str) -> Vec<Leftover> {
+pub fn end_survivors(entry: &str, lifeline: u32) -> Vec<Leftover> {
+    let lifeline = i32::try_from(lifeline).unwrap_or(0);
     let me = i32::try_from(std::process::id()).unwrap_or(0);
     let mut ended: Vec<Leftover> = Vec::new();
     for _ in 0..100 {
-        let alive: Vec<_> = all()
-            .into_values()
-            .filter(|process| process.pid != me && !process.zombie && has_environment(process.pid, entry.as_bytes()))
-            .collect();
+        let mut alive = descendants(me);
+        alive.retain(|process| process.pid != lifeline && !process.zombie);
+        let known = |pid: i32, alive: &[Process]| {
+            pid == me || pid == lifeline || alive.iter().any(|process| process.pid == pid)
+        };
+        let tagged =
+            all().into_values().filter(|process| !process.zombie && has_environment(process.pid, entry.as_bytes()));
+        let tagged: Vec<_> = tagged.filter(|process| !known(process.pid, &alive)).collect();
+        alive.extend(tagged);
         if alive.is_empty() {
             break;
         }
@@ -27,6 +40,9 @@ pub fn end_survivors(entry: &str) -> Vec<Leftover> {
             }
         }
         std::thread::yield_now();
+        for orphan in children(me).into_iter().filter(|child| *child != lifeline).filter_map(pid) {
+            let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
+        }
     }
     ended
 }

@@ -2,36 +2,53 @@
 
 use std::fmt::Write;
 
-/// The longest output that is quoted, in Unicode scalars; the end is what matters, so the beginning is cut, at a line end.
+/// The longest output of one stream that is quoted, in Unicode scalars; the end is what matters, so the beginning is cut, at a line end.
 pub const FEEDBACK_CHARACTERS: usize = 8_000;
 
-/// Feedback after a failed check: its words, its end, and the last lines of its output.
+/// The longest line of a check that is quoted, in Unicode scalars.
+const LINE_CHARACTERS: usize = 300;
+
+/// Feedback after a failed check: its words, its end, and the last lines of its two streams. `folder` is the attempt's.
 #[must_use]
-pub fn failed_check_feedback(round: u32, check: &str, command: &str, how: &str, output: &str, log: &str) -> String {
-    let first = format!("The check `{check}` {how} in round {round}. Mend what it found. It ran: {command}");
-    section(&first, output, log)
+pub fn failed_check_feedback(
+    round: u32,
+    check: &str,
+    line: &str,
+    how: &str,
+    output: &[String; 2],
+    folder: &str,
+) -> String {
+    let first = line.lines().next().unwrap_or_default();
+    let cut = first.char_indices().nth(LINE_CHARACTERS).map_or(first.len(), |(cut, _)| cut);
+    let more = if cut < line.trim_end().len() { " …" } else { "" };
+    let first =
+        format!("The check `{check}` {how} in round {round}. Mend what it found. It ran: {}{more}", &first[..cut]);
+    section(&first, output, folder)
 }
 
 /// Feedback after a loop that did not reach its marker.
 #[must_use]
-pub fn exhausted_feedback(round: u32, agent: &str, iterations: u32, output: &str, log: &str) -> String {
+pub fn exhausted_feedback(round: u32, agent: &str, iterations: u32, output: &[String; 2], folder: &str) -> String {
     let first = format!(
         "In round {round} `{agent}` did not finish within {iterations} iterations. Go on where it stopped. Its last words:"
     );
-    section(&first, output, log)
+    section(&first, output, folder)
 }
 
-fn section(first: &str, output: &str, log: &str) -> String {
-    // Writing to a String cannot fail.
-    let (tail, cut) = tail(output);
-    let fence = fence_for(tail);
+fn section(first: &str, output: &[String; 2], folder: &str) -> String {
     let mut text = format!("\n\n## Feedback from the last round\n\n{first}\n");
-    if !tail.is_empty() {
+    for (output, (heading, log)) in output.iter().zip([("", "stdout.log"), ("On standard error:\n\n", "stderr.log")]) {
+        let (tail, cut) = tail(output);
+        if tail.is_empty() {
+            continue;
+        }
+        let fence = fence_for(tail);
         let newline = if tail.ends_with('\n') { "" } else { "\n" };
-        let _ = write!(text, "\n{fence}\n{tail}{newline}{fence}\n");
-    }
-    if cut {
-        let _ = write!(text, "\n[The beginning is cut. The whole output: {log}]\n");
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n{heading}{fence}\n{tail}{newline}{fence}\n");
+        if cut {
+            let _ = write!(text, "\n[The beginning is cut. The whole: {folder}/{log}]\n");
+        }
     }
     text
 }
@@ -61,9 +78,13 @@ fn fence_for(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn words(out: &str, err: &str) -> [String; 2] {
+        [out.into(), err.into()]
+    }
+
     #[test]
     fn feedback_quotes_the_end_of_the_output_in_a_fence_that_holds_it() {
-        let text = failed_check_feedback(2, "build", "make", "failed (exit 2)", "a ``` b\n", "/log");
+        let text = failed_check_feedback(2, "build", "make", "failed (exit 2)", &words("a ``` b\n", ""), "/log");
         assert_eq!(
             text,
             "\n\n## Feedback from the last round\n\nThe check `build` failed (exit 2) in round 2. Mend what it found. It \
@@ -73,11 +94,32 @@ mod tests {
 
     #[test]
     fn long_output_is_cut_at_a_line_and_says_where_the_whole_is() {
-        let output = "é line\n".repeat(5_000);
-        let text = exhausted_feedback(1, "a", 3, &output, "/log");
+        let text = exhausted_feedback(1, "a", 3, &words(&"é line\n".repeat(5_000), ""), "/log");
         assert!(text.contains("\n```\né line\n"));
-        assert!(text.contains("[The beginning is cut. The whole output: /log]"));
+        assert!(text.contains("[The beginning is cut. The whole: /log/stdout.log]"));
         assert!(text.chars().count() < FEEDBACK_CHARACTERS + 300);
         assert_eq!(tail(&"x".repeat(FEEDBACK_CHARACTERS)), ("x".repeat(FEEDBACK_CHARACTERS).as_str(), false));
+    }
+
+    #[test]
+    fn a_flood_of_warnings_on_stderr_does_not_push_the_failure_out() {
+        let text = failed_check_feedback(
+            1,
+            "t",
+            "cargo test",
+            "failed",
+            &words("THE FAILURE\n", &"warning\n".repeat(9_000)),
+            "/log",
+        );
+        assert!(
+            text.contains("THE FAILURE") && text.contains("On standard error:") && text.contains("/log/stderr.log")
+        );
+    }
+
+    #[test]
+    fn of_a_long_check_one_line_is_quoted() {
+        let text =
+            failed_check_feedback(1, "t", &format!("{}\nsecond", "x".repeat(400)), "failed", &words("", ""), "/log");
+        assert!(text.ends_with(&format!("It ran: {} …\n", "x".repeat(300))), "{text}");
     }
 }

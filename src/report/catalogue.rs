@@ -1,6 +1,6 @@
 //! What there is to run: `list` and `show`.
 
-use super::paint::Paint;
+use super::paint::{Paint, printable};
 use crate::chain::{Chain, Command, Config, Entry, Item, LayerKind, Limit, Run, Said, Step, show};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -41,7 +41,7 @@ pub fn list(config: &Config, paint: Paint) -> String {
         for row in rows {
             let layer = paint.dim(&format!("{:<8}", row.layer.to_string()));
             let faulty = if row.faulty { paint.bad(" (has faults, see `forkhestra validate`)") } else { String::new() };
-            let about = row.about.lines().next().unwrap_or_default();
+            let about = printable(row.about.lines().next().unwrap_or_default());
             let _ = writeln!(text, "  {:<width$}  {layer}  {about}{faulty}", row.name);
         }
     }
@@ -91,47 +91,52 @@ pub fn list_json(config: &Config) -> Value {
     })
 }
 
-/// One chain: as text, and in the chain language.
+/// One chain: as text, and in the chain language. `found` says where a step's name was found.
 #[must_use]
-pub fn show_chain(name: &str, entry: &Entry<Chain>, paint: Paint) -> String {
+pub fn show_chain(name: &str, entry: &Entry<Chain>, found: &dyn Fn(&Step) -> String, paint: Paint) -> String {
     let chain = &entry.value;
     let mut text = String::new();
-    let _ = writeln!(text, "{} {}", paint.bold(name), paint.dim(&format!("({}, {})", entry.layer, entry.at)));
+    let origin = match entry.layer {
+        LayerKind::BuiltIn => "(built-in)".into(),
+        layer => format!("({}, {layer})", entry.at),
+    };
+    let _ = writeln!(text, "{} {}", paint.bold(name), paint.dim(&origin));
     if let Some(description) = &chain.description {
-        let _ = writeln!(text, "{}", description.value);
+        let _ = writeln!(text, "{}", printable(&description.value));
     }
     let _ = writeln!(text, "\n  {}\n", show(&chain.items));
     said(&mut text, paint, "prompt", &chain.said);
     for (name, value) in &chain.vars {
-        let _ = writeln!(text, "  {} {name}={}", paint.dim("var   "), value.value);
+        let _ = writeln!(text, "  {} {name}={}", paint.dim("var   "), printable(&value.value));
     }
-    items(&mut text, paint, &chain.items, 1);
+    items(&mut text, paint, found, &chain.items, 1);
     text
 }
 
-fn items(text: &mut String, paint: Paint, items_of: &[Item], depth: usize) {
+fn items(text: &mut String, paint: Paint, found: &dyn Fn(&Step) -> String, items_of: &[Item], depth: usize) {
     let indent = "  ".repeat(depth);
     for item in items_of {
         match item {
-            Item::Step(step) => step_text(text, paint, step, &indent),
+            Item::Step(step) => step_text(text, paint, &found(step), step, &indent),
             Item::Group(group) => {
                 let rounds = group.rounds.map_or_else(|| "1 round".into(), |count| format!("up to {count} rounds"));
                 let _ = writeln!(text, "{indent}{} {rounds}", paint.dim("group "));
-                items(text, paint, &group.items, depth + 1);
+                items(text, paint, found, &group.items, depth + 1);
             }
         }
     }
 }
 
-fn step_text(text: &mut String, paint: Paint, step: &Step, indent: &str) {
+fn step_text(text: &mut String, paint: Paint, found: &str, step: &Step, indent: &str) {
     let limit = match step.limit {
         Limit::Once => "once".into(),
         Limit::UpTo(count) => format!("up to {count} iterations, until the marker"),
     };
     let _ = writeln!(text, "{indent}{} {}, {limit}", paint.dim("step  "), paint.bold(&step.name.value));
+    let _ = writeln!(text, "{indent}  {} {found}", paint.dim("found "));
     if !step.args.is_empty() {
         let args = step.args.iter().map(|arg| arg.value.as_str()).collect::<Vec<_>>().join(" ");
-        let _ = writeln!(text, "{indent}  {} {args}", paint.dim("args  "));
+        let _ = writeln!(text, "{indent}  {} {}", paint.dim("args  "), printable(&args));
     }
     said(text, paint, &format!("{indent}prompt"), &step.said);
 }
@@ -144,7 +149,7 @@ fn said(text: &mut String, paint: Paint, label: &str, said: &Said) {
             let _ = writeln!(text, "{label} {}", inline.value.escape_debug());
         }
         (None, Some(file)) => {
-            let _ = writeln!(text, "{label} from the file {}", file.value);
+            let _ = writeln!(text, "{label} from the file {}", printable(&file.value));
         }
         (None, None) => {}
     }

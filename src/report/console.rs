@@ -1,5 +1,6 @@
 //! The console: our own lines about a run, a fold over its events. Agents' output passes beside it.
 
+use super::dry_run::prompt_block;
 use super::paint::Paint;
 use crate::plan::{Kind, Plan};
 use crate::run::{At, AttemptOutcome, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, RunOutcome, Sig};
@@ -115,12 +116,16 @@ impl<'a> Console<'a> {
     fn attempt_planned(&self, at: &At, iterations: Option<u32>, retry: u32) -> String {
         let again = if retry > 0 { format!(", tried again ({retry} of 3)") } else { String::new() };
         let line = match self.plan.steps.get(at.step as usize - 1).map(|step| &step.kind) {
-            Some(Kind::Check { line, .. }) => {
-                self.paint.dim(&format!("  $ {}", line.lines().next().unwrap_or_default()))
+            Some(Kind::Check { line, .. }) => self.paint.dim(&format!("  $ {}", first_line(line))),
+            _ => String::new(),
+        };
+        let prompt = match self.plan.steps.get(at.step as usize - 1) {
+            Some(step) if self.verbosity == Verbosity::Verbose && !step.is_check() => {
+                prompt_block(step, self.paint, true)
             }
             _ => String::new(),
         };
-        format!("{} {}{again}{line}\n", self.paint.sign("▶", ">"), self.label(at, iterations))
+        format!("{} {}{again}{line}\n{prompt}", self.paint.sign("▶", ">"), self.label(at, iterations))
     }
 
     fn terminating(&self, why: Ending, with: Option<Sig>) -> String {
@@ -227,11 +232,16 @@ impl<'a> Console<'a> {
         let name = self.plan.steps.get(step as usize - 1).map_or("?", |step| step.name.as_str());
         let of = format!("stopped at step {step} of {}", self.plan.steps.len());
         let why = match &self.last {
-            _ if matches!(outcome, RunOutcome::Exhausted { .. }) => {
-                let iterations = self.last.as_ref().and_then(|(at, ..)| self.iterations(at));
-                match iterations {
-                    Some(count) => format!("{name} did not print {} in {count} iterations", self.plan.marker),
-                    None => format!("{name} still fails in the last round"),
+            Some((at, how, marker)) if matches!(outcome, RunOutcome::Exhausted { .. }) => {
+                match (self.iterations(at), how) {
+                    (Some(count), AttemptOutcome::Unfinished) => {
+                        format!("{name} did not print {} in {}", self.plan.marker, iterations_words(count))
+                    }
+                    (Some(count), how) => {
+                        let last = outcome_words(how, *marker, true);
+                        format!("{name} did not complete in {}; the last one {last}", iterations_words(count))
+                    }
+                    (None, _) => format!("{name} still fails in the last round"),
                 }
             }
             Some((at, how, marker)) => {
@@ -256,6 +266,10 @@ fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String
         AttemptOutcome::NotStarted { why } => format!("could not be started: {why}"),
         AttemptOutcome::Interrupted => "interrupted".into(),
     }
+}
+
+fn iterations_words(count: u32) -> String {
+    if count == 1 { "1 iteration".into() } else { format!("{count} iterations") }
 }
 
 fn first_line(text: &str) -> String {

@@ -1,16 +1,77 @@
 //! Diagnostics and failures in words, with the lines they are about: the only place that knows miette.
 
-use super::paint::Paint;
+use super::paint::{Paint, printable};
 use crate::source::{Diagnostic, Place, Severity};
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode, ThemeCharacters, ThemeStyles,
 };
-use std::fmt;
+use std::fmt::{self, Write};
 
-/// One diagnostic as miette wants it: the places of the first source.
+/// More are counted, not shown: nobody reads them at once.
+const MOST: usize = 30;
+/// The longest line that is shown whole, in bytes; of a longer one only what is around the fault.
+const LONGEST_LINE: usize = 400;
+
+/// One diagnostic as miette wants it: its words made harmless, and the places of its first source.
 struct Shown<'a> {
     diagnostic: &'a Diagnostic,
+    message: String,
+    help: Option<String>,
     source: Option<NamedSource<String>>,
+    labels: Vec<LabeledSpan>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(diagnostic: &'a Diagnostic) -> Self {
+        // A label under an empty text would be a picture of nothing.
+        let first = diagnostic.places.first().filter(|(place, _)| !place.source.text.trim().is_empty());
+        let (mut source, mut labels) = (None, Vec::new());
+        if let Some((place, _)) = first {
+            let window = Window::around(place);
+            source = Some(NamedSource::new(&place.source.name, window.text));
+            let here = diagnostic.places.iter().filter(|(other, _)| other.source == place.source);
+            labels = here
+                .filter_map(|(place, label)| {
+                    let (start, length) = shown_span(place);
+                    let start = if start >= window.cut_to { start - window.removed } else { start };
+                    let visible = window.removed == 0 || place == &first?.0;
+                    visible.then(|| LabeledSpan::new(Some(label.clone()), start, length))
+                })
+                .collect();
+        }
+        let help = diagnostic.help.as_deref().map(printable);
+        Self { diagnostic, message: printable(&diagnostic.message), help, source, labels }
+    }
+}
+
+/// A source to be shown: all of it, or without most of a very long line.
+struct Window {
+    text: String,
+    /// How many bytes are left out, and up to where in the source.
+    removed: usize,
+    cut_to: usize,
+}
+
+impl Window {
+    fn around(place: &Place) -> Self {
+        let text = &place.source.text;
+        let at = place.span.start.min(text.len());
+        let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+        if end - start <= LONGEST_LINE {
+            return Self { text: harmless(text), removed: 0, cut_to: 0 };
+        }
+        let boundary = |mut offset: usize| {
+            while !text.is_char_boundary(offset) {
+                offset -= 1;
+            }
+            offset
+        };
+        let from = boundary(at.saturating_sub(LONGEST_LINE / 2).max(start));
+        let to = boundary((at + LONGEST_LINE / 2).min(end));
+        let shown = [&text[..start], &text[from..to], &text[end..]].concat();
+        Self { text: harmless(&shown), removed: from - start, cut_to: from }
+    }
 }
 
 impl fmt::Debug for Shown<'_> {
@@ -21,7 +82,7 @@ impl fmt::Debug for Shown<'_> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.diagnostic.message)
+        f.write_str(&self.message)
     }
 }
 
@@ -40,7 +101,7 @@ impl miette::Diagnostic for Shown<'_> {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.diagnostic.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -48,9 +109,7 @@ impl miette::Diagnostic for Shown<'_> {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let source = &self.diagnostic.places.first()?.0.source;
-        let here = self.diagnostic.places.iter().filter(move |(place, _)| place.source == *source);
-        Some(Box::new(here.map(|(place, label)| LabeledSpan::new_with_span(Some(label.clone()), shown_span(place)))))
+        Some(Box::new(self.labels.iter().cloned()))
     }
 }
 
@@ -73,26 +132,24 @@ pub fn render(diagnostics: &[Diagnostic], paint: Paint) -> String {
         .with_context_lines(1)
         .with_links(false);
     let mut text = String::new();
-    for diagnostic in diagnostics {
+    for diagnostic in diagnostics.iter().take(MOST) {
         if !text.is_empty() {
             text.push('\n');
         }
-        let place = diagnostic.places.first();
-        // A label under an empty text would be a picture of nothing.
-        let place = place.filter(|(place, _)| !place.source.text.trim().is_empty());
-        let source = place.map(|(place, _)| NamedSource::new(&place.source.name, printable(&place.source.text)));
-        let shown = Shown { diagnostic, source };
         // Writing to a String cannot fail.
-        let _ = handler.render_report(&mut text, &shown);
+        let _ = handler.render_report(&mut text, &Shown::new(diagnostic));
+    }
+    if diagnostics.len() > MOST {
+        let _ = writeln!(text, "\n… and {} more. Mend these first.", diagnostics.len() - MOST);
     }
     text
 }
 
 /// A text that cannot drive the terminal: control characters become blanks of the same size in bytes.
-fn printable(text: &str) -> String {
+fn harmless(text: &str) -> String {
     text.chars()
         .flat_map(|character| {
-            let harmless = !character.is_control() || matches!(character, '\n' | '\t' | '\r');
+            let harmless = !character.is_control() || matches!(character, '\n' | '\t');
             let blanks = if harmless { 0 } else { character.len_utf8() };
             std::iter::repeat_n(' ', blanks).chain(harmless.then_some(character))
         })

@@ -1,6 +1,6 @@
 //! A plan for people: what would run, from where, with which words. The bytes shown are those the run delivers.
 
-use super::paint::Paint;
+use super::paint::{Paint, printable};
 use crate::chain::{Delivery, Limit};
 use crate::plan::{Found, Kind, Plan, PlannedStep, Root};
 use crate::prompt::{Late, Level, Segment, show};
@@ -61,7 +61,7 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
     row(text, paint, "program", &step.program.display().to_string());
     row(text, paint, "command", &command_line(step, verbose));
     if let Kind::Agent { .. } = step.kind {
-        prompt_text(text, step, paint, verbose);
+        text.push_str(&prompt_block(step, paint, verbose));
     }
     // Timers come with their own version; until then the truth is that there are none.
     row(text, paint, "time limits", "none");
@@ -118,19 +118,41 @@ fn command_line(step: &PlannedStep, verbose: bool) -> String {
     }
 }
 
-/// A word for a POSIX shell. A NUL cannot be in one; the plan has refused it.
+/// A word for a shell; one with control characters in the `$'…'` form (POSIX 2024), so that it can be pasted and cannot drive
+/// the terminal of the one who reviews it.
 fn quoted(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.replace('\0', ""), std::borrow::Cow::into_owned)
+    let wild = |next: char| next.is_control() && !matches!(next, '\n' | '\t');
+    if !word.contains(wild) {
+        return shlex::try_quote(word).map_or_else(|_| String::new(), std::borrow::Cow::into_owned);
+    }
+    let mut text = String::from("$'");
+    for next in word.chars() {
+        match next {
+            '\'' | '\\' => text.extend(['\\', next]),
+            _ if wild(next) => {
+                let mut bytes = [0; 4];
+                for byte in next.encode_utf8(&mut bytes).bytes() {
+                    // Writing to a String cannot fail.
+                    let _ = write!(text, "\\x{byte:02x}");
+                }
+            }
+            _ => text.push(next),
+        }
+    }
+    text + "'"
 }
 
-fn prompt_text(text: &mut String, step: &PlannedStep, paint: Paint, verbose: bool) {
+/// Where a step's prompt comes from, how it is delivered, and its text.
+pub(super) fn prompt_block(step: &PlannedStep, paint: Paint, verbose: bool) -> String {
+    let mut block = String::new();
+    let text = &mut block;
     let Some(prompt) = &step.prompt else {
         let why = match step.level {
             Level::None => "none: no level has one",
             _ => "none: an empty one masks the lower levels",
         };
         row(text, paint, "prompt", why);
-        return;
+        return block;
     };
     let how = match prompt.deliver {
         Delivery::Arg => "as the last argument",
@@ -156,18 +178,5 @@ fn prompt_text(text: &mut String, step: &PlannedStep, paint: Paint, verbose: boo
     if cut.is_some() {
         let _ = writeln!(text, "   {bar} {}", paint.dim("… the whole text with -v"));
     }
-}
-
-/// Control characters as people write them: a prompt may not drive the terminal of the one who reviews it.
-fn printable(text: &str) -> String {
-    text.chars().fold(String::new(), |mut shown, next| {
-        match next {
-            '\n' | '\t' => shown.push(next),
-            _ if next.is_control() => {
-                let _ = write!(shown, "{}", next.escape_default());
-            }
-            _ => shown.push(next),
-        }
-        shown
-    })
+    block
 }

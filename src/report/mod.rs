@@ -13,4 +13,4 @@ pub use console::{Console, Verbosity};
 pub use diagnostics::render;
 pub use dry_run::dry_run;
 pub use paint::Paint;
-pub use screen::{CHUNK, Screen, print, print_error};
+pub use screen::{CHUNK, Screen, Stream, print, print_error};

@@ -1,6 +1,7 @@
 //! Colour and signs, or none: `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb`, and whether the stream is a terminal.
 
 use crate::source::Env;
+use std::fmt::Write;
 use std::io::IsTerminal;
 
 /// How words are decorated on one stream.
@@ -100,4 +101,18 @@ impl Paint {
     pub fn sign(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
+}
+
+/// Control characters as people write them: foreign text may not drive the terminal of the one who reads it.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().fold(String::new(), |mut shown, next| {
+        match next {
+            '\n' | '\t' => shown.push(next),
+            _ if next.is_control() => {
+                let _ = write!(shown, "{}", next.escape_default());
+            }
+            _ => shown.push(next),
+        }
+        shown
+    })
 }

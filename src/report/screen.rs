@@ -1,11 +1,13 @@
-//! The one writer of standard output and standard error while a run goes on: a thread that may block, so that a stuck reader
-//! never keeps a signal from being heard. Agents' output and our own lines pass through it in the order they were given.
+//! The one writer of standard output and standard error while a run goes on: a thread for each, which may block, so that a
+//! stuck reader never keeps a signal from being heard. Everything is written in the order in which it was given, unless it
+//! is hurried: then one stream no longer waits for the other.
 #![expect(clippy::disallowed_methods, reason = "the owner of the terminal")]
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::stdio::{stderr, stdout};
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc;
 use tokio::sync::mpsc as async_mpsc;
@@ -15,38 +17,69 @@ pub const CHUNK: usize = 64 << 10;
 /// How many pieces may be on their way: one being written while the next is read.
 const CHUNKS: usize = 2;
 
-enum Job {
-    Output(Vec<u8>),
-    Error(Vec<u8>),
-    Line(Vec<u8>),
+/// The two streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Out = 0,
+    /// Standard error.
+    Err = 1,
 }
 
-/// A piece that was written, to be used again, or why standard output takes no more.
-type Done = Result<Option<Vec<u8>>, io::Error>;
+#[derive(Debug)]
+struct Job {
+    stream: Stream,
+    bytes: Vec<u8>,
+    /// Whether it is agents' output, whose amount is bounded, and not a line of ours.
+    piece: bool,
+}
+
+/// A job that was written, to be used again, or why its stream takes no more.
+type Done = (Job, Result<(), Errno>);
 
 /// The screen, seen from the run.
 #[derive(Debug)]
 pub struct Screen {
-    jobs: mpsc::Sender<Job>,
+    writers: [mpsc::Sender<Job>; 2],
     done: async_mpsc::UnboundedReceiver<Done>,
+    /// Given, and waiting for the other stream.
+    queue: VecDeque<Job>,
+    /// With the writers, by stream.
+    writing: [usize; 2],
     spare: Vec<Vec<u8>>,
-    /// Pieces of agents' output on their way, and all jobs on their way.
     pieces: usize,
-    waiting: usize,
-    /// Whether the last thing on the terminal was half a line of an agent.
+    hurried: bool,
+    /// Whether the last thing on the common terminal was half a line of an agent.
     half_line: bool,
-    /// Whether agents' standard output and our lines meet on one terminal.
+    /// Whether both streams are one file.
     shared: bool,
 }
 
 impl Screen {
-    /// Starts the writer. `shared`: standard output and standard error are the same terminal.
+    /// Starts the writers.
     #[must_use]
-    pub fn start(shared: bool) -> Self {
-        let (jobs, todo) = mpsc::channel();
+    pub fn start() -> Self {
         let (ready, done) = async_mpsc::unbounded_channel();
-        std::thread::spawn(move || write_all(&todo, &ready));
-        Self { jobs, done, spare: Vec::new(), pieces: 0, waiting: 0, half_line: false, shared }
+        let writers = [Stream::Out, Stream::Err].map(|stream| {
+            let (jobs, todo) = mpsc::channel();
+            let ready = ready.clone();
+            std::thread::spawn(move || write_all(stream, &todo, &ready));
+            jobs
+        });
+        let same =
+            |one: rustix::fs::Stat, other: rustix::fs::Stat| (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino);
+        let shared = rustix::fs::fstat(stdout()).and_then(|one| Ok(same(one, rustix::fs::fstat(stderr())?)));
+        Self {
+            writers,
+            done,
+            queue: VecDeque::new(),
+            writing: [0; 2],
+            spare: Vec::new(),
+            pieces: 0,
+            hurried: false,
+            half_line: false,
+            shared: shared.unwrap_or(false),
+        }
     }
 
     /// Whether another piece of agents' output may be given now; if not, it is the reader who is slow.
@@ -64,29 +97,22 @@ impl Screen {
 
     /// Gives a buffer back unused.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
-        if self.spare.len() < CHUNKS + 1 {
+        if self.spare.len() <= CHUNKS {
             self.spare.push(buffer);
         }
     }
 
-    /// Agents' standard output.
-    pub fn output(&mut self, piece: Vec<u8>) {
-        if piece.is_empty() {
-            return self.give_back(piece);
+    /// Agents' output.
+    pub fn piece(&mut self, stream: Stream, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return self.give_back(bytes);
         }
-        if self.shared {
-            self.half_line = piece.last() != Some(&b'\n');
+        if self.shared || stream == Stream::Err {
+            self.half_line = bytes.last() != Some(&b'\n');
         }
-        self.send(Job::Output(piece), true);
-    }
-
-    /// Agents' standard error.
-    pub fn error(&mut self, piece: Vec<u8>) {
-        if piece.is_empty() {
-            return self.give_back(piece);
-        }
-        self.half_line = piece.last() != Some(&b'\n');
-        self.send(Job::Error(piece), true);
+        self.pieces += 1;
+        self.queue.push_back(Job { stream, bytes, piece: true });
+        self.dispatch();
     }
 
     /// Lines of our own, on standard error; half a line of an agent is ended first.
@@ -95,65 +121,65 @@ impl Screen {
             return;
         }
         let newline = if std::mem::take(&mut self.half_line) { "\n" } else { "" };
-        self.send(Job::Line(format!("{newline}{lines}").into_bytes()), false);
+        let bytes = format!("{newline}{lines}").into_bytes();
+        self.queue.push_back(Job { stream: Stream::Err, bytes, piece: false });
+        self.dispatch();
     }
 
-    fn send(&mut self, job: Job, piece: bool) {
-        // The writer lives as long as we do.
-        if self.jobs.send(job).is_ok() {
-            self.waiting += 1;
-            self.pieces += usize::from(piece);
+    /// From now on no stream waits for the other: one of them may be stuck, and the run is to end.
+    pub fn hurry(&mut self) {
+        self.hurried = true;
+        self.dispatch();
+    }
+
+    fn dispatch(&mut self) {
+        while let Some(job) = self.queue.front() {
+            let (own, other) = (job.stream as usize, 1 - job.stream as usize);
+            if self.writing[other] > 0 && !self.hurried {
+                return;
+            }
+            if let Some(job) = self.queue.pop_front() {
+                self.writing[own] += 1;
+                // The writer lives as long as we do.
+                let _ = self.writers[own].send(job);
+            }
         }
     }
 
     /// Waits until something was written. Never returns while nothing is on its way. Cancel-safe.
     ///
     /// # Errors
-    /// Why standard output takes no more; what is given after that is thrown away.
+    /// Why standard output takes no more; what is given after that is thrown away. Our own words are a courtesy: a closed
+    /// standard error stops nothing.
     pub async fn progress(&mut self) -> Result<(), io::Error> {
-        match self.done.recv().await {
-            Some(done) => {
-                self.waiting -= 1;
-                if let Some(buffer) = done? {
-                    self.pieces -= 1;
-                    self.give_back(buffer);
-                }
-                Ok(())
-            }
-            None => std::future::pending().await,
+        let Some((job, result)) = self.done.recv().await else { return std::future::pending().await };
+        self.writing[job.stream as usize] -= 1;
+        let stream = job.stream;
+        if job.piece {
+            self.pieces -= 1;
+            self.give_back(job.bytes);
+        }
+        self.dispatch();
+        match result {
+            Err(error) if stream == Stream::Out => Err(error.into()),
+            _ => Ok(()),
         }
     }
 
     /// Whether everything given was written.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.waiting == 0
+        self.queue.is_empty() && self.writing == [0; 2]
     }
 }
 
-fn write_all(todo: &mpsc::Receiver<Job>, ready: &async_mpsc::UnboundedSender<Done>) {
+fn write_all(stream: Stream, todo: &mpsc::Receiver<Job>, ready: &async_mpsc::UnboundedSender<Done>) {
+    let to = if stream == Stream::Out { stdout() } else { stderr() };
     let mut closed = false;
     while let Ok(job) = todo.recv() {
-        let done = match job {
-            Job::Output(piece) if !closed => match write_whole(stdout(), &piece) {
-                Ok(()) => Ok(Some(piece)),
-                Err(error) => {
-                    closed = true;
-                    Err(error.into())
-                }
-            },
-            Job::Output(piece) => Ok(Some(piece)),
-            // Our words are a courtesy: a closed standard error stops nothing.
-            Job::Error(piece) => {
-                let _ = write_whole(stderr(), &piece);
-                Ok(Some(piece))
-            }
-            Job::Line(line) => {
-                let _ = write_whole(stderr(), &line);
-                Ok(None)
-            }
-        };
-        if ready.send(done).is_err() {
+        let result = if closed { Ok(()) } else { write_whole(to, &job.bytes) };
+        closed |= result.is_err();
+        if ready.send((job, result)).is_err() {
             return;
         }
     }

@@ -4,7 +4,8 @@ use super::driver::{Driver, Failure};
 use super::event::{Finished, Leftover};
 use super::machine::{Effect, Input};
 use super::outcome::{Exit, Sig};
-use super::stage::{Got, Stage};
+use super::stage::Stage;
+use super::tape::Got;
 use crate::journal::{AttemptFolder, JournalError};
 use crate::proc::{Child, Report, end_survivors};
 use std::io;
@@ -39,7 +40,7 @@ impl Attempt<'_> {
             let may_read = self.stage.may_read(driver.cast.screen);
             // Nothing is heard of an agent before it is known to run, so that the events have one order.
             let reads = may_read && spawned && !drained;
-            drained |= exited.is_some() && !self.stage.stdout_open && !self.stage.stderr_open;
+            drained |= exited.is_some() && self.stage.is_over();
             // A stopped terminal is waited for, unless we are asked to stop.
             if let Some(leftovers) = swept.take_if(|_| interrupted || !self.stage.lags()) {
                 return self.over(driver, exited, began, marker_told, drain_left, leftovers);
@@ -52,6 +53,8 @@ impl Attempt<'_> {
                 biased;
                 signal = driver.signals.next() => {
                     interrupted = true;
+                    self.stage.hurry();
+                    driver.cast.screen.hurry();
                     effects = driver.take(Input::Signal(signal))?;
                 }
                 report = self.child.line.report(), if swept.is_none() => match report {
@@ -70,8 +73,14 @@ impl Attempt<'_> {
                     Report::Swept(leftovers) => swept = Some(leftovers),
                     Report::Gone => {
                         // Somebody killed the lifeline: what it held is found by its token.
+                        let leftovers = end_survivors(&format!("FORKHESTRA_TOKEN={}", self.token), self.child.lifeline());
+                        if !spawned {
+                            let why = "its lifeline was killed".to_string();
+                            return Ok(driver.take(Input::NotStarted { why })?);
+                        }
                         exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
-                        swept = Some(end_survivors(&format!("FORKHESTRA_TOKEN={}", self.token)));
+                        swept = Some(leftovers);
+                        self.stage.hurry();
                         self.read_rest(driver)?;
                     }
                     Report::Stopped(_) | Report::Continued => {}
@@ -79,7 +88,7 @@ impl Attempt<'_> {
                 written = driver.cast.screen.progress(), if !driver.cast.screen.is_idle() => if let Err(error) = written {
                     effects = driver.output_failed(error)?;
                 },
-                _ = self.child.stdout.readable(), if reads && self.stage.stdout_open => {
+                _ = self.child.stdout.readable(), if reads && self.stage.stdout.open => {
                     let got = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?;
                     drained |= flooded(got, drain_until, &mut drain_left);
                     if self.stage.marker_seen() && !marker_told {
@@ -87,7 +96,7 @@ impl Attempt<'_> {
                         effects = driver.take(Input::Marker)?;
                     }
                 }
-                _ = self.child.stderr.readable(), if reads && self.stage.stderr_open => {
+                _ = self.child.stderr.readable(), if reads && self.stage.stderr.open => {
                     let got = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)?;
                     drained |= flooded(got, drain_until, &mut drain_left);
                 }
@@ -110,8 +119,18 @@ impl Attempt<'_> {
 
     /// What is in the pipes when nobody is left to write to them.
     fn read_rest(&mut self, driver: &mut Driver<'_>) -> Result<(), JournalError> {
-        while let Got::Bytes(_) = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)? {}
-        while let Got::Bytes(_) = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)? {}
+        // Bounded: a survivor that was not found may go on writing.
+        let mut left = DRAIN_BYTES;
+        while left > 0
+            && let Got::Bytes(bytes) = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?
+        {
+            left = left.saturating_sub(bytes);
+        }
+        while left > 0
+            && let Got::Bytes(bytes) = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)?
+        {
+            left = left.saturating_sub(bytes);
+        }
         Ok(())
     }
 
@@ -124,7 +143,7 @@ impl Attempt<'_> {
         drain_left: usize,
         leftovers: Vec<Leftover>,
     ) -> Result<Vec<Effect>, Failure> {
-        let held_open = self.stage.stdout_open || self.stage.stderr_open || drain_left == 0;
+        let held_open = !self.stage.is_over() || drain_left == 0;
         self.stage.finish(self.folder, driver.cast.screen)?;
         if self.stage.marker_seen() && !marker_told {
             driver.take(Input::Marker)?;
@@ -145,7 +164,8 @@ fn flooded(got: Got, drain_until: Option<Instant>, left: &mut usize) -> bool {
     *left == 0
 }
 
-async fn sleep(until: Option<Instant>) {
+/// Until then; for ever without a time.
+pub(super) async fn sleep(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until).await,
         None => std::future::pending().await,

@@ -1,7 +1,7 @@
 //! The driver: the only `select!`. It turns everything from outside into inputs, appends the machine's events to the journal
 //! before it performs their effects, and owns nothing that a journal does not also know.
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, sleep};
 use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause};
 use super::machine::{Effect, Input, State};
 use super::outcome::{AttemptOutcome, RunOutcome};
@@ -10,7 +10,7 @@ use super::stage::{Show, Stage};
 use crate::journal::{Journal, JournalError};
 use crate::marker::count_lines;
 use crate::plan::{Kind, Plan, PlannedStep};
-use crate::proc::{Child, Launch};
+use crate::proc::{Child, Launch, adopt_orphans};
 use crate::prompt::{FEEDBACK_CHARACTERS, Late, exhausted_feedback, failed_check_feedback, render};
 use crate::report::{Console, Screen};
 use crate::world::World;
@@ -18,6 +18,11 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a screen that does not move is waited for when a run did not end by itself.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the driver works with.
 #[derive(Debug)]
@@ -60,6 +65,9 @@ pub enum Failure {
     /// We cannot hear signals, and so could not stop.
     #[error("cannot listen to signals: {0}")]
     Signals(#[source] io::Error),
+    /// The machine came to no conclusion: a fault of ours.
+    #[error("the run lost its way; please report this with its events")]
+    Lost,
     /// No random bytes for a token.
     #[error("cannot make a token: {0}")]
     Token(#[source] io::Error),
@@ -71,15 +79,17 @@ pub enum Failure {
 /// When the run cannot go on; it is ended in order first.
 pub async fn drive(cast: Cast<'_>) -> Result<Ended, Failure> {
     let signals = Signals::listen(|signal| cast.world.ignores(signal)).map_err(Failure::Signals)?;
+    adopt_orphans();
     let show = match (cast.show_output, cast.terminal) {
         (false, _) => Show::Nothing,
         (true, false) => Show::InStep,
         (true, true) => Show::CatchUp,
     };
     let mut driver = Driver { cast, signals, show, state: State::default(), seq: 0, output_error: None };
-    let outcome = driver.run().await?;
-    driver.flush().await;
-    Ok(Ended { outcome, output_error: driver.output_error })
+    let outcome = driver.run().await;
+    let ended_well = !matches!(outcome, Err(_) | Ok(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed));
+    driver.flush(if ended_well { None } else { Some(PATIENCE) }).await;
+    Ok(Ended { outcome: outcome?, output_error: driver.output_error })
 }
 
 pub(super) struct Driver<'a> {
@@ -113,8 +123,7 @@ impl Driver<'_> {
                 Effect::Signal(_) | Effect::ArmGrace => {}
             }
         }
-        // The machine always finishes; this is its bound made visible.
-        Ok(RunOutcome::Failed { step: 0 })
+        Err(Failure::Lost)
     }
 
     /// One input: decide, write down, remember, tell; the effects are the caller's to perform.
@@ -145,6 +154,7 @@ impl Driver<'_> {
     async fn attempt(&mut self, at: &At, feedback: Option<&Feedback>) -> Result<Vec<Effect>, Failure> {
         // A signal that came meanwhile is heard before anything new is started.
         if let Some(signal) = self.signals.pending().await {
+            self.cast.screen.hurry();
             self.take(Input::Signal(signal))?;
             return Ok(self.take(Input::NotStarted { why: "interrupted".into() })?);
         }
@@ -208,7 +218,7 @@ impl Driver<'_> {
         };
         // Four bytes a character at the most.
         let words = folder.last_words(FEEDBACK_CHARACTERS as u64 * 4);
-        let log = folder.path().join("stdout.log").display().to_string();
+        let log = folder.path().display().to_string();
         match &feedback.cause {
             FeedbackCause::Exhausted { iterations } => {
                 exhausted_feedback(from.round, &from.name, *iterations, &words, &log)
@@ -234,15 +244,17 @@ impl Driver<'_> {
         self.take(Input::OutputClosed)
     }
 
-    /// Waits until everything was written; a reader that is stuck is left at the next signal.
-    async fn flush(&mut self) {
+    /// Waits until everything was written; a reader that is stuck is left at the next signal, or when patience is over.
+    async fn flush(&mut self, patience: Option<Duration>) {
         while !self.cast.screen.is_idle() {
+            let deadline = patience.map(|patience| Instant::now() + patience);
             tokio::select! {
                 biased;
                 _ = self.signals.next() => return,
                 written = self.cast.screen.progress() => if let Err(error) = written {
                     self.output_error.get_or_insert(error);
                 },
+                () = sleep(deadline) => return,
             }
         }
     }

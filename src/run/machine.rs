@@ -182,7 +182,7 @@ impl Decision<'_> {
                 self.stop(Ending::OutputClosed, Sig::Term);
             }
             (Phase::Running, Input::GraceOver) => self.grace_over(),
-            (Phase::Running, Input::Exited { exit, finished }) => {
+            (Phase::Starting | Phase::Running, Input::Exited { exit, finished }) => {
                 let outcome = self.outcome(exit, &finished);
                 self.attempt_over(outcome, finished);
             }
@@ -300,7 +300,7 @@ impl Decision<'_> {
                     self.round_over(&Feedback { from: at, cause });
                 }
             }
-            Kind::Agent { .. } if self.group_of(at.step).is_some() && self.state.retry < RETRIES => {
+            Kind::Agent { .. } if !not_started && self.group_of(at.step).is_some() && self.state.retry < RETRIES => {
                 let retry = self.state.retry + 1;
                 self.plan_attempt(at.step, at.iteration, retry);
             }

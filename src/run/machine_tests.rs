@@ -187,6 +187,19 @@ fn an_error_that_the_program_reports_with_exit_0_is_no_success() {
 }
 
 #[test]
+fn an_exit_before_the_word_of_the_spawn_ends_the_attempt() {
+    let ran =
+        run(&plan("coder"), [Input::Begin, Input::Exited { exit: Exit::Signal(9), finished: Finished::default() }]);
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
+}
+
+#[test]
+fn a_program_that_cannot_be_started_stops_the_chain_even_in_a_group() {
+    let ran = run(&plan("(coder -> t):5"), [Input::Begin, Input::NotStarted { why: "ENOENT".into() }]);
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
+}
+
+#[test]
 fn a_program_that_cannot_be_started_stops_the_chain() {
     let ran = run(&plan("coder:5 -> x"), [Input::Begin, Input::NotStarted { why: "ENOENT".into() }]);
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
@@ -258,11 +271,30 @@ proptest! {
                 log.extend(events);
                 prop_assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Finish(_))), !was_over && state.is_over());
             }
+            // As the journal does it: through the text that is stored.
             let mut again = State::default();
             for event in &log {
-                again.evolve(event);
+                let stored = serde_json::to_string(event).unwrap();
+                again.evolve(&serde_json::from_str(&stored).unwrap());
             }
             prop_assert_eq!(again, state);
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn an_attempt_that_ends_in_any_way_leads_to_another_or_to_the_end(
+        chain in 0..CHAINS.len(), before in proptest::collection::vec(any_input(), 0..20), last in any_input(),
+    ) {
+        let ends = matches!(last, Input::Exited { .. } | Input::NotStarted { .. });
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
+        PLANS.with(|plans| {
+            let plan = &plans[chain];
+            let state = run(plan, std::iter::once(Input::Begin).chain(before)).state;
+            let (_, effects) = state.decide(plan, last);
+            let goes_on = effects.iter().any(|effect| matches!(effect, Effect::Spawn { .. } | Effect::Finish(_)));
+            // A process that runs cannot fail to have been started.
+            prop_assert!(!ends || goes_on || state.is_over() || state.phase == Phase::Running);
             Ok(())
         })?;
     }

@@ -7,6 +7,7 @@ mod machine;
 mod outcome;
 mod signals;
 mod stage;
+mod tape;
 
 pub use driver::{Cast, Ended, Failure, drive};
 pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, Leftover, Tokens};

@@ -1,11 +1,11 @@
 //! One attempt on the stage: its streams, its scanner or reader, its logs, and what is shown of it.
 
 use super::event::{Finished, Leftover, Tokens};
+use super::tape::{Got, Tape};
 use crate::agent::{Format, Reader, Usage};
-use crate::journal::{AttemptFolder, JournalError, Transcript};
+use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, is_marker_line};
-use crate::report::{CHUNK, Screen};
-use std::io::ErrorKind;
+use crate::report::{Screen, Stream};
 use tokio::net::unix::pipe::Receiver;
 
 /// The longest near miss that is kept, in bytes.
@@ -22,14 +22,6 @@ pub(super) enum Show {
     CatchUp,
 }
 
-/// What reading from a pipe gave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Got {
-    Bytes(usize),
-    Nothing,
-    End,
-}
-
 /// The output side of one attempt.
 pub(super) struct Stage {
     show: Show,
@@ -40,12 +32,8 @@ pub(super) struct Stage {
     discount: usize,
     seen: usize,
     near_miss: Option<String>,
-    stdout: Transcript,
-    stderr: Transcript,
-    /// The offset in the log up to which the terminal has seen it, when it lags behind.
-    behind: Option<u64>,
-    pub(super) stdout_open: bool,
-    pub(super) stderr_open: bool,
+    pub(super) stdout: Tape,
+    pub(super) stderr: Tape,
     tokens: Option<Tokens>,
     session: Option<String>,
     denials: Vec<String>,
@@ -71,11 +59,8 @@ impl Stage {
             discount,
             seen: 0,
             near_miss: None,
-            stdout: folder.transcript("stdout.log")?,
-            stderr: folder.transcript("stderr.log")?,
-            behind: None,
-            stdout_open: true,
-            stderr_open: true,
+            stdout: Tape::new(Stream::Out, folder.transcript("stdout.log")?),
+            stderr: Tape::new(Stream::Err, folder.transcript("stderr.log")?),
             tokens: None,
             session: None,
             denials: Vec::new(),
@@ -88,82 +73,59 @@ impl Stage {
         self.show != Show::InStep || screen.is_ready()
     }
 
+    /// The run is to end: a reader that is stuck is no longer waited for. What it misses is in the logs.
+    pub(super) fn hurry(&mut self) {
+        if self.show == Show::InStep {
+            self.show = Show::CatchUp;
+        }
+    }
+
     /// Reads one piece of stdout: log first, then scanner or reader, then the screen.
     pub(super) fn read_stdout(&mut self, pipe: &Receiver, screen: &mut Screen) -> Result<Got, JournalError> {
-        let mut piece = screen.buffer();
-        let got = read(pipe, &mut piece);
-        match got {
-            Got::Nothing => screen.give_back(piece),
-            Got::End => {
-                self.stdout_open = false;
-                screen.give_back(piece);
-            }
-            Got::Bytes(length) => {
-                piece.truncate(length);
-                let offset = self.stdout.bytes();
-                self.stdout.append(&piece)?;
-                if let Some(scanner) = &mut self.scanner {
-                    let (seen, near) = (&mut self.seen, &mut self.near_miss);
-                    scanner.feed(&piece, |sighting| note(sighting, seen, near));
-                }
-                if let Some(reader) = &mut self.reader {
-                    let mut text = String::new();
-                    reader.feed(&piece, &mut |shown| text.push_str(shown));
-                    screen.give_back(piece);
-                    if self.show != Show::Nothing && !text.is_empty() {
-                        screen.output(text.into_bytes());
-                    }
-                } else if self.show == Show::Nothing || self.behind.is_some() {
-                    screen.give_back(piece);
-                } else if screen.is_ready() {
-                    screen.output(piece);
-                } else {
-                    self.behind = Some(offset);
-                    screen.give_back(piece);
-                }
-            }
+        let (got, piece) = self.stdout.read(pipe, screen)?;
+        if let Some(scanner) = &mut self.scanner {
+            let (seen, near) = (&mut self.seen, &mut self.near_miss);
+            scanner.feed(&piece, |sighting| note(sighting, seen, near));
         }
+        let Some(reader) = &mut self.reader else {
+            self.stdout.show(piece, self.show, screen);
+            return Ok(got);
+        };
+        let mut text = String::new();
+        reader.feed(&piece, &mut |shown| text.push_str(shown));
+        screen.give_back(piece);
+        self.show_text(text, screen);
         Ok(got)
+    }
+
+    /// Decoded text is not in the log, so there is nothing to catch up from: a hurried screen misses it.
+    fn show_text(&self, text: String, screen: &mut Screen) {
+        if self.show == Show::InStep || self.show == Show::CatchUp && screen.is_ready() {
+            screen.piece(Stream::Out, text.into_bytes());
+        }
     }
 
     /// Reads one piece of stderr.
     pub(super) fn read_stderr(&mut self, pipe: &Receiver, screen: &mut Screen) -> Result<Got, JournalError> {
-        let mut piece = screen.buffer();
-        let got = read(pipe, &mut piece);
-        match got {
-            Got::Bytes(length) => {
-                piece.truncate(length);
-                self.stderr.append(&piece)?;
-                // A stopped terminal misses lines of stderr rather than the agent its time; they are in the log.
-                if self.show == Show::Nothing || !screen.is_ready() {
-                    screen.give_back(piece);
-                } else {
-                    screen.error(piece);
-                }
-            }
-            Got::Nothing => screen.give_back(piece),
-            Got::End => {
-                self.stderr_open = false;
-                screen.give_back(piece);
-            }
-        }
+        let (got, piece) = self.stderr.read(pipe, screen)?;
+        self.stderr.show(piece, self.show, screen);
         Ok(got)
     }
 
-    /// Shows the next piece of what the terminal has missed, if it takes one now.
+    /// Shows what the screen has missed, if it takes it now.
     pub(super) fn catch_up(&mut self, screen: &mut Screen) {
-        while let Some(offset) = self.behind.filter(|_| screen.is_ready()) {
-            let mut piece = screen.buffer();
-            let length = self.stdout.read_back(offset, &mut piece);
-            piece.truncate(length);
-            screen.output(piece);
-            self.behind = (length == CHUNK).then_some(offset + length as u64);
-        }
+        self.stdout.catch_up(screen);
+        self.stderr.catch_up(screen);
     }
 
-    /// Whether the terminal has still to see something of the log.
+    /// Whether the screen has still to see something of the logs.
     pub(super) fn lags(&self) -> bool {
-        self.behind.is_some()
+        self.stdout.lags() || self.stderr.lags()
+    }
+
+    /// Whether both streams are over.
+    pub(super) fn is_over(&self) -> bool {
+        !self.stdout.open && !self.stderr.open
     }
 
     /// Whether the marker counts by now.
@@ -180,9 +142,7 @@ impl Stage {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         let mut text = String::new();
         let report = reader.finish(&mut |shown| text.push_str(shown));
-        if self.show != Show::Nothing && !text.is_empty() {
-            screen.output(text.into_bytes());
-        }
+        self.show_text(text, screen);
         if let Some(message) = &report.final_message {
             folder.write_final(message)?;
             // A final message is never an echo.
@@ -233,15 +193,5 @@ fn tokens(usage: Usage) -> Tokens {
         cache_read: usage.cache_read_tokens,
         cache_write: usage.cache_write_tokens,
         cost_usd: usage.cost_usd,
-    }
-}
-
-/// A pipe that fails is a pipe that ends: its other side is gone either way.
-fn read(pipe: &Receiver, into: &mut [u8]) -> Got {
-    match pipe.try_read(into) {
-        Ok(0) => Got::End,
-        Ok(length) => Got::Bytes(length),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Got::Nothing,
-        Err(_) => Got::End,
     }
 }

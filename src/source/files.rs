@@ -28,6 +28,12 @@ pub trait Files {
     /// What the operating system says.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
+    /// At most the first `bytes` of a file.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn head(&self, path: &Path, bytes: usize) -> io::Result<Vec<u8>>;
+
     /// What stands at a path.
     ///
     /// # Errors

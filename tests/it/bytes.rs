@@ -126,3 +126,15 @@ fn our_own_line_never_continues_half_a_line_of_an_agents_stderr() {
     let ran = place.run(&["a"]);
     assert!(ran.code(0).stderr.contains("half a line\n✓"), "{}", ran.stderr);
 }
+
+/// R-38, where both streams are one file: a CI log.
+#[test]
+fn half_a_line_is_ended_before_ours_in_a_common_log() {
+    let place = Place::new();
+    place.agent("a", "write half");
+    let log = std::fs::File::create(place.path("tmp/log")).unwrap();
+    let status = place.command(&["a"]).stdout(log.try_clone().unwrap()).stderr(log).status().unwrap();
+    assert!(status.success());
+    let log = std::fs::read_to_string(place.path("tmp/log")).unwrap();
+    assert!(log.contains("half\n✓"), "{log}");
+}

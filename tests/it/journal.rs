@@ -86,3 +86,16 @@ fn transcripts_are_for_their_owner_only() {
         assert_eq!(found, mode, "{name}");
     }
 }
+
+/// What we advise for a damaged database works.
+#[test]
+fn a_database_that_was_moved_aside_leaves_its_transcripts_and_new_runs_count_on() {
+    let place = Place::new();
+    place.agent("a", "print x");
+    place.run(&["a"]).code(0);
+    for name in ["state.db", "state.db-wal", "state.db-shm"] {
+        let _ = fs::remove_file(place.work(".forkhestra").join(name));
+    }
+    place.run(&["a"]).code(0);
+    assert!(place.work(".forkhestra/runs/2/1-a/1/stdout.log").exists());
+}

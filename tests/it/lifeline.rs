@@ -84,3 +84,26 @@ fn the_hidden_verb_explains_itself_by_failing() {
     let place = Place::new();
     place.run(&["__lifeline"]).code(1);
 }
+
+/// The agent kills its own lifeline, and a child of its has hidden its environment.
+#[test]
+fn an_agent_that_kills_its_lifeline_fails_and_leaves_nothing() {
+    for _ in 0..10 {
+        let place = Place::new();
+        let pid = place.path("tmp/pid");
+        place.agent(
+            "a",
+            &format!(
+                "sh env -i /bin/sh -c 'echo $$ > {}; exec sleep 1000' & sleep 0.05; kill -9 $(ps -o ppid= -p $PPID)",
+                pid.display()
+            ),
+        );
+        let ran = place.run(&["a"]);
+        assert!(ran.code(1).stderr.contains("✗ a: stopped at step 1"), "{}", ran.stderr);
+        let events = place.events(1);
+        assert_eq!(events.last().unwrap()["event"]["type"], "runFinished");
+        if let Ok(pid) = std::fs::read_to_string(pid) {
+            assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "sleep lives on");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use super::support::Place;
 
 fn place() -> Place {
     let place = Place::new();
-    place.agent("a", "marker");
+    place.agent("a", "marker").write("p.md", "p");
     place.config(
         r#"{"agents": {"mine": {"description": "My own", "command": "a --x"}}, "checks": {"test": {"run": "cargo test"}},
             "chains": {"ship": {"description": "Ships ${WHAT}", "prompt": "Ship\n${WHAT}", "vars": {"WHAT": "it"}, "steps": [
@@ -65,4 +65,29 @@ fn no_color_and_a_pipe_mean_no_escapes_and_clicolor_force_means_some() {
     assert!(place.run(&["list"]).code(0).stdout.contains('\x1b'));
     place.set("NO_COLOR", "1");
     assert!(!place.run(&["list"]).code(0).stdout.contains('\x1b'));
+}
+
+#[test]
+fn validate_finds_what_only_a_run_would_and_a_bad_folder_is_refused_by_every_verb() {
+    let place = place();
+    place.write("other.json", r#"{"agents": {"x": {"backend": "nope"}, "y": {"command": "./gone"}, "z": {"command": "a", "env": {"Q": "${}"}}},
+        "chains": {"c": {"prompt": "${ NAME }", "steps": [{"agent": "a"}]}, "d": {"steps": [{"agent": "a", "promptFile": "gone.md"}]}, "v": {"prompt": "${LATER}", "steps": [{"agent": "a"}]}}}"#);
+    let words = place.run(&["validate", "other.json"]).code(2).words();
+    for fault in
+        ["`nope` is not a known backend", "gone cannot be found", "this is not a variable", "prompt file not found"]
+    {
+        assert!(words.contains(fault), "{fault}: {words}");
+    }
+    assert!(!words.contains("the variable `LATER`"), "a variable of the command line is no fault of the file");
+    for verb in [&["list"][..], &["show", "demo"], &["validate"]] {
+        place.run(&[verb, &["--cwd", "/nonexistent"]].concat()).code(2);
+    }
+}
+
+#[test]
+fn init_leaves_a_config_of_either_name_alone() {
+    let place = Place::new();
+    place.write("forge/chains.json5", "{chains: {}}");
+    assert!(place.run(&["init"]).code(2).words().contains("forge/chains.json5 is there already"));
+    assert!(!place.work("forge/chains.json").exists());
 }

@@ -124,13 +124,76 @@ fn a_nul_in_a_prompt_is_refused_for_an_argument_and_passes_on_stdin() {
     assert_eq!(place.stdin_of("s", 1), b"a\0b");
 }
 
+/// R-14.
 #[test]
-fn a_script_without_its_first_line_fails_in_words() {
+fn scripts_that_cannot_be_started_are_found_before_the_first_step() {
     let place = Place::new();
-    fs::write(place.path("bin/bare"), "echo hi\n").unwrap();
-    fs::set_permissions(place.path("bin/bare"), fs::Permissions::from_mode(0o755)).unwrap();
-    let ran = place.run(&["bare"]);
-    assert!(ran.code(1).words().contains("a script needs a first line such as #!/bin/sh"), "{}", ran.stderr);
+    place.agent("ok", "print never");
+    for (name, content, mode) in [
+        ("bare", "echo hi\n", 0o755),
+        ("badint", "#!/nonexistent/python -u\n", 0o755),
+        ("noexec", "#!/bin/sh\n", 0o644),
+    ] {
+        fs::write(place.path("bin").join(name), content).unwrap();
+        fs::set_permissions(place.path("bin").join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let ran = place.run(&["ok -> bare -> badint -> noexec"]);
+    assert_eq!((ran.code, place.calls("ok")), (Some(2), 0));
+    insta::assert_snapshot!(ran.stderr);
+}
+
+/// V-40, V-34: in arguments, environments and check lines too.
+#[test]
+fn what_no_program_can_be_given_is_refused_before_the_first_step() {
+    let place = Place::new();
+    place.agent("ok", "print never");
+    place.config(
+        &r#"{"agents": {"a": {"command": ["ok", "x\u0000y"]}, "e": {"command": "ok", "env": {"A": "x\u0000y"}},
+                       "both": {"command": "ok", "backend": "demo"}},
+            "checks": {"k": {"run": "echo x\u0000y"}, "v": {"run": "echo $BIG"}}, "chains": {"c": {"vars": {"BIG": "XXX"}, "steps": [{"agent": "ok"}, {"agent": "a"}, {"agent": "e"}, {"check": "k"}, {"check": "v"}, {"agent": "both"}]}}}"#
+            .replace("XXX", &"x".repeat(131_080)),
+    );
+    let ran = place.run(&["--chain", "c", "PATH=/x"]);
+    let words = ran.code(2).words();
+    for fault in [
+        "an argument of `a` holds a NUL byte",
+        "an environment variable of `e` holds a NUL byte",
+        "an argument of `k` holds a NUL byte",
+        "an environment variable of `v` has 131084 bytes",
+        "by its `command` or by a `backend`, not by both",
+        "`PATH` cannot be a variable of a chain",
+    ] {
+        assert!(words.contains(fault), "{fault}: {words}");
+    }
+    assert_eq!(place.calls("ok"), 0);
+}
+
+/// R-29: faults of a name are those of its entry.
+#[test]
+fn a_bad_name_stops_no_other_chain() {
+    let place = Place::new();
+    place.agent("ok", "print fine");
+    place.config(r#"{"chains": {"my chain": {"steps": [{"agent": "ok"}]}, "c": {"steps": [{"agent": "ok"}]}, "d": {"steps": [{"agent": "ok"}]}, "d": {"steps": [{"agent": "ok"}]}}}"#);
+    place.run(&["--chain", "c"]).code(0);
+    assert!(place.run(&["--chain", "d"]).code(2).words().contains("the key `d` is there twice"));
+    assert!(place.run(&["validate"]).code(2).words().contains("`my chain` is not a name"));
+}
+
+#[test]
+fn many_faults_and_long_lines_stay_readable_and_quick() {
+    let place = Place::new();
+    place.agent("ok", "");
+    let ran = place.run(&[&")".repeat(8_000)]);
+    assert!(ran.code(2).stderr.contains("more. Mend these first."));
+    assert!(ran.stderr.len() < 100_000, "{} bytes", ran.stderr.len());
+    let agents: Vec<String> = (0..20_000).map(|number| format!("\"agent{number}\": {{}}")).collect();
+    place.config(&format!(
+        "{{\"agents\": {{{}}}, \"chains\": {{\"c\": {{\"steps\": [{{\"agnt\": \"é\"}}]}}}}}}",
+        agents.join(", ")
+    ));
+    let ran = place.run(&["--chain", "c"]);
+    assert!(ran.code(2).stderr.len() < 10_000, "{} bytes", ran.stderr.len());
+    assert!(ran.stderr.contains("unknown key"));
 }
 
 #[test]

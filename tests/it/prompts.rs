@@ -140,3 +140,26 @@ fn values_with_shell_words_and_templates_arrive_as_they_are() {
     assert_eq!(place.read("seen"), value);
     assert!(!place.work("x").exists());
 }
+
+#[test]
+fn a_prompt_cannot_drive_the_terminal_of_its_reviewer_and_its_command_can_be_pasted() {
+    let place = place();
+    let prompt = "\u{1b}[31mred\u{7} 'q' \\ é";
+    let ran = place.run(&["a", "-p", prompt, "--dry-run"]);
+    assert!(!ran.code(0).stdout.contains('\u{1b}') && !ran.stdout.contains('\u{7}'), "{:?}", ran.stdout);
+    let line = ran.stdout.lines().find_map(|line| line.trim().strip_prefix("command")).unwrap();
+    let line = line.trim().replace("$PLACE", place.path("").to_str().unwrap().trim_end_matches('/'));
+    let pasted =
+        std::process::Command::new("bash").arg("-c").arg(line).env("FAKE_AGENT_DIR", place.path("agents")).status();
+    assert!(pasted.unwrap().success());
+    assert!(place.call("a", 1).starts_with(&format!("arg {prompt}\n")));
+}
+
+#[test]
+fn a_prompt_file_of_the_home_is_found_and_recorded() {
+    let place = place();
+    std::fs::write(place.path("home/p.md"), "from home").unwrap();
+    place.run(&["a", "--prompt-file=~/p.md"]).code(0);
+    assert_eq!(args(&place.call("a", 1)), "arg from home\n");
+    assert_eq!(place.events(1)[0]["event"]["prompt"], "from home");
+}

@@ -53,7 +53,7 @@ fn a_loop_ends_at_its_marker_and_the_next_step_begins() {
 fn a_loop_without_a_marker_is_incomplete_even_after_one_iteration() {
     let place = place();
     let ran = place.run(&["a:1 -> b"]);
-    assert!(ran.code(1).words().contains("a did not print FORKHESTRA_COMPLETE in 1 iterations"), "{}", ran.stderr);
+    assert!(ran.code(1).words().contains("a did not print FORKHESTRA_COMPLETE in 1 iteration"), "{}", ran.stderr);
     assert_eq!((place.calls("a"), place.calls("b")), (1, 0));
 }
 
@@ -169,6 +169,7 @@ fn the_root_is_found_upward_to_the_repository_and_cwd_sets_it_exactly() {
     let place = place();
     place
         .config(r#"{"chains": {"c": {"steps": [{"agent": "a"}]}}}"#)
+        .write(".git/x", "")
         .write("deep/er/x", "")
         .write("repo/.git/x", "")
         .write("repo/in/x", "");
@@ -185,4 +186,38 @@ fn the_root_is_found_upward_to_the_repository_and_cwd_sets_it_exactly() {
         "the repository's root ends the search"
     );
     assert_eq!(ran("deep/er", &["--cwd", "../..", "--chain", "c"]), (Some(0), "$PLACE/work\n".into()));
+}
+
+/// What lies above may be anybody's.
+#[test]
+fn outside_a_repository_nothing_above_is_looked_at() {
+    let place = place();
+    place.config(r#"{"agents": {"a": {"command": "b"}}, "chains": {}}"#).write("sub/x", "");
+    let output = place.command(&["a"]).current_dir(place.work("sub")).output().unwrap();
+    assert_eq!(place.plain(&output.stdout), "from a\n");
+}
+
+#[test]
+fn a_nul_in_a_checks_output_reaches_the_next_round_as_a_sign_of_it() {
+    let place = place();
+    place.config(r#"{"checks": {"nul": {"run": "printf 'bad\\0thing'; test -e ok"}}, "chains": {}}"#);
+    place.agent("a", "print x\nnext\nsh touch ok");
+    place.run(&["(a -> nul):2", "-p", "go"]).code(0);
+    assert!(place.call("a", 2).contains("bad\u{fffd}thing"));
+}
+
+#[test]
+fn the_last_line_tells_how_a_failing_loop_ended_and_v_tells_the_prompts() {
+    let place = place();
+    place.agent("a", "marker\nexit 3");
+    let ran = place.run(&["-q", "a:2"]);
+    assert!(
+        ran.code(1).words().contains(
+            "a did not complete in 2 iterations; the last one failed with exit code 3 in spite of the marker"
+        ),
+        "{}",
+        ran.stderr
+    );
+    let ran = place.run(&["-v", "b", "-p", "the words"]);
+    assert!(ran.code(0).stderr.contains("│ the words"), "{}", ran.stderr);
 }

@@ -108,3 +108,19 @@ fn under_nohup_a_hangup_is_ignored_and_the_agent_goes_on() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"survived\n".as_slice()));
 }
+
+/// A reader that is stuck must not keep us from ending.
+#[test]
+fn a_reader_that_never_reads_does_not_make_the_run_unstoppable() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    place.agent("a", &format!("touch {}\nflood 5000000\nhang", up.display()));
+    let mut running = place.start(&["a"]);
+    let stuck = running.child.stdout.take().unwrap();
+    place.wait_for(&up);
+    running.signal("INT");
+    let ran = running.end();
+    assert_eq!(ran.code, Some(130), "{}", ran.stderr);
+    assert!(ran.stderr.contains("SIGINT received"), "our words do not wait for a stuck reader: {}", ran.stderr);
+    drop(stuck);
+}

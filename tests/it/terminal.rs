@@ -60,3 +60,18 @@ fn our_lines_begin_at_the_left_after_an_agents_half_line() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(shown.contains("half a line\n\x1b[32m✓"), "{shown}");
 }
+
+#[test]
+fn a_terminal_sees_every_line_of_standard_error() {
+    let place = Place::new();
+    place.agent("a", "sh seq 1 30000 >&2");
+    let (person, program) = terminal();
+    let mut command = place.command(&["a"]);
+    command.stdout(program.try_clone().unwrap()).stderr(program);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let shown = read_all(person);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let numbers: Vec<u32> = shown.lines().filter_map(|line| line.parse().ok()).collect();
+    assert!(numbers == (1..=30_000).collect::<Vec<_>>(), "{} lines", numbers.len());
+}

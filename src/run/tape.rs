@@ -1,0 +1,80 @@
+//! One stream of one attempt: from its pipe into its log, and from there or directly to the screen.
+
+use super::stage::Show;
+use crate::journal::{JournalError, Transcript};
+use crate::report::{CHUNK, Screen, Stream};
+use std::io::ErrorKind;
+use tokio::net::unix::pipe::Receiver;
+
+/// What reading from a pipe gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Got {
+    Bytes(usize),
+    Nothing,
+    End,
+}
+
+/// The log of a stream, and how far the screen has followed it.
+#[derive(Debug)]
+pub(super) struct Tape {
+    stream: Stream,
+    log: Transcript,
+    /// The offset in the log up to which the screen has seen it, when it lags behind.
+    behind: Option<u64>,
+    pub(super) open: bool,
+}
+
+impl Tape {
+    pub(super) fn new(stream: Stream, log: Transcript) -> Self {
+        Self { stream, log, behind: None, open: true }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.log.bytes()
+    }
+
+    /// Whether the screen has still to see something of it.
+    pub(super) fn lags(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    /// Reads one piece, and logs it before anything else is done with it. A pipe that fails is one that ends: its other side
+    /// is gone either way.
+    pub(super) fn read(&mut self, pipe: &Receiver, screen: &mut Screen) -> Result<(Got, Vec<u8>), JournalError> {
+        let mut piece = screen.buffer();
+        let got = match pipe.try_read(&mut piece) {
+            Ok(length @ 1..) => Got::Bytes(length),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Got::Nothing,
+            _ => Got::End,
+        };
+        piece.truncate(if let Got::Bytes(length) = got { length } else { 0 });
+        self.open &= got != Got::End;
+        self.log.append(&piece)?;
+        Ok((got, piece))
+    }
+
+    /// Shows a piece that was just logged, unless the screen is still to see earlier ones.
+    pub(super) fn show(&mut self, piece: Vec<u8>, show: Show, screen: &mut Screen) {
+        if show == Show::Nothing || self.lags() {
+            screen.give_back(piece);
+        } else if screen.is_ready() {
+            screen.piece(self.stream, piece);
+        } else {
+            if !piece.is_empty() {
+                self.behind = Some(self.log.bytes() - piece.len() as u64);
+            }
+            screen.give_back(piece);
+        }
+    }
+
+    /// Shows the next pieces of what the screen has missed, as far as it takes them now.
+    pub(super) fn catch_up(&mut self, screen: &mut Screen) {
+        while let Some(offset) = self.behind.filter(|_| screen.is_ready()) {
+            let mut piece = screen.buffer();
+            let length = self.log.read_back(offset, &mut piece);
+            piece.truncate(length);
+            screen.piece(self.stream, piece);
+            self.behind = (length == CHUNK).then_some(offset + length as u64);
+        }
+    }
+}
