@@ -2,7 +2,9 @@
 
 use super::table::{Process, all, children, descendants, has_environment, pid};
 use crate::run::Leftover;
-use rustix::process::{Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
+use rustix::process::{
+    Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, set_child_subreaper, waitid, waitpid,
+};
 
 /// From now on orphans of our tree come to us, should their lifeline be killed; a living lifeline keeps its own.
 pub fn adopt_orphans() {
@@ -18,6 +20,12 @@ pub fn end_survivors(entry: &str, lifeline: u32) -> Vec<Leftover> {
     let lifeline = i32::try_from(lifeline).unwrap_or(0);
     let me = i32::try_from(std::process::id()).unwrap_or(0);
     let mut ended: Vec<Leftover> = Vec::new();
+    // A dying process closes its files before it gives its children away: only when it is dead are they ours.
+    if let Some(dying) = pid(lifeline) {
+        let _ = kill_process(dying, Signal::KILL);
+        let _ = waitid(WaitId::Pid(dying), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    }
+    let mut quiet_looks = 0;
     for _ in 0..100 {
         let mut alive = descendants(me);
         alive.retain(|process| process.pid != lifeline && !process.zombie);
@@ -28,9 +36,8 @@ pub fn end_survivors(entry: &str, lifeline: u32) -> Vec<Leftover> {
             all().into_values().filter(|process| !process.zombie && has_environment(process.pid, entry.as_bytes()));
         let tagged: Vec<_> = tagged.filter(|process| !known(process.pid, &alive)).collect();
         alive.extend(tagged);
-        if alive.is_empty() {
-            break;
-        }
+        // The kernel's list may miss a child while another one exits: one empty look is none.
+        quiet_looks = if alive.is_empty() { quiet_looks + 1 } else { 0 };
         for process in alive {
             if let Some(pid) = pid(process.pid) {
                 let _ = kill_process(pid, Signal::KILL);
@@ -42,6 +49,9 @@ pub fn end_survivors(entry: &str, lifeline: u32) -> Vec<Leftover> {
         std::thread::yield_now();
         for orphan in children(me).into_iter().filter(|child| *child != lifeline).filter_map(pid) {
             let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
+        }
+        if quiet_looks == 2 {
+            break;
         }
     }
     ended
