@@ -76,6 +76,9 @@ pub(super) struct RunArgs {
     /// Show all that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Wait until another run in the same folder is over, instead of refusing
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) wait: bool,
     /// With --dry-run: for machines
     #[arg(long, requires = "dry_run")]
     pub(super) json: bool,

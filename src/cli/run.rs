@@ -6,7 +6,7 @@ use super::config::{Project, project};
 use super::{answer, refuse};
 use crate::chain::{Chain, Said};
 use crate::exit::Exit;
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalError, RunLock, Taken};
 use crate::plan::{Kind, Plan, Request, Root, build, to_json};
 use crate::report::{Console, Paint, Screen, Verbosity, dry_run, print_error, render};
 use crate::run::{Cast, Ended, Failure, RunOutcome, Sig, drive};
@@ -36,7 +36,7 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
             dry_run(&plan, Paint::for_stdout(world), common.verbose)
         });
     }
-    start(world, common, &plan)
+    start(world, common, &plan, args.wait)
 }
 
 fn plan(world: &World, project: &Project, chain: &Chain, given: &Given, said: &Said) -> Result<Plan, Vec<Diagnostic>> {
@@ -64,7 +64,7 @@ fn said(world: &World, args: &RunArgs, project: &Project) -> Result<Said, Vec<Di
     Ok(Said { inline, file })
 }
 
-fn start(world: &World, common: &Common, plan: &Plan) -> Exit {
+fn start(world: &World, common: &Common, plan: &Plan, wait: bool) -> Exit {
     let root = match &plan.root {
         Root::Folder(folder) => Ok(folder.clone()),
         Root::Temporary => world.make_temporary_folder(),
@@ -72,6 +72,11 @@ fn start(world: &World, common: &Common, plan: &Plan) -> Exit {
     let root = match root {
         Ok(root) => root,
         Err(error) => return refuse(world, &[no_temporary_folder(&error.to_string())]),
+    };
+    // Held to the end of the run.
+    let _lock = match lock(world, common, plan, &root, wait) {
+        Ok(lock) => lock,
+        Err(fault) => return refuse(world, &[fault]),
     };
     let begun = Journal::open(&root).and_then(|mut journal| {
         let run = journal.begin(&world.timestamp(), &plan.chain, &plan.digest)?;
@@ -97,6 +102,29 @@ fn start(world: &World, common: &Common, plan: &Plan) -> Exit {
             Exit::Incomplete
         }
     }
+}
+
+/// Takes the root for this run alone (V-41).
+fn lock(world: &World, common: &Common, plan: &Plan, root: &Path, wait: bool) -> Result<RunLock, Diagnostic> {
+    let failed = |error: JournalError| Diagnostic::error("run/lock", error.to_string()).help(error.help());
+    let mut lock = match RunLock::take(root).map_err(failed)? {
+        Taken::Held(lock) => lock,
+        Taken::Busy(busy) if wait => {
+            if !common.quiet {
+                print_error(&format!("waiting for another run here: {}\n", busy.holder));
+            }
+            busy.wait().map_err(failed)?
+        }
+        Taken::Busy(busy) => return Err(busy_root(root, &busy.holder)),
+    };
+    let title = plan.name.as_deref().unwrap_or(&plan.chain);
+    lock.sign(&format!("{title}, process {}, since {}", std::process::id(), world.timestamp())).map_err(failed)?;
+    Ok(lock)
+}
+
+fn busy_root(root: &Path, holder: &str) -> Diagnostic {
+    Diagnostic::error("run/busy", format!("another run works in {}: {holder}", root.display()))
+        .help("two runs in one folder would undo each other's work. Wait for it with --wait, end it, or work in another folder")
 }
 
 async fn on_stage(

@@ -2,8 +2,10 @@
 
 mod error;
 mod folders;
+mod lock;
 mod store;
 
 pub use error::JournalError;
 pub use folders::{AttemptFolder, Transcript};
+pub use lock::{BusyLock, RunLock, Taken};
 pub use store::Journal;

@@ -61,11 +61,31 @@ fn a_journal_that_fails_in_the_middle_ends_the_agent_and_says_so() {
     assert_eq!(place.calls("a"), 1);
 }
 
+/// V-41.
 #[test]
-fn two_runs_at_once_in_one_folder_do_not_lose_events() {
+fn a_second_run_in_the_same_folder_is_refused_with_the_first_ones_name() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    place.agent("a", &format!("hang {}", up.display())).agent("b", "print b");
+    let first = place.start(&["a"]);
+    place.wait_for(&up);
+    let pid = first.child.id();
+    let refused = place.command(&["b"]).output().unwrap();
+    let words =
+        String::from_utf8_lossy(&refused.stderr).replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains(&format!("a, process {pid}, since 2026-")), "{words}");
+    assert_eq!(place.calls("b"), 0);
+    first.signal("KILL");
+    assert_eq!(first.end().code, None);
+    place.run(&["b"]).code(0);
+}
+
+#[test]
+fn runs_that_wait_for_each_other_lose_no_events() {
     let place = Place::new();
     place.agent("a", "print x");
-    let runs: Vec<_> = (0..4).map(|_| place.start(&["-q", "a:20"])).collect();
+    let runs: Vec<_> = (0..4).map(|_| place.start(&["-q", "--wait", "a:20"])).collect();
     for run in runs {
         run.end().code(1);
     }

@@ -1,0 +1,101 @@
+//! One run at a time in a root (V-41): an advisory lock on a file of ours, which the kernel lets go when its holder dies, so
+//! that none is ever stale. The file says who holds it.
+#![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
+
+use super::error::JournalError;
+use super::folders::prepare;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The lock, held until it is dropped or its process dies.
+#[derive(Debug)]
+pub struct RunLock {
+    file: File,
+    path: PathBuf,
+}
+
+/// What an attempt to take the lock gave.
+#[derive(Debug)]
+pub enum Taken {
+    /// It is ours.
+    Held(RunLock),
+    /// Another run has it; these are its own words about itself.
+    Busy(BusyLock),
+}
+
+/// A lock that another run holds.
+#[derive(Debug)]
+pub struct BusyLock {
+    lock: RunLock,
+    /// Who holds it: process, since when, which chain.
+    pub holder: String,
+}
+
+impl RunLock {
+    /// Tries to take the lock of a root.
+    ///
+    /// # Errors
+    /// When the file cannot be made, or the file system has no locks.
+    pub fn take(root: &Path) -> Result<Taken, JournalError> {
+        let path = prepare(root)?.join("lock");
+        let failed = |cause| JournalError::Write { path: path.clone(), cause };
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Taken::Held(Self { file, path })),
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // It may be writing just now; its words are for people only.
+                let _ = file.read_to_string(&mut holder);
+                Ok(Taken::Busy(BusyLock { lock: Self { file, path }, holder: holder.trim().to_string() }))
+            }
+            Err(TryLockError::Error(cause)) => Err(JournalError::Write { path, cause }),
+        }
+    }
+
+    /// Says in the file who we are, for those who find it locked.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn sign(&mut self, holder: &str) -> Result<(), JournalError> {
+        let written = self
+            .file
+            .rewind()
+            .and_then(|()| self.file.set_len(0))
+            .and_then(|()| self.file.write_all(holder.as_bytes()));
+        written.map_err(|cause| JournalError::Write { path: self.path.clone(), cause })
+    }
+}
+
+impl BusyLock {
+    /// Waits until the other run is over.
+    ///
+    /// # Errors
+    /// When the file system has no locks.
+    pub fn wait(self) -> Result<RunLock, JournalError> {
+        match self.lock.file.lock() {
+            Ok(()) => Ok(self.lock),
+            Err(cause) => Err(JournalError::Write { path: self.lock.path, cause }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_taker_learns_who_has_it_and_gets_it_when_the_first_is_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let Taken::Held(mut first) = RunLock::take(root.path()).unwrap() else { panic!("nobody has it") };
+        first.sign("process 7, a chain that is longer than the next").unwrap();
+        first.sign("process 7, a chain").unwrap();
+        let Taken::Busy(second) = RunLock::take(root.path()).unwrap() else { panic!("the first has it") };
+        assert_eq!(second.holder, "process 7, a chain");
+        drop(first);
+        second.wait().unwrap();
+    }
+}
