@@ -1,5 +1,6 @@
 //! Holds a tree against the keys: unknown, doubled, missing and misplaced ones, and values of the wrong kind, all at once.
 
+use super::duration::{DurationFault, parse_duration};
 use super::errors;
 use super::keys::{Object, Shape};
 use super::name::check_name;
@@ -92,6 +93,16 @@ impl Checker<'_> {
                     self.faults.push(errors::bad_number(&self.place(&node.span), key, *number, most));
                 }
             }
+            (Shape::Duration, Value::Text(text)) => {
+                if let Err(fault) = parse_duration(text) {
+                    self.faults.push(errors::bad_duration(&self.place(&node.span), &format!("`{key}`"), text, fault));
+                }
+            }
+            (Shape::Duration, Value::Number(number)) => {
+                let fault = if *number > 0.0 { DurationFault::NoUnit } else { DurationFault::NotPositive };
+                let (at, what) = (self.place(&node.span), format!("`{key}`"));
+                self.faults.push(errors::bad_duration(&at, &what, &number.to_string(), fault));
+            }
             (Shape::Choice(choices), Value::Text(text)) => {
                 if !choices.contains(&text.as_str()) {
                     self.faults.push(errors::unknown_choice(&self.place(&node.span), key, text, choices));
@@ -153,6 +164,7 @@ fn wanted(shape: Shape) -> &'static str {
         Shape::TextOrTexts => "a string or an array of strings",
         Shape::Texts => "an array of strings",
         Shape::TextMap => "an object of strings",
+        Shape::Duration => "a length of time in a string, such as `10m`",
         Shape::Flag => "true or false",
         Shape::Count(_) => "a whole number",
         Shape::Named(_) => "an object",

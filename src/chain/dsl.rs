@@ -248,6 +248,7 @@ impl Parser<'_> {
             limit,
             args: Vec::new(),
             said: Said::default(),
+            timeout: None,
         })
     }
 

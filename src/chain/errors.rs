@@ -1,5 +1,6 @@
 //! Every fault of the language and of the config files: one named constructor each, all prose in one place.
 
+use super::duration::DurationFault;
 use super::name::NameFault;
 use crate::source::{Diagnostic, Place, Source, nearest};
 use std::sync::Arc;
@@ -259,6 +260,24 @@ pub(super) fn bad_marker(at: &Place, marker: &str) -> Diagnostic {
     Diagnostic::error("config/marker", format!("`{marker}` cannot be the marker"))
         .at(at, "4 to 200 printable ASCII characters without blanks")
         .help("begin it with a letter or digit and end it with none of `*`, `_` and the backtick; the default is FORKHESTRA_COMPLETE")
+}
+
+/// A text that is no length of time; `what` names the key or option that holds it.
+#[must_use]
+pub fn bad_duration(at: &Place, what: &str, text: &str, fault: DurationFault) -> Diagnostic {
+    let (why, help) = match fault {
+        DurationFault::NoUnit => {
+            ("a number without a unit", format!("for {text} seconds write `{text}s`; the units are h, m, s and ms"))
+        }
+        DurationFault::NotPositive => {
+            ("must be more than nothing", "leave it out for no limit, or say how long: `10m`".into())
+        }
+        DurationFault::TooLong => ("more than ten years", "leave it out for no limit".into()),
+        DurationFault::Malformed => {
+            ("not a length of time", "write whole numbers with units, largest first: `90s`, `10m`, `1h30m`".into())
+        }
+    };
+    Diagnostic::error("config/duration", format!("{what} cannot be `{text}`")).at(at, why).help(help)
 }
 
 /// `a`, `b` and `c`, in backticks.

@@ -3,6 +3,7 @@
 use crate::source::{Place, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 /// The largest COUNT of the grammar.
 pub const MOST_ITERATIONS: u32 = 1_000_000;
@@ -46,6 +47,8 @@ pub struct Step {
     pub args: Vec<Text>,
     /// The step level of the prompt.
     pub said: Said,
+    /// The longest an iteration may take.
+    pub timeout: Option<Duration>,
 }
 
 /// What a step's name may stand for.
@@ -129,6 +132,8 @@ pub struct Agent {
     pub env: IndexMap<String, Text>,
     /// How the prompt reaches it.
     pub deliver: Option<Delivery>,
+    /// The longest an iteration may take.
+    pub timeout: Option<Duration>,
 }
 
 /// A command as written.
@@ -163,6 +168,8 @@ pub struct Check {
     pub env: IndexMap<String, Text>,
     /// Whether its failure is only said.
     pub optional: bool,
+    /// The longest it may take.
+    pub timeout: Option<Duration>,
 }
 
 /// What a check runs.

@@ -17,6 +17,8 @@ pub(super) enum Shape {
     Flag,
     /// A whole number from 1 to the given bound.
     Count(u32),
+    /// A length of time: `90s`, `10m`, `1h30m`.
+    Duration,
     /// One of these strings.
     Choice(&'static [&'static str]),
     /// An object of named objects; the names obey NAME.
@@ -125,7 +127,7 @@ pub(super) static AGENT: Object = Object {
         later("template", "The template around the prompt.", TEMPLATES),
         later("role", "`worker` or `judge`.", FLOW),
         later("permissions", "`read`, `edit` or `full`.", CLIS),
-        later("timeout", "The longest an iteration may take.", SUPERVISION),
+        key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: none."),
         later("idleTimeout", "The longest an iteration may be silent and idle.", SUPERVISION),
         later("verdict", "The form of a judge's verdict.", FLOW),
         later("minScore", "The least score that passes.", FLOW),
@@ -147,7 +149,7 @@ pub(super) static CHECK: Object = Object {
         ),
         key("env", Shape::TextMap, "Environment of the check. `${NAME}` and `${env:NAME}` are substituted."),
         key("optional", Shape::Flag, "A failure is said, but stops nothing."),
-        later("timeout", "The longest the check may take.", SUPERVISION),
+        key("timeout", Shape::Duration, "The longest the check may take: `90s`, `10m`, `1h30m`. Default: none."),
     ],
     required: &["run"],
     one_of: &[],
@@ -193,7 +195,7 @@ pub(super) static STEP: Object = Object {
         ),
         key("prompt", Shape::Text, "The prompt of this step. Empty: no prompt. `${NAME}` is substituted."),
         key("promptFile", Shape::Text, "A file with that prompt. `prompt` wins over it."),
-        later("timeout", "The longest an iteration may take.", SUPERVISION),
+        key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: none."),
         later("idleTimeout", "The longest an iteration may be silent and idle.", SUPERVISION),
     ],
     required: &[],

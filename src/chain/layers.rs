@@ -187,6 +187,7 @@ fn refine(earlier: Agent, later: Agent) -> Agent {
         args: later.args.or(earlier.args),
         env,
         deliver: later.deliver.or(earlier.deliver),
+        timeout: later.timeout.or(earlier.timeout),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod dsl;
+mod duration;
 mod errors;
 mod ir;
 mod keys;
@@ -15,6 +16,8 @@ mod show;
 mod tree;
 
 pub use dsl::parse;
+pub use duration::{DurationFault, parse_duration, show_duration};
+pub use errors::bad_duration;
 pub use ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, MOST_ITERATIONS, Run, Said, Step, Wants};
 pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
 pub use lower::{GroupSpan, Op, Program, lower};

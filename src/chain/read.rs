@@ -1,5 +1,6 @@
 //! A checked tree becomes agents, checks and chains. What `check` has reported is passed over here.
 
+use super::duration::parse_duration;
 use super::errors;
 use super::ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, Run, Said, Step, Wants};
 use super::tree::{Member, Node, Value};
@@ -7,6 +8,7 @@ use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An object whose members are asked for by key.
 #[derive(Clone, Copy)]
@@ -91,6 +93,10 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn duration(self, key: &str) -> Option<Duration> {
+        parse_duration(&self.text(key)?.value).ok()
+    }
+
     fn said(self, inline: &str, file: &str) -> Said {
         Said { inline: self.text(inline), file: self.text(file) }
     }
@@ -123,6 +129,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
             "file" => Some(Delivery::File),
             _ => None,
         }),
+        timeout: reader.duration("timeout"),
     }
 }
 
@@ -138,6 +145,7 @@ pub(super) fn check(reader: Reader<'_>) -> Option<Check> {
         run,
         env: reader.text_map("env"),
         optional: reader.flag("optional").unwrap_or(false),
+        timeout: reader.duration("timeout"),
     })
 }
 
@@ -171,7 +179,7 @@ fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Optio
             faults.push(errors::too_deep(&group.at(), super::dsl::DEEPEST));
             return None;
         }
-        refuse(reader, &["args", "prompt", "promptFile"], "a group", faults);
+        refuse(reader, &["args", "prompt", "promptFile", "timeout"], "a group", faults);
         return Some(Item::Group(Group {
             items: items(reader, "group", depth + 1, faults),
             rounds: count,
@@ -196,6 +204,7 @@ fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Optio
         limit: count.map_or(Limit::Once, Limit::UpTo),
         args: reader.texts("args").unwrap_or_default(),
         said: reader.said("prompt", "promptFile"),
+        timeout: reader.duration("timeout"),
     }))
 }
 

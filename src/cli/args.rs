@@ -73,6 +73,9 @@ pub(super) struct RunArgs {
     /// A file with the prompt of every step; - reads standard input
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(super) prompt_file: Option<String>,
+    /// The longest any iteration may take: 90s, 10m, 1h30m
+    #[arg(long, value_name = "TIME")]
+    pub(super) timeout: Option<String>,
     /// Show all that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,

@@ -4,7 +4,7 @@ use super::args::{Common, RunArgs};
 use super::chain::{Given, chosen};
 use super::config::{Project, project};
 use super::{answer, refuse};
-use crate::chain::{Chain, Said};
+use crate::chain::{Chain, Said, bad_duration, parse_duration};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, RunLock, Taken};
 use crate::plan::{Kind, Plan, Request, Root, build, to_json};
@@ -22,7 +22,7 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         Ok(chosen) => chosen,
         Err(faults) => return refuse(world, &faults),
     };
-    let plan = match said(world, args, &project).and_then(|said| plan(world, &project, &chain, &given, &said)) {
+    let plan = match planned(world, args, &project, &chain, &given) {
         Ok(plan) => plan,
         Err(faults) => return refuse(world, &faults),
     };
@@ -39,9 +39,26 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     start(world, common, &plan, args.wait)
 }
 
-fn plan(world: &World, project: &Project, chain: &Chain, given: &Given, said: &Said) -> Result<Plan, Vec<Diagnostic>> {
+fn planned(
+    world: &World,
+    args: &RunArgs,
+    project: &Project,
+    chain: &Chain,
+    given: &Given,
+) -> Result<Plan, Vec<Diagnostic>> {
+    let said = said(world, args, project)?;
+    let timeout = args.timeout.as_deref().map(parse_duration).transpose().map_err(|fault| {
+        let text = args.timeout.clone().unwrap_or_default();
+        vec![bad_duration(
+            &Place::whole(&Source::new("--timeout", text.as_str(), &project.shell)),
+            "--timeout",
+            &text,
+            fault,
+        )]
+    })?;
     let own_program = world.own_program();
-    let request = Request { chain, config: &project.config, root: &project.root, said, given, own_program };
+    let request =
+        Request { chain, config: &project.config, root: &project.root, said: &said, given, timeout, own_program };
     build(&request, world, world)
 }
 

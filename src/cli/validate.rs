@@ -67,6 +67,7 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
             root,
             said: &Said::default(),
             given: &IndexMap::new(),
+            timeout: None,
             own_program: world.own_program(),
         };
         for fault in build(&request, world, world).err().into_iter().flatten() {
@@ -86,6 +87,7 @@ fn alone(name: &str, at: &Place, wants: Wants) -> Chain {
         limit: Limit::Once,
         args: Vec::new(),
         said: Said::default(),
+        timeout: None,
     };
     Chain {
         name: None,

@@ -64,6 +64,7 @@ pub(super) fn plan_agent(
             format: backend.map_or(Format::Plain, |backend| backend.output),
         },
         limit: step.limit,
+        timeout: context.request.timeout.or(step.timeout).or(agent.timeout),
         found: entry.map_or(Found::Path, |entry| Found::Config(entry.layer, entry.at.to_string())),
         hides: Vec::new(),
         program,

@@ -6,6 +6,7 @@ use crate::source::{Diagnostic, Env, Files, Source};
 use indexmap::IndexMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a plan is built from.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct Request<'a> {
     pub said: &'a Said,
     /// `NAME=value` arguments, each with its own source.
     pub given: &'a IndexMap<String, (String, Arc<Source>)>,
+    /// The command line's timeout of every iteration.
+    pub timeout: Option<Duration>,
     /// Our own program, which runs the demo's agents.
     pub own_program: &'a Path,
 }

@@ -1,7 +1,7 @@
 //! The plan as JSON: for machines (`--dry-run --json`), and in its canonical form for the digest.
 
 use super::{Found, Kind, Plan, PlannedStep, Root};
-use crate::chain::Limit;
+use crate::chain::{Limit, show_duration};
 use crate::prompt::{Segment, show};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -57,6 +57,7 @@ fn step_json(step: &PlannedStep) -> Value {
         "backend": backend,
         "optional": optional,
         "iterations": iterations(step),
+        "timeout": step.timeout.map(show_duration),
         "found": found,
         "hides": paths(&step.hides),
         "program": step.program.display().to_string(),
@@ -114,6 +115,7 @@ pub fn digest(plan: &Plan) -> String {
                 "check": step.is_check(),
                 "backend": match &step.kind { Kind::Agent { backend, .. } => json!(backend), Kind::Check { optional, .. } => json!(optional) },
                 "iterations": iterations(step),
+                "timeout": step.timeout.map(show_duration),
                 "argv": step.argv.iter().map(|arg| segments(arg)).collect::<Vec<_>>(),
                 "set": step.env.set.iter().map(|(name, value)| json!([name, segments(value)])).collect::<Vec<_>>(),
                 "unset": step.env.unset,

@@ -13,6 +13,7 @@ use crate::prompt::{Level, Segment};
 use crate::source::Diagnostic;
 use indexmap::IndexMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use build::build;
 pub use context::Request;
@@ -65,6 +66,8 @@ pub struct PlannedStep {
     pub kind: Kind,
     /// Once, or a loop.
     pub limit: Limit,
+    /// The longest an iteration may take.
+    pub timeout: Option<Duration>,
     /// Where the name was found.
     pub found: Found,
     /// Programs on PATH that the name hides.

@@ -78,6 +78,7 @@ pub(crate) fn planned(
         root: Path::new("/root"),
         said,
         given: &given,
+        timeout: None,
         own_program: Path::new("/bin/forkhestra"),
     };
     build(&request, world, world)

@@ -2,6 +2,7 @@
 
 use super::dry_run::prompt_block;
 use super::paint::Paint;
+use crate::chain::show_duration;
 use crate::plan::{Kind, Plan};
 use crate::run::{At, AttemptOutcome, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, RunOutcome, Sig};
 use jiff::Timestamp;
@@ -56,6 +57,12 @@ impl<'a> Console<'a> {
             }
             EventKind::AttemptStarted { pid, .. } if self.verbosity == Verbosity::Verbose => {
                 self.paint.dim(&format!("  pid {pid}\n"))
+            }
+            EventKind::AttemptTimedOut { at, with } => {
+                let timeout = self.plan.steps.get(at.step as usize - 1).and_then(|step| step.timeout);
+                let timeout = timeout.map_or_else(String::new, |timeout| format!(" of {}", show_duration(timeout)));
+                let what = format!("! the timeout{timeout} of {} is over; it gets {with}", at.name);
+                format!("{}\n", self.paint.warn(&what))
             }
             EventKind::Terminating { why, with } => self.terminating(*why, *with),
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
@@ -264,6 +271,7 @@ fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String
         AttemptOutcome::Crashed { signal } => format!("killed by signal {signal}{in_spite}"),
         AttemptOutcome::Errored => format!("failed with exit code 0 and an error{in_spite}"),
         AttemptOutcome::NotStarted { why } => format!("could not be started: {why}"),
+        AttemptOutcome::TimedOut => "ended, its timeout is over".into(),
         AttemptOutcome::Interrupted => "interrupted".into(),
     }
 }

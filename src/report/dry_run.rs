@@ -1,7 +1,7 @@
 //! A plan for people: what would run, from where, with which words. The bytes shown are those the run delivers.
 
 use super::paint::{Paint, printable};
-use crate::chain::{Delivery, Limit};
+use crate::chain::{Delivery, Limit, show_duration};
 use crate::plan::{Found, Kind, Plan, PlannedStep, Root};
 use crate::prompt::{Late, Level, Segment, show};
 use std::fmt::Write;
@@ -63,8 +63,12 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
     if let Kind::Agent { .. } = step.kind {
         text.push_str(&prompt_block(step, paint, verbose));
     }
-    // Timers come with their own version; until then the truth is that there are none.
-    row(text, paint, "time limits", "none");
+    row(
+        text,
+        paint,
+        "timeout",
+        &step.timeout.map_or_else(|| "none".into(), |timeout| format!("{} an iteration", show_duration(timeout))),
+    );
     let names = |names: Vec<&str>| names.join(" ");
     row(
         text,

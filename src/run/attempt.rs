@@ -29,7 +29,7 @@ impl Attempt<'_> {
     /// From the spawn to the sweep, in this order: exit, drain, sweep, reap.
     pub(super) async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
         let began = driver.cast.world.now();
-        let mut grace: Option<Instant> = None;
+        let (mut grace, mut timeout) = (None::<Instant>, None::<Instant>);
         let mut exited: Option<Exit> = None;
         let (mut marker_told, mut interrupted, mut spawned) = (false, false, false);
         // Set at the exit: until when and how much more may come.
@@ -68,6 +68,7 @@ impl Attempt<'_> {
                     }
                     Report::Exited(exit) => {
                         exited = Some(exit);
+                        timeout = None;
                         drain_until = Some(Instant::now() + DRAIN);
                     }
                     Report::Swept(leftovers) => swept = Some(leftovers),
@@ -100,6 +101,10 @@ impl Attempt<'_> {
                     let got = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)?;
                     drained |= flooded(got, drain_until, &mut drain_left);
                 }
+                () = sleep(timeout), if timeout.is_some() => {
+                    timeout = None;
+                    effects = driver.take(Input::TimeOver)?;
+                }
                 () = sleep(grace), if grace.is_some() => {
                     grace = None;
                     effects = driver.take(Input::GraceOver)?;
@@ -110,6 +115,8 @@ impl Attempt<'_> {
             for effect in effects {
                 match effect {
                     Effect::Signal(signal) => self.child.line.signal(signal),
+                    // An exit that is known is no longer timed.
+                    Effect::ArmTimeout(time) => timeout = exited.is_none().then(|| Instant::now() + time),
                     Effect::ArmGrace => grace = Some(Instant::now() + driver.cast.world.grace()),
                     Effect::Spawn { .. } | Effect::Finish(_) => {}
                 }

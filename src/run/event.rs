@@ -211,6 +211,14 @@ pub enum EventKind {
         /// What the agent is sent, if one runs.
         with: Option<Sig>,
     },
+    /// An attempt is being ended because its time is over; the run goes on.
+    #[serde(rename_all = "camelCase")]
+    AttemptTimedOut {
+        /// Which.
+        at: At,
+        /// What it is sent.
+        with: Sig,
+    },
     /// An attempt is over and nothing of it is left.
     #[serde(rename_all = "camelCase")]
     AttemptFinished {

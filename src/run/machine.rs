@@ -5,6 +5,7 @@ use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, Finished};
 use super::outcome::{AttemptOutcome, Exit, RunOutcome, Sig};
 use crate::chain::{Limit, Op};
 use crate::plan::{Kind, Plan, PlannedStep};
+use std::time::Duration;
 
 /// How often an agent that fails in a group is tried again in place (DESIGN.md, "The language").
 const RETRIES: u32 = 3;
@@ -28,6 +29,8 @@ pub enum Input {
     },
     /// The marker was seen.
     Marker,
+    /// The attempt's time is over.
+    TimeOver,
     /// The grace time is over.
     GraceOver,
     /// We were sent a signal.
@@ -55,6 +58,8 @@ pub enum Effect {
     },
     /// Send this to the agent's tree.
     Signal(Sig),
+    /// Give the attempt this time, then say so.
+    ArmTimeout(Duration),
     /// Give the grace time, then say so.
     ArmGrace,
     /// The run is over.
@@ -78,6 +83,8 @@ pub struct State {
     at: Option<At>,
     retry: u32,
     marker: bool,
+    /// Whether the attempt is being ended because its time is over.
+    timed_out: bool,
     /// Why the run ends, once it does, and the last signal that was sent for it.
     ending: Option<Ending>,
     rung: Option<Sig>,
@@ -119,6 +126,7 @@ impl State {
                 self.at = Some(at.clone());
                 self.retry = *retry;
                 self.marker = false;
+                self.timed_out = false;
                 self.rung = None;
             }
             EventKind::AttemptStarted { .. } => self.phase = Phase::Running,
@@ -126,6 +134,10 @@ impl State {
             EventKind::Terminating { why, with } => {
                 self.ending.get_or_insert(*why);
                 self.rung = with.or(self.rung);
+            }
+            EventKind::AttemptTimedOut { with, .. } => {
+                self.timed_out = true;
+                self.rung = Some(*with);
             }
             EventKind::AttemptFinished { .. } => self.phase = Phase::Idle,
             EventKind::RoundFinished { group, ended_by, .. } => set(&mut self.feedback, *group, ended_by.clone()),
@@ -181,6 +193,9 @@ impl Decision<'_> {
             (Phase::Starting | Phase::Running, Input::OutputClosed) if self.state.ending.is_none() => {
                 self.stop(Ending::OutputClosed, Sig::Term);
             }
+            (Phase::Running, Input::TimeOver) if self.state.ending.is_none() && !self.state.timed_out => {
+                self.cut(Sig::Term);
+            }
             (Phase::Running, Input::GraceOver) => self.grace_over(),
             (Phase::Starting | Phase::Running, Input::Exited { exit, finished }) => {
                 let outcome = self.outcome(exit, &finished);
@@ -235,18 +250,32 @@ impl Decision<'_> {
 
     /// The ladder: what was asked, then TERM, then KILL.
     fn grace_over(&mut self) {
-        let (Some(why), Some(rung)) = (self.state.ending, self.state.rung) else { return };
+        let Some(rung) = self.state.rung else { return };
         let next = match rung {
             Sig::Hup | Sig::Int => Sig::Term,
             Sig::Term | Sig::Kill => Sig::Kill,
         };
-        self.emit(EventKind::Terminating { why, with: Some(next) });
-        self.send(next);
+        match self.state.ending {
+            Some(why) => {
+                self.emit(EventKind::Terminating { why, with: Some(next) });
+                self.send(next);
+            }
+            None => self.cut(next),
+        }
+    }
+
+    /// The attempt's time is over; the run goes on after it.
+    fn cut(&mut self, with: Sig) {
+        let Some(at) = self.state.at.clone() else { return };
+        self.emit(EventKind::AttemptTimedOut { at, with });
+        self.send(with);
     }
 
     fn spawned(&mut self, pid: i32, start_time: u64) {
         let Some(at) = self.state.at.clone() else { return };
+        let timeout = self.step(at.step).and_then(|step| step.timeout);
         self.emit(EventKind::AttemptStarted { at, pid, start_time });
+        self.effects.extend(timeout.map(Effect::ArmTimeout));
         // Asked to stop while the process was being born.
         if let Some(rung) = self.state.rung {
             self.send(rung);
@@ -266,6 +295,9 @@ impl Decision<'_> {
         let looped =
             self.state.at.as_ref().and_then(|at| self.step(at.step)).is_some_and(|step| step.limit != Limit::Once);
         match exit {
+            // The marker counts, whatever came after it (V-22).
+            _ if self.state.timed_out && self.state.marker && looped => AttemptOutcome::Completed,
+            _ if self.state.timed_out => AttemptOutcome::TimedOut,
             Exit::Signal(signal) => AttemptOutcome::Crashed { signal },
             Exit::Code(0) if finished.error.is_some() => AttemptOutcome::Errored,
             Exit::Code(0) if self.state.marker || !looped => AttemptOutcome::Completed,

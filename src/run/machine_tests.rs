@@ -165,6 +165,67 @@ fn a_signal_is_passed_on_then_term_then_kill_and_a_second_one_kills_now() {
 }
 
 #[test]
+fn a_timeout_ends_the_attempt_by_the_ladder_and_the_loop_goes_on() {
+    let mut plan = plan("coder:2 -> x");
+    plan.steps[0].timeout = Some(Duration::from_secs(9));
+    let ran = run(
+        &plan,
+        [
+            Input::Begin,
+            UP,
+            Input::TimeOver,
+            Input::TimeOver,
+            Input::GraceOver,
+            exit(0),
+            UP,
+            Input::Marker,
+            exit(0),
+            UP,
+            exit(0),
+        ],
+    );
+    assert!(ran.effects.contains(&Effect::ArmTimeout(Duration::from_secs(9))));
+    let signals: Vec<&Effect> = ran.effects.iter().filter(|effect| matches!(effect, Effect::Signal(_))).collect();
+    assert_eq!(signals, [&Effect::Signal(Sig::Term), &Effect::Signal(Sig::Kill)]);
+    let outcomes: Vec<&AttemptOutcome> = ran
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            EventKind::AttemptFinished { outcome, .. } => Some(outcome),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(outcomes, [&AttemptOutcome::TimedOut, &AttemptOutcome::Completed, &AttemptOutcome::Completed]);
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
+}
+
+#[test]
+fn a_marker_before_the_timeout_counts_and_a_signal_outranks_it() {
+    let ran = run(
+        &plan("coder:1"),
+        [
+            Input::Begin,
+            UP,
+            Input::Marker,
+            Input::TimeOver,
+            Input::Exited { exit: Exit::Signal(15), finished: Finished::default() },
+        ],
+    );
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
+    let ran = run(&plan("coder:2"), [Input::Begin, UP, Input::TimeOver, Input::Signal(Sig::Int), exit(0)]);
+    assert_eq!(
+        ran.events.last(),
+        Some(&EventKind::RunFinished { outcome: RunOutcome::Interrupted { signal: Sig::Int } })
+    );
+    let ran = run(&plan("coder"), [Input::Begin, UP, Input::TimeOver, exit(0)]);
+    assert_eq!(
+        ran.events.last(),
+        Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }),
+        "exit 0 after our TERM is no success"
+    );
+}
+
+#[test]
 fn after_a_signal_no_further_attempt_begins_and_the_first_signal_is_the_outcome() {
     let ran = run(
         &plan("coder:9 -> x"),
@@ -228,6 +289,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(UP),
         Just(Input::Marker),
         Just(Input::GraceOver),
+        Just(Input::TimeOver),
         Just(Input::OutputClosed),
         Just(Input::Signal(Sig::Int)),
         Just(Input::Signal(Sig::Term)),

@@ -71,6 +71,8 @@ pub enum AttemptOutcome {
     },
     /// Exit 0, but the program reports an error.
     Errored,
+    /// We ended it because its time was over.
+    TimedOut,
     /// It never ran.
     NotStarted {
         /// What the operating system said.

@@ -16,6 +16,7 @@ mod schemas;
 mod signals;
 mod support;
 mod terminal;
+mod timeouts;
 mod usage;
 
 /// A file that is not named above would never run.

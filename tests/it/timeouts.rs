@@ -1,0 +1,72 @@
+//! V-20, V-22: an iteration that takes too long is ended while it runs.
+
+use super::support::Place;
+
+#[test]
+fn an_agent_that_hangs_is_ended_by_its_timeout_and_everything_of_it() {
+    let place = Place::new();
+    let (child, daemon) = (place.path("tmp/child"), place.path("tmp/daemon"));
+    place.agent("a", &format!("ignore TERM\nchild {}\ndaemon {}\nhang", child.display(), daemon.display()));
+    let ran = place.run(&["a", "--timeout", "300ms"]);
+    insta::assert_snapshot!(ran.code(1).stderr.split("  left running").next().unwrap());
+    let outcome = &place.events(1).into_iter().rev().find(|event| event["event"]["type"] == "attemptFinished").unwrap()
+        ["event"]["outcome"];
+    assert_eq!(*outcome, serde_json::json!({"is": "timedOut"}));
+}
+
+#[test]
+fn a_loop_goes_on_after_an_iteration_that_timed_out() {
+    let place = Place::new();
+    place.config(r#"{"agents": {"a": {"timeout": "300ms"}}, "chains": {}}"#);
+    place.agent("a", "hang\nnext\nmarker");
+    place.run(&["a:2"]).code(0);
+    assert_eq!(place.calls("a"), 2);
+}
+
+/// V-22.
+#[test]
+fn a_marker_before_the_timeout_counts() {
+    let place = Place::new();
+    place.agent("a", "marker\nhang");
+    let ran = place.run(&["a:1", "--timeout", "300ms"]);
+    assert!(ran.code(0).stderr.contains("done, marker seen"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_check_that_hangs_fails_its_round_with_its_reason() {
+    let place = Place::new();
+    place.config(r#"{"checks": {"slow": {"run": "test -e ok || sleep 1000", "timeout": "300ms"}}, "chains": {}}"#);
+    place.agent("a", "print x\nnext\nsh touch ok");
+    place.run(&["(a -> slow):2", "-p", "go"]).code(0);
+    assert!(place.call("a", 2).contains("The check `slow` took longer than its timeout in round 1."));
+}
+
+#[test]
+fn the_command_line_wins_over_the_step_and_the_step_over_the_agent() {
+    let place = Place::new();
+    place.agent("a", "");
+    place.config(r#"{"agents": {"a": {"timeout": "1h30m"}}, "chains": {"c": {"steps": [{"agent": "a"}, {"agent": "a", "timeout": "90s"}]}}}"#);
+    let timeouts = |arguments: &[&str]| {
+        let plan: serde_json::Value = serde_json::from_str(&place.run(arguments).code(0).stdout).unwrap();
+        [plan["steps"][0]["timeout"].clone(), plan["steps"][1]["timeout"].clone()]
+    };
+    assert_eq!(timeouts(&["--chain", "c", "--dry-run", "--json"]), ["1h30m", "1m30s"]);
+    assert_eq!(timeouts(&["--chain", "c", "--dry-run", "--json", "--timeout", "5m"]), ["5m", "5m"]);
+}
+
+#[test]
+fn a_time_without_a_unit_or_without_a_length_is_refused() {
+    let place = Place::new();
+    place.agent("a", "");
+    for (timeout, words) in [
+        ("90", "for 90 seconds write `90s`"),
+        ("0s", "must be more than nothing"),
+        ("1.5h", "not a length of time"),
+        ("-5m", "must be more than nothing"),
+    ] {
+        assert!(place.run(&["a", &format!("--timeout={timeout}")]).code(2).words().contains(words), "{timeout}");
+    }
+    place.config(r#"{"agents": {"a": {"timeout": 90}, "b": {"timeout": "0m"}}, "chains": {}}"#);
+    let words = place.run(&["validate"]).code(2).words();
+    assert!(words.contains("for 90 seconds write `90s`") && words.contains("`timeout` cannot be `0m`"), "{words}");
+}
