@@ -249,6 +249,7 @@ impl Parser<'_> {
             args: Vec::new(),
             said: Said::default(),
             timeout: None,
+            idle_timeout: None,
         })
     }
 

@@ -49,6 +49,8 @@ pub struct Step {
     pub said: Said,
     /// The longest an iteration may take.
     pub timeout: Option<Duration>,
+    /// The longest an iteration may be silent and idle.
+    pub idle_timeout: Option<Duration>,
 }
 
 /// What a step's name may stand for.
@@ -134,6 +136,8 @@ pub struct Agent {
     pub deliver: Option<Delivery>,
     /// The longest an iteration may take.
     pub timeout: Option<Duration>,
+    /// The longest an iteration may be silent and idle.
+    pub idle_timeout: Option<Duration>,
 }
 
 /// A command as written.

@@ -188,6 +188,7 @@ fn refine(earlier: Agent, later: Agent) -> Agent {
         env,
         deliver: later.deliver.or(earlier.deliver),
         timeout: later.timeout.or(earlier.timeout),
+        idle_timeout: later.idle_timeout.or(earlier.idle_timeout),
     }
 }
 

@@ -130,6 +130,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
             _ => None,
         }),
         timeout: reader.duration("timeout"),
+        idle_timeout: reader.duration("idleTimeout"),
     }
 }
 
@@ -179,7 +180,7 @@ fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Optio
             faults.push(errors::too_deep(&group.at(), super::dsl::DEEPEST));
             return None;
         }
-        refuse(reader, &["args", "prompt", "promptFile", "timeout"], "a group", faults);
+        refuse(reader, &["args", "prompt", "promptFile", "timeout", "idleTimeout"], "a group", faults);
         return Some(Item::Group(Group {
             items: items(reader, "group", depth + 1, faults),
             rounds: count,
@@ -196,7 +197,7 @@ fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Optio
         return None;
     }
     if wants == Wants::Check {
-        refuse(reader, &["iterations", "args", "prompt", "promptFile"], "a check", faults);
+        refuse(reader, &["iterations", "args", "prompt", "promptFile", "idleTimeout"], "a check", faults);
     }
     Some(Item::Step(Step {
         name,
@@ -205,6 +206,7 @@ fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Optio
         args: reader.texts("args").unwrap_or_default(),
         said: reader.said("prompt", "promptFile"),
         timeout: reader.duration("timeout"),
+        idle_timeout: reader.duration("idleTimeout"),
     }))
 }
 

@@ -76,6 +76,9 @@ pub(super) struct RunArgs {
     /// The longest any iteration may take: 90s, 10m, 1h30m
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
+    /// The longest any agent may print nothing and use no CPU time; 15m by default
+    #[arg(long, value_name = "TIME")]
+    pub(super) idle_timeout: Option<String>,
     /// Show all that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,

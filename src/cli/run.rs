@@ -47,18 +47,24 @@ fn planned(
     given: &Given,
 ) -> Result<Plan, Vec<Diagnostic>> {
     let said = said(world, args, project)?;
-    let timeout = args.timeout.as_deref().map(parse_duration).transpose().map_err(|fault| {
-        let text = args.timeout.clone().unwrap_or_default();
-        vec![bad_duration(
-            &Place::whole(&Source::new("--timeout", text.as_str(), &project.shell)),
-            "--timeout",
-            &text,
-            fault,
-        )]
-    })?;
+    let time = |option: &str, text: &Option<String>| {
+        let Some(text) = text else { return Ok(None) };
+        let source = Source::new(option, text.as_str(), &project.shell);
+        parse_duration(text).map(Some).map_err(|fault| vec![bad_duration(&Place::whole(&source), option, text, fault)])
+    };
+    let timeout = time("--timeout", &args.timeout)?;
+    let idle_timeout = time("--idle-timeout", &args.idle_timeout)?;
     let own_program = world.own_program();
-    let request =
-        Request { chain, config: &project.config, root: &project.root, said: &said, given, timeout, own_program };
+    let request = Request {
+        chain,
+        config: &project.config,
+        root: &project.root,
+        said: &said,
+        given,
+        timeout,
+        idle_timeout,
+        own_program,
+    };
     build(&request, world, world)
 }
 

@@ -68,6 +68,7 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
             said: &Said::default(),
             given: &IndexMap::new(),
             timeout: None,
+            idle_timeout: None,
             own_program: world.own_program(),
         };
         for fault in build(&request, world, world).err().into_iter().flatten() {
@@ -88,6 +89,7 @@ fn alone(name: &str, at: &Place, wants: Wants) -> Chain {
         args: Vec::new(),
         said: Said::default(),
         timeout: None,
+        idle_timeout: None,
     };
     Chain {
         name: None,

@@ -8,7 +8,8 @@ const VERBS: [&str; 6] = ["run", "list", "show", "validate", "init", "help"];
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 1] = ["--cwd"];
 /// Every option of ours: none of them can be a prompt by itself.
-const OPTIONS: [&str; 18] = [
+const OPTIONS: [&str; 19] = [
+    "--idle-timeout",
     "--timeout",
     "--wait",
     "--cwd",

@@ -8,9 +8,12 @@ use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The longest single argument that Linux takes, in bytes without the closing NUL (`MAX_ARG_STRLEN`, execve(2)).
 pub(super) const LONGEST_ARGUMENT: usize = 131_071;
+/// How long an agent may be silent and idle unless somebody says otherwise (V-20).
+const IDLE_TIMEOUT: Duration = Duration::from_mins(15);
 /// Room for the feedback that is appended in a group: two streams' characters at four bytes, and their frame.
 const FEEDBACK_ROOM: usize = 2 * crate::prompt::FEEDBACK_CHARACTERS * 4 + 4_096;
 
@@ -55,6 +58,13 @@ pub(super) fn plan_agent(
         _ => {}
     }
     let env = environment(context, number, step, agent, backend, &mut faults);
+    let timeout = context.request.timeout.or(step.timeout).or(agent.timeout);
+    let idle_timeout = context.request.idle_timeout.or(step.idle_timeout).or(agent.idle_timeout);
+    if let (Some(timeout), Some(idle)) = (timeout, idle_timeout)
+        && idle > timeout
+    {
+        faults.0.push(errors::idle_longer_than_timeout(&step.name.at, idle, timeout));
+    }
     let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };
     Ok(PlannedStep {
         number,
@@ -64,7 +74,8 @@ pub(super) fn plan_agent(
             format: backend.map_or(Format::Plain, |backend| backend.output),
         },
         limit: step.limit,
-        timeout: context.request.timeout.or(step.timeout).or(agent.timeout),
+        timeout,
+        idle_timeout: Some(idle_timeout.unwrap_or(IDLE_TIMEOUT)),
         found: entry.map_or(Found::Path, |entry| Found::Config(entry.layer, entry.at.to_string())),
         hides: Vec::new(),
         program,

@@ -51,6 +51,7 @@ pub(super) fn plan_check(
         name: step.name.value.clone(),
         kind: Kind::Check { optional: check.optional, line },
         limit: Limit::Once,
+        idle_timeout: None,
         timeout: context.request.timeout.or(step.timeout).or(check.timeout),
         found: Found::Config(entry.layer, entry.at.to_string()),
         hides: Vec::new(),

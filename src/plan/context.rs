@@ -23,6 +23,8 @@ pub struct Request<'a> {
     pub given: &'a IndexMap<String, (String, Arc<Source>)>,
     /// The command line's timeout of every iteration.
     pub timeout: Option<Duration>,
+    /// The command line's idle timeout of every agent.
+    pub idle_timeout: Option<Duration>,
     /// Our own program, which runs the demo's agents.
     pub own_program: &'a Path,
 }

@@ -1,7 +1,9 @@
 //! Every fault that only the whole plan can show.
 
+use crate::chain::show_duration;
 use crate::source::{Diagnostic, Place};
 use std::path::Path;
+use std::time::Duration;
 
 pub(super) fn check_with_a_count(at: &Place, name: &str) -> Diagnostic {
     Diagnostic::error("plan/check-count", format!("the check `{name}` takes no count"))
@@ -79,4 +81,11 @@ pub(super) fn named_file_missing(at: &Place, path: &Path) -> Diagnostic {
     Diagnostic::error("plan/file-missing", format!("file not found: {}", path.display()))
         .at(at, "named here")
         .help("create it, or mend the path")
+}
+
+pub(super) fn idle_longer_than_timeout(at: &Place, idle: Duration, timeout: Duration) -> Diagnostic {
+    let (idle, timeout) = (show_duration(idle), show_duration(timeout));
+    Diagnostic::error("plan/timers", format!("an idleTimeout of {idle} is longer than the timeout of {timeout}"))
+        .at(at, "would never strike")
+        .help("shorten `idleTimeout`, or lengthen `timeout`")
 }

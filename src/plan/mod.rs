@@ -68,6 +68,8 @@ pub struct PlannedStep {
     pub limit: Limit,
     /// The longest an iteration may take.
     pub timeout: Option<Duration>,
+    /// The longest an iteration may print nothing and use no CPU time; none for a check.
+    pub idle_timeout: Option<Duration>,
     /// Where the name was found.
     pub found: Found,
     /// Programs on PATH that the name hides.

@@ -79,6 +79,7 @@ pub(crate) fn planned(
         said,
         given: &given,
         timeout: None,
+        idle_timeout: None,
         own_program: Path::new("/bin/forkhestra"),
     };
     build(&request, world, world)

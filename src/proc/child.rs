@@ -1,5 +1,6 @@
 //! The host's side of a lifeline: start it, hear its reports, give it orders.
 
+use super::table::descendants;
 use super::wire::{Order, Report};
 use crate::run::Sig;
 use std::collections::VecDeque;
@@ -10,6 +11,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 
@@ -103,6 +105,13 @@ impl Child {
     #[must_use]
     pub fn lifeline(&self) -> u32 {
         self.lifeline.id()
+    }
+
+    /// The CPU time that the agent's tree has used so far.
+    #[must_use]
+    pub fn cpu_time(&self) -> Duration {
+        let tree = i32::try_from(self.lifeline.id()).map(descendants).unwrap_or_default();
+        Duration::from_millis(tree.iter().map(|process| process.cpu_ticks).sum::<u64>() * 10)
     }
 
     /// Reaps the lifeline. To be called after [`Report::Swept`] or [`Report::Gone`], when it is about to exit; a lifeline that

@@ -13,6 +13,8 @@ pub(super) struct Process {
     pub(super) name: String,
     pub(super) zombie: bool,
     pub(super) start_time: u64,
+    /// CPU time of the process and of its reaped children, in clock ticks (hundredths of a second on Linux).
+    pub(super) cpu_ticks: u64,
 }
 
 /// What /proc says of a process; none when it is gone.
@@ -28,6 +30,7 @@ pub(super) fn process(pid: i32) -> Option<Process> {
         name: stat.get(open + 1..close)?.to_string(),
         zombie: matches!(*fields.first()?, "Z" | "X"),
         start_time: fields.get(19)?.parse().ok()?,
+        cpu_ticks: fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum(),
     })
 }
 

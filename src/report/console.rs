@@ -4,10 +4,13 @@ use super::dry_run::prompt_block;
 use super::paint::Paint;
 use crate::chain::show_duration;
 use crate::plan::{Kind, Plan};
-use crate::run::{At, AttemptOutcome, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, RunOutcome, Sig};
+use crate::run::{
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, RunOutcome, Sig,
+};
 use jiff::Timestamp;
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Duration;
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,12 +61,7 @@ impl<'a> Console<'a> {
             EventKind::AttemptStarted { pid, .. } if self.verbosity == Verbosity::Verbose => {
                 self.paint.dim(&format!("  pid {pid}\n"))
             }
-            EventKind::AttemptTimedOut { at, with } => {
-                let timeout = self.plan.steps.get(at.step as usize - 1).and_then(|step| step.timeout);
-                let timeout = timeout.map_or_else(String::new, |timeout| format!(" of {}", show_duration(timeout)));
-                let what = format!("! the timeout{timeout} of {} is over; it gets {with}", at.name);
-                format!("{}\n", self.paint.warn(&what))
-            }
+            EventKind::AttemptTimedOut { at, why, with } => self.timed_out(at, *why, *with),
             EventKind::Terminating { why, with } => self.terminating(*why, *with),
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
                 self.last = Some((at.clone(), outcome.clone(), *marker));
@@ -133,6 +131,19 @@ impl<'a> Console<'a> {
             _ => String::new(),
         };
         format!("{} {}{again}{line}\n{prompt}", self.paint.sign("▶", ">"), self.label(at, iterations))
+    }
+
+    fn timed_out(&self, at: &At, why: Cut, with: Sig) -> String {
+        let step = self.plan.steps.get(at.step as usize - 1);
+        let time = |time: Option<Duration>| time.map_or_else(String::new, show_duration);
+        let what = match why {
+            Cut::Timeout => format!("timeout of {} is over", time(step.and_then(|step| step.timeout))),
+            Cut::Idle => format!(
+                "idle timeout of {} is over: no output and no CPU time",
+                time(step.and_then(|step| step.idle_timeout))
+            ),
+        };
+        format!("{}\n", self.paint.warn(&format!("! {}: the {what}; it gets {with}", at.name)))
     }
 
     fn terminating(&self, why: Ending, with: Option<Sig>) -> String {
@@ -272,6 +283,7 @@ fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String
         AttemptOutcome::Errored => format!("failed with exit code 0 and an error{in_spite}"),
         AttemptOutcome::NotStarted { why } => format!("could not be started: {why}"),
         AttemptOutcome::TimedOut => "ended, its timeout is over".into(),
+        AttemptOutcome::Idle => "ended, it was silent and idle for too long".into(),
         AttemptOutcome::Interrupted => "interrupted".into(),
     }
 }

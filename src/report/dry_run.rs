@@ -5,6 +5,7 @@ use crate::chain::{Delivery, Limit, show_duration};
 use crate::plan::{Found, Kind, Plan, PlannedStep, Root};
 use crate::prompt::{Late, Level, Segment, show};
 use std::fmt::Write;
+use std::time::Duration;
 
 /// The longest part of a prompt that is shown without `-v`, in characters.
 const EXCERPT: usize = 300;
@@ -63,12 +64,8 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
     if let Kind::Agent { .. } = step.kind {
         text.push_str(&prompt_block(step, paint, verbose));
     }
-    row(
-        text,
-        paint,
-        "timeout",
-        &step.timeout.map_or_else(|| "none".into(), |timeout| format!("{} an iteration", show_duration(timeout))),
-    );
+    let time = |time: Option<Duration>| time.map_or_else(|| "none".into(), show_duration);
+    row(text, paint, "timeout", &format!("{}; {} when silent and idle", time(step.timeout), time(step.idle_timeout)));
     let names = |names: Vec<&str>| names.join(" ");
     row(
         text,

@@ -2,8 +2,9 @@
 
 use super::driver::{Driver, Failure};
 use super::event::{Finished, Leftover};
+use super::idle::IdleWatch;
 use super::machine::{Effect, Input};
-use super::outcome::{Exit, Sig};
+use super::outcome::{Cut, Exit, Sig};
 use super::stage::Stage;
 use super::tape::Got;
 use crate::journal::{AttemptFolder, JournalError};
@@ -30,6 +31,7 @@ impl Attempt<'_> {
     pub(super) async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
         let began = driver.cast.world.now();
         let (mut grace, mut timeout) = (None::<Instant>, None::<Instant>);
+        let mut idle: Option<IdleWatch> = None;
         let mut exited: Option<Exit> = None;
         let (mut marker_told, mut interrupted, mut spawned) = (false, false, false);
         // Set at the exit: until when and how much more may come.
@@ -68,21 +70,18 @@ impl Attempt<'_> {
                     }
                     Report::Exited(exit) => {
                         exited = Some(exit);
-                        timeout = None;
+                        (timeout, idle) = (None, None);
                         drain_until = Some(Instant::now() + DRAIN);
                     }
                     Report::Swept(leftovers) => swept = Some(leftovers),
                     Report::Gone => {
-                        // Somebody killed the lifeline: what it held is found by its token.
-                        let leftovers = end_survivors(&format!("FORKHESTRA_TOKEN={}", self.token), self.child.lifeline());
+                        // Somebody killed the lifeline: what it held is found without it.
+                        let leftovers = self.without_lifeline(driver)?;
                         if !spawned {
-                            let why = "its lifeline was killed".to_string();
-                            return Ok(driver.take(Input::NotStarted { why })?);
+                            return Ok(driver.take(Input::NotStarted { why: "its lifeline was killed".into() })?);
                         }
                         exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
                         swept = Some(leftovers);
-                        self.stage.hurry();
-                        self.read_rest(driver)?;
                     }
                     Report::Stopped(_) | Report::Continued => {}
                 },
@@ -91,6 +90,7 @@ impl Attempt<'_> {
                 },
                 _ = self.child.stdout.readable(), if reads && self.stage.stdout.open => {
                     let got = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?;
+                    note_life(&mut idle);
                     drained |= flooded(got, drain_until, &mut drain_left);
                     if self.stage.marker_seen() && !marker_told {
                         marker_told = true;
@@ -99,11 +99,18 @@ impl Attempt<'_> {
                 }
                 _ = self.child.stderr.readable(), if reads && self.stage.stderr.open => {
                     let got = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)?;
+                    note_life(&mut idle);
                     drained |= flooded(got, drain_until, &mut drain_left);
                 }
                 () = sleep(timeout), if timeout.is_some() => {
                     timeout = None;
-                    effects = driver.take(Input::TimeOver)?;
+                    effects = driver.take(Input::TimeOver(Cut::Timeout))?;
+                }
+                () = sleep(idle.as_ref().map(IdleWatch::next_look)), if idle.is_some() => {
+                    if looks_idle(&mut idle, self.child, may_read) {
+                        idle = None;
+                        effects = driver.take(Input::TimeOver(Cut::Idle))?;
+                    }
                 }
                 () = sleep(grace), if grace.is_some() => {
                     grace = None;
@@ -116,12 +123,22 @@ impl Attempt<'_> {
                 match effect {
                     Effect::Signal(signal) => self.child.line.signal(signal),
                     // An exit that is known is no longer timed.
-                    Effect::ArmTimeout(time) => timeout = exited.is_none().then(|| Instant::now() + time),
+                    Effect::ArmTimers { timeout: time, idle: silent } if exited.is_none() => {
+                        timeout = time.map(|time| Instant::now() + time);
+                        idle = silent.map(|silent| IdleWatch::new(silent, Instant::now(), Duration::ZERO));
+                    }
                     Effect::ArmGrace => grace = Some(Instant::now() + driver.cast.world.grace()),
-                    Effect::Spawn { .. } | Effect::Finish(_) => {}
+                    Effect::Spawn { .. } | Effect::Finish(_) | Effect::ArmTimers { .. } => {}
                 }
             }
         }
+    }
+
+    fn without_lifeline(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Leftover>, JournalError> {
+        let leftovers = end_survivors(&format!("FORKHESTRA_TOKEN={}", self.token), self.child.lifeline());
+        self.stage.hurry();
+        self.read_rest(driver)?;
+        Ok(leftovers)
     }
 
     /// What is in the pipes when nobody is left to write to them.
@@ -158,6 +175,23 @@ impl Attempt<'_> {
         let finished: Finished = self.stage.finished(driver.cast.world.milliseconds_since(began), held_open, leftovers);
         let exit = exited.unwrap_or(Exit::Signal(Sig::Kill.number()));
         Ok(driver.take(Input::Exited { exit, finished })?)
+    }
+}
+
+/// Whether the idle time is over. While it is our reader who is slow, the agent's silence says nothing.
+fn looks_idle(idle: &mut Option<IdleWatch>, child: &Child, may_read: bool) -> bool {
+    let (now, cpu) = (Instant::now(), child.cpu_time());
+    idle.as_mut().is_some_and(|watch| {
+        if !may_read {
+            watch.saw_life(now);
+        }
+        watch.is_over(now, cpu)
+    })
+}
+
+fn note_life(idle: &mut Option<IdleWatch>) {
+    if let Some(watch) = idle {
+        watch.saw_life(Instant::now());
     }
 }
 

@@ -120,7 +120,7 @@ impl Driver<'_> {
                 Effect::Finish(outcome) => return Ok(outcome),
                 Effect::Spawn { at, feedback } => effects.extend(self.attempt(&at, feedback.as_ref()).await?),
                 // Only an attempt has somebody to signal.
-                Effect::Signal(_) | Effect::ArmGrace | Effect::ArmTimeout(_) => {}
+                Effect::Signal(_) | Effect::ArmGrace | Effect::ArmTimers { .. } => {}
             }
         }
         Err(Failure::Lost)
@@ -228,6 +228,7 @@ impl Driver<'_> {
                     AttemptOutcome::Failed { code } => format!("failed with exit code {code}"),
                     AttemptOutcome::Crashed { signal } => format!("was killed by signal {signal}"),
                     AttemptOutcome::TimedOut => "took longer than its timeout".into(),
+                    AttemptOutcome::Idle => "hung, silent and idle".into(),
                     _ => "failed".into(),
                 };
                 let line = match self.cast.plan.steps.get(from.step as usize - 1).map(|step| &step.kind) {

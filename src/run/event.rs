@@ -1,6 +1,6 @@
 //! What happened, as versioned data: the journal, the terminal and every other sink see exactly this.
 
-use super::outcome::{AttemptOutcome, RunOutcome, Sig};
+use super::outcome::{AttemptOutcome, Cut, RunOutcome, Sig};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -216,6 +216,8 @@ pub enum EventKind {
     AttemptTimedOut {
         /// Which.
         at: At,
+        /// Which of its times.
+        why: Cut,
         /// What it is sent.
         with: Sig,
     },

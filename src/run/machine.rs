@@ -2,7 +2,7 @@
 //! everything from outside is an input, everything to be done is an effect.
 
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, Finished};
-use super::outcome::{AttemptOutcome, Exit, RunOutcome, Sig};
+use super::outcome::{AttemptOutcome, Cut, Exit, RunOutcome, Sig};
 use crate::chain::{Limit, Op};
 use crate::plan::{Kind, Plan, PlannedStep};
 use std::time::Duration;
@@ -29,8 +29,8 @@ pub enum Input {
     },
     /// The marker was seen.
     Marker,
-    /// The attempt's time is over.
-    TimeOver,
+    /// One of the attempt's times is over.
+    TimeOver(Cut),
     /// The grace time is over.
     GraceOver,
     /// We were sent a signal.
@@ -58,8 +58,13 @@ pub enum Effect {
     },
     /// Send this to the agent's tree.
     Signal(Sig),
-    /// Give the attempt this time, then say so.
-    ArmTimeout(Duration),
+    /// Give the attempt these times, in all and silent, then say so.
+    ArmTimers {
+        /// In all.
+        timeout: Option<Duration>,
+        /// Silent and idle.
+        idle: Option<Duration>,
+    },
     /// Give the grace time, then say so.
     ArmGrace,
     /// The run is over.
@@ -83,8 +88,8 @@ pub struct State {
     at: Option<At>,
     retry: u32,
     marker: bool,
-    /// Whether the attempt is being ended because its time is over.
-    timed_out: bool,
+    /// Why the attempt is being ended while the run goes on.
+    cut: Option<Cut>,
     /// Why the run ends, once it does, and the last signal that was sent for it.
     ending: Option<Ending>,
     rung: Option<Sig>,
@@ -126,7 +131,7 @@ impl State {
                 self.at = Some(at.clone());
                 self.retry = *retry;
                 self.marker = false;
-                self.timed_out = false;
+                self.cut = None;
                 self.rung = None;
             }
             EventKind::AttemptStarted { .. } => self.phase = Phase::Running,
@@ -135,8 +140,8 @@ impl State {
                 self.ending.get_or_insert(*why);
                 self.rung = with.or(self.rung);
             }
-            EventKind::AttemptTimedOut { with, .. } => {
-                self.timed_out = true;
+            EventKind::AttemptTimedOut { why, with, .. } => {
+                self.cut = Some(*why);
                 self.rung = Some(*with);
             }
             EventKind::AttemptFinished { .. } => self.phase = Phase::Idle,
@@ -193,8 +198,8 @@ impl Decision<'_> {
             (Phase::Starting | Phase::Running, Input::OutputClosed) if self.state.ending.is_none() => {
                 self.stop(Ending::OutputClosed, Sig::Term);
             }
-            (Phase::Running, Input::TimeOver) if self.state.ending.is_none() && !self.state.timed_out => {
-                self.cut(Sig::Term);
+            (Phase::Running, Input::TimeOver(why)) if self.state.ending.is_none() && self.state.cut.is_none() => {
+                self.cut(why, Sig::Term);
             }
             (Phase::Running, Input::GraceOver) => self.grace_over(),
             (Phase::Starting | Phase::Running, Input::Exited { exit, finished }) => {
@@ -255,27 +260,29 @@ impl Decision<'_> {
             Sig::Hup | Sig::Int => Sig::Term,
             Sig::Term | Sig::Kill => Sig::Kill,
         };
-        match self.state.ending {
-            Some(why) => {
+        match (self.state.ending, self.state.cut) {
+            (Some(why), _) => {
                 self.emit(EventKind::Terminating { why, with: Some(next) });
                 self.send(next);
             }
-            None => self.cut(next),
+            (None, Some(why)) => self.cut(why, next),
+            (None, None) => {}
         }
     }
 
-    /// The attempt's time is over; the run goes on after it.
-    fn cut(&mut self, with: Sig) {
+    /// One of the attempt's times is over; the run goes on after it.
+    fn cut(&mut self, why: Cut, with: Sig) {
         let Some(at) = self.state.at.clone() else { return };
-        self.emit(EventKind::AttemptTimedOut { at, with });
+        self.emit(EventKind::AttemptTimedOut { at, why, with });
         self.send(with);
     }
 
     fn spawned(&mut self, pid: i32, start_time: u64) {
         let Some(at) = self.state.at.clone() else { return };
-        let timeout = self.step(at.step).and_then(|step| step.timeout);
+        let timers =
+            self.step(at.step).map(|step| Effect::ArmTimers { timeout: step.timeout, idle: step.idle_timeout });
         self.emit(EventKind::AttemptStarted { at, pid, start_time });
-        self.effects.extend(timeout.map(Effect::ArmTimeout));
+        self.effects.extend(timers);
         // Asked to stop while the process was being born.
         if let Some(rung) = self.state.rung {
             self.send(rung);
@@ -296,8 +303,9 @@ impl Decision<'_> {
             self.state.at.as_ref().and_then(|at| self.step(at.step)).is_some_and(|step| step.limit != Limit::Once);
         match exit {
             // The marker counts, whatever came after it (V-22).
-            _ if self.state.timed_out && self.state.marker && looped => AttemptOutcome::Completed,
-            _ if self.state.timed_out => AttemptOutcome::TimedOut,
+            _ if self.state.cut.is_some() && self.state.marker && looped => AttemptOutcome::Completed,
+            _ if self.state.cut == Some(Cut::Timeout) => AttemptOutcome::TimedOut,
+            _ if self.state.cut == Some(Cut::Idle) => AttemptOutcome::Idle,
             Exit::Signal(signal) => AttemptOutcome::Crashed { signal },
             Exit::Code(0) if finished.error.is_some() => AttemptOutcome::Errored,
             Exit::Code(0) if self.state.marker || !looped => AttemptOutcome::Completed,

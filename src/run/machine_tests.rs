@@ -173,8 +173,8 @@ fn a_timeout_ends_the_attempt_by_the_ladder_and_the_loop_goes_on() {
         [
             Input::Begin,
             UP,
-            Input::TimeOver,
-            Input::TimeOver,
+            Input::TimeOver(Cut::Timeout),
+            Input::TimeOver(Cut::Timeout),
             Input::GraceOver,
             exit(0),
             UP,
@@ -184,7 +184,12 @@ fn a_timeout_ends_the_attempt_by_the_ladder_and_the_loop_goes_on() {
             exit(0),
         ],
     );
-    assert!(ran.effects.contains(&Effect::ArmTimeout(Duration::from_secs(9))));
+    assert!(
+        ran.effects.contains(&Effect::ArmTimers {
+            timeout: Some(Duration::from_secs(9)),
+            idle: Some(Duration::from_mins(15))
+        })
+    );
     let signals: Vec<&Effect> = ran.effects.iter().filter(|effect| matches!(effect, Effect::Signal(_))).collect();
     assert_eq!(signals, [&Effect::Signal(Sig::Term), &Effect::Signal(Sig::Kill)]);
     let outcomes: Vec<&AttemptOutcome> = ran
@@ -207,17 +212,18 @@ fn a_marker_before_the_timeout_counts_and_a_signal_outranks_it() {
             Input::Begin,
             UP,
             Input::Marker,
-            Input::TimeOver,
+            Input::TimeOver(Cut::Timeout),
             Input::Exited { exit: Exit::Signal(15), finished: Finished::default() },
         ],
     );
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
-    let ran = run(&plan("coder:2"), [Input::Begin, UP, Input::TimeOver, Input::Signal(Sig::Int), exit(0)]);
+    let ran =
+        run(&plan("coder:2"), [Input::Begin, UP, Input::TimeOver(Cut::Timeout), Input::Signal(Sig::Int), exit(0)]);
     assert_eq!(
         ran.events.last(),
         Some(&EventKind::RunFinished { outcome: RunOutcome::Interrupted { signal: Sig::Int } })
     );
-    let ran = run(&plan("coder"), [Input::Begin, UP, Input::TimeOver, exit(0)]);
+    let ran = run(&plan("coder"), [Input::Begin, UP, Input::TimeOver(Cut::Timeout), exit(0)]);
     assert_eq!(
         ran.events.last(),
         Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }),
@@ -289,7 +295,8 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(UP),
         Just(Input::Marker),
         Just(Input::GraceOver),
-        Just(Input::TimeOver),
+        Just(Input::TimeOver(Cut::Timeout)),
+        Just(Input::TimeOver(Cut::Idle)),
         Just(Input::OutputClosed),
         Just(Input::Signal(Sig::Int)),
         Just(Input::Signal(Sig::Term)),

@@ -3,6 +3,7 @@
 mod attempt;
 mod driver;
 mod event;
+mod idle;
 mod machine;
 mod outcome;
 mod signals;
@@ -12,4 +13,4 @@ mod tape;
 pub use driver::{Cast, Ended, Failure, drive};
 pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, Leftover, Tokens};
 pub use machine::{Effect, Input, State};
-pub use outcome::{AttemptOutcome, Exit, RunOutcome, Sig};
+pub use outcome::{AttemptOutcome, Cut, Exit, RunOutcome, Sig};

@@ -50,6 +50,17 @@ pub enum Exit {
     Signal(i32),
 }
 
+/// Why an attempt is ended before its time, while the run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Cut {
+    /// Its `timeout` is over.
+    Timeout,
+    /// Its `idleTimeout` is over.
+    Idle,
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -73,6 +84,8 @@ pub enum AttemptOutcome {
     Errored,
     /// We ended it because its time was over.
     TimedOut,
+    /// We ended it because it printed nothing and used no CPU time for too long.
+    Idle,
     /// It never ran.
     NotStarted {
         /// What the operating system said.

@@ -36,7 +36,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ),
 ];
 
-const DRIVER: [&str; 5] = ["tape.rs", "attempt.rs", "driver.rs", "signals.rs", "stage.rs"];
+const DRIVER: [&str; 6] = ["idle.rs", "tape.rs", "attempt.rs", "driver.rs", "signals.rs", "stage.rs"];
 /// What pure rooms may not name.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];

@@ -17,7 +17,7 @@ fn an_agent_that_hangs_is_ended_by_its_timeout_and_everything_of_it() {
 #[test]
 fn a_loop_goes_on_after_an_iteration_that_timed_out() {
     let place = Place::new();
-    place.config(r#"{"agents": {"a": {"timeout": "300ms"}}, "chains": {}}"#);
+    place.config(r#"{"agents": {"a": {"timeout": "300ms", "idleTimeout": "300ms"}}, "chains": {}}"#);
     place.agent("a", "hang\nnext\nmarker");
     place.run(&["a:2"]).code(0);
     assert_eq!(place.calls("a"), 2);
@@ -69,4 +69,26 @@ fn a_time_without_a_unit_or_without_a_length_is_refused() {
     place.config(r#"{"agents": {"a": {"timeout": 90}, "b": {"timeout": "0m"}}, "chains": {}}"#);
     let words = place.run(&["validate"]).code(2).words();
     assert!(words.contains("for 90 seconds write `90s`") && words.contains("`timeout` cannot be `0m`"), "{words}");
+}
+
+/// V-20: silent and idle, which a busy or a talking agent is not.
+#[test]
+fn a_silent_idle_agent_is_ended_and_a_talking_or_a_working_one_is_not() {
+    let place = Place::new();
+    place.agent("a", "print begun\nhang");
+    let ran = place.run(&["a", "--idle-timeout", "400ms"]);
+    assert!(ran.code(1).stderr.contains("idle timeout of 400ms is over: no output and no CPU time"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("ended, it was silent and idle for too long"), "{}", ran.stderr);
+    place.agent("b", "sh for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.1; done");
+    place.run(&["b", "--idle-timeout", "600ms"]).code(0);
+    place.agent("c", "sh timeout 1.2 sh -c 'while :; do :; done'");
+    place.run(&["c", "--idle-timeout", "600ms"]).code(0);
+}
+
+#[test]
+fn an_idle_timeout_longer_than_the_timeout_is_refused() {
+    let place = Place::new();
+    place.agent("a", "");
+    let words = place.run(&["a", "--idle-timeout", "5m", "--timeout", "1m"]).code(2).words();
+    assert!(words.contains("an idleTimeout of 5m is longer than the timeout of 1m"), "{words}");
 }

@@ -1,0 +1,93 @@
+//! Whether an attempt is silent and idle: no output, and no CPU time of its tree above what an idle runtime ticks away (V-20).
+
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How many looks are taken in one idle time.
+const LOOKS: u32 = 5;
+/// CPU time below one part in so many is idleness.
+const IDLE_PART: u32 = 100;
+/// CPU time is counted in hundredths of a second: one such tick is noise.
+const NOISE: Duration = Duration::from_millis(10);
+
+/// Watches one attempt. Looks are few, so that the watching costs nothing.
+#[derive(Debug)]
+pub(super) struct IdleWatch {
+    limit: Duration,
+    active: Instant,
+    look: Instant,
+    cpu: Duration,
+}
+
+impl IdleWatch {
+    pub(super) fn new(limit: Duration, now: Instant, cpu: Duration) -> Self {
+        Self { limit, active: now, look: now + limit / LOOKS, cpu }
+    }
+
+    /// When to look next.
+    pub(super) fn next_look(&self) -> Instant {
+        self.look
+    }
+
+    /// Something was printed, or it is we who do not read.
+    pub(super) fn saw_life(&mut self, now: Instant) {
+        self.active = now;
+    }
+
+    /// Looks; says whether the idle time is over. A look that comes far too late means that we were stopped ourselves (Ctrl-Z):
+    /// what the agent did meanwhile is unknown.
+    pub(super) fn is_over(&mut self, now: Instant, cpu: Duration) -> bool {
+        let pause = self.limit / LOOKS;
+        let used = cpu.saturating_sub(self.cpu);
+        let late = now > self.look + pause;
+        if used > NOISE.max(pause / IDLE_PART) || late {
+            self.active = now;
+        }
+        self.cpu = cpu;
+        self.look = now + pause;
+        now.duration_since(self.active) >= self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at the watch's own times with this much CPU time used before each; the index of the look that strikes.
+    fn strikes(used: &[u64], life_before: Option<usize>) -> Option<usize> {
+        let mut now = Instant::now();
+        let mut watch = IdleWatch::new(Duration::from_mins(15), now, Duration::ZERO);
+        let mut cpu = Duration::ZERO;
+        for (index, used) in used.iter().enumerate() {
+            if life_before == Some(index) {
+                watch.saw_life(now);
+            }
+            cpu += Duration::from_millis(*used);
+            now = watch.next_look();
+            if watch.is_over(now, cpu) {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn silence_without_cpu_time_strikes_after_the_whole_time() {
+        assert_eq!(strikes(&[0; 20], None), Some(4));
+        assert_eq!(strikes(&[1_000; 20], None), Some(4), "an idle runtime ticks");
+    }
+
+    #[test]
+    fn output_and_work_put_it_off() {
+        assert_eq!(strikes(&[0; 20], Some(3)), Some(7));
+        assert_eq!(strikes(&[0, 0, 5_000, 0, 0, 0, 0, 0, 0], None), Some(7));
+        assert_eq!(strikes(&[5_000; 20], None), None);
+    }
+
+    #[test]
+    fn a_look_that_comes_late_because_we_were_stopped_does_not_strike() {
+        let begin = Instant::now();
+        let mut watch = IdleWatch::new(Duration::from_mins(15), begin, Duration::ZERO);
+        assert!(!watch.is_over(begin + Duration::from_hours(2), Duration::ZERO));
+    }
+}
