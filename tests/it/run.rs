@@ -178,14 +178,14 @@ fn the_root_is_found_upward_to_the_repository_and_cwd_sets_it_exactly() {
         let output = place.command(arguments).current_dir(place.work(folder)).output().unwrap();
         (output.status.code(), place.plain(&output.stdout))
     };
-    assert_eq!(ran("deep/er", &["--chain", "c"]), (Some(0), "$PLACE/work\n".into()));
-    assert_eq!(ran("deep/er", &["--cwd", ".", "a"]), (Some(0), "$PLACE/work/deep/er\n".into()));
+    assert_eq!(ran("deep/er", &["--chain", "c"]), (Some(0), "$PLACE/project\n".into()));
+    assert_eq!(ran("deep/er", &["--cwd", ".", "a"]), (Some(0), "$PLACE/project/deep/er\n".into()));
     assert_eq!(
         ran("repo/in", &["a"]),
-        (Some(0), "$PLACE/work/repo/in\n".into()),
+        (Some(0), "$PLACE/project/repo/in\n".into()),
         "the repository's root ends the search"
     );
-    assert_eq!(ran("deep/er", &["--cwd", "../..", "--chain", "c"]), (Some(0), "$PLACE/work\n".into()));
+    assert_eq!(ran("deep/er", &["--cwd", "../..", "--chain", "c"]), (Some(0), "$PLACE/project\n".into()));
 }
 
 /// What lies above may be anybody's.

@@ -100,7 +100,7 @@ fn under_nohup_a_hangup_is_ignored_and_the_agent_goes_on() {
     let mut shell = std::process::Command::new("sh");
     shell.arg("-c").arg(format!("trap '' HUP; exec {} a", program.display()));
     shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    shell.current_dir(place.path("work")).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    shell.current_dir(place.path("project")).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
     let child = shell.spawn().unwrap();
     place.wait_for(&up);
     std::process::Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap();

@@ -5,6 +5,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::process::Child;
 
 /// A terminal: the side of the person, and that of the program.
 fn terminal() -> (File, OwnedFd) {
@@ -14,6 +15,13 @@ fn terminal() -> (File, OwnedFd) {
     let name = ptsname(&person, Vec::new()).unwrap();
     let program = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     (File::from(person), program.into())
+}
+
+/// The program on a terminal, and the person's side of it.
+fn start(place: &Place, chain: &str) -> (Child, File) {
+    let (person, program) = terminal();
+    let child = place.command(&[chain]).stdout(program.try_clone().unwrap()).stderr(program).spawn().unwrap();
+    (child, person)
 }
 
 /// Everything that is printed until the program's side is closed.
@@ -31,11 +39,7 @@ fn a_terminal_that_stands_still_slows_no_agent_and_misses_nothing() {
     let place = Place::new();
     let done = place.path("tmp/done");
     place.agent("a", &format!("sh seq 1 50000\ntouch {}\nmarker", done.display()));
-    let (person, program) = terminal();
-    let mut command = place.command(&["a:1"]);
-    command.stdout(program.try_clone().unwrap()).stderr(program);
-    let mut child = command.spawn().unwrap();
-    drop(command);
+    let (mut child, person) = start(&place, "a:1");
     // Nobody reads: far more than a terminal holds, and the agent comes to its end.
     place.wait_for(&done);
     let shown = read_all(person);
@@ -51,11 +55,7 @@ fn a_terminal_that_stands_still_slows_no_agent_and_misses_nothing() {
 fn our_lines_begin_at_the_left_after_an_agents_half_line() {
     let place = Place::new();
     place.agent("a", "write half a line");
-    let (person, program) = terminal();
-    let mut command = place.command(&["a"]);
-    command.stdout(program.try_clone().unwrap()).stderr(program);
-    let mut child = command.spawn().unwrap();
-    drop(command);
+    let (mut child, person) = start(&place, "a");
     let shown = read_all(person);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(shown.contains("half a line\n\x1b[32m✓"), "{shown}");
@@ -65,11 +65,7 @@ fn our_lines_begin_at_the_left_after_an_agents_half_line() {
 fn a_terminal_sees_every_line_of_standard_error() {
     let place = Place::new();
     place.agent("a", "sh seq 1 30000 >&2");
-    let (person, program) = terminal();
-    let mut command = place.command(&["a"]);
-    command.stdout(program.try_clone().unwrap()).stderr(program);
-    let mut child = command.spawn().unwrap();
-    drop(command);
+    let (mut child, person) = start(&place, "a");
     let shown = read_all(person);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let numbers: Vec<u32> = shown.lines().filter_map(|line| line.parse().ok()).collect();

@@ -52,7 +52,7 @@ impl Place {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let place = Self { folder: tempfile::tempdir().unwrap(), tag, variables: Vec::new() };
-        for name in ["bin", "home", "work", "tmp", "agents"] {
+        for name in ["bin", "home", "project", "tmp", "agents"] {
             fs::create_dir(place.path(name)).unwrap();
         }
         place
@@ -64,7 +64,7 @@ impl Place {
 
     /// A path in the working folder.
     pub(crate) fn work(&self, name: &str) -> PathBuf {
-        self.path("work").join(name)
+        self.path("project").join(name)
     }
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
@@ -119,7 +119,7 @@ impl Place {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forkhestra"));
         command
             .args(arguments)
-            .current_dir(self.path("work"))
+            .current_dir(self.path("project"))
             .env_clear()
             .env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
             .env("HOME", self.path("home"))
@@ -199,7 +199,7 @@ impl Place {
 
     /// The events of a run as the journal holds them.
     pub(crate) fn events(&self, run: i64) -> Vec<serde_json::Value> {
-        let journal = forkhestra::journal::Journal::open(&self.path("work")).unwrap();
+        let journal = forkhestra::journal::Journal::open(&self.path("project")).unwrap();
         journal.events(run).unwrap().iter().map(|event| serde_json::to_value(event).unwrap()).collect()
     }
 }
