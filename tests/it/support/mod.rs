@@ -51,7 +51,8 @@ impl Place {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let place = Self { folder: tempfile::tempdir().unwrap(), tag, variables: Vec::new() };
+        // A path of one length everywhere: messages are wrapped with it in them.
+        let place = Self { folder: tempfile::tempdir_in("/tmp").unwrap(), tag, variables: Vec::new() };
         for name in ["bin", "home", "project", "tmp", "agents"] {
             fs::create_dir(place.path(name)).unwrap();
         }
