@@ -7,6 +7,7 @@ use crate::chain::PROJECT_FILES;
 use crate::exit::Exit;
 use crate::source::{Diagnostic, Files};
 use crate::world::World;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const FILES: [(&str, &str); 3] = [
@@ -18,18 +19,9 @@ const FILES: [(&str, &str); 3] = [
 /// Writes the files, all or none of them over what is there.
 pub(super) fn init(world: &World, common: &Common) -> Exit {
     let shell = project(world, common).shell;
-    let present: Vec<&str> = FILES
-        .iter()
-        .map(|(name, _)| *name)
-        .chain(PROJECT_FILES)
-        .filter(|name| world.kind(&shell.join(name)).is_ok())
-        .collect();
-    let present: Vec<&str> = present
-        .iter()
-        .enumerate()
-        .filter(|(index, name)| !present[..*index].contains(name))
-        .map(|(_, name)| *name)
-        .collect();
+    // A config of either name would be a second one.
+    let ours: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).chain(PROJECT_FILES).collect();
+    let present: Vec<&str> = ours.into_iter().filter(|name| world.kind(&shell.join(name)).is_ok()).collect();
     if !present.is_empty() {
         return refuse(world, &[already_there(&present)]);
     }

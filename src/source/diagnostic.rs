@@ -53,13 +53,6 @@ impl Diagnostic {
         self
     }
 
-    /// The same, with advice if there is any.
-    #[must_use]
-    pub fn maybe_help(mut self, help: Option<String>) -> Self {
-        self.help = help.or(self.help);
-        self
-    }
-
     /// Whether it stops the program.
     #[must_use]
     pub fn is_error(&self) -> bool {
