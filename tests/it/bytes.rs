@@ -138,3 +138,39 @@ fn half_a_line_is_ended_before_ours_in_a_common_log() {
     let log = std::fs::read_to_string(place.path("tmp/log")).unwrap();
     assert!(log.contains("half\n✓"), "{log}");
 }
+
+/// R-5: a structured output is read as it comes and kept nowhere.
+#[test]
+fn a_structured_output_of_many_megabytes_takes_no_memory() {
+    let place = Place::new();
+    let peak = place.path("tmp/peak");
+    let line = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"many words"}]}}"#;
+    let result = r#"{"type":"result","is_error":false,"result":"done\nFORKHESTRA_COMPLETE"}"#;
+    let host = "$(cut -d' ' -f4 /proc/$(cut -d' ' -f4 /proc/$PPID/stat)/stat)";
+    place.agent(
+        "claude",
+        &format!(
+            "sh yes '{line}' | head -n 300000; grep VmHWM /proc/{host}/status > {}\nsh printf '%s\\n' '{result}'",
+            peak.display()
+        ),
+    );
+    let ran = place.run(&["coder:1", "-p", "x"]);
+    assert!(ran.code(0).stderr.contains("done, marker seen"), "{}", ran.stderr);
+    let log = place.work(".forkhestra/runs/1/1-coder/1/stdout.log").metadata().unwrap().len();
+    let peak = std::fs::read_to_string(peak).unwrap();
+    let peak: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(log > 25_000_000 && peak < 40_000, "{log} bytes logged, {peak} KiB at the peak");
+}
+
+/// R-34: output is passed on as it comes, so that what an agent prints in turns arrives in turns.
+#[test]
+fn the_two_streams_reach_a_common_log_as_they_come() {
+    let place = Place::new();
+    let log = place.path("tmp/log");
+    let until = |word: &str| format!("sh until grep -q {word} {}; do :; done", log.display());
+    place.agent("a", &format!("print one\n{}\neprint two\n{}\nprint three", until("one"), until("two")));
+    let file = std::fs::File::create(&log).unwrap();
+    assert!(place.command(&["a"]).stdout(file.try_clone().unwrap()).stderr(file).status().unwrap().success());
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("one\ntwo\nthree\n"), "{log}");
+}

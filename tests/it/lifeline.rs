@@ -1,6 +1,6 @@
 //! V-04, V-05, V-06, V-10: what an agent leaves behind is ended, and so is everything when we are killed.
 
-use super::support::Place;
+use super::support::{Place, send};
 
 /// R-10, V-04: a daemon that left the session and holds the output.
 #[test]
@@ -63,7 +63,7 @@ fn killing_the_lifeline_fails_the_attempt_and_leaves_nothing() {
     place.wait_for(&up);
     let lifeline = place.processes().into_iter().find(|line| line.contains("__lifeline")).unwrap();
     let pid = lifeline.split(['/', ' ']).nth(2).unwrap().to_string();
-    std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap();
+    send("KILL", &pid);
     let ran = running.end();
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "begun\n"), "{}", ran.stderr);
     assert!(ran.words().contains("killed by signal 9"), "{}", ran.stderr);
@@ -94,7 +94,7 @@ fn an_agent_that_kills_its_lifeline_fails_and_leaves_nothing() {
         place.agent(
             "a",
             &format!(
-                "sh env -i /bin/sh -c 'echo $$ > {}; exec sleep 1000' & sleep 0.05; kill -9 $(ps -o ppid= -p $PPID)",
+                "sh env -i /bin/sh -c 'echo $$ > {}; exec sleep 1000' & sleep 0.05; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)",
                 pid.display()
             ),
         );

@@ -214,3 +214,22 @@ fn an_unreadable_or_oversized_or_doubled_config_is_refused() {
     place.config(r#"{"chains": {}}"#).write("forge/chains.json5", "{chains: {}}");
     assert!(place.run(&["ok"]).code(2).words().contains("there are two configs"));
 }
+
+/// Which agent CLI runs an agent that names none: the config's, the variable's, the first installed; else what to install.
+#[test]
+fn without_any_agent_cli_a_built_in_agent_is_refused_with_what_to_install() {
+    let mut place = Place::new();
+    let words = place.run(&["coder:3", "-p", "x"]).code(2).words();
+    assert!(
+        words.contains("no agent CLI is installed") && words.contains("npm install -g @anthropic-ai/claude-code"),
+        "{words}"
+    );
+    place.agent("codex", "");
+    assert!(place.run(&["coder"]).code(2).words().contains("codex is installed, but this version cannot run it yet"));
+    place.agent("claude", "");
+    assert!(place.run(&["coder", "--dry-run"]).code(0).stdout.contains("run by claude"));
+    place.set("FORKHESTRA_BACKEND", "nope");
+    assert!(place.run(&["coder"]).code(2).words().contains("FORKHESTRA_BACKEND is `nope`"));
+    place.config(r#"{"backend": "claude-cli", "chains": {}}"#);
+    place.run(&["coder", "--dry-run"]).code(0);
+}

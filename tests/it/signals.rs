@@ -1,6 +1,6 @@
 //! V-01, V-02, V-03, V-09: signals, and that nothing is left after them.
 
-use super::support::{Place, Running};
+use super::support::{Place, Running, send};
 
 /// An agent that says it is up and then waits.
 fn up(place: &Place, before: &str) -> std::path::PathBuf {
@@ -103,7 +103,7 @@ fn under_nohup_a_hangup_is_ignored_and_the_agent_goes_on() {
     shell.current_dir(place.path("project")).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
     let child = shell.spawn().unwrap();
     place.wait_for(&up);
-    std::process::Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap();
+    send("HUP", &child.id().to_string());
     std::fs::write(go, "").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"survived\n".as_slice()));

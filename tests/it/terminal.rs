@@ -71,3 +71,20 @@ fn a_terminal_sees_every_line_of_standard_error() {
     let numbers: Vec<u32> = shown.lines().filter_map(|line| line.parse().ok()).collect();
     assert!(numbers == (1..=30_000).collect::<Vec<_>>(), "{} lines", numbers.len());
 }
+
+/// R-36, V-36: an agent has no terminal, in a loop or out of one, and never the user's input.
+#[test]
+fn an_agent_is_on_no_terminal_even_when_we_are() {
+    for chain in ["a", "a:1"] {
+        let place = Place::new();
+        place.agent(
+            "a",
+            "sh for n in 0 1 2; do test -t $n && echo tty $n; done; (: < /dev/tty) 2>&1 | grep -c .\nmarker",
+        );
+        let (mut child, person) = start(&place, chain);
+        let shown = read_all(person);
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{shown}");
+        assert!(!shown.contains("tty "), "{shown}");
+        assert!(shown.contains("\n1\n"), "/dev/tty cannot be opened: {shown}");
+    }
+}

@@ -205,6 +205,11 @@ impl Place {
     }
 }
 
+/// Sends a signal by its name. The shell has `kill` built in, so that no package is needed.
+pub(crate) fn send(name: &str, pid: &str) {
+    assert!(Command::new("/bin/sh").arg("-c").arg(format!("kill -{name} {pid}")).status().unwrap().success());
+}
+
 /// The program under way.
 pub(crate) struct Running<'a> {
     pub(crate) child: Child,
@@ -213,8 +218,7 @@ pub(crate) struct Running<'a> {
 
 impl Running<'_> {
     pub(crate) fn signal(&self, name: &str) -> &Self {
-        let kill = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
-        assert!(kill.success());
+        send(name, &self.child.id().to_string());
         self
     }
 
