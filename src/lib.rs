@@ -4,11 +4,12 @@
 //! in the order in which they may know each other (docs/design.md; tests/it/layering.rs):
 //!
 //! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`] ◄ [`plan`] ◄ [`run`] (events, outcomes, machine) ◄
-//! [`journal`], [`report`], [`proc`] ◄ [`run`]'s driver ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
+//! [`journal`], [`report`], [`proc`], [`context`] ◄ [`run`]'s driver ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
 
 pub mod agent;
 pub mod chain;
 pub mod cli;
+pub mod context;
 pub mod exit;
 pub mod journal;
 pub mod marker;

@@ -10,9 +10,6 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long an ended agent may take before the next, harder signal (V-03).
-const GRACE: Duration = Duration::from_secs(10);
-
 /// What the program finds when it starts.
 #[derive(Debug)]
 pub struct World {
@@ -109,11 +106,32 @@ impl World {
         format!("{:.3}", jiff::Timestamp::now())
     }
 
-    /// How long an ended agent may take.
+    /// The time of this many seconds after 1970, RFC 3339.
     #[must_use]
-    pub fn grace(&self) -> Duration {
-        let seam = self.test_seam("FORKHESTRA_TEST_GRACE_MS").and_then(|text| text.to_str()?.parse().ok());
-        seam.map_or(GRACE, Duration::from_millis)
+    pub fn timestamp_of(&self, epoch_seconds: i64) -> String {
+        jiff::Timestamp::from_second(epoch_seconds).map_or_else(|_| "?".into(), |time| time.to_string())
+    }
+
+    /// This time, unless a test shortens it: `FORKHESTRA_TEST_NAME_MS`.
+    #[must_use]
+    pub fn shortened(&self, name: &str, time: Duration) -> Duration {
+        let seam = self.test_seam(&format!("FORKHESTRA_TEST_{name}_MS"));
+        seam.and_then(|text| text.to_str()?.parse().ok()).map_or(time, Duration::from_millis)
+    }
+
+    /// A time by chance, shorter than `most`; none at all where there is no chance.
+    #[must_use]
+    pub fn jitter(&self, most: Duration) -> Duration {
+        let mut byte = [0; 1];
+        let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut byte));
+        if read.is_err() { Duration::ZERO } else { most * u32::from(byte[0]) / 256 }
+    }
+
+    /// The time from now to this many seconds after 1970, in milliseconds; 0 if it is past.
+    #[must_use]
+    pub fn milliseconds_until(&self, epoch_seconds: i64) -> u64 {
+        let now = jiff::Timestamp::now().as_millisecond();
+        u64::try_from(epoch_seconds.saturating_mul(1000).saturating_sub(now)).unwrap_or(0)
     }
 
     /// A variable that only test builds look at.

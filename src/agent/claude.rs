@@ -1,7 +1,7 @@
 //! Claude Code's `--output-format stream-json --verbose`: one JSON object a line. Unknown lines are passed over, broken
 //! ones are shown as text; nothing in them can fail a run.
 
-use super::output::{Report, Usage};
+use super::output::{Report, Usage, UsageLimit};
 use serde_json::Value;
 
 /// A longer line is given up, so that memory stays bounded; the longest seen is 3 MB.
@@ -13,6 +13,11 @@ pub(super) struct ClaudeReader {
     line: Vec<u8>,
     given_up: bool,
     report: Report,
+    /// What earlier messages used, and the last one with its id: a message is told in several lines.
+    earlier: Usage,
+    last: Option<(String, Usage)>,
+    /// The end of a limit that was met, in seconds after 1970.
+    resets_at: Option<i64>,
 }
 
 impl ClaudeReader {
@@ -28,7 +33,18 @@ impl ClaudeReader {
 
     pub(super) fn finish(mut self, show: &mut dyn FnMut(&str)) -> Report {
         self.end_line(show);
+        self.report.usage = self.usage();
         self.report
+    }
+
+    /// The result's own sum, else that of the messages so far, whose cost nobody says.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let last = self.last.as_ref().map(|(_, usage)| self.earlier.plus(usage));
+        self.report.usage.or(last)
+    }
+
+    pub(super) fn final_message(&self) -> Option<&str> {
+        self.report.final_message.as_deref()
     }
 
     fn extend(&mut self, bytes: &[u8]) {
@@ -64,6 +80,9 @@ impl ClaudeReader {
         if let Some(session) = event["session_id"].as_str() {
             self.report.session.get_or_insert_with(|| session.to_string());
         }
+        if event["type"] == "assistant" {
+            self.message_usage(&event["message"]);
+        }
         // A sub-agent's words are its parent's business.
         if !event["parent_tool_use_id"].is_null() {
             return;
@@ -77,30 +96,69 @@ impl ClaudeReader {
                 ));
             }
             Some("result") => self.result(event),
+            Some("rate_limit_event") => self.rate_limit(&event["rate_limit_info"]),
             _ => {}
+        }
+    }
+
+    fn message_usage(&mut self, message: &Value) {
+        let Some(id) = message["id"].as_str().filter(|_| message["usage"].is_object()) else { return };
+        let usage = usage_of(&message["usage"], None);
+        match &mut self.last {
+            Some((last, known)) if last == id => *known = usage,
+            last => {
+                if let Some((_, known)) = last.replace((id.to_string(), usage)) {
+                    self.earlier = self.earlier.plus(&known);
+                }
+            }
+        }
+    }
+
+    fn rate_limit(&mut self, info: &Value) {
+        if info["status"] == "rejected" {
+            self.resets_at = info["resetsAt"].as_i64();
+            self.report.usage_limit = Some(UsageLimit { resets_at: self.resets_at });
         }
     }
 
     fn result(&mut self, event: &Value) {
         let said = event["result"].as_str();
         self.report.final_message = said.map(str::to_string);
-        let count = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
-        self.report.usage = event["usage"].is_object().then(|| Usage {
-            input_tokens: count("input_tokens"),
-            output_tokens: count("output_tokens"),
-            cache_read_tokens: count("cache_read_input_tokens"),
-            cache_write_tokens: count("cache_creation_input_tokens"),
-            cost_usd: event["total_cost_usd"].as_f64(),
-        });
+        let usage = &event["usage"];
+        self.report.usage = usage.is_object().then(|| usage_of(usage, event["total_cost_usd"].as_f64()));
         let denials = event["permission_denials"].as_array();
         let tools = denials.into_iter().flatten().filter_map(|denial| denial["tool_name"].as_str());
         self.report.denials = tools.map(str::to_string).collect();
         if event["is_error"] == true {
             let subtype = event["subtype"].as_str().unwrap_or("error");
             let errors = event["errors"].as_array().and_then(|errors| errors.first()).and_then(Value::as_str);
-            self.report.error = Some(said.filter(|said| !said.is_empty()).or(errors).unwrap_or(subtype).to_string());
+            let error = said.filter(|said| !said.is_empty()).or(errors).unwrap_or(subtype);
+            let limited = matches!(event["api_error_status"].as_u64(), Some(429 | 529)) || said_reset(error).is_some();
+            self.report.usage_limit = (limited || self.resets_at.is_some())
+                .then(|| UsageLimit { resets_at: self.resets_at.or(said_reset(error)) });
+            self.report.error = Some(error.to_string());
+        } else {
+            // It got past whatever it met.
+            (self.report.error, self.report.usage_limit, self.resets_at) = (None, None, None);
         }
     }
+}
+
+fn usage_of(usage: &Value, cost_usd: Option<f64>) -> Usage {
+    let count = |key: &str| usage[key].as_u64().unwrap_or(0);
+    Usage {
+        input_tokens: count("input_tokens"),
+        output_tokens: count("output_tokens"),
+        cache_read_tokens: count("cache_read_input_tokens"),
+        cache_write_tokens: count("cache_creation_input_tokens"),
+        cost_usd,
+    }
+}
+
+/// The end of a limit as older versions name it: `Claude AI usage limit reached|1753980000`.
+fn said_reset(error: &str) -> Option<i64> {
+    let (words, seconds) = error.trim().rsplit_once('|')?;
+    seconds.parse().ok().filter(|_| words.ends_with("limit reached"))
 }
 
 fn assistant(content: &Value, show: &mut dyn FnMut(&str)) {

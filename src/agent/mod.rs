@@ -13,5 +13,5 @@ pub use catalog::{BACKENDS, Backend, Flag, backend, default_backend};
 pub use contract::contract;
 pub use find::{check_startable, find_all_on_path, find_command};
 pub use lookup::{BUILT_IN_CHECKS, Found, lookup};
-pub use output::{Format, Report, Usage};
+pub use output::{Format, Report, Usage, UsageLimit};
 pub use reader::Reader;

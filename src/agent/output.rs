@@ -25,6 +25,30 @@ pub struct Usage {
     pub cost_usd: Option<f64>,
 }
 
+impl Usage {
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, more: &Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(more.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(more.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_add(more.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(more.cache_write_tokens),
+            cost_usd: self
+                .cost_usd
+                .or(more.cost_usd)
+                .map(|_| self.cost_usd.unwrap_or(0.0) + more.cost_usd.unwrap_or(0.0)),
+        }
+    }
+}
+
+/// A limit of the service behind an agent CLI, which time will lift.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UsageLimit {
+    /// When it will, in seconds after 1970, if that was named.
+    pub resets_at: Option<i64>,
+}
+
 /// What a structured output said by its end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
@@ -38,4 +62,6 @@ pub struct Report {
     pub denials: Vec<String>,
     /// What the program calls an error, in its words.
     pub error: Option<String>,
+    /// The usage limit, rate limit or overload that it gave up at.
+    pub usage_limit: Option<UsageLimit>,
 }

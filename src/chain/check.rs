@@ -103,6 +103,12 @@ impl Checker<'_> {
                 let (at, what) = (self.place(&node.span), format!("`{key}`"));
                 self.faults.push(errors::bad_duration(&at, &what, &number.to_string(), fault));
             }
+            (Shape::Amount, Value::Number(number)) => {
+                if *number <= 0.0 || !number.is_finite() {
+                    self.faults.push(errors::bad_amount(&self.place(&node.span), key, *number));
+                }
+            }
+            (Shape::One(object), Value::Object(_)) => self.object(node, object),
             (Shape::Choice(choices), Value::Text(text)) => {
                 if !choices.contains(&text.as_str()) {
                     self.faults.push(errors::unknown_choice(&self.place(&node.span), key, text, choices));
@@ -167,7 +173,8 @@ fn wanted(shape: Shape) -> &'static str {
         Shape::Duration => "a length of time in a string, such as `10m`",
         Shape::Flag => "true or false",
         Shape::Count(_) => "a whole number",
-        Shape::Named(_) => "an object",
+        Shape::Amount => "a number",
+        Shape::Named(_) | Shape::One(_) => "an object",
         Shape::Objects(_) => "an array of steps",
         Shape::Anything => "anything",
     }

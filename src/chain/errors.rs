@@ -219,6 +219,12 @@ pub(super) fn bad_number(at: &Place, key: &str, number: f64, most: u32) -> Diagn
         })
 }
 
+pub(super) fn bad_amount(at: &Place, key: &str, number: f64) -> Diagnostic {
+    Diagnostic::error("config/amount", format!("`{key}` cannot be {number}"))
+        .at(at, "a number above zero")
+        .help("leave it out for no limit")
+}
+
 pub(super) fn unknown_choice(at: &Place, key: &str, found: &str, choices: &[&str]) -> Diagnostic {
     Diagnostic::error("config/choice", format!("`{key}` cannot be `{found}`"))
         .at(at, "unknown value")
@@ -260,6 +266,16 @@ pub(super) fn bad_marker(at: &Place, marker: &str) -> Diagnostic {
     Diagnostic::error("config/marker", format!("`{marker}` cannot be the marker"))
         .at(at, "4 to 200 printable ASCII characters without blanks")
         .help("begin it with a letter or digit and end it with none of `*`, `_` and the backtick; the default is FORKHESTRA_COMPLETE")
+}
+
+pub(super) fn limit_without_value<'a>(at: &Place, known: impl Iterator<Item = &'a str>) -> Diagnostic {
+    Diagnostic::error("config/limit", "a limit is given as NAME=VALUE")
+        .at(at, "no `=` here")
+        .help(format!("for example --limit time=2h; there are {}", list(&known.collect::<Vec<_>>())))
+}
+
+pub(super) fn bad_limit(at: &Place, name: &str, value: &str, wanted: &str) -> Diagnostic {
+    Diagnostic::error("config/limit", format!("the limit `{name}` cannot be `{value}`")).at(at, wanted)
 }
 
 /// A text that is no length of time; `what` names the key or option that holds it.

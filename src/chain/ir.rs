@@ -101,6 +101,41 @@ impl Said {
     }
 }
 
+/// Limits of a whole run, as far as a config or a command line sets them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Limits {
+    /// The longest it may take.
+    pub time: Option<Duration>,
+    /// The most US dollars, and where that is written.
+    pub cost: Option<(f64, Place)>,
+    /// The most tokens of every kind, and where that is written.
+    pub tokens: Option<(u64, Place)>,
+    /// The most iterations of all steps together.
+    pub iterations: Option<u32>,
+    /// The longest wait in a row for a usage limit to end.
+    pub wait: Option<Duration>,
+    /// After how many iterations that change nothing and say the same a loop stops.
+    pub stalled_after: Option<u32>,
+    /// How long an ended agent may take before the next, harder signal.
+    pub grace: Option<Duration>,
+}
+
+impl Limits {
+    /// These, and where they say nothing, `below`.
+    #[must_use]
+    pub fn or(self, below: Self) -> Self {
+        Self {
+            time: self.time.or(below.time),
+            cost: self.cost.or(below.cost),
+            tokens: self.tokens.or(below.tokens),
+            iterations: self.iterations.or(below.iterations),
+            wait: self.wait.or(below.wait),
+            stalled_after: self.stalled_after.or(below.stalled_after),
+            grace: self.grace.or(below.grace),
+        }
+    }
+}
+
 /// An entry of `agents`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Agent {

@@ -2,6 +2,9 @@
 
 use super::ir::MOST_ITERATIONS;
 
+/// The largest `limits.tokens`.
+const MOST_TOKENS: u32 = 4_000_000_000;
+
 /// What a value may be.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
@@ -19,6 +22,10 @@ pub(super) enum Shape {
     Count(u32),
     /// A length of time: `90s`, `10m`, `1h30m`.
     Duration,
+    /// A number above zero.
+    Amount,
+    /// One object.
+    One(&'static Object),
     /// One of these strings.
     Choice(&'static [&'static str]),
     /// An object of named objects; the names obey NAME.
@@ -65,7 +72,6 @@ const fn later(name: &'static str, about: &'static str, with: &'static str) -> K
     Key { name, shape: Shape::Anything, about, later: Some(with) }
 }
 
-const SUPERVISION: &str = "timers and limits";
 const CLIS: &str = "the agent CLI backends";
 const TEMPLATES: &str = "templates and skills";
 const FLOW: &str = "verdicts and tasks";
@@ -80,13 +86,38 @@ pub(super) static ROOT: Object = Object {
         later("backends", "More agent CLIs, or changes to known ones.", CLIS),
         key("marker", Shape::Text, "The line by which an agent ends its loop. Default: FORKHESTRA_COMPLETE."),
         later("templates", "The folder of templates and skills.", TEMPLATES),
-        later("limits", "Limits of a whole run: time, cost, tokens, iterations.", SUPERVISION),
+        key("limits", Shape::One(&LIMITS), "Limits of a whole run."),
         later("hooks", "Commands to run when a run ends.", "the console and its hooks"),
         key("agents", Shape::Named(&AGENT), "Who runs: an entry for an agent."),
         key("checks", Shape::Named(&CHECK), "What judges by its exit code: an entry for a shell command."),
         key("chains", Shape::Named(&CHAIN), "What runs: an entry for a chain. May be empty."),
     ],
     required: &["chains"],
+    one_of: &[],
+};
+
+/// The value of `limits`.
+pub(super) static LIMITS: Object = Object {
+    name: "`limits`",
+    id: "limits",
+    keys: &[
+        key("time", Shape::Duration, "The longest a run may take: `2h`. Default: none."),
+        key("cost", Shape::Amount, "The most US dollars a run may cost, as its agent CLIs report them. Default: none."),
+        key("tokens", Shape::Count(MOST_TOKENS), "The most tokens a run may use, of every kind. Default: none."),
+        key(
+            "iterations",
+            Shape::Count(MOST_ITERATIONS),
+            "The most iterations a run may have, those of all its steps together. Default: none.",
+        ),
+        key("wait", Shape::Duration, "The longest a run may wait in a row for a usage limit to end. Default: 6h."),
+        key(
+            "stalledAfter",
+            Shape::Count(MOST_ITERATIONS),
+            "A loop stops after so many iterations that change nothing and say the same. Default: 3.",
+        ),
+        key("grace", Shape::Duration, "How long an ended agent may take before the next, harder signal. Default: 10s."),
+    ],
+    required: &[],
     one_of: &[],
 };
 

@@ -2,7 +2,7 @@
 
 use super::check::check;
 use super::errors;
-use super::ir::{Agent, Chain, Check};
+use super::ir::{Agent, Chain, Check, Limits};
 use super::keys::{AGENT, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
@@ -65,6 +65,8 @@ pub struct Config {
     pub backend: Option<Text>,
     /// The marker.
     pub marker: Option<Text>,
+    /// Limits of a whole run, merged key by key.
+    pub limits: Limits,
     /// Agents by name.
     pub agents: IndexMap<String, Entry<Agent>>,
     /// Checks by name; none for one that could not be read.
@@ -103,6 +105,9 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         }
     }
     config.backend = reader.text("backend").or(config.backend.take());
+    if let Some(limits) = reader.get("limits") {
+        config.limits = read::limits(limits).or(std::mem::take(&mut config.limits));
+    }
     let entries = |key| reader.get(key).into_iter().flat_map(Reader::all_members);
     for member in entries("agents") {
         let mut faults = named(source, member);

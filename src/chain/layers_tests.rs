@@ -34,7 +34,8 @@ fn every_fault_of_shape_and_type_is_reported_at_once() {
     let config = project(
         r#"{
   "chain": {},
-  "limits": { "time": "1h" },
+  "limits": { "time": 60, "cost": 0, "tokens": 1.5, "stalledAfter": 0, "grac": "1s" },
+  "hooks": {},
   "agents": {
     "coder": { "promt": "x", "maxTurns": 0, "deliver": "mail", "allowedTools": ["Read", 3], "timeout": "10m" },
     "_bad": {},

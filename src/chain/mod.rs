@@ -7,6 +7,7 @@ mod errors;
 mod ir;
 mod keys;
 mod layers;
+mod limits;
 mod lower;
 mod name;
 mod raw;
@@ -18,8 +19,11 @@ mod tree;
 pub use dsl::parse;
 pub use duration::{DurationFault, parse_duration, show_duration};
 pub use errors::bad_duration;
-pub use ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, MOST_ITERATIONS, Run, Said, Step, Wants};
+pub use ir::{
+    Agent, Chain, Check, Command, Delivery, Group, Item, Limit, Limits, MOST_ITERATIONS, Run, Said, Step, Wants,
+};
 pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
+pub use limits::parse_limit;
 pub use lower::{GroupSpan, Op, Program, lower};
 pub use name::{check_name, looks_like_a_count};
 pub use schema::schema;

@@ -2,7 +2,7 @@
 
 use super::duration::parse_duration;
 use super::errors;
-use super::ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, Run, Said, Step, Wants};
+use super::ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, Limits, Run, Said, Step, Wants};
 use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
@@ -99,6 +99,24 @@ impl<'a> Reader<'a> {
 
     fn said(self, inline: &str, file: &str) -> Said {
         Said { inline: self.text(inline), file: self.text(file) }
+    }
+}
+
+/// The value of `limits`.
+pub(super) fn limits(reader: Reader<'_>) -> Limits {
+    let amount = |key| match reader.get(key)?.node.value {
+        Value::Number(number) if number > 0.0 => Some(number),
+        _ => None,
+    };
+    let at = |key| reader.get(key).map(Reader::at);
+    Limits {
+        time: reader.duration("time"),
+        cost: amount("cost").zip(at("cost")),
+        tokens: reader.count("tokens").map(|tokens| u64::from(tokens.get())).zip(at("tokens")),
+        iterations: reader.count("iterations").map(NonZeroU32::get),
+        wait: reader.duration("wait"),
+        stalled_after: reader.count("stalledAfter").map(NonZeroU32::get),
+        grace: reader.duration("grace"),
     }
 }
 

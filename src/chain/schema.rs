@@ -1,13 +1,13 @@
 //! The JSON Schema of chains.json (draft 2020-12), generated from the keys. The committed copy is compared by a test.
 
-use super::keys::{AGENT, CHAIN, CHECK, Key, Object, ROOT, STEP, Shape};
+use super::keys::{AGENT, CHAIN, CHECK, Key, LIMITS, Object, ROOT, STEP, Shape};
 use serde_json::{Map, Value, json};
 
 /// The schema, keys in a fixed order.
 #[must_use]
 pub fn schema() -> Value {
     let mut root = object(&ROOT);
-    let definitions: Map<String, Value> = [&AGENT, &CHECK, &CHAIN, &STEP]
+    let definitions: Map<String, Value> = [&LIMITS, &AGENT, &CHECK, &CHAIN, &STEP]
         .into_iter()
         .map(|definition| (definition.id.to_string(), object(definition)))
         .collect();
@@ -60,6 +60,8 @@ fn shape(shape: Shape) -> Value {
         Shape::Duration => {
             json!({ "type": "string", "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", "minLength": 2 })
         }
+        Shape::Amount => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        Shape::One(object) => reference(object),
         Shape::Choice(choices) => json!({ "enum": choices }),
         Shape::Named(object) => json!({
             "type": "object",

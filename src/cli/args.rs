@@ -12,8 +12,8 @@ Examples:
   forkhestra init                                    writes a commented forge/chains.json
 
 `forkhestra \"CHAIN\" …` is short for `forkhestra run \"CHAIN\" …`.
-Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran,
-129, 130, 143 interrupted, 141 standard output closed.";
+Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 4 a limit
+was reached, 129, 130, 143 interrupted, 141 standard output closed.";
 
 const USAGE: &str = "forkhestra \"CHAIN\" [OPTIONS] [NAME=VALUE]...
        forkhestra --chain NAME [OPTIONS] [NAME=VALUE]...
@@ -79,6 +79,10 @@ pub(super) struct RunArgs {
     /// The longest any agent may print nothing and use no CPU time; 15m by default
     #[arg(long, value_name = "TIME")]
     pub(super) idle_timeout: Option<String>,
+    /// A limit of the whole run: time=2h, cost=5 (US dollars), tokens=1000000, iterations=50, wait=6h,
+    /// stalledAfter=3, grace=10s. May be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) limit: Vec<String>,
     /// Show all that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,

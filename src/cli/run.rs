@@ -4,7 +4,7 @@ use super::args::{Common, RunArgs};
 use super::chain::{Given, chosen};
 use super::config::{Project, project};
 use super::{answer, refuse};
-use crate::chain::{Chain, Said, bad_duration, parse_duration};
+use crate::chain::{Chain, Limits, Said, bad_duration, parse_duration, parse_limit};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, RunLock, Taken};
 use crate::plan::{Kind, Plan, Request, Root, build, to_json};
@@ -54,6 +54,7 @@ fn planned(
     };
     let timeout = time("--timeout", &args.timeout)?;
     let idle_timeout = time("--idle-timeout", &args.idle_timeout)?;
+    let limits = limits(args, project)?;
     let own_program = world.own_program();
     let request = Request {
         chain,
@@ -63,9 +64,22 @@ fn planned(
         given,
         timeout,
         idle_timeout,
+        limits: &limits,
         own_program,
     };
     build(&request, world, world)
+}
+
+/// The command line's limits; a later one of a name wins.
+fn limits(args: &RunArgs, project: &Project) -> Result<Limits, Vec<Diagnostic>> {
+    let (mut limits, mut faults) = (Limits::default(), Vec::new());
+    for text in &args.limit {
+        match parse_limit(&Source::new("--limit", text.as_str(), &project.shell)) {
+            Ok(limit) => limits = limit.or(limits),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() { Ok(limits) } else { Err(faults) }
 }
 
 /// The command line's level of the prompt.
@@ -209,7 +223,11 @@ fn exit(ended: &Ended) -> Exit {
             _ => Exit::OutputClosed,
         },
         RunOutcome::Succeeded => Exit::Success,
-        RunOutcome::Failed { .. } | RunOutcome::Exhausted { .. } => Exit::Incomplete,
+        RunOutcome::Failed { .. }
+        | RunOutcome::Exhausted { .. }
+        | RunOutcome::Failing { .. }
+        | RunOutcome::Stalled { .. } => Exit::Incomplete,
+        RunOutcome::LimitReached { .. } => Exit::LimitReached,
         RunOutcome::OutputClosed => Exit::OutputClosed,
         RunOutcome::Interrupted { signal } => match signal {
             Sig::Hup => Exit::HungUp,

@@ -3,7 +3,7 @@
 use super::args::{Common, ValidateArgs};
 use super::config::{project, single};
 use super::{answer, refuse};
-use crate::chain::{Chain, Config, Item, LayerKind, Limit, Said, Step, Wants};
+use crate::chain::{Chain, Config, Item, LayerKind, Limit, Limits, Said, Step, Wants};
 use crate::exit::Exit;
 use crate::plan::{Request, build};
 use crate::source::{Diagnostic, Place, Text};
@@ -69,6 +69,7 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
             given: &IndexMap::new(),
             timeout: None,
             idle_timeout: None,
+            limits: &Limits::default(),
             own_program: world.own_program(),
         };
         for fault in build(&request, world, world).err().into_iter().flatten() {

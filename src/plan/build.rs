@@ -2,7 +2,7 @@
 
 use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, Request, path_of};
-use super::{Plan, PlannedStep, Root, agent, check, digest, errors};
+use super::{Plan, PlannedStep, Root, agent, check, digest, errors, limits};
 use crate::agent::{Found, check_startable, find_all_on_path, lookup};
 use crate::chain::{Step, lower, show};
 use crate::marker;
@@ -53,6 +53,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
             }),
         }
     }
+    limits::check_measurable(request, &planned, &mut faults);
     if faults.iter().any(Diagnostic::is_error) {
         return Err(faults);
     }
@@ -71,6 +72,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         vars: context.vars.given().clone(),
         steps: planned,
         program,
+        limits: limits::resolve(request),
         warnings: faults,
         digest: String::new(),
     };

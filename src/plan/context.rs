@@ -1,6 +1,6 @@
 //! What all steps of a plan share while it is built.
 
-use crate::chain::{Chain, Config, Limit, Said, Step};
+use crate::chain::{Chain, Config, Limit, Limits, Said, Step};
 use crate::prompt::{Late, Segment, Vars, text};
 use crate::source::{Diagnostic, Env, Files, Source};
 use indexmap::IndexMap;
@@ -25,6 +25,8 @@ pub struct Request<'a> {
     pub timeout: Option<Duration>,
     /// The command line's idle timeout of every agent.
     pub idle_timeout: Option<Duration>,
+    /// The command line's limits of the run.
+    pub limits: &'a Limits,
     /// Our own program, which runs the demo's agents.
     pub own_program: &'a Path,
 }

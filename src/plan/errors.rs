@@ -83,6 +83,13 @@ pub(super) fn named_file_missing(at: &Place, path: &Path) -> Diagnostic {
         .help("create it, or mend the path")
 }
 
+pub(super) fn unmeasurable(at: &Place, limit: &str, name: &str) -> Diagnostic {
+    let what = if limit == "cost" { "what it costs" } else { "how many tokens it uses" };
+    Diagnostic::error("plan/unmeasured", format!("the limit `{limit}` cannot be kept: `{name}` does not say {what}"))
+        .at(at, "set here")
+        .help("let an agent CLI that reports it run this agent, or limit `time` or `iterations` instead")
+}
+
 pub(super) fn idle_longer_than_timeout(at: &Place, idle: Duration, timeout: Duration) -> Diagnostic {
     let (idle, timeout) = (show_duration(idle), show_duration(timeout));
     Diagnostic::error("plan/timers", format!("an idleTimeout of {idle} is longer than the timeout of {timeout}"))

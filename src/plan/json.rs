@@ -1,6 +1,6 @@
 //! The plan as JSON: for machines (`--dry-run --json`), and in its canonical form for the digest.
 
-use super::{Found, Kind, Plan, PlannedStep, Root};
+use super::{Found, Kind, Limits, Plan, PlannedStep, Root};
 use crate::chain::{Limit, show_duration};
 use crate::prompt::{Segment, show};
 use serde_json::{Value, json};
@@ -22,8 +22,21 @@ pub fn to_json(plan: &Plan) -> Value {
         "marker": plan.marker,
         "files": plan.files.iter().map(|(layer, name)| json!({ "layer": layer, "path": name })).collect::<Vec<_>>(),
         "digest": plan.digest,
+        "limits": limits(&plan.limits),
         "steps": plan.steps.iter().map(step_json).collect::<Vec<_>>(),
         "warnings": plan.warnings.iter().map(|warning| &warning.message).collect::<Vec<_>>(),
+    })
+}
+
+fn limits(limits: &Limits) -> Value {
+    json!({
+        "time": limits.time.map(show_duration),
+        "cost": limits.cost,
+        "tokens": limits.tokens,
+        "iterations": limits.iterations,
+        "wait": show_duration(limits.wait),
+        "stalledAfter": limits.stalled_after,
+        "grace": show_duration(limits.grace),
     })
 }
 
@@ -117,7 +130,7 @@ pub fn digest(plan: &Plan) -> String {
                 "backend": match &step.kind { Kind::Agent { backend, .. } => json!(backend), Kind::Check { optional, .. } => json!(optional) },
                 "iterations": iterations(step),
                 "timeout": step.timeout.map(show_duration),
-        "idleTimeout": step.idle_timeout.map(show_duration),
+                "idleTimeout": step.idle_timeout.map(show_duration),
                 "argv": step.argv.iter().map(|arg| segments(arg)).collect::<Vec<_>>(),
                 "set": step.env.set.iter().map(|(name, value)| json!([name, segments(value)])).collect::<Vec<_>>(),
                 "unset": step.env.unset,
@@ -126,7 +139,7 @@ pub fn digest(plan: &Plan) -> String {
             })
         })
         .collect();
-    let canonical = json!({ "version": 1, "chain": plan.chain, "marker": plan.marker, "steps": steps });
+    let canonical = json!({ "version": 1, "chain": plan.chain, "marker": plan.marker, "limits": limits(&plan.limits), "steps": steps });
     let mut hexadecimal = String::with_capacity(64);
     for byte in Sha256::digest(canonical.to_string()) {
         // Writing to a String cannot fail.

@@ -6,6 +6,7 @@ mod check;
 mod context;
 mod errors;
 mod json;
+mod limits;
 
 use crate::agent::Format;
 use crate::chain::{Delivery, LayerKind, Limit, Program};
@@ -18,9 +19,10 @@ use std::time::Duration;
 pub use build::build;
 pub use context::Request;
 pub use json::{digest, to_json};
+pub use limits::Limits;
 
 /// A chain with everything resolved that can be resolved before running.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The chain in the chain language.
     pub chain: String,
@@ -40,6 +42,8 @@ pub struct Plan {
     pub steps: Vec<PlannedStep>,
     /// The order in which they run.
     pub program: Program,
+    /// What the whole run may use.
+    pub limits: Limits,
     /// What was noticed and does not stop the run.
     pub warnings: Vec<Diagnostic>,
     /// SHA-256 of the canonical plan, in hexadecimal.

@@ -80,6 +80,7 @@ pub(crate) fn planned(
         given: &given,
         timeout: None,
         idle_timeout: None,
+        limits: &crate::chain::Limits::default(),
         own_program: Path::new("/bin/forkhestra"),
     };
     build(&request, world, world)

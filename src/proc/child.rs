@@ -151,6 +151,16 @@ impl Line {
         self.order(Order::Signal(signal.number()));
     }
 
+    /// Stops the agent's whole tree, until [`Line::go_on`].
+    pub fn stop(&self) {
+        self.order(Order::Stop);
+    }
+
+    /// Lets the agent's tree go on.
+    pub fn go_on(&self) {
+        self.order(Order::Continue);
+    }
+
     /// The output is drained: end what is left.
     pub fn sweep(&self) {
         self.order(Order::Sweep);

@@ -2,7 +2,7 @@
 //! agent's tree, watches the agent and a socket that only its host holds, and alone sweeps. When the host dies, however it
 //! dies, the socket closes and the tree is ended.
 
-use super::table::{children, descendants, pid, process};
+use super::table::{Process, children, descendants, kill, pid, process};
 use super::wire::{Order, Report};
 use crate::run::{Exit, Leftover};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -40,7 +40,7 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
     let (signalled, wake) = UnixStream::pair()?;
     signalled.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
-    let mut line = Lifeline { host, signalled, agent: None, exited: false };
+    let mut line = Lifeline { host, signalled, agent: None, exited: false, held: false };
     match start(stdin, program, arguments) {
         Ok(agent) => {
             let start_time = process(agent.as_raw_nonzero().get()).map_or(0, |process| process.start_time);
@@ -71,6 +71,8 @@ struct Lifeline {
     signalled: UnixStream,
     agent: Option<Pid>,
     exited: bool,
+    /// Whether the tree is stopped by our host's wish, of which nothing is to be said.
+    held: bool,
 }
 
 impl Lifeline {
@@ -111,6 +113,8 @@ impl Lifeline {
                     pending.drain(..=end);
                     match order {
                         Some(Order::Signal(number)) => self.signal(number),
+                        Some(Order::Stop) => self.stop(),
+                        Some(Order::Continue) => self.go_on(),
                         Some(Order::Sweep) => {
                             let leftovers = self.sweep();
                             self.tell(&Report::Swept(leftovers));
@@ -130,6 +134,7 @@ impl Lifeline {
             |options: WaitIdOptions| waitid(WaitId::Pid(agent), options | WaitIdOptions::NOHANG).ok().flatten();
         while let Some(status) = observe(WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED) {
             match status.stopping_signal() {
+                _ if self.held => {}
                 Some(signal) => self.tell(&Report::Stopped(signal)),
                 None => self.tell(&Report::Continued),
             }
@@ -149,10 +154,32 @@ impl Lifeline {
         }
     }
 
+    /// Stops the tree, again and again until a look finds nobody who was forked meanwhile.
+    fn stop(&mut self) {
+        self.held = true;
+        let mut stopped = Vec::new();
+        loop {
+            let tree = descendants(me());
+            let mut new = tree.iter().filter(|process| !stopped.contains(&process.pid)).peekable();
+            if new.peek().is_none() {
+                return;
+            }
+            signal_all(new, Signal::STOP);
+            stopped = tree.iter().map(|process| process.pid).collect();
+        }
+    }
+
+    fn go_on(&mut self) {
+        // What the stop made the kernel tell us is not news.
+        self.look_at_agent();
+        self.held = false;
+        signal_all(&descendants(me()), Signal::CONT);
+    }
+
     fn signal(&self, number: i32) {
         let (Some(agent), Some(signal)) = (self.agent, Signal::from_named_raw(number)) else { return };
         if signal == Signal::KILL {
-            kill_all(&descendants(me()));
+            signal_all(&descendants(me()), Signal::KILL);
             return;
         }
         let _ = kill_process_group(agent, signal);
@@ -162,6 +189,9 @@ impl Lifeline {
         }
         // A stopped process takes no signal until it goes on.
         let _ = kill_process_group(agent, Signal::CONT);
+        if self.held {
+            signal_all(&descendants(me()), Signal::CONT);
+        }
     }
 
     /// Ends what is left of the tree, reaps it, and says what had to be ended.
@@ -175,7 +205,7 @@ impl Lifeline {
         }
         // A process may fork while we list, and one in the kernel's hands may take its time: look again, but not for ever.
         for _ in 0..SWEEPS {
-            kill_all(&descendants(me()));
+            signal_all(&descendants(me()), Signal::KILL);
             let gone = loop {
                 match wait(WaitOptions::NOHANG) {
                     Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -200,8 +230,8 @@ fn me() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-fn kill_all(processes: &[super::table::Process]) {
-    for target in processes.iter().filter(|process| !process.zombie).filter_map(|process| pid(process.pid)) {
-        let _ = kill_process(target, Signal::KILL);
+fn signal_all<'a>(processes: impl IntoIterator<Item = &'a Process>, signal: Signal) {
+    for process in processes {
+        kill(process, signal);
     }
 }

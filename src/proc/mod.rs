@@ -3,11 +3,13 @@
 
 mod child;
 mod lifeline;
+mod ourselves;
 mod survivors;
 mod table;
 mod wire;
 
 pub use child::{Child, Launch, Line, SpawnError};
 pub use lifeline::lifeline;
-pub use survivors::{adopt_orphans, end_survivors};
+pub use ourselves::{adopt_orphans, stop_ourselves};
+pub use survivors::end_survivors;
 pub use wire::Report;

@@ -1,16 +1,8 @@
 //! Processes of an attempt whose lifeline is gone: found by the token in their environment.
 
-use super::table::{Process, all, children, descendants, has_environment, pid};
+use super::table::{Process, all, children, descendants, has_environment, kill, pid};
 use crate::run::Leftover;
-use rustix::process::{
-    Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, set_child_subreaper, waitid, waitpid,
-};
-
-/// From now on orphans of our tree come to us, should their lifeline be killed; a living lifeline keeps its own.
-pub fn adopt_orphans() {
-    // Best effort: without it the token in the environment is what finds them.
-    let _ = set_child_subreaper(Some(getpid()));
-}
+use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 
 /// Kills everything that an attempt without a lifeline left: what has come to us, `lifeline` aside, and every process that was
 /// given `NAME=value` in its environment. Until none is left; says which they were.
@@ -39,9 +31,7 @@ pub fn end_survivors(entry: &str, lifeline: u32) -> Vec<Leftover> {
         // The kernel's list may miss a child while another one exits: one empty look is none.
         quiet_looks = if alive.is_empty() { quiet_looks + 1 } else { 0 };
         for process in alive {
-            if let Some(pid) = pid(process.pid) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            kill(&process, Signal::KILL);
             if ended.iter().all(|known| known.pid != process.pid) {
                 ended.push(Leftover { pid: process.pid, name: process.name });
             }

@@ -1,7 +1,7 @@
 //! The process table, as Linux shows it in /proc (proc(5)).
 #![expect(clippy::disallowed_methods, reason = "the process table is this room's to read")]
 
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
 use std::fs;
 
@@ -71,6 +71,24 @@ pub(super) fn all() -> HashMap<i32, Process> {
 pub(super) fn has_environment(pid: i32, entry: &[u8]) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|&byte| byte == 0).any(|one| one == entry)
+}
+
+/// Sends a signal to exactly this process: a pidfd holds it, and its start time tells that the number is still its own.
+/// A zombie is left alone.
+pub(super) fn kill(target: &Process, signal: Signal) {
+    let Some(number) = pid(target.pid).filter(|_| !target.zombie) else { return };
+    match pidfd_open(number, PidfdFlags::empty()) {
+        Ok(held) => {
+            if process(target.pid).is_some_and(|now| now.start_time == target.start_time) {
+                let _ = pidfd_send_signal(&held, signal);
+            }
+        }
+        Err(rustix::io::Errno::SRCH) => {}
+        // No descriptor is left, or the kernel knows no pidfds: better the number than nothing.
+        Err(_) => {
+            let _ = rustix::process::kill_process(number, signal);
+        }
+    }
 }
 
 /// A pid as the system calls want it.

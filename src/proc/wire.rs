@@ -7,6 +7,10 @@ use crate::run::{Exit, Leftover};
 pub(super) enum Order {
     /// Send this signal to the agent's group; 9 goes to its whole tree.
     Signal(i32),
+    /// Stop the agent's tree, and say nothing of that.
+    Stop,
+    /// Let the agent's tree go on.
+    Continue,
     /// The output is drained: end what is left, reap, and go.
     Sweep,
 }
@@ -39,6 +43,8 @@ impl Order {
     pub(super) fn line(self) -> String {
         match self {
             Self::Signal(number) => format!("signal {number}\n"),
+            Self::Stop => "stop\n".into(),
+            Self::Continue => "continue\n".into(),
             Self::Sweep => "sweep\n".into(),
         }
     }
@@ -46,6 +52,8 @@ impl Order {
     pub(super) fn parse(line: &str) -> Option<Self> {
         match line.split_once(' ') {
             Some(("signal", number)) => Some(Self::Signal(number.parse().ok()?)),
+            None if line == "stop" => Some(Self::Stop),
+            None if line == "continue" => Some(Self::Continue),
             None if line == "sweep" => Some(Self::Sweep),
             _ => None,
         }
@@ -114,7 +122,7 @@ mod tests {
         ] {
             assert_eq!(Report::parse(report.line().trim_end()), Some(report));
         }
-        for order in [Order::Signal(15), Order::Sweep] {
+        for order in [Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep] {
             assert_eq!(Order::parse(order.line().trim_end()), Some(order));
         }
         assert_eq!((Report::parse("nonsense"), Order::parse("signal x")), (None, None));

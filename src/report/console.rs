@@ -5,12 +5,15 @@ use super::paint::Paint;
 use crate::chain::show_duration;
 use crate::plan::{Kind, Plan};
 use crate::run::{
-    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, RunOutcome, Sig,
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, LimitKind, RunOutcome, Sig,
 };
 use jiff::Timestamp;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
+
+/// How many lines of a hopeless agent are shown.
+const EXCERPT: usize = 10;
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +39,9 @@ pub struct Console<'a> {
     cost: Option<f64>,
     /// The attempt that the run may stop at, with its outcome.
     last: Option<(At, AttemptOutcome, bool)>,
+    pid: i32,
+    /// Whether a countdown stands in the terminal's current line.
+    counting: bool,
 }
 
 impl<'a> Console<'a> {
@@ -43,7 +49,19 @@ impl<'a> Console<'a> {
     #[must_use]
     pub fn new(plan: &'a Plan, paint: Paint, verbosity: Verbosity, folder: &Path) -> Self {
         let folder = folder.display().to_string();
-        Self { plan, paint, verbosity, folder, started: None, attempts: 0, tokens: 0, cost: None, last: None }
+        Self {
+            plan,
+            paint,
+            verbosity,
+            folder,
+            started: None,
+            attempts: 0,
+            tokens: 0,
+            cost: None,
+            last: None,
+            pid: 0,
+            counting: false,
+        }
     }
 
     /// What is said about an event; often nothing.
@@ -58,9 +76,24 @@ impl<'a> Console<'a> {
                 self.attempts += 1;
                 self.attempt_planned(at, *iterations, *retry)
             }
-            EventKind::AttemptStarted { pid, .. } if self.verbosity == Verbosity::Verbose => {
-                self.paint.dim(&format!("  pid {pid}\n"))
+            EventKind::AttemptStarted { pid, .. } => {
+                self.pid = *pid;
+                if self.verbosity == Verbosity::Verbose {
+                    self.paint.dim(&format!("  pid {pid}\n"))
+                } else {
+                    String::new()
+                }
             }
+            EventKind::AttemptStopped { at, signal } => self
+                .warning(&format!("{} was stopped by signal {signal}; kill -CONT {} lets it go on", at.name, self.pid)),
+            EventKind::AttemptContinued { at } => self.warning(&format!("{} goes on", at.name)),
+            EventKind::WaitStarted { at, wait_ms, until } => self.waiting(at, *wait_ms, until.as_deref()),
+            EventKind::RunPaused => {
+                // The terminal has just echoed `^Z`.
+                let echo = if self.paint.terminal { "\n" } else { "" };
+                format!("{echo}{}", self.warning("paused: the agent and every timer stand still until SIGCONT (fg)"))
+            }
+            EventKind::RunContinued => self.warning("goes on"),
             EventKind::AttemptTimedOut { at, why, with } => self.timed_out(at, *why, *with),
             EventKind::Terminating { why, with } => self.terminating(*why, *with),
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
@@ -76,7 +109,47 @@ impl<'a> Console<'a> {
             }
             _ => String::new(),
         };
-        if self.verbosity == Verbosity::Quiet { String::new() } else { text }
+        if self.verbosity == Verbosity::Quiet || text.is_empty() {
+            return String::new();
+        }
+        // A countdown makes room.
+        if std::mem::take(&mut self.counting) { format!("\r\x1b[K{text}") } else { text }
+    }
+
+    fn warning(&self, words: &str) -> String {
+        format!("{}\n", self.paint.warn(&format!("! {words}")))
+    }
+
+    fn waiting(&self, at: &At, wait_ms: u64, until: Option<&str>) -> String {
+        let until = until.map_or_else(String::new, |until| format!(", until {until}"));
+        self.warning(&format!(
+            "{} met a usage limit; waiting {}{until}, then the same iteration again",
+            at.name,
+            seconds(wait_ms)
+        ))
+    }
+
+    /// The line that counts a wait down on a terminal, and when to say it anew.
+    pub fn countdown(&mut self, left: Duration) -> (String, Option<Duration>) {
+        if !self.paint.terminal || self.verbosity == Verbosity::Quiet {
+            return (String::new(), None);
+        }
+        self.counting = true;
+        let left = Duration::from_secs(u64::try_from(left.as_millis().div_ceil(1000)).unwrap_or(0));
+        let words = format!("  goes on in {}", show_duration(left));
+        (format!("\r{}\x1b[K", self.paint.dim(&words)), Some(Duration::from_secs(1)))
+    }
+
+    /// The end of what a hopeless agent printed (V-25).
+    #[must_use]
+    pub fn excerpt(&self, stream: &str, text: &str) -> String {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        if lines.is_empty() {
+            return String::new();
+        }
+        let last = lines.iter().skip(lines.len().saturating_sub(EXCERPT));
+        let heading = self.paint.dim(&format!("the end of its {stream}:"));
+        last.fold(format!("  {heading}\n"), |text, line| text + "    " + &first_line(line) + "\n")
     }
 
     fn title(&self) -> &str {
@@ -142,19 +215,23 @@ impl<'a> Console<'a> {
                 "idle timeout of {} is over: no output and no CPU time",
                 time(step.and_then(|step| step.idle_timeout))
             ),
+            Cut::Lingering => "marker was printed, and it does not exit".into(),
         };
-        format!("{}\n", self.paint.warn(&format!("! {}: the {what}; it gets {with}", at.name)))
+        self.warning(&format!("{}: the {what}; it gets {with}", at.name))
     }
 
     fn terminating(&self, why: Ending, with: Option<Sig>) -> String {
+        let asked = matches!(why, Ending::Asked { .. });
         let why_is_ctrl_c = why == Ending::Asked { signal: Sig::Int };
         let why = match why {
             Ending::Asked { signal } => format!("{signal} received"),
             Ending::OutputClosed => "standard output was closed".into(),
+            Ending::Limit { limit } => self.limit_words(limit),
         };
+        let again = if asked { "a second" } else { "a" };
         let what = match with {
             Some(Sig::Kill) => "; killing the agent".into(),
-            Some(signal) => format!("; the agent gets {signal}, a second Ctrl-C kills it"),
+            Some(signal) => format!("; the agent gets {signal}, {again} Ctrl-C kills it"),
             None => String::new(),
         };
         // The terminal has just echoed `^C`.
@@ -182,7 +259,7 @@ impl<'a> Console<'a> {
         }
         let (sign, paint): (_, fn(Paint, &str) -> String) = match outcome {
             AttemptOutcome::Completed => (self.paint.sign("✓", "+"), Paint::good),
-            AttemptOutcome::Unfinished => (self.paint.sign("○", "o"), Paint::warn),
+            AttemptOutcome::Unfinished | AttemptOutcome::Limited => (self.paint.sign("○", "o"), Paint::warn),
             _ if check == Some(true) => (self.paint.sign("○", "o"), Paint::warn),
             _ => (self.paint.sign("✗", "x"), Paint::bad),
         };
@@ -233,17 +310,39 @@ impl<'a> Console<'a> {
             RunOutcome::Succeeded => {
                 self.paint.good(&format!("{} {}: complete", self.paint.sign("✓", "+"), self.title()))
             }
-            RunOutcome::Failed { step } | RunOutcome::Exhausted { step } => bad(self.stopped(step, outcome)),
+            RunOutcome::Failed { step }
+            | RunOutcome::Exhausted { step }
+            | RunOutcome::Failing { step }
+            | RunOutcome::Stalled { step } => bad(self.stopped(step, outcome)),
+            RunOutcome::LimitReached { limit } => bad(self.limit_words(limit)),
             RunOutcome::Interrupted { signal } => bad(format!("interrupted by {signal}")),
             RunOutcome::OutputClosed => bad("stopped, standard output was closed".into()),
         };
         let where_to = match (&outcome, &self.last) {
-            (RunOutcome::Failed { .. } | RunOutcome::Exhausted { .. }, Some((at, ..))) => {
-                format!("{}/{}-{}/{}", self.folder, at.step, at.name, at.attempt)
-            }
-            _ => self.folder.clone(),
+            (
+                RunOutcome::Succeeded
+                | RunOutcome::Interrupted { .. }
+                | RunOutcome::LimitReached { .. }
+                | RunOutcome::OutputClosed,
+                _,
+            )
+            | (_, None) => self.folder.clone(),
+            (_, Some((at, ..))) => format!("{}/{}-{}/{}", self.folder, at.step, at.name, at.attempt),
         };
         format!("{first} {facts}\n  {}\n", self.paint.dim(&format!("transcripts: {where_to}")))
+    }
+
+    /// Which limit was reached, as it is written in `limits`.
+    fn limit_words(&self, limit: LimitKind) -> String {
+        let limits = &self.plan.limits;
+        let value = match limit {
+            LimitKind::Time => limits.time.map(show_duration),
+            LimitKind::Cost => limits.cost.map(|cost| format!("${cost}")),
+            LimitKind::Tokens => limits.tokens.map(thousands),
+            LimitKind::Iterations => limits.iterations.map(|iterations| thousands(iterations.into())),
+            LimitKind::Wait => Some(show_duration(limits.wait)),
+        };
+        format!("the limit `{}` of {} is reached", limit.key(), value.unwrap_or_default())
     }
 
     fn stopped(&self, step: u32, outcome: RunOutcome) -> String {
@@ -262,6 +361,13 @@ impl<'a> Console<'a> {
                     (None, _) => format!("{name} still fails in the last round"),
                 }
             }
+            Some((_, how, marker)) if matches!(outcome, RunOutcome::Failing { .. }) => {
+                format!("{name} fails again and again, at once: {}", outcome_words(how, *marker, true))
+            }
+            Some(_) if matches!(outcome, RunOutcome::Stalled { .. }) => format!(
+                "{name} changed nothing and said the same in {} in a row (`stalledAfter`)",
+                iterations_words(self.plan.limits.stalled_after)
+            ),
             Some((at, how, marker)) => {
                 format!("{name}, {}", outcome_words(how, *marker, self.iterations(at).is_some()))
             }
@@ -284,6 +390,7 @@ fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String
         AttemptOutcome::NotStarted { why } => format!("could not be started: {why}"),
         AttemptOutcome::TimedOut => "ended, its timeout is over".into(),
         AttemptOutcome::Idle => "ended, it was silent and idle for too long".into(),
+        AttemptOutcome::Limited => "a usage limit; the iteration does not count".into(),
         AttemptOutcome::Interrupted => "interrupted".into(),
     }
 }

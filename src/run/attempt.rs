@@ -2,9 +2,9 @@
 
 use super::driver::{Driver, Failure};
 use super::event::{Finished, Leftover};
-use super::idle::IdleWatch;
-use super::machine::{Effect, Input};
-use super::outcome::{Cut, Exit, Sig};
+use super::machine::{Effect, Input, Timer};
+use super::outcome::{Exit, Sig};
+use super::signals::Heard;
 use super::stage::Stage;
 use super::tape::Got;
 use crate::journal::{AttemptFolder, JournalError};
@@ -18,120 +18,193 @@ const DRAIN: Duration = Duration::from_millis(100);
 /// How much may come after that time: what a pipe can hold and then some; whoever writes more is a daemon.
 const DRAIN_BYTES: usize = 1 << 20;
 
-/// What an attempt works with.
+/// An attempt under way.
 pub(super) struct Attempt<'a> {
-    pub(super) child: &'a mut Child,
-    pub(super) stage: Stage,
-    pub(super) folder: &'a AttemptFolder,
-    pub(super) token: &'a str,
+    child: &'a mut Child,
+    stage: Stage,
+    folder: &'a AttemptFolder,
+    token: &'a str,
+    began: std::time::Instant,
+    spawned: bool,
+    exited: Option<Exit>,
+    marker_told: bool,
+    /// Whether the run was asked to end meanwhile.
+    interrupted: bool,
+    drain: Drain,
+    swept: Option<Vec<Leftover>>,
 }
 
-impl Attempt<'_> {
+/// What may still come after the exit.
+struct Drain {
+    /// Until when, from the exit on.
+    until: Option<Instant>,
+    /// How much after that time.
+    left: usize,
+    over: bool,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) fn new(
+        child: &'a mut Child,
+        stage: Stage,
+        folder: &'a AttemptFolder,
+        token: &'a str,
+        began: std::time::Instant,
+    ) -> Self {
+        Self {
+            child,
+            stage,
+            folder,
+            token,
+            began,
+            spawned: false,
+            exited: None,
+            marker_told: false,
+            interrupted: false,
+            drain: Drain { until: None, left: DRAIN_BYTES, over: false },
+            swept: None,
+        }
+    }
+
     /// From the spawn to the sweep, in this order: exit, drain, sweep, reap.
     pub(super) async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
-        let began = driver.cast.world.now();
-        let (mut grace, mut timeout) = (None::<Instant>, None::<Instant>);
-        let mut idle: Option<IdleWatch> = None;
-        let mut exited: Option<Exit> = None;
-        let (mut marker_told, mut interrupted, mut spawned) = (false, false, false);
-        // Set at the exit: until when and how much more may come.
-        let (mut drain_until, mut drain_left) = (None::<Instant>, DRAIN_BYTES);
-        let (mut drained, mut swept) = (false, None::<Vec<Leftover>>);
         loop {
             self.stage.catch_up(driver.cast.screen);
             let may_read = self.stage.may_read(driver.cast.screen);
             // Nothing is heard of an agent before it is known to run, so that the events have one order.
-            let reads = may_read && spawned && !drained;
-            drained |= exited.is_some() && self.stage.is_over();
+            let reads = may_read && self.spawned && !self.drain.over;
+            self.drain.over |= self.exited.is_some() && self.stage.is_over();
             // A stopped terminal is waited for, unless we are asked to stop.
-            if let Some(leftovers) = swept.take_if(|_| interrupted || !self.stage.lags()) {
-                return self.over(driver, exited, began, marker_told, drain_left, leftovers);
+            let may_end = self.interrupted || !self.stage.lags();
+            if let Some(leftovers) = self.swept.take_if(|_| may_end) {
+                return self.over(driver, leftovers);
             }
-            if drained && drain_until.take().is_some() {
+            if self.drain.over && self.drain.until.take().is_some() {
                 self.child.line.sweep();
             }
-            let mut effects = Vec::new();
-            tokio::select! {
+            let effects = tokio::select! {
                 biased;
-                signal = driver.signals.next() => {
-                    interrupted = true;
-                    self.stage.hurry();
-                    driver.cast.screen.hurry();
-                    effects = driver.take(Input::Signal(signal))?;
-                }
-                report = self.child.line.report(), if swept.is_none() => match report {
-                    Report::Spawned { pid, start_time } => {
-                        spawned = true;
-                        effects = driver.take(Input::Spawned { pid, start_time })?;
-                    }
-                    Report::Failed(errno) => {
-                        let why = spawn_words(errno);
-                        return Ok(driver.take(Input::NotStarted { why })?);
-                    }
-                    Report::Exited(exit) => {
-                        exited = Some(exit);
-                        (timeout, idle) = (None, None);
-                        drain_until = Some(Instant::now() + DRAIN);
-                    }
-                    Report::Swept(leftovers) => swept = Some(leftovers),
-                    Report::Gone => {
-                        // Somebody killed the lifeline: what it held is found without it.
-                        let leftovers = self.without_lifeline(driver)?;
-                        if !spawned {
-                            return Ok(driver.take(Input::NotStarted { why: "its lifeline was killed".into() })?);
-                        }
-                        exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
-                        swept = Some(leftovers);
-                    }
-                    Report::Stopped(_) | Report::Continued => {}
+                heard = driver.signals.next() => self.heard(driver, heard)?,
+                report = self.child.line.report(), if self.swept.is_none() => match self.reported(driver, report)? {
+                    Ok(effects) => effects,
+                    Err(not_started) => return Ok(driver.take(Input::NotStarted { why: not_started })?),
                 },
-                written = driver.cast.screen.progress(), if !driver.cast.screen.is_idle() => if let Err(error) = written {
-                    effects = driver.output_failed(error)?;
+                written = driver.cast.screen.progress(), if !driver.cast.screen.is_idle() => match written {
+                    Err(error) => driver.output_failed(error)?,
+                    Ok(()) => Vec::new(),
                 },
-                _ = self.child.stdout.readable(), if reads && self.stage.stdout.open => {
-                    let got = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?;
-                    note_life(&mut idle);
-                    drained |= flooded(got, drain_until, &mut drain_left);
-                    if self.stage.marker_seen() && !marker_told {
-                        marker_told = true;
-                        effects = driver.take(Input::Marker)?;
-                    }
-                }
+                _ = self.child.stdout.readable(), if reads && self.stage.stdout.open => self.read_stdout(driver)?,
                 _ = self.child.stderr.readable(), if reads && self.stage.stderr.open => {
                     let got = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)?;
-                    note_life(&mut idle);
-                    drained |= flooded(got, drain_until, &mut drain_left);
+                    self.got(driver, got);
+                    Vec::new()
                 }
-                () = sleep(timeout), if timeout.is_some() => {
-                    timeout = None;
-                    effects = driver.take(Input::TimeOver(Cut::Timeout))?;
-                }
-                () = sleep(idle.as_ref().map(IdleWatch::next_look)), if idle.is_some() => {
-                    if looks_idle(&mut idle, self.child, may_read) {
-                        idle = None;
-                        effects = driver.take(Input::TimeOver(Cut::Idle))?;
-                    }
-                }
-                () = sleep(grace), if grace.is_some() => {
-                    grace = None;
-                    effects = driver.take(Input::GraceOver)?;
-                }
+                timer = driver.timers.over() => self.time_over(driver, timer, may_read)?,
                 // After the reads: what is in the pipe is never left there, a slow reader of ours costs no output.
-                () = sleep(drain_until), if drain_until.is_some() && may_read => drained = true,
-            }
-            for effect in effects {
-                match effect {
-                    Effect::Signal(signal) => self.child.line.signal(signal),
-                    // An exit that is known is no longer timed.
-                    Effect::ArmTimers { timeout: time, idle: silent } if exited.is_none() => {
-                        timeout = time.map(|time| Instant::now() + time);
-                        idle = silent.map(|silent| IdleWatch::new(silent, Instant::now(), Duration::ZERO));
-                    }
-                    Effect::ArmGrace => grace = Some(Instant::now() + driver.cast.world.grace()),
-                    Effect::Spawn { .. } | Effect::Finish(_) | Effect::ArmTimers { .. } => {}
+                () = sleep(self.drain.until), if self.drain.until.is_some() && may_read => {
+                    self.drain.over = true;
+                    Vec::new()
                 }
+            };
+            self.perform(driver, effects).await;
+        }
+    }
+
+    async fn perform(&mut self, driver: &mut Driver<'_>, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Signal(signal) => self.child.line.signal(signal),
+                Effect::StopAgent => self.child.line.stop(),
+                Effect::ContinueAgent => self.child.line.go_on(),
+                Effect::StandStill => driver.stand_still().await,
+                // An exit that is known is no longer timed.
+                Effect::Arm(Timer::Timeout | Timer::Idle | Timer::Linger, _) if self.exited.is_some() => {}
+                Effect::Arm(timer, time) => driver.arm(timer, time),
+                Effect::Spawn { .. } | Effect::Finish(_) => {}
             }
         }
+    }
+
+    fn heard(&mut self, driver: &mut Driver<'_>, heard: Heard) -> Result<Vec<Effect>, Failure> {
+        if let Heard::End(_) = heard {
+            self.interrupted = true;
+            self.stage.hurry();
+            driver.cast.screen.hurry();
+        }
+        driver.hear(heard)
+    }
+
+    /// What the lifeline says; an error is why the agent could not be started.
+    fn reported(
+        &mut self,
+        driver: &mut Driver<'_>,
+        report: Report,
+    ) -> Result<Result<Vec<Effect>, String>, JournalError> {
+        match report {
+            Report::Spawned { pid, start_time } => {
+                self.spawned = true;
+                return driver.take(Input::Spawned { pid, start_time }).map(Ok);
+            }
+            Report::Failed(errno) => return Ok(Err(spawn_words(errno))),
+            Report::Stopped(signal) => return driver.take(Input::AgentStopped(signal)).map(Ok),
+            Report::Continued => return driver.take(Input::AgentContinued).map(Ok),
+            Report::Exited(exit) => {
+                self.exited = Some(exit);
+                driver.timers.process_exited();
+                self.drain.until = Some(Instant::now() + DRAIN);
+            }
+            Report::Swept(leftovers) => self.swept = Some(leftovers),
+            Report::Gone => {
+                // Somebody killed the lifeline: what it held is found without it.
+                let leftovers = self.without_lifeline(driver)?;
+                if !self.spawned {
+                    return Ok(Err("its lifeline was killed".into()));
+                }
+                self.exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
+                self.swept = Some(leftovers);
+            }
+        }
+        Ok(Ok(Vec::new()))
+    }
+
+    fn read_stdout(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, JournalError> {
+        let got = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?;
+        self.got(driver, got);
+        let mut effects = Vec::new();
+        if self.stage.marker_seen() && !self.marker_told {
+            self.marker_told = true;
+            effects.extend(driver.take(Input::Marker)?);
+        }
+        if let Some(tokens) = self.stage.used() {
+            effects.extend(driver.take(Input::Used(tokens))?);
+        }
+        Ok(effects)
+    }
+
+    /// Something was read, or nothing was there. So much after the drain's end that somebody is flooding ends it.
+    fn got(&mut self, driver: &mut Driver<'_>, got: Got) {
+        let now = Instant::now();
+        driver.timers.saw_life(now);
+        if let (Got::Bytes(bytes), Some(until)) = (got, self.drain.until)
+            && now > until
+        {
+            self.drain.left = self.drain.left.saturating_sub(bytes);
+        }
+        self.drain.over |= self.drain.left == 0;
+    }
+
+    fn time_over(&self, driver: &mut Driver<'_>, timer: Timer, may_read: bool) -> Result<Vec<Effect>, JournalError> {
+        if timer == Timer::Idle {
+            let (now, cpu) = (Instant::now(), self.child.cpu_time());
+            // While it is our reader who is slow, the agent's silence says nothing.
+            if !may_read {
+                driver.timers.saw_life(now);
+            }
+            if !driver.timers.look(now, cpu) {
+                return Ok(Vec::new());
+            }
+        }
+        driver.take(Input::TimeOver(timer))
     }
 
     fn without_lifeline(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Leftover>, JournalError> {
@@ -158,51 +231,19 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    fn over(
-        mut self,
-        driver: &mut Driver<'_>,
-        exited: Option<Exit>,
-        began: std::time::Instant,
-        marker_told: bool,
-        drain_left: usize,
-        leftovers: Vec<Leftover>,
-    ) -> Result<Vec<Effect>, Failure> {
-        let held_open = !self.stage.is_over() || drain_left == 0;
-        self.stage.finish(self.folder, driver.cast.screen)?;
-        if self.stage.marker_seen() && !marker_told {
+    fn over(mut self, driver: &mut Driver<'_>, leftovers: Vec<Leftover>) -> Result<Vec<Effect>, Failure> {
+        driver.timers.attempt_over();
+        let held_open = !self.stage.is_over() || self.drain.left == 0;
+        self.stage.finish(self.folder, driver.cast.screen, driver.cast.world)?;
+        if self.stage.marker_seen() && !self.marker_told {
             driver.take(Input::Marker)?;
         }
-        let finished: Finished = self.stage.finished(driver.cast.world.milliseconds_since(began), held_open, leftovers);
-        let exit = exited.unwrap_or(Exit::Signal(Sig::Kill.number()));
+        let took_ms = driver.cast.world.milliseconds_since(self.began);
+        let fingerprint = driver.fingerprint(&self.stage);
+        let finished: Finished = self.stage.finished(took_ms, held_open, leftovers, fingerprint);
+        let exit = self.exited.unwrap_or(Exit::Signal(Sig::Kill.number()));
         Ok(driver.take(Input::Exited { exit, finished })?)
     }
-}
-
-/// Whether the idle time is over. While it is our reader who is slow, the agent's silence says nothing.
-fn looks_idle(idle: &mut Option<IdleWatch>, child: &Child, may_read: bool) -> bool {
-    let (now, cpu) = (Instant::now(), child.cpu_time());
-    idle.as_mut().is_some_and(|watch| {
-        if !may_read {
-            watch.saw_life(now);
-        }
-        watch.is_over(now, cpu)
-    })
-}
-
-fn note_life(idle: &mut Option<IdleWatch>) {
-    if let Some(watch) = idle {
-        watch.saw_life(Instant::now());
-    }
-}
-
-/// Whether so much came after the drain's end that somebody is flooding.
-fn flooded(got: Got, drain_until: Option<Instant>, left: &mut usize) -> bool {
-    if let (Got::Bytes(bytes), Some(until)) = (got, drain_until)
-        && Instant::now() > until
-    {
-        *left = left.saturating_sub(bytes);
-    }
-    *left == 0
 }
 
 /// Until then; for ever without a time.

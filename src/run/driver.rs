@@ -3,14 +3,18 @@
 
 use super::attempt::{Attempt, sleep};
 use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause};
-use super::machine::{Effect, Input, State};
+use super::machine::{Effect, Input, Timer};
 use super::outcome::{AttemptOutcome, RunOutcome};
-use super::signals::Signals;
+use super::signals::{Heard, Signals};
 use super::stage::{Show, Stage};
+use super::state::State;
+use super::timers::Timers;
+use crate::chain::Limit;
+use crate::context::TreeWatch;
 use crate::journal::{Journal, JournalError};
 use crate::marker::count_lines;
 use crate::plan::{Kind, Plan, PlannedStep};
-use crate::proc::{Child, Launch, adopt_orphans};
+use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
 use crate::prompt::{FEEDBACK_CHARACTERS, Late, exhausted_feedback, failed_check_feedback, render};
 use crate::report::{Console, Screen};
 use crate::world::World;
@@ -23,6 +27,8 @@ use tokio::time::Instant;
 
 /// How long a screen that does not move is waited for when a run did not end by itself.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long our last words before a stop may take.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What the driver works with.
 #[derive(Debug)]
@@ -85,7 +91,16 @@ pub async fn drive(cast: Cast<'_>) -> Result<Ended, Failure> {
         (true, false) => Show::InStep,
         (true, true) => Show::CatchUp,
     };
-    let mut driver = Driver { cast, signals, show, state: State::default(), seq: 0, output_error: None };
+    let mut driver = Driver {
+        cast,
+        signals,
+        show,
+        timers: Timers::default(),
+        state: State::default(),
+        seq: 0,
+        tree: TreeWatch::default(),
+        output_error: None,
+    };
     let outcome = driver.run().await;
     let ended_well = !matches!(outcome, Err(_) | Ok(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed));
     driver.flush(if ended_well { None } else { Some(PATIENCE) }).await;
@@ -95,9 +110,11 @@ pub async fn drive(cast: Cast<'_>) -> Result<Ended, Failure> {
 pub(super) struct Driver<'a> {
     pub(super) cast: Cast<'a>,
     pub(super) signals: Signals,
+    pub(super) timers: Timers,
     show: Show,
     state: State,
     seq: u64,
+    tree: TreeWatch,
     output_error: Option<io::Error>,
 }
 
@@ -115,15 +132,79 @@ impl Driver<'_> {
             steps: u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
         }])?;
         let mut effects: VecDeque<Effect> = self.take(Input::Begin)?.into();
-        while let Some(effect) = effects.pop_front() {
-            match effect {
-                Effect::Finish(outcome) => return Ok(outcome),
-                Effect::Spawn { at, feedback } => effects.extend(self.attempt(&at, feedback.as_ref()).await?),
+        loop {
+            match effects.pop_front() {
+                Some(Effect::Finish(outcome)) => return Ok(outcome),
+                Some(Effect::Spawn { at, feedback }) => effects.extend(self.attempt(&at, feedback.as_ref()).await?),
+                Some(Effect::Arm(timer, time)) => self.arm(timer, time),
+                Some(Effect::StandStill) => self.stand_still().await,
                 // Only an attempt has somebody to signal.
-                Effect::Signal(_) | Effect::ArmGrace | Effect::ArmTimers { .. } => {}
+                Some(Effect::Signal(_) | Effect::StopAgent | Effect::ContinueAgent) => {}
+                None if self.state.is_waiting() => effects.extend(self.wait().await?),
+                None => return Err(Failure::Lost),
             }
         }
-        Err(Failure::Lost)
+    }
+
+    /// Until something happens while no agent runs: a usage limit is waited out.
+    async fn wait(&mut self) -> Result<Vec<Effect>, Failure> {
+        loop {
+            let now = Instant::now();
+            let left = self.timers.left(Timer::Wait, now).unwrap_or_default();
+            let (line, next) = self.cast.console.countdown(left);
+            self.cast.screen.say(&line);
+            let tick = next.filter(|_| !self.timers.is_paused()).map(|next| now + next);
+            tokio::select! {
+                biased;
+                heard = self.signals.next() => return self.hear(heard),
+                written = self.cast.screen.progress(), if !self.cast.screen.is_idle() => if let Err(error) = written {
+                    return Ok(self.output_failed(error)?);
+                },
+                timer = self.timers.over() => return Ok(self.take(Input::TimeOver(timer))?),
+                () = sleep(tick) => {}
+            }
+        }
+    }
+
+    /// A signal came.
+    pub(super) fn hear(&mut self, heard: Heard) -> Result<Vec<Effect>, Failure> {
+        if heard == Heard::Continue {
+            self.timers.go_on(Instant::now());
+        }
+        Ok(self.take(heard.input())?)
+    }
+
+    /// Stops us and every timer, once our words about it are out.
+    pub(super) async fn stand_still(&mut self) {
+        let until = Instant::now() + LAST_WORDS;
+        while !self.cast.screen.is_idle() && Instant::now() < until {
+            tokio::select! {
+                written = self.cast.screen.progress() => if let Err(error) = written {
+                    self.output_error.get_or_insert(error);
+                },
+                () = sleep(Some(until)) => {}
+            }
+        }
+        self.timers.pause(Instant::now());
+        stop_ourselves();
+    }
+
+    pub(super) fn arm(&mut self, timer: Timer, time: Duration) {
+        let time = match timer {
+            Timer::Grace => self.cast.world.shortened("GRACE", time),
+            Timer::Linger => self.cast.world.shortened("LINGER", time),
+            // Many runs that wait for one service do not come back at the same moment.
+            Timer::Wait => time + self.cast.world.jitter(time.min(Duration::from_mins(1)) / 4),
+            _ => time,
+        };
+        self.timers.arm(timer, time, Instant::now());
+    }
+
+    /// What an iteration of a loop leaves behind: the tree, and what was said last (V-26).
+    pub(super) fn fingerprint(&mut self, stage: &Stage) -> Option<String> {
+        let step = self.cast.plan.steps.get(self.state.at()?.step as usize - 1)?;
+        let looped = step.limit != Limit::Once && !step.is_check();
+        looped.then(|| self.tree.fingerprint(self.cast.root, &stage.last_words()))
     }
 
     /// One input: decide, write down, remember, tell; the effects are the caller's to perform.
@@ -144,20 +225,32 @@ impl Driver<'_> {
         self.seq += events.len() as u64;
         for event in &events {
             self.state.evolve(&event.event);
+            if let EventKind::RunFinished { outcome: RunOutcome::Failing { .. } } = event.event {
+                self.show_failure();
+            }
             let lines = self.cast.console.event(event);
             self.cast.screen.say(&lines);
         }
         Ok(())
     }
 
+    /// The last lines of the attempt that the run is given up for.
+    fn show_failure(&mut self) {
+        let Some(at) = self.state.at() else { return };
+        let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt);
+        let Ok([stdout, stderr]) = folder.map(|folder| folder.last_words(FEEDBACK_CHARACTERS as u64)) else { return };
+        let (stream, words) = if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) };
+        let excerpt = self.cast.console.excerpt(stream, &words);
+        self.cast.screen.say(&excerpt);
+    }
+
     /// One attempt from its folder to its sweep.
     async fn attempt(&mut self, at: &At, feedback: Option<&Feedback>) -> Result<Vec<Effect>, Failure> {
-        // A signal that came meanwhile is heard before anything new is started.
-        if let Some(signal) = self.signals.pending().await {
-            self.cast.screen.hurry();
-            self.take(Input::Signal(signal))?;
+        // What came meanwhile is heard before anything new is started.
+        if !self.may_start().await? {
             return Ok(self.take(Input::NotStarted { why: "interrupted".into() })?);
         }
+        let began = self.cast.world.now();
         let plan = self.cast.plan;
         let Some(step) = plan.steps.get(at.step as usize - 1) else { return Ok(Vec::new()) };
         let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt)?;
@@ -193,11 +286,33 @@ impl Driver<'_> {
         match Child::start(&launch) {
             Err(error) => Ok(self.take(Input::NotStarted { why: error.to_string() })?),
             Ok(mut child) => {
-                let attended = Attempt { child: &mut child, stage, folder: &folder, token: &token }.attend(self).await;
+                let attended = Attempt::new(&mut child, stage, &folder, &token, began).attend(self).await;
                 child.reap();
                 attended
             }
         }
+    }
+
+    /// Hears the signals that came while nothing ran, and stands still as long as they want.
+    async fn may_start(&mut self) -> Result<bool, Failure> {
+        while let Some(heard) =
+            if self.timers.is_paused() { Some(self.signals.next().await) } else { self.signals.pending().await }
+        {
+            if let Heard::End(_) = heard {
+                self.cast.screen.hurry();
+                self.hear(heard)?;
+                return Ok(false);
+            }
+            if self.hear(heard)?.contains(&Effect::StandStill) {
+                self.stand_still().await;
+            }
+        }
+        if self.timers.left(Timer::Run, Instant::now()).is_some_and(|left| left.is_zero()) {
+            self.timers.disarm(Timer::Run);
+            self.take(Input::TimeOver(Timer::Run))?;
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     fn environment(&self, step: &PlannedStep, value: &dyn Fn(Late) -> String) -> Vec<(OsString, OsString)> {
@@ -252,7 +367,11 @@ impl Driver<'_> {
             let deadline = patience.map(|patience| Instant::now() + patience);
             tokio::select! {
                 biased;
-                _ = self.signals.next() => return,
+                heard = self.signals.next() => match heard {
+                    Heard::End(_) => return,
+                    Heard::Pause => stop_ourselves(),
+                    Heard::Continue => {}
+                },
                 written = self.cast.screen.progress() => if let Err(error) = written {
                     self.output_error.get_or_insert(error);
                 },

@@ -1,6 +1,6 @@
 //! What happened, as versioned data: the journal, the terminal and every other sink see exactly this.
 
-use super::outcome::{AttemptOutcome, Cut, RunOutcome, Sig};
+use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +83,11 @@ pub enum Ending {
     },
     /// Our standard output was closed.
     OutputClosed,
+    /// A limit of the run was reached.
+    Limit {
+        /// Which.
+        limit: LimitKind,
+    },
 }
 
 /// A process that outlived its agent, and was ended.
@@ -113,6 +118,38 @@ pub struct Tokens {
     pub cost_usd: Option<f64>,
 }
 
+impl Tokens {
+    /// Of every kind.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.input.saturating_add(self.output).saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// Both together; a cost that is unknown adds nothing.
+    #[must_use]
+    pub fn plus(&self, more: &Self) -> Self {
+        let cost = self.cost_usd.unwrap_or(0.0) + more.cost_usd.unwrap_or(0.0);
+        Self {
+            input: self.input.saturating_add(more.input),
+            output: self.output.saturating_add(more.output),
+            cache_read: self.cache_read.saturating_add(more.cache_read),
+            cache_write: self.cache_write.saturating_add(more.cache_write),
+            cost_usd: self.cost_usd.or(more.cost_usd).map(|_| cost),
+        }
+    }
+}
+
+/// A usage limit that an agent's service named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct UsageLimit {
+    /// When it ends, in UTC (RFC 3339), if that was named.
+    pub resets_at: Option<String>,
+    /// How long that was from the attempt's end, in milliseconds.
+    pub resets_in_ms: Option<u64>,
+}
+
 /// What is known of an attempt when it is over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -138,6 +175,10 @@ pub struct Finished {
     pub denials: Vec<String>,
     /// What its program calls an error.
     pub error: Option<String>,
+    /// The usage limit that ended it.
+    pub usage_limit: Option<UsageLimit>,
+    /// A digest of the working tree and of what was said last; equal ones mean that nothing changed (V-26).
+    pub fingerprint: Option<String>,
 }
 
 /// What happened.
@@ -211,6 +252,42 @@ pub enum EventKind {
         /// What the agent is sent, if one runs.
         with: Option<Sig>,
     },
+    /// The agent was stopped, and not by us.
+    #[serde(rename_all = "camelCase")]
+    AttemptStopped {
+        /// Which.
+        at: At,
+        /// By this signal's number.
+        signal: i32,
+    },
+    /// A stopped agent goes on.
+    #[serde(rename_all = "camelCase")]
+    AttemptContinued {
+        /// Which.
+        at: At,
+    },
+    /// What an attempt has used so far, as its program reports it.
+    #[serde(rename_all = "camelCase")]
+    UsageReported {
+        /// Which.
+        at: At,
+        /// All of it so far.
+        tokens: Tokens,
+    },
+    /// The same iteration will be tried again when a usage limit is over.
+    #[serde(rename_all = "camelCase")]
+    WaitStarted {
+        /// The attempt that met the limit.
+        at: At,
+        /// For so long at least, in milliseconds.
+        wait_ms: u64,
+        /// The end of the limit, if it was named.
+        until: Option<String>,
+    },
+    /// The run stands still, its agent and its timers with it (Ctrl-Z).
+    RunPaused,
+    /// It goes on.
+    RunContinued,
     /// An attempt is being ended because its time is over; the run goes on.
     #[serde(rename_all = "camelCase")]
     AttemptTimedOut {

@@ -21,6 +21,7 @@ pub(super) struct IdleWatch {
 
 impl IdleWatch {
     pub(super) fn new(limit: Duration, now: Instant, cpu: Duration) -> Self {
+        // A silence of ten years (chain::parse_duration) fits every clock.
         Self { limit, active: now, look: now + limit / LOOKS, cpu }
     }
 
@@ -32,6 +33,12 @@ impl IdleWatch {
     /// Something was printed, or it is we who do not read.
     pub(super) fn saw_life(&mut self, now: Instant) {
         self.active = now;
+    }
+
+    /// We stood still for so long.
+    pub(super) fn skip(&mut self, pause: Duration) {
+        self.active += pause;
+        self.look += pause;
     }
 
     /// Looks; says whether the idle time is over. A look that comes far too late means that we were stopped ourselves (Ctrl-Z):

@@ -1,5 +1,7 @@
 //! The machine, by script and by law. No process anywhere.
 
+use super::super::event::UsageLimit;
+use super::super::progress::RETRIES;
 use super::*;
 use crate::chain::Said;
 use crate::plan::tests::{planned, world};
@@ -140,6 +142,132 @@ fn feedback_comes_from_the_attempt_that_ended_the_round_and_goes_to_every_step_o
     assert_eq!(heard, expected.map(|(name, told)| (name.to_string(), told)));
 }
 
+/// A plan with every limit.
+fn limited_plan(chain: &str) -> Plan {
+    let mut plan = plan(chain);
+    plan.limits.time = Some(Duration::from_hours(1));
+    plan.limits.tokens = Some(40);
+    plan.limits.cost = Some(1.0);
+    plan.limits.iterations = Some(9);
+    plan
+}
+
+fn end(plan: &Plan, inputs: impl IntoIterator<Item = Input>) -> RunOutcome {
+    match run(plan, inputs).events.last() {
+        Some(EventKind::RunFinished { outcome }) => *outcome,
+        other => panic!("not over: {other:?}"),
+    }
+}
+
+fn left(fingerprint: &str) -> Input {
+    let finished = Finished { fingerprint: Some(fingerprint.into()), ..Finished::default() };
+    Input::Exited { exit: Exit::Code(0), finished }
+}
+
+/// V-25.
+#[test]
+fn a_loop_that_fails_three_times_in_the_same_quick_way_is_given_up_at_once() {
+    assert_eq!(story("coder:9", "xxx"), "coder.1 coder.2 coder.3 Failing { step: 1 }");
+    assert_eq!(
+        story("coder:9", "xx.xxkxx")[..],
+        *"coder.1 coder.2 coder.3 coder.4 coder.5 coder.6 coder.7 coder.8 coder.9"
+    );
+    assert_eq!(story("(coder:2 -> t):9", "xxx"), "coder.1 coder.2 coder.1/2 Failing { step: 1 }");
+    let slow = || Input::Exited { exit: Exit::Code(1), finished: Finished { took_ms: 5_000, ..Finished::default() } };
+    assert_eq!(
+        end(&plan("coder:3"), [Input::Begin, UP, slow(), UP, slow(), UP, slow()]),
+        RunOutcome::Exhausted { step: 1 }
+    );
+}
+
+/// V-26.
+#[test]
+fn a_loop_that_changes_nothing_and_says_the_same_is_given_up() {
+    let after = |marks: &[&str]| {
+        let inputs = marks.iter().flat_map(|mark| [UP, left(mark)]);
+        run(&plan("coder:9"), std::iter::once(Input::Begin).chain(inputs)).events.pop()
+    };
+    let stalled = Some(EventKind::RunFinished { outcome: RunOutcome::Stalled { step: 1 } });
+    assert_eq!(after(&["a", "a", "a"]), stalled);
+    assert_ne!(after(&["a", "a", "b", "a", "a"]), stalled);
+    assert_eq!(after(&["a", "a", "b", "b", "b"]), stalled);
+    assert_eq!(
+        end(&plan("coder:3"), [Input::Begin, UP, left("a"), UP, left("a"), UP, left("a")]),
+        RunOutcome::Exhausted { step: 1 },
+        "the last iteration ends the loop anyway"
+    );
+}
+
+/// V-24.
+#[test]
+fn a_usage_limit_is_waited_out_and_no_iteration_is_charged() {
+    let mut plan = plan("coder:1");
+    plan.limits.iterations = Some(1);
+    let again = Input::TimeOver(Timer::Wait);
+    let inputs =
+        [Input::Begin, UP, limited(Some(90_000)), again.clone(), UP, limited(None), again, UP, Input::Marker, exit(0)];
+    let ran = run(&plan, inputs);
+    let waits: Vec<Duration> = ran
+        .effects
+        .iter()
+        .filter_map(|effect| if let Effect::Arm(Timer::Wait, time) = effect { Some(*time) } else { None })
+        .collect();
+    assert_eq!(waits, [Duration::from_secs(90), Duration::from_secs(2)]);
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
+}
+
+#[test]
+fn a_wait_longer_than_its_limit_is_not_begun_and_a_signal_ends_one() {
+    let wait = RunOutcome::LimitReached { limit: LimitKind::Wait };
+    assert_eq!(end(&plan("coder"), [Input::Begin, UP, limited(Some(7 * 3_600_000))]), wait);
+    let again = || [UP, limited(None), Input::TimeOver(Timer::Wait)];
+    let for_ever = std::iter::once(Input::Begin).chain((0..200).flat_map(|_| again()));
+    assert_eq!(end(&plan("coder"), for_ever), wait);
+    assert_eq!(
+        end(&plan("coder"), [Input::Begin, UP, limited(None), Input::Signal(Sig::Int)]),
+        RunOutcome::Interrupted { signal: Sig::Int }
+    );
+}
+
+/// V-20, V-22, V-23.
+#[test]
+fn a_limit_ends_the_run_while_the_agent_runs_unless_its_marker_came_first() {
+    let reached = |limit| RunOutcome::LimitReached { limit };
+    let plan = limited_plan("coder:9 -> x");
+    let time = Input::TimeOver(Timer::Run);
+    let ran = run(&plan, [Input::Begin, UP, time.clone(), exit(0)]);
+    assert!(ran.effects.contains(&Effect::Signal(Sig::Term)));
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: reached(LimitKind::Time) }));
+    assert_eq!(end(&plan, [Input::Begin, UP, Input::Used(tokens(40)), exit(0)]), reached(LimitKind::Tokens));
+    let ran = run(&plan, [Input::Begin, UP, Input::Marker, time.clone(), exit(0)]);
+    assert!(ran.events.iter().any(|event| matches!(event, EventKind::StepSucceeded { .. })));
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: reached(LimitKind::Time) }));
+    assert_eq!(end(&limited_plan("coder:9"), [Input::Begin, UP, Input::Marker, time, exit(0)]), RunOutcome::Succeeded);
+    let nine = std::iter::once(Input::Begin).chain((0..9).flat_map(|_| [UP, exit(0)]));
+    assert_eq!(end(&limited_plan("coder:10"), nine), reached(LimitKind::Iterations));
+    let costly = Finished { tokens: Some(Tokens { cost_usd: Some(1.5), ..tokens(1) }), ..Finished::default() };
+    let costly = Input::Exited { exit: Exit::Code(0), finished: costly };
+    assert_eq!(end(&plan, [Input::Begin, UP, costly]), reached(LimitKind::Cost));
+}
+
+#[test]
+fn an_agent_that_lingers_after_its_marker_is_ended_and_complete() {
+    let ran = run(&plan("coder:1"), [Input::Begin, UP, Input::Marker, Input::TimeOver(Timer::Linger), exit(143)]);
+    assert!(ran.effects.contains(&Effect::Arm(Timer::Linger, LINGER)));
+    assert!(ran.effects.contains(&Effect::Signal(Sig::Term)));
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
+    let once = run(&plan("coder"), [Input::Begin, UP, Input::Marker]);
+    assert!(!once.effects.contains(&Effect::Arm(Timer::Linger, LINGER)), "a step that runs once has no marker");
+}
+
+/// V-08.
+#[test]
+fn a_pause_stops_the_agent_then_us_and_the_agent_goes_on_after_us() {
+    let ran = run(&plan("coder"), [Input::Begin, UP, Input::Pause, Input::Pause, Input::Continue, Input::Continue]);
+    let effects: Vec<&Effect> = ran.effects.iter().skip(2).collect();
+    assert_eq!(effects, [&Effect::StopAgent, &Effect::StandStill, &Effect::ContinueAgent]);
+}
+
 #[test]
 fn a_signal_is_passed_on_then_term_then_kill_and_a_second_one_kills_now() {
     let signals = |inputs: Vec<Input>| -> Vec<Sig> {
@@ -154,10 +282,13 @@ fn a_signal_is_passed_on_then_term_then_kill_and_a_second_one_kills_now() {
     };
     let int = || Input::Signal(Sig::Int);
     assert_eq!(
-        signals(vec![Input::Begin, UP, int(), Input::GraceOver, Input::GraceOver]),
+        signals(vec![Input::Begin, UP, int(), Input::TimeOver(Timer::Grace), Input::TimeOver(Timer::Grace)]),
         [Sig::Int, Sig::Term, Sig::Kill]
     );
-    assert_eq!(signals(vec![Input::Begin, UP, Input::Signal(Sig::Term), Input::GraceOver]), [Sig::Term, Sig::Kill]);
+    assert_eq!(
+        signals(vec![Input::Begin, UP, Input::Signal(Sig::Term), Input::TimeOver(Timer::Grace)]),
+        [Sig::Term, Sig::Kill]
+    );
     assert_eq!(signals(vec![Input::Begin, UP, int(), int()]), [Sig::Int, Sig::Kill]);
     assert_eq!(signals(vec![Input::Begin, int(), UP]), [Sig::Int], "a signal during the spawn is not lost");
     assert_eq!(signals(vec![Input::Begin, int(), int(), UP]), [Sig::Kill]);
@@ -173,9 +304,9 @@ fn a_timeout_ends_the_attempt_by_the_ladder_and_the_loop_goes_on() {
         [
             Input::Begin,
             UP,
-            Input::TimeOver(Cut::Timeout),
-            Input::TimeOver(Cut::Timeout),
-            Input::GraceOver,
+            Input::TimeOver(Timer::Timeout),
+            Input::TimeOver(Timer::Timeout),
+            Input::TimeOver(Timer::Grace),
             exit(0),
             UP,
             Input::Marker,
@@ -185,10 +316,8 @@ fn a_timeout_ends_the_attempt_by_the_ladder_and_the_loop_goes_on() {
         ],
     );
     assert!(
-        ran.effects.contains(&Effect::ArmTimers {
-            timeout: Some(Duration::from_secs(9)),
-            idle: Some(Duration::from_mins(15))
-        })
+        ran.effects.contains(&Effect::Arm(Timer::Timeout, Duration::from_secs(9)))
+            && ran.effects.contains(&Effect::Arm(Timer::Idle, Duration::from_mins(15)))
     );
     let signals: Vec<&Effect> = ran.effects.iter().filter(|effect| matches!(effect, Effect::Signal(_))).collect();
     assert_eq!(signals, [&Effect::Signal(Sig::Term), &Effect::Signal(Sig::Kill)]);
@@ -212,18 +341,18 @@ fn a_marker_before_the_timeout_counts_and_a_signal_outranks_it() {
             Input::Begin,
             UP,
             Input::Marker,
-            Input::TimeOver(Cut::Timeout),
+            Input::TimeOver(Timer::Timeout),
             Input::Exited { exit: Exit::Signal(15), finished: Finished::default() },
         ],
     );
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
     let ran =
-        run(&plan("coder:2"), [Input::Begin, UP, Input::TimeOver(Cut::Timeout), Input::Signal(Sig::Int), exit(0)]);
+        run(&plan("coder:2"), [Input::Begin, UP, Input::TimeOver(Timer::Timeout), Input::Signal(Sig::Int), exit(0)]);
     assert_eq!(
         ran.events.last(),
         Some(&EventKind::RunFinished { outcome: RunOutcome::Interrupted { signal: Sig::Int } })
     );
-    let ran = run(&plan("coder"), [Input::Begin, UP, Input::TimeOver(Cut::Timeout), exit(0)]);
+    let ran = run(&plan("coder"), [Input::Begin, UP, Input::TimeOver(Timer::Timeout), exit(0)]);
     assert_eq!(
         ran.events.last(),
         Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }),
@@ -287,16 +416,39 @@ fn bound(plan: &Plan) -> u64 {
     (0..plan.steps.len()).map(of).sum()
 }
 
+fn tokens(input: u64) -> Tokens {
+    Tokens { input, ..Tokens::default() }
+}
+
+fn limited(resets_in_ms: Option<u64>) -> Input {
+    let usage_limit = Some(UsageLimit { resets_at: None, resets_in_ms });
+    Input::Exited { exit: Exit::Code(1), finished: Finished { usage_limit, ..Finished::default() } }
+}
+
 fn any_input() -> impl Strategy<Value = Input> {
     prop_oneof![
+        Just(Input::TimeOver(Timer::Linger)),
+        Just(Input::TimeOver(Timer::Wait)),
+        Just(Input::TimeOver(Timer::Wait)),
+        Just(Input::TimeOver(Timer::Run)),
+        Just(Input::Pause),
+        Just(Input::Continue),
+        Just(Input::AgentStopped(19)),
+        Just(Input::AgentContinued),
+        (0..9_u64).prop_map(|used| Input::Used(tokens(used))),
+        (0..2_u64).prop_map(|hours| limited(Some(hours * 3_600_000))),
+        (0..2_u32).prop_map(|same| Input::Exited {
+            exit: Exit::Code(0),
+            finished: Finished { fingerprint: Some(same.to_string()), tokens: Some(tokens(5)), ..Finished::default() },
+        }),
         Just(Input::Begin),
         Just(UP),
         Just(UP),
         Just(UP),
         Just(Input::Marker),
-        Just(Input::GraceOver),
-        Just(Input::TimeOver(Cut::Timeout)),
-        Just(Input::TimeOver(Cut::Idle)),
+        Just(Input::TimeOver(Timer::Grace)),
+        Just(Input::TimeOver(Timer::Timeout)),
+        Just(Input::TimeOver(Timer::Idle)),
         Just(Input::OutputClosed),
         Just(Input::Signal(Sig::Int)),
         Just(Input::Signal(Sig::Term)),
@@ -320,7 +472,7 @@ proptest! {
     fn replaying_the_events_rebuilds_the_state_and_nothing_follows_the_end(
         chain in 0..CHAINS.len(), inputs in proptest::collection::vec(any_input(), 0..40),
     ) {
-        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(limited_plan).into());
         PLANS.with(|plans| {
             let (plan, mut state, mut log) = (&plans[chain], State::default(), Vec::new());
             let mut running = 0_i32;
@@ -356,14 +508,16 @@ proptest! {
         chain in 0..CHAINS.len(), before in proptest::collection::vec(any_input(), 0..20), last in any_input(),
     ) {
         let ends = matches!(last, Input::Exited { .. } | Input::NotStarted { .. });
-        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(limited_plan).into());
         PLANS.with(|plans| {
             let plan = &plans[chain];
             let state = run(plan, std::iter::once(Input::Begin).chain(before)).state;
             let (_, effects) = state.decide(plan, last);
-            let goes_on = effects.iter().any(|effect| matches!(effect, Effect::Spawn { .. } | Effect::Finish(_)));
+            let goes_on = effects.iter().any(|effect| {
+                matches!(effect, Effect::Spawn { .. } | Effect::Finish(_) | Effect::Arm(Timer::Wait, _))
+            });
             // A process that runs cannot fail to have been started.
-            prop_assert!(!ends || goes_on || state.is_over() || state.phase == Phase::Running);
+            prop_assert!(!ends || goes_on || state.is_over() || matches!(state.phase, Phase::Running | Phase::Waiting));
             Ok(())
         })?;
     }

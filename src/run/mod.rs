@@ -6,11 +6,17 @@ mod event;
 mod idle;
 mod machine;
 mod outcome;
+mod progress;
 mod signals;
 mod stage;
+mod state;
 mod tape;
+mod timers;
 
 pub use driver::{Cast, Ended, Failure, drive};
-pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, Leftover, Tokens};
-pub use machine::{Effect, Input, State};
-pub use outcome::{AttemptOutcome, Cut, Exit, RunOutcome, Sig};
+pub use event::{
+    At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, Leftover, Tokens, UsageLimit,
+};
+pub use machine::{Effect, Input, Timer};
+pub use outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
+pub use state::State;

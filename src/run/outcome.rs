@@ -59,6 +59,39 @@ pub enum Cut {
     Timeout,
     /// Its `idleTimeout` is over.
     Idle,
+    /// It printed the marker and did not exit.
+    Lingering,
+}
+
+/// A limit of a whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum LimitKind {
+    /// `limits.time`.
+    Time,
+    /// `limits.cost`.
+    Cost,
+    /// `limits.tokens`.
+    Tokens,
+    /// `limits.iterations`.
+    Iterations,
+    /// `limits.wait`.
+    Wait,
+}
+
+impl LimitKind {
+    /// Its key in `limits`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Cost => "cost",
+            Self::Tokens => "tokens",
+            Self::Iterations => "iterations",
+            Self::Wait => "wait",
+        }
+    }
 }
 
 /// How an attempt ended.
@@ -86,6 +119,8 @@ pub enum AttemptOutcome {
     TimedOut,
     /// We ended it because it printed nothing and used no CPU time for too long.
     Idle,
+    /// It met a usage limit of its service; the iteration does not count.
+    Limited,
     /// It never ran.
     NotStarted {
         /// What the operating system said.
@@ -111,6 +146,21 @@ pub enum RunOutcome {
     Exhausted {
         /// The number of the step that ended last.
         step: u32,
+    },
+    /// A loop failed in the same way again and again, at once.
+    Failing {
+        /// Its step's number.
+        step: u32,
+    },
+    /// A loop went on without changing or saying anything new.
+    Stalled {
+        /// Its step's number.
+        step: u32,
+    },
+    /// A limit of the run was reached.
+    LimitReached {
+        /// Which.
+        limit: LimitKind,
     },
     /// A signal stopped it.
     Interrupted {

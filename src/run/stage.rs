@@ -1,15 +1,19 @@
 //! One attempt on the stage: its streams, its scanner or reader, its logs, and what is shown of it.
 
-use super::event::{Finished, Leftover, Tokens};
+use super::event::{Finished, Leftover, Tokens, UsageLimit};
 use super::tape::{Got, Tape};
-use crate::agent::{Format, Reader, Usage};
+use crate::agent::{Format, Reader, Report, Usage};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, is_marker_line};
 use crate::report::{Screen, Stream};
+use crate::world::World;
 use tokio::net::unix::pipe::Receiver;
 
 /// The longest near miss that is kept, in bytes.
 const NEAR_MISS: usize = 400;
+
+/// How much of the end of an output tells it from another's, in bytes.
+const LAST_WORDS: u64 = 64 << 10;
 
 /// How the agents' output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +38,11 @@ pub(super) struct Stage {
     near_miss: Option<String>,
     pub(super) stdout: Tape,
     pub(super) stderr: Tape,
+    /// What has been reported of the tokens, and whether that was told.
     tokens: Option<Tokens>,
-    session: Option<String>,
-    denials: Vec<String>,
-    error: Option<String>,
+    told: Option<Tokens>,
+    report: Report,
+    usage_limit: Option<UsageLimit>,
 }
 
 impl Stage {
@@ -62,9 +67,9 @@ impl Stage {
             stdout: Tape::new(Stream::Out, folder.transcript("stdout.log")?),
             stderr: Tape::new(Stream::Err, folder.transcript("stderr.log")?),
             tokens: None,
-            session: None,
-            denials: Vec::new(),
-            error: None,
+            told: None,
+            report: Report::default(),
+            usage_limit: None,
         })
     }
 
@@ -93,7 +98,12 @@ impl Stage {
         };
         let mut text = String::new();
         reader.feed(&piece, &mut |shown| text.push_str(shown));
+        self.tokens = reader.usage().map(tokens);
+        let message = reader.final_message().map(str::to_string);
         screen.give_back(piece);
+        if let Some(message) = message {
+            self.note_final(&message);
+        }
         self.show_text(text, screen);
         Ok(got)
     }
@@ -128,13 +138,45 @@ impl Stage {
         !self.stdout.open && !self.stderr.open
     }
 
+    /// What the agent has used so far, if that is news.
+    pub(super) fn used(&mut self) -> Option<Tokens> {
+        let news = self.tokens.filter(|_| self.tokens != self.told);
+        self.told = self.tokens;
+        news
+    }
+
+    /// Looks for the marker in the final message, which is never an echo.
+    fn note_final(&mut self, message: &str) {
+        (self.seen, self.discount) = (0, 0);
+        for line in message.lines().filter(|line| line.contains(&self.marker)) {
+            if is_marker_line(line.as_bytes(), self.marker.as_bytes()) {
+                self.seen += 1;
+            } else {
+                self.near_miss.get_or_insert_with(|| line.chars().take(NEAR_MISS).collect());
+            }
+        }
+    }
+
+    /// What was said last: the final message, else the end of the output and its length.
+    pub(super) fn last_words(&self) -> Vec<u8> {
+        match &self.report.final_message {
+            Some(message) => message.clone().into_bytes(),
+            None => [self.stdout.tail(LAST_WORDS), self.stdout.bytes().to_le_bytes().into()].concat(),
+        }
+    }
+
     /// Whether the marker counts by now.
     pub(super) fn marker_seen(&self) -> bool {
         self.seen > self.discount
     }
 
     /// The streams are over: the last line, and what a structured output said.
-    pub(super) fn finish(&mut self, folder: &AttemptFolder, screen: &mut Screen) -> Result<(), JournalError> {
+    pub(super) fn finish(
+        &mut self,
+        folder: &AttemptFolder,
+        screen: &mut Screen,
+        world: &World,
+    ) -> Result<(), JournalError> {
         if let Some(mut scanner) = self.scanner.take() {
             let (seen, near) = (&mut self.seen, &mut self.near_miss);
             scanner.finish(|sighting| note(sighting, seen, near));
@@ -145,23 +187,25 @@ impl Stage {
         self.show_text(text, screen);
         if let Some(message) = &report.final_message {
             folder.write_final(message)?;
-            // A final message is never an echo.
-            self.discount = 0;
-            for line in message.lines().filter(|line| line.contains(&self.marker)) {
-                if is_marker_line(line.as_bytes(), self.marker.as_bytes()) {
-                    self.seen += 1;
-                } else {
-                    self.near_miss.get_or_insert_with(|| line.chars().take(NEAR_MISS).collect());
-                }
-            }
+            self.note_final(message);
         }
         self.tokens = report.usage.map(tokens);
-        (self.session, self.denials, self.error) = (report.session, report.denials, report.error);
+        self.usage_limit = report.usage_limit.map(|limit| UsageLimit {
+            resets_at: limit.resets_at.map(|seconds| world.timestamp_of(seconds)),
+            resets_in_ms: limit.resets_at.map(|seconds| world.milliseconds_until(seconds)),
+        });
+        self.report = report;
         Ok(())
     }
 
     /// What is known of the attempt.
-    pub(super) fn finished(self, took_ms: u64, held_open: bool, leftovers: Vec<Leftover>) -> Finished {
+    pub(super) fn finished(
+        self,
+        took_ms: u64,
+        held_open: bool,
+        leftovers: Vec<Leftover>,
+        fingerprint: Option<String>,
+    ) -> Finished {
         Finished {
             took_ms,
             stdout_bytes: self.stdout.bytes(),
@@ -170,9 +214,11 @@ impl Stage {
             leftovers,
             near_miss: self.near_miss,
             tokens: self.tokens,
-            session: self.session,
-            denials: self.denials,
-            error: self.error,
+            session: self.report.session,
+            denials: self.report.denials,
+            error: self.report.error,
+            usage_limit: self.usage_limit,
+            fingerprint,
         }
     }
 }

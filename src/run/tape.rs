@@ -33,6 +33,15 @@ impl Tape {
         self.log.bytes()
     }
 
+    /// The last bytes of it, up to this many.
+    pub(super) fn tail(&self, most: u64) -> Vec<u8> {
+        let from = self.bytes().saturating_sub(most);
+        let mut tail = vec![0; usize::try_from(self.bytes() - from).unwrap_or(0)];
+        let length = self.log.read_back(from, &mut tail);
+        tail.truncate(length);
+        tail
+    }
+
     /// Whether the screen has still to see something of it.
     pub(super) fn lags(&self) -> bool {
         self.behind.is_some()

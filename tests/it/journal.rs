@@ -85,7 +85,7 @@ fn a_second_run_in_the_same_folder_is_refused_with_the_first_ones_name() {
 fn runs_that_wait_for_each_other_lose_no_events() {
     let place = Place::new();
     place.agent("a", "print x");
-    let runs: Vec<_> = (0..4).map(|_| place.start(&["-q", "--wait", "a:20"])).collect();
+    let runs: Vec<_> = (0..4).map(|_| place.start(&["-q", "--wait", "a:20", "--limit", "stalledAfter=99"])).collect();
     for run in runs {
         run.end().code(1);
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Every room with the rooms that it may know. `run` is two rooms in one folder: the pure half, which much may know, and the
 /// driver, which only `cli` may.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("exit", &[]),
     ("source", &[]),
     ("marker", &["source"]),
@@ -17,10 +17,14 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("journal", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
     ("report", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
     ("proc", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
+    ("context", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
     ("world", &["source"]),
     (
         "run (driver)",
-        &["source", "marker", "chain", "prompt", "agent", "plan", "run", "journal", "report", "proc", "world"],
+        &[
+            "source", "marker", "chain", "prompt", "agent", "plan", "run", "journal", "report", "proc", "context",
+            "world",
+        ],
     ),
     (
         "cli",
@@ -30,13 +34,13 @@ const ARROWS: [(&str, &[&str]); 16] = [
     (
         "lib",
         &[
-            "agent", "chain", "cli", "exit", "journal", "marker", "plan", "proc", "prompt", "report", "run", "source",
-            "world",
+            "agent", "chain", "cli", "context", "exit", "journal", "marker", "plan", "proc", "prompt", "report", "run",
+            "source", "world",
         ],
     ),
 ];
 
-const DRIVER: [&str; 6] = ["idle.rs", "tape.rs", "attempt.rs", "driver.rs", "signals.rs", "stage.rs"];
+const DRIVER: [&str; 7] = ["idle.rs", "tape.rs", "attempt.rs", "driver.rs", "signals.rs", "stage.rs", "timers.rs"];
 /// What pure rooms may not name.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];

@@ -8,6 +8,7 @@ mod demo;
 mod journal;
 mod layering;
 mod lifeline;
+mod limits;
 mod plain_verbs;
 mod preflight;
 mod prompts;

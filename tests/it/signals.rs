@@ -79,7 +79,7 @@ fn a_signal_at_any_instant_leaves_nothing_behind() {
     for delay in 0..20 {
         let place = Place::new();
         place.agent("a", "print x");
-        let running = place.start(&["a:1000"]);
+        let running = place.start(&["a:1000", "--limit", "stalledAfter=1000"]);
         std::thread::sleep(std::time::Duration::from_millis(delay * 3));
         running.signal("TERM");
         let ran = running.end();
@@ -123,4 +123,72 @@ fn a_reader_that_never_reads_does_not_make_the_run_unstoppable() {
     assert_eq!(ran.code, Some(130), "{}", ran.stderr);
     assert!(ran.stderr.contains("SIGINT received"), "our words do not wait for a stuck reader: {}", ran.stderr);
     drop(stuck);
+}
+
+/// The state of a process as /proc/PID/stat has it: R, S, T, …
+fn state(pid: &str) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or("gone").to_string()
+}
+
+fn wait_for_state(pids: &[&str], wanted: &str) {
+    let begun = std::time::Instant::now();
+    loop {
+        let states: Vec<String> = pids.iter().map(|pid| state(pid)).collect();
+        if states.iter().all(|state| state == wanted) {
+            return;
+        }
+        assert!(begun.elapsed() < super::support::LONG, "{states:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// V-08: the whole tree stops, every timer stands still, and all go on.
+#[test]
+fn a_pause_stops_the_tree_and_every_timer_and_all_go_on_after_it() {
+    let place = Place::new();
+    let (daemon, go) = (place.path("tmp/daemon"), place.path("tmp/go"));
+    place.agent("a", &format!("daemon {}\nwait-for {}\nmarker", daemon.display(), go.display()));
+    let running = place.start(&["a:1", "--timeout", "3s", "--idle-timeout", "3s", "--limit", "time=3s"]);
+    place.wait_for(&daemon);
+    let agent = loop {
+        let started = place.events(1).into_iter().find(|event| event["event"]["type"] == "attemptStarted");
+        if let Some(started) = started {
+            break started["event"]["pid"].to_string();
+        }
+    };
+    let (daemon, us) = (std::fs::read_to_string(daemon).unwrap(), running.child.id().to_string());
+    running.signal("TSTP");
+    wait_for_state(&[&us, &agent, &daemon], "T");
+    // Longer than any of its times.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    running.signal("CONT");
+    while [&us, &agent, &daemon].iter().any(|pid| state(pid) == "T") {
+        std::thread::yield_now();
+    }
+    std::fs::write(go, "").unwrap();
+    let ran = running.end();
+    assert!(ran.code(0).stderr.contains("paused: the agent and every timer stand still"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("was stopped by signal"), "our own stop is no news: {}", ran.stderr);
+}
+
+#[test]
+fn a_stopped_run_can_be_ended_and_a_killed_one_leaves_no_stopped_agent() {
+    for (signal, code) in [("TERM", Some(143)), ("KILL", None)] {
+        let place = Place::new();
+        let running = started(&place, "", "a");
+        running.signal("TSTP");
+        wait_for_state(&[&running.child.id().to_string()], "T");
+        running.signal(signal).signal("CONT");
+        assert_eq!(running.end().code, code);
+    }
+}
+
+/// An agent that somebody stops is not silently waited for.
+#[test]
+fn an_agent_that_was_stopped_is_named_and_ended_by_its_idle_timeout() {
+    let place = Place::new();
+    place.agent("a", "sh kill -STOP $PPID; sleep 1000");
+    let ran = place.run(&["a", "--idle-timeout", "400ms"]);
+    assert!(ran.code(1).stderr.contains("a was stopped by signal 19; kill -CONT"), "{}", ran.stderr);
 }

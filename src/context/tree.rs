@@ -1,0 +1,177 @@
+//! Whether an iteration changed anything: a fingerprint of the working tree and of what was said last (V-26).
+#![expect(clippy::disallowed_methods, reason = "reads the working tree")]
+
+use ignore::WalkBuilder;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs::{self, File, Metadata};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// A larger file is known by its size and time alone.
+const LARGEST: u64 = 4 << 20;
+
+/// Remembers what files held, so that one written anew with the same words is no change. Costs one walk a look, one `stat` a
+/// file, and one reading of each file that was touched since the last look; ignored files are no part of the work.
+#[derive(Debug, Default)]
+pub struct TreeWatch {
+    /// By the hash of a path: what its `stat` said last, and what stands for its content.
+    files: HashMap<u64, (u64, u64)>,
+    looked: bool,
+}
+
+impl TreeWatch {
+    /// The fingerprint, in hexadecimal. Comparable with others of this watch.
+    pub fn fingerprint(&mut self, root: &Path, words: &[u8]) -> String {
+        let mut tree = self.tree(root);
+        tree.sort_unstable();
+        let mut hash = Sha256::new();
+        for (path, content) in tree {
+            hash.update(path.to_le_bytes());
+            hash.update(content.to_le_bytes());
+        }
+        hash.update(head_log(root));
+        hash.update(words);
+        let mut hexadecimal = String::with_capacity(32);
+        for byte in hash.finalize().iter().take(16) {
+            // Writing to a String cannot fail.
+            let _ = write!(hexadecimal, "{byte:02x}");
+        }
+        hexadecimal
+    }
+
+    /// Every file that git would not ignore, as the hash of its path and of what it holds.
+    fn tree(&mut self, root: &Path) -> Vec<(u64, u64)> {
+        let ours = |name: &std::ffi::OsStr| name == ".git" || name == ".forkhestra";
+        let walk = WalkBuilder::new(root)
+            .hidden(false)
+            .require_git(false)
+            .filter_entry(move |entry| entry.depth() == 0 || !ours(entry.file_name()))
+            .build();
+        let mut tree = Vec::new();
+        for entry in walk.flatten().filter(|entry| entry.depth() > 0) {
+            let Ok(metadata) = entry.metadata() else { continue };
+            let path = hashed(entry.path().as_os_str().as_bytes());
+            let stat = stat_of(&metadata);
+            let content = match self.files.get(&path) {
+                Some((known, content)) if *known == stat => *content,
+                // The first look need not read the whole tree: what is touched later is read then.
+                None if !self.looked => stat,
+                _ => content_of(entry.path(), &metadata).unwrap_or(stat),
+            };
+            self.files.insert(path, (stat, content));
+            tree.push((path, content));
+        }
+        self.looked = true;
+        tree
+    }
+}
+
+fn hashed(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+fn stat_of(metadata: &Metadata) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u32(metadata.mode());
+    // A folder's own time changes with its entries, which speak for themselves.
+    if !metadata.is_dir() {
+        hasher.write_u64(metadata.len());
+        hasher.write_i64(metadata.mtime());
+        hasher.write_i64(metadata.mtime_nsec());
+        hasher.write_u64(metadata.ino());
+    }
+    hasher.finish()
+}
+
+/// What a file holds; none for what is no file, is large, or cannot be read.
+fn content_of(path: &Path, metadata: &Metadata) -> Option<u64> {
+    if metadata.is_symlink() {
+        return Some(hashed(fs::read_link(path).ok()?.as_os_str().as_bytes()));
+    }
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    Some(hashed(&bytes).wrapping_add(u64::from(metadata.mode())))
+}
+
+/// What tells one commit from the next without asking git: the log of HEAD, by its `stat`. Nothing without a repository.
+fn head_log(root: &Path) -> [u8; 8] {
+    let git = root.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists());
+    let folder = git.and_then(|git| if git.is_dir() { Some(git) } else { worktree(&git) });
+    let log = folder.and_then(|folder| fs::metadata(folder.join("logs/HEAD")).ok());
+    log.map_or(0, |metadata| stat_of(&metadata)).to_le_bytes()
+}
+
+/// The folder that the `.git` file of a worktree names (gitrepository-layout(5)).
+fn worktree(file: &Path) -> Option<std::path::PathBuf> {
+    let text = fs::read_to_string(file).ok()?;
+    let folder = text.strip_prefix("gitdir:")?.trim();
+    Some(file.parent()?.join(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looks(root: &Path, watch: &mut TreeWatch) -> String {
+        watch.fingerprint(root, b"words")
+    }
+
+    #[test]
+    fn a_change_a_new_file_and_other_words_are_seen_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, mut watch) = (folder.path(), TreeWatch::default());
+        fs::write(root.join("a"), "1").unwrap();
+        fs::write(root.join(".gitignore"), "target\n").unwrap();
+        let first = looks(root, &mut watch);
+        assert_eq!(looks(root, &mut watch), first);
+        fs::create_dir(root.join("target")).unwrap();
+        fs::write(root.join("target/x"), "built").unwrap();
+        fs::create_dir(root.join(".forkhestra")).unwrap();
+        assert_eq!(looks(root, &mut watch), first, "ignored files are no work");
+        assert_ne!(watch.fingerprint(root, b"other words"), first);
+        fs::write(root.join("a"), "2").unwrap();
+        let second = looks(root, &mut watch);
+        assert_ne!(second, first);
+        fs::write(root.join("b"), "").unwrap();
+        assert_ne!(looks(root, &mut watch), second);
+        fs::remove_file(root.join("b")).unwrap();
+        assert_eq!(looks(root, &mut watch), second);
+    }
+
+    #[test]
+    fn a_file_written_anew_with_the_same_words_is_no_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, mut watch) = (folder.path(), TreeWatch::default());
+        looks(root, &mut watch);
+        let write = || {
+            let _ = fs::remove_file(root.join("notes"));
+            fs::write(root.join("notes"), "the same").unwrap();
+        };
+        write();
+        let first = looks(root, &mut watch);
+        write();
+        assert_eq!(looks(root, &mut watch), first);
+    }
+
+    #[test]
+    fn a_commit_is_seen_also_in_a_worktree() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, mut watch) = (folder.path(), TreeWatch::default());
+        fs::create_dir_all(root.join("main/.git/worktrees/w/logs")).unwrap();
+        fs::create_dir(root.join("work")).unwrap();
+        fs::write(root.join("work/.git"), "gitdir: ../main/.git/worktrees/w\n").unwrap();
+        let first = looks(&root.join("work"), &mut watch);
+        fs::write(root.join("main/.git/worktrees/w/logs/HEAD"), "commit").unwrap();
+        assert_ne!(looks(&root.join("work"), &mut watch), first);
+    }
+}

@@ -1,0 +1,66 @@
+//! The limits of a run, resolved.
+
+use super::context::Request;
+use super::{Kind, PlannedStep, errors};
+use crate::agent::Format;
+use crate::source::Diagnostic;
+use std::time::Duration;
+
+/// What a whole run may use; none is no limit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// The longest it may take.
+    pub time: Option<Duration>,
+    /// The most US dollars.
+    pub cost: Option<f64>,
+    /// The most tokens of every kind.
+    pub tokens: Option<u64>,
+    /// The most iterations of all steps together.
+    pub iterations: Option<u32>,
+    /// The longest wait in a row for a usage limit to end.
+    pub wait: Duration,
+    /// After how many iterations that change nothing and say the same a loop stops (V-26).
+    pub stalled_after: u32,
+    /// How long an ended agent may take before the next, harder signal (V-03).
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: None,
+            cost: None,
+            tokens: None,
+            iterations: None,
+            // A window of five hours, and some room.
+            wait: Duration::from_hours(6),
+            stalled_after: 3,
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The command line's limits, below them the config's, below them ours.
+pub(super) fn resolve(request: &Request<'_>) -> Limits {
+    let (wanted, ours) = (request.limits.clone().or(request.config.limits.clone()), Limits::default());
+    Limits {
+        time: wanted.time,
+        cost: wanted.cost.map(|(cost, _)| cost),
+        tokens: wanted.tokens.map(|(tokens, _)| tokens),
+        iterations: wanted.iterations,
+        wait: wanted.wait.unwrap_or(ours.wait),
+        stalled_after: wanted.stalled_after.unwrap_or(ours.stalled_after),
+        grace: wanted.grace.unwrap_or(ours.grace),
+    }
+}
+
+/// A limit on what cannot be measured would be a promise that nobody keeps (V-23).
+pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], faults: &mut Vec<Diagnostic>) {
+    let wanted = request.limits.clone().or(request.config.limits.clone());
+    let silent = steps.iter().find(|step| matches!(step.kind, Kind::Agent { format: Format::Plain, .. }));
+    let Some(silent) = silent else { return };
+    let places = [("cost", wanted.cost.map(|(_, at)| at)), ("tokens", wanted.tokens.map(|(_, at)| at))];
+    for (name, at) in places.into_iter().filter_map(|(name, at)| Some((name, at?))) {
+        faults.push(errors::unmeasurable(&at, name, &silent.name));
+    }
+}

@@ -1,0 +1,183 @@
+//! What follows an attempt: the next iteration, the next step, the next round, a wait, or the end.
+
+use super::event::Ending;
+use super::event::{At, EventKind, Feedback, FeedbackCause, Finished, UsageLimit};
+use super::machine::{Decision, Effect, Timer};
+use super::outcome::{AttemptOutcome, LimitKind, RunOutcome};
+use crate::chain::{Limit, Op};
+use crate::plan::Kind;
+use std::time::Duration;
+
+/// How often an agent that fails in a group is tried again in place (DESIGN.md, "The language").
+pub(super) const RETRIES: u32 = 3;
+/// After so many equal quick failures in a row a loop is hopeless (V-25).
+const HOPELESS: u32 = 3;
+/// The first wait for a usage limit whose end is not named, and the longest; each is twice the one before (V-24).
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
+
+impl Decision<'_> {
+    pub(super) fn attempt_over(&mut self, outcome: AttemptOutcome, finished: Finished) {
+        let Some(at) = self.state.at.clone() else { return };
+        let (marker, usage_limit) = (self.state.marker, finished.usage_limit.clone());
+        self.emit(EventKind::AttemptFinished { at: at.clone(), outcome: outcome.clone(), marker, finished });
+        if outcome == AttemptOutcome::Completed {
+            return self.step_succeeded(at);
+        }
+        if self.state.ending.is_some() {
+            return self.finish_ended();
+        }
+        if let (AttemptOutcome::Limited, Some(limit)) = (&outcome, usage_limit) {
+            return self.wait(at, &limit);
+        }
+        let Some(step) = self.step(at.step) else { return };
+        match &step.kind {
+            _ if matches!(outcome, AttemptOutcome::NotStarted { .. }) => {
+                self.finish(RunOutcome::Failed { step: at.step });
+            }
+            Kind::Check { optional: true, .. } => self.step_succeeded(at),
+            Kind::Check { .. } => {
+                let cause = FeedbackCause::CheckFailed { outcome };
+                self.round_over(&Feedback { from: at, cause });
+            }
+            Kind::Agent { .. } if step.limit != Limit::Once => {
+                let iterations = step.iterations();
+                self.iteration_over(at, iterations);
+            }
+            Kind::Agent { .. } if self.group_of(at.step).is_some() && self.state.retry < RETRIES => {
+                self.plan_attempt(at.step, at.iteration, self.state.retry + 1);
+            }
+            Kind::Agent { .. } => self.finish(RunOutcome::Failed { step: at.step }),
+        }
+    }
+
+    /// An iteration of a loop did not complete it.
+    fn iteration_over(&mut self, at: At, iterations: u32) {
+        let step = at.step;
+        if self.state.same_failures(step) >= HOPELESS {
+            self.finish(RunOutcome::Failing { step });
+        } else if at.iteration >= iterations {
+            self.round_over(&Feedback { from: at, cause: FeedbackCause::Exhausted { iterations } });
+        } else if self.state.same_fingerprints(step) >= self.plan.limits.stalled_after {
+            self.finish(RunOutcome::Stalled { step });
+        } else {
+            self.plan_attempt(step, at.iteration + 1, 0);
+        }
+    }
+
+    // Usage limits.
+
+    fn wait(&mut self, at: At, limit: &UsageLimit) {
+        let doubled = FIRST_WAIT.saturating_mul(1_u32.checked_shl(self.state.waits).unwrap_or(u32::MAX));
+        let back_off = millis(doubled.min(LONGEST_WAIT));
+        // A limit that is said to be over, and is met again, is not believed at once.
+        let wait_ms = limit.resets_in_ms.unwrap_or(0).max(back_off);
+        if self.state.waited_ms.saturating_add(wait_ms) > millis(self.plan.limits.wait) {
+            return self.end(Ending::Limit { limit: LimitKind::Wait });
+        }
+        self.emit(EventKind::WaitStarted { at, wait_ms, until: limit.resets_at.clone() });
+        self.effects.push(Effect::Arm(Timer::Wait, Duration::from_millis(wait_ms)));
+    }
+
+    /// The wait is over: the same iteration again.
+    pub(super) fn try_again(&mut self) {
+        if let Some(at) = self.state.at.clone() {
+            self.plan_attempt(at.step, at.iteration, self.state.retry);
+        }
+    }
+
+    // The program.
+
+    fn step_succeeded(&mut self, at: At) {
+        let after = self.plan.program.ops.iter().position(|op| *op == Op::Step(at.step as usize - 1));
+        self.emit(EventKind::StepSucceeded { at });
+        self.go_from(after.map_or(usize::MAX, |op| op + 1));
+    }
+
+    /// The round of the innermost group ends; a group at its last round ends the round around it.
+    fn round_over(&mut self, feedback: &Feedback) {
+        let mut group = self.group_of(feedback.from.step);
+        while let Some(index) = group {
+            let span = self.plan.program.groups[index];
+            let round = self.state.round_of(index);
+            let number = number(index);
+            self.emit(EventKind::RoundFinished { group: number, round, ended_by: Some(feedback.clone()) });
+            if round < span.rounds {
+                self.emit(EventKind::RoundStarted { group: number, round: round + 1, rounds: span.rounds });
+                return self.go_from(span.enter + 1);
+            }
+            group = span.parent;
+        }
+        let step = feedback.from.step;
+        self.finish(match feedback.cause {
+            FeedbackCause::CheckFailed { .. } if self.group_of(step).is_none() => RunOutcome::Failed { step },
+            _ => RunOutcome::Exhausted { step },
+        });
+    }
+
+    /// Walks the program from `op` to the next step, or to the end.
+    pub(super) fn go_from(&mut self, mut op: usize) {
+        loop {
+            match self.plan.program.ops.get(op).copied() {
+                None => return self.finish(RunOutcome::Succeeded),
+                Some(Op::Step(index)) => return self.plan_attempt(number(index), 1, 0),
+                Some(Op::Enter(index)) => {
+                    let rounds = self.plan.program.groups[index].rounds;
+                    self.emit(EventKind::RoundStarted { group: number(index), round: 1, rounds });
+                }
+                Some(Op::Leave(index)) => {
+                    let round = self.state.round_of(index);
+                    self.emit(EventKind::RoundFinished { group: number(index), round, ended_by: None });
+                }
+            }
+            op += 1;
+        }
+    }
+
+    /// The next attempt, unless the run is to end or a limit forbids it.
+    fn plan_attempt(&mut self, step: u32, iteration: u32, retry: u32) {
+        if self.state.ending.is_some() {
+            return self.finish_ended();
+        }
+        if let Some(limit) = self.limit_reached() {
+            return self.end(Ending::Limit { limit });
+        }
+        let Some(planned) = self.step(step) else { return };
+        let (name, limit) = (planned.name.clone(), planned.limit);
+        let group = self.group_of(step);
+        let round = group.map_or(1, |group| self.state.round_of(group));
+        let at = At { step, name, round, iteration, attempt: self.state.attempts(step) + 1, lane: 1 };
+        let feedback = self.feedback_for(group);
+        let iterations = match limit {
+            Limit::Once => None,
+            Limit::UpTo(count) => Some(count.get()),
+        };
+        self.emit(EventKind::AttemptPlanned { at: at.clone(), iterations, retry, feedback: feedback.clone() });
+        self.effects.push(Effect::Spawn { at, feedback });
+    }
+
+    fn group_of(&self, step: u32) -> Option<usize> {
+        self.plan.program.step_group.get(step as usize - 1).copied().flatten()
+    }
+
+    /// What the innermost group has to tell, else the one around it.
+    fn feedback_for(&self, mut group: Option<usize>) -> Option<Feedback> {
+        while let Some(index) = group {
+            if let Some(feedback) = self.state.feedback_of(index) {
+                return Some(feedback.clone());
+            }
+            group = self.plan.program.groups[index].parent;
+        }
+        None
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Numbers count from 1 where people see them.
+#[expect(clippy::cast_possible_truncation, reason = "a chain of a mebibyte has no four billion steps")]
+fn number(index: usize) -> u32 {
+    index as u32 + 1
+}

@@ -1,0 +1,220 @@
+//! What is remembered of a run: a fold of its events, and nothing else.
+
+use super::event::{At, Ending, EventKind, Feedback, Finished, Tokens};
+use super::outcome::{AttemptOutcome, Cut, Sig};
+
+/// A failure within this time is quick; quick failures in a row make a loop hopeless (V-25).
+const QUICK_MS: u64 = 5_000;
+/// More steps or groups than any chain has: a number beyond it comes from a damaged journal.
+const MOST: u32 = 1 << 20;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing runs.
+    #[default]
+    Idle,
+    /// A process is being started.
+    Starting,
+    /// It runs.
+    Running,
+    /// A usage limit is waited out.
+    Waiting,
+    /// The run is over.
+    Over,
+}
+
+/// What is remembered of a run; a fold of its events.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    pub(super) phase: Phase,
+    /// The current attempt.
+    pub(super) at: Option<At>,
+    pub(super) retry: u32,
+    pub(super) marker: bool,
+    /// Why the attempt is being ended while the run goes on.
+    pub(super) cut: Option<Cut>,
+    /// Why the run ends, once it does, and the last signal that was sent for it.
+    pub(super) ending: Option<Ending>,
+    pub(super) rung: Option<Sig>,
+    pub(super) paused: bool,
+    /// Iterations that count for `limits.iterations`.
+    pub(super) iterations: u32,
+    /// What all finished attempts have used, and what the current one has used so far.
+    spent: Tokens,
+    spending: Tokens,
+    /// Waits for a usage limit in a row, and how long they took together.
+    pub(super) waits: u32,
+    pub(super) waited_ms: u64,
+    steps: Vec<OfStep>,
+    groups: Vec<OfGroup>,
+}
+
+/// What is remembered of a step.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct OfStep {
+    attempts: u32,
+    /// The last quick failure, and how often it came in a row.
+    failure: Option<(AttemptOutcome, u32)>,
+    /// The last fingerprint, and how often it came in a row.
+    fingerprint: Option<(String, u32)>,
+}
+
+/// What is remembered of a group.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct OfGroup {
+    round: u32,
+    feedback: Option<Feedback>,
+}
+
+/// The element of this number, from 1, of a list that grows as needed.
+fn of<T: Clone + Default>(list: &mut Vec<T>, number: u32) -> Option<&mut T> {
+    let index = number.checked_sub(1).filter(|_| number <= MOST)? as usize;
+    if list.len() <= index {
+        list.resize(index + 1, T::default());
+    }
+    list.get_mut(index)
+}
+
+/// Counts equal ones in a row.
+fn in_a_row<T: PartialEq>(before: &mut Option<(T, u32)>, now: Option<T>) {
+    *before = match (before.take(), now) {
+        (Some((last, count)), Some(now)) if last == now => Some((now, count.saturating_add(1))),
+        (_, now) => now.map(|now| (now, 1)),
+    };
+}
+
+impl State {
+    /// Whether the run is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// Remembers. Total, infallible, and the only place where state changes.
+    pub fn evolve(&mut self, event: &EventKind) {
+        match event {
+            EventKind::RunStarted { .. }
+            | EventKind::StepSucceeded { .. }
+            | EventKind::AttemptStopped { .. }
+            | EventKind::AttemptContinued { .. } => {}
+            EventKind::RoundStarted { group, round, .. } => {
+                if let Some(group) = of(&mut self.groups, *group) {
+                    group.round = *round;
+                    if *round == 1 {
+                        group.feedback = None;
+                    }
+                }
+            }
+            EventKind::AttemptPlanned { at, retry, .. } => self.attempt_planned(at, *retry),
+            EventKind::AttemptStarted { .. } => self.phase = Phase::Running,
+            EventKind::MarkerSeen { .. } => self.marker = true,
+            EventKind::UsageReported { tokens, .. } => self.spending = *tokens,
+            EventKind::Terminating { why, with } => {
+                self.ending.get_or_insert(*why);
+                self.rung = with.or(self.rung);
+            }
+            EventKind::AttemptTimedOut { why, with, .. } => {
+                self.cut = Some(*why);
+                self.rung = Some(*with);
+            }
+            EventKind::AttemptFinished { at, outcome, finished, .. } => self.attempt_finished(at, outcome, finished),
+            EventKind::WaitStarted { wait_ms, .. } => {
+                self.phase = Phase::Waiting;
+                self.waits = self.waits.saturating_add(1);
+                self.waited_ms = self.waited_ms.saturating_add(*wait_ms);
+            }
+            EventKind::RunPaused => self.paused = true,
+            EventKind::RunContinued => self.paused = false,
+            EventKind::RoundFinished { group, ended_by, .. } => {
+                if let Some(group) = of(&mut self.groups, *group) {
+                    group.feedback.clone_from(ended_by);
+                }
+            }
+            EventKind::RunFinished { .. } => self.phase = Phase::Over,
+        }
+    }
+
+    fn attempt_planned(&mut self, at: &At, retry: u32) {
+        self.phase = Phase::Starting;
+        self.at = Some(at.clone());
+        self.retry = retry;
+        self.marker = false;
+        self.cut = None;
+        self.rung = None;
+        self.iterations = self.iterations.saturating_add(1);
+        if let Some(step) = of(&mut self.steps, at.step) {
+            step.attempts = at.attempt;
+        }
+    }
+
+    fn attempt_finished(&mut self, at: &At, outcome: &AttemptOutcome, finished: &Finished) {
+        self.phase = Phase::Idle;
+        // The last word of a program on what it used is the whole of it.
+        self.spent = self.spent.plus(&finished.tokens.unwrap_or(self.spending));
+        self.spending = Tokens::default();
+        if *outcome == AttemptOutcome::Limited {
+            // No iteration is charged for it (V-24).
+            self.iterations = self.iterations.saturating_sub(1);
+            return;
+        }
+        (self.waits, self.waited_ms) = (0, 0);
+        let Some(step) = of(&mut self.steps, at.step) else { return };
+        let failed =
+            matches!(outcome, AttemptOutcome::Failed { .. } | AttemptOutcome::Crashed { .. } | AttemptOutcome::Errored);
+        in_a_row(&mut step.failure, Some(outcome.clone()).filter(|_| failed && finished.took_ms < QUICK_MS));
+        if at.iteration == 1 {
+            step.fingerprint = None;
+        }
+        in_a_row(&mut step.fingerprint, finished.fingerprint.clone());
+    }
+
+    /// Whether a usage limit is waited out.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.phase == Phase::Waiting
+    }
+
+    /// The current attempt.
+    pub(super) fn at(&self) -> Option<&At> {
+        self.at.as_ref()
+    }
+
+    /// What all attempts have used so far, the current one included.
+    #[must_use]
+    pub fn used(&self) -> Tokens {
+        self.spent.plus(&self.spending)
+    }
+
+    /// What the current attempt has used so far.
+    pub(super) fn spending(&self) -> Tokens {
+        self.spending
+    }
+
+    fn step(&self, number: u32) -> Option<&OfStep> {
+        self.steps.get(number.checked_sub(1)? as usize)
+    }
+
+    /// How many attempts a step has had.
+    pub(super) fn attempts(&self, step: u32) -> u32 {
+        self.step(step).map_or(0, |step| step.attempts)
+    }
+
+    /// How often a step has failed in the same quick way, in a row.
+    pub(super) fn same_failures(&self, step: u32) -> u32 {
+        self.step(step).and_then(|step| step.failure.as_ref()).map_or(0, |(_, count)| *count)
+    }
+
+    /// How often a step has left the same behind, in a row.
+    pub(super) fn same_fingerprints(&self, step: u32) -> u32 {
+        self.step(step).and_then(|step| step.fingerprint.as_ref()).map_or(0, |(_, count)| *count)
+    }
+
+    /// The round a group is in; groups count from 0 here.
+    pub(super) fn round_of(&self, group: usize) -> u32 {
+        self.groups.get(group).map_or(1, |group| group.round)
+    }
+
+    /// What the last round of a group has to tell the next.
+    pub(super) fn feedback_of(&self, group: usize) -> Option<&Feedback> {
+        self.groups.get(group)?.feedback.as_ref()
+    }
+}

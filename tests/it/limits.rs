@@ -1,0 +1,172 @@
+//! V-20, V-22 … V-26: limits of a whole run, usage limits, and loops without hope.
+
+use super::support::{LONG, Place};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// A line of `claude --output-format stream-json`.
+fn result(message: &str, more: &str) -> String {
+    format!(
+        r#"print {{"type":"result","result":"{message}","is_error":false,"total_cost_usd":0.5,"usage":{{"input_tokens":100,"output_tokens":20}}{more}}}"#
+    )
+}
+
+const LIMITED: &str = r#"print {"type":"result","result":"API Error: 429","is_error":true,"api_error_status":429,"usage":{}}
+exit 1"#;
+
+fn claude(place: &Place, script: &str) {
+    place.agent("claude", script).config(r#"{"agents": {"a": {"backend": "claude"}}, "chains": {}}"#);
+}
+
+/// V-20: while the agent runs, not only between iterations.
+#[test]
+fn the_limit_on_time_ends_a_run_in_the_middle_of_an_iteration() {
+    let place = Place::new();
+    let daemon = place.path("tmp/daemon");
+    place.agent("a", &format!("print x\nnext\ndaemon {}\nhang", daemon.display()));
+    let ran = place.run(&["a:9", "--limit", "time=700ms"]);
+    insta::assert_snapshot!(ran.code(4).stderr.split("  left running").next().unwrap());
+    let last = place.events(1).pop().unwrap();
+    assert_eq!(last["event"]["outcome"], serde_json::json!({"is": "limitReached", "limit": "time"}));
+}
+
+/// V-22: also on the last allowed iteration.
+#[test]
+fn a_marker_before_the_limit_counts() {
+    let place = Place::new();
+    place.agent("a", "marker\nhang").agent("b", "");
+    place.run(&["a:1", "--limit", "time=500ms"]).code(0);
+    let ran = place.run(&["a:1 -> b", "--limit", "time=500ms"]);
+    assert!(ran.code(4).stderr.contains("done, marker seen"), "{}", ran.stderr);
+    assert_eq!(place.calls("b"), 0);
+    place.agent("c", "print x\nnext\nmarker");
+    place.run(&["c:9", "--limit", "iterations=2"]).code(0);
+}
+
+#[test]
+fn the_limit_on_iterations_counts_those_of_all_steps() {
+    let place = Place::new();
+    place.agent("a", "sh date +%N\nnext\nmarker").agent("b", "sh date +%N");
+    let ran = place.run(&["a:5 -> b:5", "--limit", "iterations=4"]);
+    assert!(ran.code(4).stderr.contains("the limit `iterations` of 4 is reached"), "{}", ran.stderr);
+    assert_eq!((place.calls("a"), place.calls("b")), (2, 2));
+}
+
+/// V-23.
+#[test]
+fn cost_and_tokens_are_limited_by_what_the_agent_cli_reports() {
+    let place = Place::new();
+    claude(&place, &format!("{}\nsh date +%N", result("not yet", "")));
+    let ran = place.run(&["a:9", "--limit", "cost=1"]);
+    assert!(ran.code(4).stderr.contains("the limit `cost` of $1 is reached"), "{}", ran.stderr);
+    assert_eq!(place.calls("claude"), 2);
+    place.config(r#"{"limits": {"tokens": 300}, "agents": {"a": {"backend": "claude"}}, "chains": {}}"#);
+    let ran = place.run(&["a:9"]);
+    assert!(ran.code(4).stderr.contains("the limit `tokens` of 300 is reached"), "{}", ran.stderr);
+    assert_eq!(place.calls("claude"), 5);
+}
+
+/// V-23: also while it works.
+#[test]
+fn an_agent_that_has_used_its_tokens_is_ended_in_its_iteration() {
+    let place = Place::new();
+    let message = |id: u32| {
+        format!(
+            r#"print {{"type":"assistant","message":{{"id":"m{id}","content":[],"usage":{{"input_tokens":100}}}}}}"#
+        )
+    };
+    // The same message twice is one.
+    claude(&place, &format!("{}\n{}\n{}\nhang", message(1), message(1), message(2)));
+    place.run(&["a", "--limit", "tokens=200"]).code(4);
+    claude(&place, &format!("{}\n{}\nsh true", message(1), message(1)));
+    place.run(&["a", "--limit", "tokens=200"]).code(0);
+}
+
+#[test]
+fn a_limit_that_cannot_be_kept_is_refused() {
+    let place = Place::new();
+    place.agent("a", "");
+    let words = place.run(&["a", "--limit", "cost=5"]).code(2).words();
+    assert!(words.contains("the limit `cost` cannot be kept: `a` does not say what it costs"), "{words}");
+    for (limit, words) in [
+        ("time=90", "for 90 seconds write `90s`"),
+        ("time=0s", "must be more than nothing"),
+        ("iterations=0", "a positive whole number"),
+        ("cost=-1", "a number above zero"),
+        ("tme=5m", "did you mean `time`?"),
+        ("5m", "a limit is given as NAME=VALUE"),
+    ] {
+        let ran = place.run(&["a", "--limit", limit]);
+        assert!(ran.code(2).words().contains(words), "{limit}: {}", ran.stderr);
+    }
+}
+
+/// V-24.
+#[test]
+fn a_usage_limit_is_waited_out_and_charges_no_iteration() {
+    let place = Place::new();
+    claude(&place, &format!("{LIMITED}\nnext\n{}", result("FORKHESTRA_COMPLETE", "")));
+    let ran = place.run(&["a:1"]);
+    insta::assert_snapshot!(ran.code(0).stderr);
+    assert_eq!(place.calls("claude"), 2);
+}
+
+/// V-24: an end that is named is believed, if there is time for it.
+#[test]
+fn a_usage_limit_that_ends_too_late_ends_the_run_and_a_signal_ends_the_wait() {
+    let place = Place::new();
+    let end = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3 * 24 * 3600;
+    let limited = format!(r#"{{"type":"result","result":"Claude AI usage limit reached|{end}","is_error":true}}"#);
+    claude(&place, &format!("print {limited}\nexit 1"));
+    let ran = place.run(&["a:1"]);
+    assert!(ran.code(4).stderr.contains("the limit `wait` of 6h is reached"), "{}", ran.stderr);
+    let running = place.start(&["a:1", "--limit", "wait=100h"]);
+    let begun = Instant::now();
+    while !place.path("project/.forkhestra/state.db").exists()
+        || !place.events(2).iter().any(|event| event["event"]["type"] == "waitStarted")
+    {
+        assert!(begun.elapsed() < LONG);
+        std::thread::yield_now();
+    }
+    running.signal("INT");
+    running.end().code(130);
+    place.run(&["a:1", "--limit", "wait=100h", "--limit", "time=600ms"]).code(4);
+}
+
+/// V-25.
+#[test]
+fn an_agent_that_fails_at_once_again_and_again_is_given_up_with_its_last_words() {
+    let place = Place::new();
+    place.agent("a", "eprint cannot log in\nexit 7");
+    let ran = place.run(&["a:50"]);
+    insta::assert_snapshot!(ran.code(1).stderr);
+    assert_eq!(place.calls("a"), 3);
+}
+
+/// V-26.
+#[test]
+fn a_loop_that_changes_nothing_and_says_the_same_is_given_up() {
+    let place = Place::new();
+    place.agent("a", "print nothing to do").agent("b", "print x\nsh date +%N > news").agent("c", "sh date +%N");
+    place.run(&["a:9"]).code(1);
+    assert_eq!(place.calls("a"), 3);
+    let ran = place.run(&["a:9", "--limit", "stalledAfter=2"]);
+    assert!(
+        ran.code(1).stderr.contains("a changed nothing and said the same in 2 iterations in a row"),
+        "{}",
+        ran.stderr
+    );
+    place.run(&["b:5"]).code(1);
+    place.run(&["c:5"]).code(1);
+    assert_eq!((place.calls("b"), place.calls("c")), (5, 5), "a change, or other words, are news");
+}
+
+#[test]
+fn an_agent_that_lingers_after_its_marker_is_ended_and_complete() {
+    let mut place = Place::new();
+    place.set("FORKHESTRA_TEST_LINGER_MS", "300");
+    place.agent("a", "marker\nhang");
+    insta::assert_snapshot!(place.run(&["a:1"]).code(0).stderr);
+    // A structured final message is known before the exit, too.
+    claude(&place, &format!("{}\nhang", result("FORKHESTRA_COMPLETE", "")));
+    place.run(&["a:1"]).code(0);
+}
