@@ -50,6 +50,7 @@ impl TreeWatch {
         let walk = WalkBuilder::new(root)
             .hidden(false)
             .require_git(false)
+            .git_global(false)
             .filter_entry(move |entry| entry.depth() == 0 || !ours(entry.file_name()))
             .build();
         let mut tree = Vec::new();

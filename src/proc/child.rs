@@ -15,6 +15,9 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 
+/// What the pipe of an agent's stdout may hold, in bytes.
+const PIPE: usize = 512 << 10;
+
 /// Everything that a program is started with.
 #[derive(Debug)]
 pub struct Launch<'a> {
@@ -75,15 +78,17 @@ impl Child {
         let (stdout, their_stdout) = io::pipe().map_err(SpawnError::Pipes)?;
         let (stderr, their_stderr) = io::pipe().map_err(SpawnError::Pipes)?;
         let stdin = launch.stdin.map_or_else(|| "-".into(), |path| path.as_os_str().to_os_string());
+        widen(&stdout);
+        // The lifeline itself goes to the folder: a change of it here would make a spawn a fork, which copies our memory's map.
         let lifeline = Command::new(launch.lifeline)
             .arg0("forkhestra")
             .arg("__lifeline")
+            .arg(launch.folder)
             .arg(stdin)
             .arg(launch.program)
             .args(&launch.arguments)
             .env_clear()
             .envs(launch.environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(launch.folder)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::from(their_stdout))
             .stderr(Stdio::from(their_stderr))
@@ -120,6 +125,11 @@ impl Child {
         drop(self.line);
         let _ = self.lifeline.wait();
     }
+}
+
+/// Makes a pipe hold more, so that a busy agent and we take turns less often. Best effort: the system may grant less.
+fn widen(pipe: &io::PipeReader) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }
 
 impl Line {

@@ -23,13 +23,13 @@ use std::process::{Command, Stdio};
 const SWEEPS: usize = 2_000;
 const SWEEP_PAUSE_NS: i64 = 5_000_000;
 
-/// Runs one agent: `STDIN PROGRAM ARGUMENTS…`, where STDIN is a file or `-` for none. Our own standard input is the socket to
-/// the host; standard output and error are handed to the agent.
+/// Runs one agent: `FOLDER STDIN PROGRAM ARGUMENTS…`, where STDIN is a file or `-` for none. Our own standard input is the
+/// socket to the host; standard output and error are handed to the agent.
 ///
 /// # Errors
 /// What the operating system says when not even the first steps succeed; the host sees the socket close.
 pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
-    let [stdin, program, arguments @ ..] = arguments else {
+    let [folder, stdin, program, arguments @ ..] = arguments else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "this command is forkhestra's own"));
     };
     let host = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -41,7 +41,7 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
     signalled.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
     let mut line = Lifeline { host, signalled, agent: None, exited: false, held: false };
-    match start(stdin, program, arguments) {
+    match start(folder, stdin, program, arguments) {
         Ok(agent) => {
             let start_time = process(agent.as_raw_nonzero().get()).map_or(0, |process| process.start_time);
             line.agent = Some(agent);
@@ -56,7 +56,8 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the spawner")]
-fn start(stdin: &OsStr, program: &OsStr, arguments: &[OsString]) -> io::Result<Pid> {
+fn start(folder: &OsStr, stdin: &OsStr, program: &OsStr, arguments: &[OsString]) -> io::Result<Pid> {
+    rustix::process::chdir(folder)?;
     let stdin = File::open(if stdin == "-" { OsStr::new("/dev/null") } else { stdin })?;
     let agent = Command::new(program).args(arguments).stdin(Stdio::from(stdin)).process_group(0).spawn()?;
     // The agent holds its ends of the pipes; ours would keep the host from seeing their end.
@@ -95,7 +96,10 @@ impl Lifeline {
                 let mut bytes = [0; 64];
                 while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
                 self.look_at_agent();
-                self.reap_adopted();
+                // After its exit the sweep does that.
+                if !self.exited {
+                    self.reap_adopted();
+                }
             }
             if host {
                 let mut bytes = [0; 256];
@@ -198,6 +202,11 @@ impl Lifeline {
     fn sweep(&mut self) -> Vec<Leftover> {
         let agent = self.agent.map_or(0, |agent| agent.as_raw_nonzero().get());
         let mut leftovers: Vec<Leftover> = Vec::new();
+        // Nearly always there is nothing left but the agent's own zombie, which has no children.
+        if self.exited && children(me()) == [agent] {
+            let _ = waitpid(self.agent, WaitOptions::NOHANG);
+            return leftovers;
+        }
         if let Some(agent) = self.agent {
             let alive = descendants(me()).into_iter().filter(|left| !left.zombie);
             leftovers.extend(alive.map(|left| Leftover { pid: left.pid, name: left.name }));

@@ -12,8 +12,8 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc;
 use tokio::sync::mpsc as async_mpsc;
 
-/// The size of one piece of agents' output, in bytes: the size of a pipe.
-pub const CHUNK: usize = 64 << 10;
+/// The size of one piece of agents' output, in bytes: half of an agent's pipe, so that it writes while we do.
+pub const CHUNK: usize = 256 << 10;
 /// How many pieces may be on their way: one being written while the next is read.
 const CHUNKS: usize = 2;
 
