@@ -1,4 +1,4 @@
-//! The entry: our two hidden verbs without any parsing, everything else through the command line.
+//! The entry: our hidden verbs without any parsing, everything else through the command line.
 
 use forkhestra::exit::Exit;
 use forkhestra::{cli, proc, world::World};
@@ -12,6 +12,9 @@ fn main() -> Exit {
             Ok(()) => Exit::Success,
             Err(_) => Exit::Incomplete,
         };
+    }
+    if arguments.first().is_some_and(|verb| verb == "__probe") {
+        return if proc::probe_step(&arguments[1..]).is_ok() { Exit::Success } else { Exit::Incomplete };
     }
     let world = match World::look() {
         Ok(world) => world,

@@ -173,6 +173,12 @@ impl World {
         io::stdin().is_terminal()
     }
 
+    /// Whether files can be made in a folder.
+    #[must_use]
+    pub fn can_write(&self, folder: &Path) -> bool {
+        rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+    }
+
     /// Makes a new folder for a demonstration, which stays.
     ///
     /// # Errors

@@ -55,6 +55,8 @@ pub(super) enum Verb {
     Show(ShowArgs),
     /// Check a config, all of it
     Validate(ValidateArgs),
+    /// Try out whether this machine keeps our promises, and show what a run would find
+    Doctor(DoctorArgs),
     /// Write a commented forge/chains.json and prompts that run at once
     Init,
 }
@@ -96,6 +98,13 @@ pub(super) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
+    /// For machines
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
     /// For machines
     #[arg(long)]
     pub(super) json: bool,

@@ -4,6 +4,7 @@ mod args;
 mod chain;
 mod config;
 mod demo;
+mod doctor;
 mod init;
 mod list;
 mod run;
@@ -36,6 +37,7 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
         Verb::List(args) => list::list(world, &common, &args),
         Verb::Show(args) => show::show(world, &common, &args),
         Verb::Validate(args) => validate::validate(world, &common, &args),
+        Verb::Doctor(args) => doctor::doctor(world, &common, &args),
         Verb::Init => init::init(world, &common),
     }
 }

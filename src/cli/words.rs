@@ -3,12 +3,13 @@
 use crate::source::Diagnostic;
 use std::ffi::{OsStr, OsString};
 
-const VERBS: [&str; 6] = ["run", "list", "show", "validate", "init", "help"];
+const VERBS: [&str; 7] = ["run", "list", "show", "validate", "doctor", "init", "help"];
 /// Options of every verb that take no value, and those that take one.
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 1] = ["--cwd"];
 /// Every option of ours: none of them can be a prompt by itself.
-const OPTIONS: [&str; 19] = [
+const OPTIONS: [&str; 20] = [
+    "--limit",
     "--idle-timeout",
     "--timeout",
     "--wait",
@@ -96,6 +97,22 @@ mod tests {
         let words = line.split_whitespace().map(OsString::from).collect();
         let words = normalise(words).map_err(|fault| fault.message)?;
         Ok(words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
+    }
+
+    /// The lists here are kept by hand, because a start must not build clap's tables twice.
+    #[test]
+    fn every_verb_and_option_of_the_command_line_is_known_here() {
+        let command = <super::super::args::Cli as clap::CommandFactory>::command();
+        let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_string()).collect();
+        assert_eq!(verbs, VERBS[..VERBS.len() - 1]);
+        let run = command.find_subcommand("run").unwrap();
+        for option in command.get_arguments().chain(run.get_arguments()) {
+            let long = option.get_long().map(|long| format!("--{long}"));
+            let short = option.get_short().map(|short| format!("-{short}"));
+            for name in long.into_iter().chain(short) {
+                assert!(OPTIONS.contains(&name.as_str()), "{name}");
+            }
+        }
     }
 
     #[test]

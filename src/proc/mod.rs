@@ -1,9 +1,15 @@
 //! The only spawner: every program runs under a lifeline, a small process of ours that outlives nothing and lets nothing
 //! outlive it (docs/signals.md). Linux only, until another system is tested.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "forkhestra runs on Linux only: what it promises about processes needs PR_SET_CHILD_SUBREAPER and /proc, and no other system was tested"
+);
+
 mod child;
 mod lifeline;
 mod ourselves;
+mod probe;
 mod survivors;
 mod table;
 mod wire;
@@ -11,5 +17,6 @@ mod wire;
 pub use child::{Child, Launch, Line, SpawnError};
 pub use lifeline::lifeline;
 pub use ourselves::{adopt_orphans, stop_ourselves};
+pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
 pub use survivors::end_survivors;
 pub use wire::Report;

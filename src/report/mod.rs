@@ -4,6 +4,7 @@
 mod catalogue;
 mod console;
 mod diagnostics;
+mod doctor;
 mod dry_run;
 mod paint;
 mod screen;
@@ -11,6 +12,7 @@ mod screen;
 pub use catalogue::{list, list_json, show_chain, show_chain_json};
 pub use console::{Console, Verbosity};
 pub use diagnostics::render;
+pub use doctor::{Finding, Health, doctor};
 pub use dry_run::dry_run;
 pub use paint::Paint;
 pub use screen::{CHUNK, Screen, Stream, print, print_error};

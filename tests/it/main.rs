@@ -5,6 +5,7 @@
 mod bytes;
 mod corpus;
 mod demo;
+mod doctor;
 mod journal;
 mod layering;
 mod lifeline;

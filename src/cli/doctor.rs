@@ -1,0 +1,107 @@
+//! `doctor`: whether this machine keeps our promises, and what of it a run would find.
+
+use super::args::{Common, DoctorArgs};
+use super::config::project;
+use super::{answer, refuse};
+use crate::agent::{BACKENDS, find_all_on_path};
+use crate::exit::Exit;
+use crate::proc::{Probe, mechanisms, probe};
+use crate::report::{Finding, Health, Paint, doctor as show};
+use crate::source::{Diagnostic, Files};
+use crate::world::World;
+use serde_json::json;
+use std::path::Path;
+
+/// Looks, tries out, and says.
+pub(super) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return refuse(world, &[Diagnostic::error("run/runtime", "the operating system gives us no event queue")]);
+    };
+    let mut findings = vec![daemon(&runtime.block_on(probe(&world.lifeline(), world.own_program())))];
+    findings.extend(kernel());
+    findings.extend(files(world, common));
+    findings.extend(clis(world));
+    let sick = findings.iter().any(|finding| finding.health == Health::Bad);
+    let release = world.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
+    let system = format!("Linux {} {}", String::from_utf8_lossy(&release).trim(), std::env::consts::ARCH);
+    let version = env!("CARGO_PKG_VERSION");
+    let told = answer(&if args.json {
+        json!({ "forkhestra": version, "system": system, "findings": findings }).to_string() + "\n"
+    } else {
+        show(&format!("forkhestra {version}, {system}"), &findings, Paint::for_stdout(world))
+    });
+    if sick { Exit::Incomplete } else { told }
+}
+
+fn finding(name: &'static str, health: Health, words: impl Into<String>) -> Finding {
+    Finding { name, health, words: words.into() }
+}
+
+fn daemon(probe: &Probe) -> Finding {
+    const NAME: &str = "daemons";
+    match probe {
+        Probe::Ended(after) => finding(
+            NAME,
+            Health::Good,
+            format!("one that forked twice and left its session was ended in {} ms", after.as_millis().max(1)),
+        ),
+        Probe::Survived(pid) => finding(
+            NAME,
+            Health::Bad,
+            format!("one that forked twice lives on (pid {pid}): agents can leave processes behind on this machine"),
+        ),
+        Probe::Failed(why) => finding(NAME, Health::Bad, format!("cannot be tried out: {why}")),
+    }
+}
+
+fn kernel() -> [Finding; 3] {
+    let found = mechanisms();
+    let health = |there: bool| if there { Health::Good } else { Health::Absent };
+    let words = |there: bool, yes: &str, no: &str| if there { yes.to_string() } else { no.to_string() };
+    [
+        finding(
+            "pidfd",
+            health(found.pidfd),
+            words(found.pidfd, "a signal cannot hit a stranger", "none; processes are signalled by their numbers"),
+        ),
+        finding(
+            "child lists",
+            health(found.child_lists),
+            words(found.child_lists, "/proc lists the children of a process", "none; the whole of /proc is searched"),
+        ),
+        finding(
+            "cgroup",
+            health(found.cgroup),
+            words(found.cgroup, "one of our own, not needed", "none of our own; not needed"),
+        ),
+    ]
+}
+
+fn files(world: &World, common: &Common) -> [Finding; 2] {
+    let project = project(world, common);
+    let faults = project.config.faults.iter().filter(|fault| fault.is_error()).count();
+    let config = match (project.config.files.last(), faults) {
+        (Some(file), 0) => finding("config", Health::Good, file.source.name.clone()),
+        (file, faults) => {
+            let name = file.map_or("", |file| file.source.name.as_str());
+            finding("config", Health::Bad, format!("{name}: {faults} faults; `forkhestra validate` shows them"))
+        }
+    };
+    let root = project.root.display();
+    let journal = if world.can_write(&project.root) {
+        finding("journal", Health::Good, format!("{root}/.forkhestra can be written"))
+    } else {
+        finding("journal", Health::Bad, format!("{root} cannot be written; a run keeps its journal there"))
+    };
+    [config, journal]
+}
+
+/// The agent CLIs on PATH.
+fn clis(world: &World) -> Vec<Finding> {
+    let known = BACKENDS.iter().filter_map(|backend| Some((backend.program?, backend.install)));
+    let look = known.map(|(program, install)| match find_all_on_path(program, world, world).first() {
+        Some(path) => finding(program, Health::Good, path.display().to_string()),
+        None => finding(program, Health::Absent, format!("not on PATH; install it: {install}")),
+    });
+    look.collect()
+}

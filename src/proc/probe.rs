@@ -1,0 +1,133 @@
+//! Whether this machine lets us end what agents leave behind: tried out with a daemon of our own (`forkhestra doctor`).
+#![expect(clippy::disallowed_methods, reason = "the spawner, and the process table")]
+
+use super::child::{Child, Launch};
+use super::table::{children, process};
+use super::wire::Report;
+use rustix::process::{PidfdFlags, getpid, pidfd_open, setsid};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The longest that a probe may take; its daemon goes by itself after it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How the probe went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// The daemon was ended after so long.
+    Ended(Duration),
+    /// It lives on, with this pid.
+    Survived(i32),
+    /// It could not be tried, for this reason.
+    Failed(String),
+}
+
+/// What the kernel gives us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mechanisms {
+    /// `pidfd_open(2)`: a signal cannot hit a stranger.
+    pub pidfd: bool,
+    /// /proc/PID/task/TID/children: a tree is found without looking at every process.
+    pub child_lists: bool,
+    /// A cgroup of our own that we could kill as a whole. Not needed.
+    pub cgroup: bool,
+}
+
+/// Starts a daemon that forks twice, leaves its session and holds its output, and looks whether its lifeline ends it.
+pub async fn probe(lifeline: &Path, own_program: &Path) -> Probe {
+    match tokio::time::timeout(PATIENCE, try_out(lifeline, own_program)).await {
+        Ok(Ok(probe)) => probe,
+        Ok(Err(error)) => Probe::Failed(error.to_string()),
+        Err(_) => Probe::Failed(format!("it took longer than {} s", PATIENCE.as_secs())),
+    }
+}
+
+async fn try_out(lifeline: &Path, own_program: &Path) -> io::Result<Probe> {
+    let launch = Launch {
+        lifeline,
+        program: own_program,
+        arguments: vec!["__probe".into(), "fork".into()],
+        environment: Vec::new(),
+        folder: Path::new("/"),
+        stdin: None,
+    };
+    let mut child = Child::start(&launch).map_err(io::Error::other)?;
+    let (mut daemon, mut exited) = (None, None);
+    while daemon.is_none() || exited.is_none() {
+        tokio::select! {
+            report = child.line.report() => match report {
+                Report::Exited(_) => exited = Some(Instant::now()),
+                Report::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
+                Report::Gone => return Err(io::Error::other("its lifeline is gone")),
+                _ => {}
+            },
+            _ = child.stdout.readable(), if daemon.is_none() => daemon = said_pid(&child)?,
+        }
+    }
+    let began = Instant::now();
+    child.line.sweep();
+    while !matches!(child.line.report().await, Report::Swept(_) | Report::Gone) {}
+    child.reap();
+    let daemon = daemon.unwrap_or(0);
+    let alive = process(daemon).is_some_and(|process| !process.zombie);
+    Ok(if alive { Probe::Survived(daemon) } else { Probe::Ended(began.elapsed()) })
+}
+
+/// The daemon's pid, once it has written its line.
+fn said_pid(child: &Child) -> io::Result<Option<i32>> {
+    let mut line = [0; 32];
+    match child.stdout.try_read(&mut line) {
+        Ok(0) => Err(io::Error::other("the daemon said nothing")),
+        Ok(length) => Ok(String::from_utf8_lossy(&line[..length]).trim().parse().ok()),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The hidden verb behind [`probe`]: `fork` starts `leave`, which leaves its session and starts `stay`.
+///
+/// # Errors
+/// What keeps a step from being taken.
+pub fn probe_step(arguments: &[OsString]) -> io::Result<()> {
+    let next = |step: &str| Command::new(std::env::current_exe()?).args(["__probe", step]).spawn();
+    match arguments.first().and_then(|step| step.to_str()) {
+        Some("fork") => next("leave")?.wait().map(drop),
+        Some("leave") => {
+            setsid()?;
+            next("stay").map(drop)
+        }
+        Some("stay") => {
+            io::stdout().write_all(format!("{}\n", std::process::id()).as_bytes())?;
+            std::thread::sleep(PATIENCE);
+            Ok(())
+        }
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "this command is forkhestra's own")),
+    }
+}
+
+/// Looks at what the kernel gives us.
+#[must_use]
+pub fn mechanisms() -> Mechanisms {
+    let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
+    let me = getpid().as_raw_nonzero().get();
+    Mechanisms {
+        pidfd: pidfd_open(getpid(), PidfdFlags::empty()).is_ok(),
+        child_lists: fs::metadata(format!("/proc/{me}/task/{me}/children")).is_ok() && children(parent).contains(&me),
+        cgroup: own_cgroup().is_some_and(|folder| {
+            let kill = Path::new(&folder).join("cgroup.kill");
+            rustix::fs::access(kill, rustix::fs::Access::WRITE_OK).is_ok()
+                && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+        }),
+    }
+}
+
+/// The folder of our cgroup in the second hierarchy (cgroups(7)).
+fn own_cgroup() -> Option<String> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    Some(format!("/sys/fs/cgroup{}", text.lines().find_map(|line| line.strip_prefix("0::"))?))
+}

@@ -1,0 +1,26 @@
+//! `doctor`: tries out what is promised, on this machine.
+
+use super::support::Place;
+
+#[test]
+fn doctor_ends_a_daemon_and_says_what_it_found() {
+    let place = Place::new();
+    place.agent("claude", "").config(r#"{"chains": {}}"#);
+    let ran = place.run(&["doctor"]);
+    let shown = &ran.code(0).stdout;
+    assert!(shown.contains("✓ daemons      one that forked twice and left its session was ended in"), "{shown}");
+    assert!(shown.contains("✓ config       forge/chains.json\n"), "{shown}");
+    assert!(shown.contains("✓ claude       $PLACE/bin/claude\n"), "{shown}");
+    assert!(!place.work(".forkhestra").exists(), "nothing is written");
+    let json = place.run(&["doctor", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json.code(0).stdout).unwrap();
+    assert_eq!((&found["findings"][0]["name"], &found["findings"][0]["health"]), (&"daemons".into(), &"good".into()));
+}
+
+#[test]
+fn a_config_with_faults_is_a_finding() {
+    let place = Place::new();
+    place.config(r#"{"chain": {}}"#);
+    let ran = place.run(&["doctor"]);
+    assert!(ran.code(1).stdout.contains("2 faults; `forkhestra validate` shows them"), "{}", ran.stdout);
+}
