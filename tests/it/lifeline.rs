@@ -79,6 +79,15 @@ fn a_daemon_that_floods_the_output_does_not_hold_the_step() {
     place.assert_nothing_is_left();
 }
 
+/// V-10: an agent that does not reap its children leaves no zombie, and a zombie is nothing left running.
+#[test]
+fn a_zombie_counts_as_dead_and_none_is_left() {
+    let place = Place::new();
+    place.agent("a", "sh true & exec sleep 0.2");
+    let ran = place.run(&["a -> a"]);
+    assert!(!ran.code(0).stderr.contains("left running"), "{}", ran.stderr);
+}
+
 #[test]
 fn the_hidden_verb_explains_itself_by_failing() {
     let place = Place::new();

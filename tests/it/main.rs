@@ -16,6 +16,7 @@ mod prompts;
 mod run;
 mod schemas;
 mod signals;
+mod soak;
 mod support;
 mod terminal;
 mod timeouts;

@@ -110,6 +110,17 @@ fn paths_of_the_users_config_start_at_that_file() {
 }
 
 /// R-24, R-25.
+/// V-21: an agent that prints before it reads does not lock itself and us.
+#[test]
+fn an_agent_that_prints_much_before_it_reads_a_long_prompt_gets_it_whole() {
+    let place = Place::new();
+    let command = r#"["sh", "-c", "head -c 200000 /dev/zero; wc -c"]"#;
+    place.config(&format!(r#"{{"agents": {{"a": {{"command": {command}, "deliver": "stdin"}}}}, "chains": {{}}}}"#));
+    place.write("long.md", "p".repeat(620_000));
+    let ran = place.run(&["a", "--prompt-file", "long.md", "--timeout", "20s"]);
+    assert_eq!(ran.code(0).stdout.trim_matches('\0'), "620000\n");
+}
+
 #[test]
 fn missing_variables_are_all_named_with_the_flag_that_sets_them() {
     let place = place();

@@ -44,6 +44,16 @@ fn an_agent_that_ignores_every_signal_is_killed_after_the_grace_time() {
     insta::assert_snapshot!(ran.stderr);
 }
 
+/// V-01: a signal to our whole group reaches the agent once, through us; whoever started us is in another and lives.
+#[test]
+fn a_signal_to_our_group_reaches_the_agent_once() {
+    let place = Place::new();
+    let running = started(&place, "", "a");
+    send("INT", &format!("-{}", running.child.id()));
+    let ran = running.end();
+    assert_eq!(ran.code(130).stderr.matches("SIGINT received").count(), 1, "{}", ran.stderr);
+}
+
 /// V-02. The grace time is an hour: only the second signal can end this.
 #[test]
 fn a_second_ctrl_c_kills_at_once() {

@@ -50,6 +50,30 @@ fn a_terminal_that_stands_still_slows_no_agent_and_misses_nothing() {
     place.assert_nothing_is_left();
 }
 
+/// V-07: the window is closed. `setsid` gives the program a terminal of its own to lose.
+#[test]
+fn a_terminal_that_is_closed_ends_the_run_in_order() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    place.agent("a", &format!("ignore HUP\nhang {}", up.display()));
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap().into_string().unwrap();
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra");
+    let (command, mut shell) = (place.command(&[]), std::process::Command::new("setsid"));
+    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    // Who leads the session is told that the terminal is gone.
+    let line = format!("exec <>{name} >&0 2>&1; exec {} a", program.display());
+    shell.args(["--wait", "sh", "-c", &line]).current_dir(place.path("project"));
+    let mut session = shell.spawn().unwrap();
+    place.wait_for(&up);
+    drop(person);
+    assert_eq!(session.wait().unwrap().code(), Some(129));
+    assert_eq!(place.events(1).pop().unwrap()["event"]["outcome"]["signal"], "HUP");
+    place.assert_nothing_is_left();
+}
+
 /// V-01: the terminal is as it was, and half a line of an agent is ended before ours begins.
 #[test]
 fn our_lines_begin_at_the_left_after_an_agents_half_line() {

@@ -43,7 +43,7 @@ fn wrong_command_lines_are_refused_with_what_to_do() {
     insta::assert_snapshot!(all);
 }
 
-/// a prompt that merely begins with `-` is a prompt.
+/// R-19, V-35: a prompt that merely begins with `-` is a prompt.
 #[test]
 fn a_prompt_that_begins_with_a_dash_reaches_the_agent() {
     let place = place();

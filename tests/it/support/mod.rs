@@ -210,13 +210,27 @@ pub(crate) fn send(name: &str, pid: &str) {
     assert!(Command::new("/bin/sh").arg("-c").arg(format!("kill -{name} {pid}")).status().unwrap().success());
 }
 
+/// The same to a process that may be gone.
+pub(crate) fn try_send(name: &str, pid: &str) {
+    let mut shell = Command::new("/bin/sh");
+    let _ = shell.arg("-c").arg(format!("kill -{name} {pid}")).stderr(Stdio::null()).status();
+}
+
 /// The program under way.
 pub(crate) struct Running<'a> {
     pub(crate) child: Child,
     place: &'a Place,
 }
 
-impl Running<'_> {
+impl<'a> Running<'a> {
+    pub(crate) fn of(child: Child, place: &'a Place) -> Self {
+        Self { child, place }
+    }
+
+    pub(crate) fn try_signal(&self, name: &str) {
+        try_send(name, &self.child.id().to_string());
+    }
+
     pub(crate) fn signal(&self, name: &str) -> &Self {
         send(name, &self.child.id().to_string());
         self
