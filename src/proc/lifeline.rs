@@ -40,7 +40,7 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
     let (signalled, wake) = UnixStream::pair()?;
     signalled.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
-    let mut line = Lifeline { host, signalled, agent: None, exited: false, held: false };
+    let mut line = Lifeline { host, signalled, agent: None, exited: false, held: false, told_stop: false };
     match start(folder, stdin, program, arguments) {
         Ok(agent) => {
             let start_time = process(agent.as_raw_nonzero().get()).map_or(0, |process| process.start_time);
@@ -74,6 +74,8 @@ struct Lifeline {
     exited: bool,
     /// Whether the tree is stopped by our host's wish, of which nothing is to be said.
     held: bool,
+    /// Whether the host knows of a stop that was nobody's wish.
+    told_stop: bool,
 }
 
 impl Lifeline {
@@ -139,8 +141,15 @@ impl Lifeline {
         while let Some(status) = observe(WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED) {
             match status.stopping_signal() {
                 _ if self.held => {}
-                Some(signal) => self.tell(&Report::Stopped(signal)),
-                None => self.tell(&Report::Continued),
+                Some(signal) => {
+                    self.told_stop = true;
+                    self.tell(&Report::Stopped(signal));
+                }
+                None if self.told_stop => {
+                    self.told_stop = false;
+                    self.tell(&Report::Continued);
+                }
+                None => {}
             }
         }
         if let Some(status) = observe(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {

@@ -9,6 +9,7 @@ use super::stage::Stage;
 use super::tape::Got;
 use crate::journal::{AttemptFolder, JournalError};
 use crate::proc::{Child, Report, end_survivors};
+use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -106,23 +107,29 @@ impl<'a> Attempt<'a> {
                     Vec::new()
                 }
             };
-            self.perform(driver, effects).await;
+            self.perform(driver, effects).await?;
         }
     }
 
-    async fn perform(&mut self, driver: &mut Driver<'_>, effects: Vec<Effect>) {
-        for effect in effects {
+    async fn perform(&mut self, driver: &mut Driver<'_>, effects: Vec<Effect>) -> Result<(), Failure> {
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
             match effect {
                 Effect::Signal(signal) => self.child.line.signal(signal),
                 Effect::StopAgent => self.child.line.stop(),
                 Effect::ContinueAgent => self.child.line.go_on(),
-                Effect::StandStill => driver.stand_still().await,
+                Effect::StandStill => {
+                    if let Some(heard) = driver.stand_still().await {
+                        effects.extend(self.heard(driver, heard)?);
+                    }
+                }
                 // An exit that is known is no longer timed.
                 Effect::Arm(Timer::Timeout | Timer::Idle | Timer::Linger, _) if self.exited.is_some() => {}
                 Effect::Arm(timer, time) => driver.arm(timer, time),
                 Effect::Spawn { .. } | Effect::Finish(_) => {}
             }
         }
+        Ok(())
     }
 
     fn heard(&mut self, driver: &mut Driver<'_>, heard: Heard) -> Result<Vec<Effect>, Failure> {

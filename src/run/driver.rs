@@ -137,7 +137,11 @@ impl Driver<'_> {
                 Some(Effect::Finish(outcome)) => return Ok(outcome),
                 Some(Effect::Spawn { at, feedback }) => effects.extend(self.attempt(&at, feedback.as_ref()).await?),
                 Some(Effect::Arm(timer, time)) => self.arm(timer, time),
-                Some(Effect::StandStill) => self.stand_still().await,
+                Some(Effect::StandStill) => {
+                    if let Some(heard) = self.stand_still().await {
+                        effects.extend(self.hear(heard)?);
+                    }
+                }
                 // Only an attempt has somebody to signal.
                 Some(Effect::Signal(_) | Effect::StopAgent | Effect::ContinueAgent) => {}
                 None if self.state.is_waiting() => effects.extend(self.wait().await?),
@@ -174,8 +178,9 @@ impl Driver<'_> {
         Ok(self.take(heard.input())?)
     }
 
-    /// Stops us and every timer, once our words about it are out.
-    pub(super) async fn stand_still(&mut self) {
+    /// Stops us and every timer, once our words about it are out. What came meanwhile is returned instead of standing still:
+    /// a SIGCONT takes a stop back that has not happened yet (signal(7)), and nobody would send it again.
+    pub(super) async fn stand_still(&mut self) -> Option<Heard> {
         let until = Instant::now() + LAST_WORDS;
         while !self.cast.screen.is_idle() && Instant::now() < until {
             tokio::select! {
@@ -186,7 +191,13 @@ impl Driver<'_> {
             }
         }
         self.timers.pause(Instant::now());
+        while let Some(heard) = self.signals.pending().await {
+            if heard != Heard::Pause {
+                return Some(heard);
+            }
+        }
         stop_ourselves();
+        None
     }
 
     pub(super) fn arm(&mut self, timer: Timer, time: Duration) {
@@ -295,16 +306,20 @@ impl Driver<'_> {
 
     /// Hears the signals that came while nothing ran, and stands still as long as they want.
     async fn may_start(&mut self) -> Result<bool, Failure> {
-        while let Some(heard) =
-            if self.timers.is_paused() { Some(self.signals.next().await) } else { self.signals.pending().await }
-        {
+        let mut next = self.signals.pending().await;
+        while let Some(heard) = next {
+            let effects = self.hear(heard)?;
             if let Heard::End(_) = heard {
                 self.cast.screen.hurry();
-                self.hear(heard)?;
                 return Ok(false);
             }
-            if self.hear(heard)?.contains(&Effect::StandStill) {
-                self.stand_still().await;
+            next = if effects.contains(&Effect::StandStill) { self.stand_still().await } else { None };
+            if next.is_none() {
+                next = if self.timers.is_paused() {
+                    Some(self.signals.next().await)
+                } else {
+                    self.signals.pending().await
+                };
             }
         }
         if self.timers.left(Timer::Run, Instant::now()).is_some_and(|left| left.is_zero()) {
