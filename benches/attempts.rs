@@ -2,7 +2,8 @@
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
 
-use forkhestra::journal::Journal;
+use forkhestra::journal::{Journal, NewRun, Worker};
+use forkhestra::plan::Outline;
 use forkhestra::run::{At, AttemptOutcome, Event, EventKind, Finished};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -54,7 +55,15 @@ fn ended(command: &mut Command, code: i32) {
 /// The parts of the journal: files of an attempt, its two commits, and a commit with an fsync.
 fn journal(folder: &Path) -> (f64, f64, f64) {
     let mut journal = Journal::open(folder).unwrap();
-    let run = journal.begin("now", "true", "digest").unwrap();
+    let outline = Outline {
+        chain: "true:1000".into(),
+        name: None,
+        marker: String::new(),
+        limits: forkhestra::plan::Limits::default(),
+        steps: Vec::new(),
+    };
+    let worker = Worker { pid: 1, start_time: 1 };
+    let run = journal.begin(NewRun { worker, started: "now", digest: "digest", outline: &outline }).unwrap();
     let at = At { step: 1, name: "true".into(), round: 1, iteration: 1, attempt: 1, lane: 1 };
     let files = each(|| {
         for attempt in 1..=ITERATIONS {
@@ -67,7 +76,7 @@ fn journal(folder: &Path) -> (f64, f64, f64) {
     let mut append = |kind: EventKind, now: Instant| {
         seq += 1;
         let at = "2026-01-01T00:00:00Z".to_string();
-        journal.append(&[Event { version: 1, run, seq, at, event: kind }], now).unwrap();
+        journal.append(&[Event { version: 1, run, seq, at, event: kind }], None, now).unwrap();
     };
     let started = || EventKind::AttemptStarted { at: at.clone(), pid: 1, start_time: 1 };
     let finished = || EventKind::AttemptFinished {

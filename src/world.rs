@@ -106,6 +106,19 @@ impl World {
         format!("{:.3}", jiff::Timestamp::now())
     }
 
+    /// The time of day so long ago, RFC 3339.
+    #[must_use]
+    pub fn timestamp_before(&self, age: Duration) -> String {
+        let now = jiff::Timestamp::now();
+        format!("{:.3}", now.checked_sub(age).unwrap_or(jiff::Timestamp::MIN))
+    }
+
+    /// A path as it is reached from where the shell stands.
+    #[must_use]
+    pub fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(&self.cwd).unwrap_or(path).display().to_string()
+    }
+
     /// The time of this many seconds after 1970, RFC 3339.
     #[must_use]
     pub fn timestamp_of(&self, epoch_seconds: i64) -> String {
@@ -117,6 +130,12 @@ impl World {
     pub fn shortened(&self, name: &str, time: Duration) -> Duration {
         let seam = self.test_seam(&format!("FORKHESTRA_TEST_{name}_MS"));
         seam.and_then(|text| text.to_str()?.parse().ok()).map_or(time, Duration::from_millis)
+    }
+
+    /// After how many commits a test wants us dead.
+    #[must_use]
+    pub fn abort_after(&self) -> Option<u32> {
+        self.test_seam("FORKHESTRA_TEST_ABORT_AFTER_WRITES")?.to_str()?.parse().ok()
     }
 
     /// A time by chance, shorter than `most`; none at all where there is no chance.
@@ -165,6 +184,14 @@ impl World {
         let mut bytes = Vec::new();
         io::stdin().read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// One line of standard input; empty at its end.
+    #[must_use]
+    pub fn read_line(&self) -> String {
+        let mut line = String::new();
+        let _ = io::stdin().read_line(&mut line);
+        line
     }
 
     /// Whether standard input is a terminal.

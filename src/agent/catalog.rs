@@ -106,6 +106,12 @@ pub fn backend(name: &Text) -> Result<&'static Backend, Diagnostic> {
     })
 }
 
+/// What the backend of this name prints; plain text for an unknown one.
+#[must_use]
+pub fn format_of(name: &str) -> Format {
+    by_name(name).map_or(Format::Plain, |backend| backend.output)
+}
+
 fn by_name(name: &str) -> Option<&'static Backend> {
     BACKENDS.iter().find(|backend| backend.name == name || backend.aliases.contains(&name))
 }

@@ -9,7 +9,7 @@ mod lookup;
 mod output;
 mod reader;
 
-pub use catalog::{BACKENDS, Backend, Flag, backend, default_backend};
+pub use catalog::{BACKENDS, Backend, Flag, backend, default_backend, format_of};
 pub use contract::contract;
 pub use find::{check_startable, find_all_on_path, find_command};
 pub use lookup::{BUILT_IN_CHECKS, Found, lookup};

@@ -18,7 +18,7 @@ pub enum DurationFault {
     Malformed,
 }
 
-/// Reads whole numbers with the units `h`, `m`, `s`, `ms`, each at most once, largest first.
+/// Reads whole numbers with the units `d`, `h`, `m`, `s`, `ms`, each at most once, largest first.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -26,7 +26,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationFault> {
     if text.starts_with('-') {
         return Err(DurationFault::NotPositive);
     }
-    let units = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1_u64)];
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1_u64)];
     let (mut rest, mut next_unit, mut total) = (text, 0, 0_u64);
     if rest.is_empty() {
         return Err(DurationFault::Malformed);
@@ -75,9 +75,14 @@ mod tests {
 
     #[test]
     fn lengths_are_read_and_shown_in_the_words_of_people() {
-        for (text, milliseconds) in
-            [("90s", 90_000), ("10m", 600_000), ("1h30m", 5_400_000), ("250ms", 250), ("2h5s", 7_205_000)]
-        {
+        for (text, milliseconds) in [
+            ("90s", 90_000),
+            ("10m", 600_000),
+            ("1h30m", 5_400_000),
+            ("250ms", 250),
+            ("2h5s", 7_205_000),
+            ("30d", 2_592_000_000),
+        ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
         for text in ["1m30s", "10m", "1h30m", "250ms", "2h5s"] {
@@ -97,7 +102,7 @@ mod tests {
             ("1.5h", DurationFault::Malformed),
             ("5m1h", DurationFault::Malformed),
             ("5 m", DurationFault::Malformed),
-            ("1d", DurationFault::Malformed),
+            ("1w", DurationFault::Malformed),
             ("99999999999999999999h", DurationFault::TooLong),
             ("100000h", DurationFault::TooLong),
         ] {

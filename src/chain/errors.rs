@@ -283,7 +283,7 @@ pub(super) fn bad_limit(at: &Place, name: &str, value: &str, wanted: &str) -> Di
 pub fn bad_duration(at: &Place, what: &str, text: &str, fault: DurationFault) -> Diagnostic {
     let (why, help) = match fault {
         DurationFault::NoUnit => {
-            ("a number without a unit", format!("for {text} seconds write `{text}s`; the units are h, m, s and ms"))
+            ("a number without a unit", format!("for {text} seconds write `{text}s`; the units are d, h, m, s and ms"))
         }
         DurationFault::NotPositive => {
             ("must be more than nothing", "leave it out for no limit, or say how long: `10m`".into())

@@ -58,7 +58,7 @@ fn shape(shape: Shape) -> Value {
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
         Shape::Duration => {
-            json!({ "type": "string", "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", "minLength": 2 })
+            json!({ "type": "string", "pattern": "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", "minLength": 2 })
         }
         Shape::Amount => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Shape::One(object) => reference(object),

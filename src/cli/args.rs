@@ -49,6 +49,10 @@ pub(super) enum Verb {
     /// Run a chain (the default)
     #[command(after_help = EXAMPLES)]
     Run(RunArgs),
+    /// Go on with a run that was cut off, where it was
+    Resume(ResumeArgs),
+    /// What was run, how it went, and where its words are
+    Runs(RunsArgs),
     /// List chains, agents and checks, and where they come from
     List(ListArgs),
     /// Show a chain of the config
@@ -94,6 +98,88 @@ pub(super) struct RunArgs {
     /// With --dry-run: for machines
     #[arg(long, requires = "dry_run")]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ResumeArgs {
+    /// The run's number; the last that can go on by default
+    pub(super) run: Option<i64>,
+    /// Say what would happen, and run nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Go on although the config or a prompt has changed since
+    #[arg(long)]
+    pub(super) accept_changes: bool,
+    /// A limit that holds from now on: time=4h
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) limit: Vec<String>,
+    /// Wait until another run in the same folder is over, instead of refusing
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunsArgs {
+    #[command(subcommand)]
+    pub(super) verb: Option<RunsVerb>,
+    /// For machines
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RunsVerb {
+    /// One run: every step, iteration and round, how it ended, where its log is
+    Show {
+        /// The run's number; the last by default
+        run: Option<i64>,
+    },
+    /// What an agent printed, or was told
+    Log(LogArgs),
+    /// Every event, one JSON object a line
+    Events {
+        /// The run's number; the last by default
+        run: Option<i64>,
+    },
+    /// The run again, as it looked
+    Replay {
+        /// The run's number; the last by default
+        run: Option<i64>,
+    },
+    /// Forget old runs and their transcripts
+    Prune(PruneArgs),
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
+pub(super) struct LogArgs {
+    /// The run's number; the last by default
+    pub(super) run: Option<i64>,
+    /// A step of it, or STEP.ITERATION; the last attempt by default
+    #[arg(value_name = "STEP[.ITERATION]")]
+    pub(super) step: Option<String>,
+    /// Its standard error
+    #[arg(long, conflicts_with_all = ["prompt", "last"])]
+    pub(super) stderr: bool,
+    /// The prompt, byte for byte as it was delivered
+    #[arg(long, conflicts_with = "last")]
+    pub(super) prompt: bool,
+    /// The final message of an agent CLI
+    #[arg(long = "final")]
+    pub(super) last: bool,
+    /// Follow it until it is over
+    #[arg(short, long)]
+    pub(super) follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PruneArgs {
+    /// Runs that ended longer ago than this: 30d, 12h
+    #[arg(long, value_name = "AGE")]
+    pub(super) older_than: String,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(super) yes: bool,
 }
 
 #[derive(Debug, Args)]

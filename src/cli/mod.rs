@@ -5,10 +5,14 @@ mod chain;
 mod config;
 mod demo;
 mod doctor;
+mod history;
 mod init;
 mod list;
+mod resume;
 mod run;
+mod runs;
 mod show;
+mod stage;
 mod validate;
 mod words;
 
@@ -34,6 +38,8 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
     let common = cli.common;
     match cli.verb {
         Verb::Run(args) => run::run(world, &common, &args),
+        Verb::Resume(args) => resume::resume(world, &common, &args),
+        Verb::Runs(args) => runs::runs(world, &common, &args),
         Verb::List(args) => list::list(world, &common, &args),
         Verb::Show(args) => show::show(world, &common, &args),
         Verb::Validate(args) => validate::validate(world, &common, &args),

@@ -40,6 +40,30 @@ pub enum JournalError {
         #[source]
         cause: rusqlite::Error,
     },
+    /// An event is missing, or is not what was written.
+    #[error("the journal {path} is damaged: event {seq} of run {run} is not what was written")]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// The run.
+        run: i64,
+        /// The event's number.
+        seq: u64,
+    },
+    /// SQLite finds the database damaged.
+    #[error("the journal {path} is damaged: {found}")]
+    Corrupt {
+        /// Which.
+        path: PathBuf,
+        /// What SQLite found.
+        found: String,
+    },
+    /// Another run works here, although it should not.
+    #[error("another run has taken the journal {path} from this one")]
+    Lost {
+        /// Which.
+        path: PathBuf,
+    },
     /// An event of the journal is not one that we know.
     #[error("the journal {path} holds an event that cannot be read: {cause}")]
     Event {
@@ -65,7 +89,11 @@ impl JournalError {
             Self::Newer { path, .. } => {
                 format!("update forkhestra, or move {} aside to begin a new journal", path.display())
             }
-            Self::Database { path, .. } | Self::Event { path, .. } => {
+            Self::Lost { .. } => "somebody has removed `.forkhestra/lock`; let one run work here at a time".into(),
+            Self::Database { path, .. }
+            | Self::Event { path, .. }
+            | Self::Damaged { path, .. }
+            | Self::Corrupt { path, .. } => {
                 format!(
                     "if it is damaged, move {} and its -wal and -shm aside; transcripts stay where they are",
                     path.display()

@@ -53,6 +53,20 @@ pub(super) fn highest_run(ours: &Path) -> i64 {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).max().unwrap_or(0)
 }
 
+/// The highest attempt of each step in a run's folder, as (step, attempt).
+pub(super) fn highest_attempts(run: &Path) -> Vec<(u32, u32)> {
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    };
+    let steps = names(run).into_iter().filter_map(|name| {
+        let step = name.split_once('-')?.0.parse().ok()?;
+        let highest = names(&run.join(&name)).iter().filter_map(|attempt| attempt.parse().ok()).max()?;
+        Some((step, highest))
+    });
+    steps.collect()
+}
+
 /// The folder of one attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptFolder {
@@ -65,6 +79,11 @@ impl AttemptFolder {
         let path = Self::path_of(ours, run, step, name, attempt);
         make_folder(&path)?;
         Ok(Self { path })
+    }
+
+    /// The same without making anything.
+    pub(super) fn at(ours: &Path, run: i64, step: u32, name: &str, attempt: u32) -> Self {
+        Self { path: Self::path_of(ours, run, step, name, attempt) }
     }
 
     pub(super) fn path_of(ours: &Path, run: i64, step: u32, name: &str, attempt: u32) -> PathBuf {

@@ -3,9 +3,12 @@
 mod error;
 mod folders;
 mod lock;
+mod runs;
+mod schema;
 mod store;
 
 pub use error::JournalError;
 pub use folders::{AttemptFolder, Transcript};
 pub use lock::{BusyLock, RunLock, Taken};
-pub use store::Journal;
+pub use runs::Lease;
+pub use store::{Journal, NewRun, Worker, token_digest};

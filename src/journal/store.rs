@@ -4,44 +4,51 @@
 
 use super::error::JournalError;
 use super::folders::{AttemptFolder, highest_run, prepare, prepare_database};
+use super::schema::{BUSY, migrate};
+use crate::plan::Outline;
 use crate::run::{Event, EventKind};
-use rusqlite::{Connection, ErrorCode, params};
+use rusqlite::{Connection, Transaction, params};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// "fork" in ASCII: tells our database from another's (`PRAGMA application_id`).
-const APPLICATION: i64 = 0x666f_726b;
-
-/// Every step of the format, in order; `PRAGMA user_version` counts those that were taken.
-const MIGRATIONS: [&str; 1] = ["
-    CREATE TABLE runs (
-        id      INTEGER PRIMARY KEY,
-        started TEXT NOT NULL,
-        chain   TEXT NOT NULL,
-        digest  TEXT NOT NULL
-    ) STRICT;
-    CREATE TABLE events (
-        run   INTEGER NOT NULL REFERENCES runs(id),
-        seq   INTEGER NOT NULL,
-        at    TEXT NOT NULL,
-        type  TEXT NOT NULL,
-        event TEXT NOT NULL,
-        PRIMARY KEY (run, seq)
-    ) STRICT, WITHOUT ROWID;
-"];
-
 /// The least time between two fsyncs.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
-/// How long another process may hold the database.
-const BUSY: Duration = Duration::from_secs(10);
 
 /// The journal of one root.
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
     path: PathBuf,
-    database: Connection,
+    pub(super) database: Connection,
     synced: Option<Instant>,
+    /// The fence number of our lease, once we work here.
+    fence: Option<i64>,
+    /// Commits until a test wants us dead.
+    writes_left: Option<u32>,
+}
+
+/// The process that works in a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worker {
+    /// Its pid.
+    pub pid: i32,
+    /// Its start time in clock ticks since boot: with the pid it names one process only (proc(5), stat field 22).
+    pub start_time: u64,
+}
+
+/// What a run begins with.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRun<'a> {
+    /// Who runs it.
+    pub worker: Worker,
+    /// When, in UTC (RFC 3339).
+    pub started: &'a str,
+    /// The plan's digest.
+    pub digest: &'a str,
+    /// Its outline.
+    pub outline: &'a Outline,
 }
 
 impl Journal {
@@ -57,32 +64,85 @@ impl Journal {
         let mut database = Connection::open(&path).map_err(failed)?;
         database.busy_timeout(BUSY).map_err(failed)?;
         migrate(&mut database, &path)?;
-        Ok(Self { folder, path, database, synced: None })
+        Ok(Self { folder, path, database, synced: None, fence: None, writes_left: None })
     }
 
-    fn failed(&self) -> impl FnOnce(rusqlite::Error) -> JournalError {
+    /// Opens the journal of a root if there is one; makes nothing.
+    ///
+    /// # Errors
+    /// Like [`Journal::open`].
+    pub fn existing(root: &Path) -> Result<Option<Self>, JournalError> {
+        if root.join(super::folders::FOLDER).join("state.db").exists() { Self::open(root).map(Some) } else { Ok(None) }
+    }
+
+    /// From now on the process aborts after so many commits: the tests' own crash (V-50).
+    pub fn abort_after(&mut self, writes: Option<u32>) {
+        self.writes_left = writes;
+    }
+
+    pub(super) fn failed(&self) -> impl FnOnce(rusqlite::Error) -> JournalError {
         let path = self.path.clone();
         move |cause| JournalError::Database { path, cause }
     }
 
-    /// Begins a run and returns its number.
+    /// Where the database is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins a run, leases the root for it, and returns its number.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn begin(&mut self, started: &str, chain: &str, digest: &str) -> Result<i64, JournalError> {
-        let insert = "INSERT INTO runs (id, started, chain, digest)
-                      VALUES (max(?1, (SELECT coalesce(max(id), 0) FROM runs)) + 1, ?2, ?3, ?4)";
-        let highest = highest_run(&self.folder);
-        self.database.execute(insert, params![highest, started, chain, digest]).map_err(self.failed())?;
-        Ok(self.database.last_insert_rowid())
+    pub fn begin(&mut self, new: NewRun<'_>) -> Result<i64, JournalError> {
+        let (highest, json) = (highest_run(&self.folder), self.outline_json(new.outline)?);
+        let path = self.path.clone();
+        let failed = |cause| JournalError::Database { path: path.clone(), cause };
+        let transaction = self.database.transaction().map_err(failed)?;
+        let insert = "INSERT INTO runs (id, started, chain, name, digest, outline)
+                      VALUES (max(?1, (SELECT coalesce(max(id), 0) FROM runs)) + 1, ?2, ?3, ?4, ?5, ?6)";
+        let (chain, name) = (&new.outline.chain, &new.outline.name);
+        transaction.execute(insert, params![highest, new.started, chain, name, new.digest, json]).map_err(failed)?;
+        let run = transaction.last_insert_rowid();
+        let fence = lease(&transaction, run, new.worker).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        self.fence = Some(fence);
+        Ok(run)
+    }
+
+    /// Leases the root for a run that goes on, as this outline from now on.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin_again(&mut self, run: i64, outline: &Outline, worker: Worker) -> Result<(), JournalError> {
+        let json = self.outline_json(outline)?;
+        let path = self.path.clone();
+        let failed = |cause| JournalError::Database { path: path.clone(), cause };
+        let transaction = self.database.transaction().map_err(failed)?;
+        transaction.execute("UPDATE runs SET outline = ?2 WHERE id = ?1", params![run, json]).map_err(failed)?;
+        let fence = lease(&transaction, run, worker).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        self.fence = Some(fence);
+        Ok(())
+    }
+
+    fn outline_json(&self, outline: &Outline) -> Result<String, JournalError> {
+        serde_json::to_string(outline).map_err(|cause| JournalError::Event { path: self.path.clone(), cause })
+    }
+
+    /// The number of our lease: it counts every run and resume of this root.
+    #[must_use]
+    pub fn fence(&self) -> i64 {
+        self.fence.unwrap_or(0)
     }
 
     /// Appends events in one commit. The end of an iteration or of the run is brought to the disk itself, at most once per
-    /// 100 ms by `now`, the rest to the operating system.
+    /// 100 ms by `now`, the rest to the operating system. `token` is the digest of an attempt's token, for one that is planned.
     ///
     /// # Errors
     /// When they cannot be written; then none of them is.
-    pub fn append(&mut self, events: &[Event], now: Instant) -> Result<(), JournalError> {
+    pub fn append(&mut self, events: &[Event], token: Option<&str>, now: Instant) -> Result<(), JournalError> {
         let ends_run = events.iter().any(|event| matches!(event.event, EventKind::RunFinished { .. }));
         let ends = ends_run || events.iter().any(|event| matches!(event.event, EventKind::AttemptFinished { .. }));
         let due = ends_run || self.synced.is_none_or(|synced| now.duration_since(synced) >= SYNC_EVERY);
@@ -90,10 +150,16 @@ impl Journal {
         if full {
             self.pragma("synchronous", "FULL")?;
         }
-        let written = self.insert(events);
+        let written = self.insert(events, token);
         if full {
             self.pragma("synchronous", "NORMAL")?;
             self.synced = Some(now);
+        }
+        if let Some(left) = &mut self.writes_left {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                std::process::abort();
+            }
         }
         written
     }
@@ -102,40 +168,59 @@ impl Journal {
         self.database.pragma_update(None, name, value).map_err(self.failed())
     }
 
-    fn insert(&mut self, events: &[Event]) -> Result<(), JournalError> {
-        let path = self.path.clone();
-        let transaction =
-            self.database.transaction().map_err(|cause| JournalError::Database { path: path.clone(), cause })?;
-        {
-            let insert = "INSERT INTO events (run, seq, at, type, event) VALUES (?1, ?2, ?3, ?4, ?5)";
-            let mut insert = transaction
-                .prepare_cached(insert)
-                .map_err(|cause| JournalError::Database { path: path.clone(), cause })?;
-            for event in events {
-                let json =
-                    serde_json::to_value(event).map_err(|cause| JournalError::Event { path: path.clone(), cause })?;
-                let kind = json["event"]["type"].as_str().unwrap_or_default();
-                insert
-                    .execute(params![event.run, event.seq.cast_signed(), event.at, kind, json.to_string()])
-                    .map_err(|cause| JournalError::Database { path: path.clone(), cause })?;
+    fn insert(&mut self, events: &[Event], token: Option<&str>) -> Result<(), JournalError> {
+        let (path, fence) = (self.path.clone(), self.fence);
+        let failed = |cause| JournalError::Database { path: path.clone(), cause };
+        let transaction = self.database.transaction().map_err(failed)?;
+        // Somebody may have removed our lock's file, and another run have begun.
+        if let Some(fence) = fence {
+            let now = transaction.prepare_cached("SELECT fence FROM lease").map_err(failed)?;
+            let now: i64 = { now }.query_row([], |row| row.get(0)).map_err(failed)?;
+            if now != fence {
+                return Err(JournalError::Lost { path: path.clone() });
             }
         }
-        transaction.commit().map_err(|cause| JournalError::Database { path, cause })
+        for event in events {
+            let json =
+                serde_json::to_value(event).map_err(|cause| JournalError::Event { path: path.clone(), cause })?;
+            let (kind, json) = (json["event"]["type"].as_str().unwrap_or_default().to_string(), json.to_string());
+            let insert = "INSERT INTO events (run, seq, at, type, event, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let row = params![event.run, event.seq.cast_signed(), event.at, kind, json, sum(event.seq, &json)];
+            transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(row)).map_err(failed)?;
+            project(&transaction, event, token).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
     }
 
-    /// The events of a run, in order.
+    /// The events of a run, in order and complete.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When they cannot be read, or are not what was written.
     pub fn events(&self, run: i64) -> Result<Vec<Event>, JournalError> {
-        let select = "SELECT event FROM events WHERE run = ?1 ORDER BY seq";
-        let mut select = self.database.prepare(select).map_err(self.failed())?;
-        let rows = select.query_map([run], |row| row.get::<_, String>(0)).map_err(self.failed())?;
-        rows.map(|row| {
-            let json = row.map_err(self.failed())?;
-            serde_json::from_str(&json).map_err(|cause| JournalError::Event { path: self.path.clone(), cause })
-        })
-        .collect()
+        self.events_after(run, 0)
+    }
+
+    /// The events of a run after the one of this number.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are not what was written.
+    pub fn events_after(&self, run: i64, seq: u64) -> Result<Vec<Event>, JournalError> {
+        let select = "SELECT seq, event, sum FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq";
+        let mut select = self.database.prepare_cached(select).map_err(self.failed())?;
+        let columns = |row: &rusqlite::Row<'_>| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?))
+        };
+        let rows = select.query_map(params![run, seq.cast_signed()], columns).map_err(self.failed())?;
+        let mut events = Vec::new();
+        for (row, expected) in rows.zip(seq + 1..) {
+            let (seq, json, kept) = row.map_err(self.failed())?;
+            if seq != expected.cast_signed() || kept.is_some_and(|kept| kept != sum(expected, &json)) {
+                return Err(JournalError::Damaged { path: self.path.clone(), run, seq: expected });
+            }
+            let event = serde_json::from_str(&json);
+            events.push(event.map_err(|cause| JournalError::Event { path: self.path.clone(), cause })?);
+        }
+        Ok(events)
     }
 
     /// Makes the folder of an attempt.
@@ -146,6 +231,19 @@ impl Journal {
         AttemptFolder::make(&self.folder, run, step, name, attempt)
     }
 
+    /// The folder of an attempt, whether it exists or not.
+    #[must_use]
+    pub fn attempt_folder(&self, run: i64, step: u32, name: &str, attempt: u32) -> AttemptFolder {
+        AttemptFolder::at(&self.folder, run, step, name, attempt)
+    }
+
+    /// The highest attempt of each step that has left a folder: nothing is ever overwritten, not even what the database has
+    /// lost.
+    #[must_use]
+    pub fn highest_attempts(&self, run: i64) -> Vec<(u32, u32)> {
+        super::folders::highest_attempts(&self.run_folder(run))
+    }
+
     /// The folder of a run's transcripts, whether it exists or not.
     #[must_use]
     pub fn run_folder(&self, run: i64) -> PathBuf {
@@ -153,53 +251,60 @@ impl Journal {
     }
 }
 
-/// Switches to WAL. The busy timeout does not cover this one: two first runs at once would refuse each other.
-fn use_wal(database: &Connection) -> rusqlite::Result<()> {
-    let began = Instant::now();
-    loop {
-        match database.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && began.elapsed() < BUSY => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            other => return other,
-        }
-    }
+/// Takes the root's lease; its number counts up, so that nobody who held it before is believed.
+fn lease(transaction: &Transaction<'_>, run: i64, worker: Worker) -> rusqlite::Result<i64> {
+    let update = "UPDATE lease SET fence = fence + 1, run = ?1, pid = ?2, start_time = ?3";
+    transaction.execute(update, params![run, worker.pid, worker.start_time.cast_signed()])?;
+    transaction.query_row("SELECT fence FROM lease", [], |row| row.get(0))
 }
 
-fn migrate(database: &mut Connection, path: &Path) -> Result<(), JournalError> {
-    let failed = |cause| JournalError::Database { path: path.to_path_buf(), cause };
-    let read = |database: &Connection, name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let found = read(database, "user_version").map_err(failed)?;
-    let application = read(database, "application_id").map_err(failed)?;
-    let foreign = || JournalError::Foreign { path: path.to_path_buf() };
-    if application != APPLICATION && (found != 0 || application != 0) {
-        return Err(foreign());
-    }
-    if found > known {
-        return Err(JournalError::Newer { path: path.to_path_buf(), found, known });
-    }
-    use_wal(database).map_err(failed)?;
-    database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
-    if found == known {
-        return Ok(());
-    }
-    // Another process may be doing the same: whoever comes second finds it done.
-    let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
-    let found = read(&transaction, "user_version").map_err(failed)?;
-    if found == 0 {
-        let tables: i64 =
-            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
-        if tables > 0 {
-            return Err(foreign());
+/// Keeps the tables that are read without a fold.
+fn project(transaction: &Transaction<'_>, event: &Event, token: Option<&str>) -> rusqlite::Result<()> {
+    match &event.event {
+        EventKind::AttemptPlanned { at, .. } => {
+            let insert = "INSERT OR REPLACE INTO iterations (run, step, attempt, name, round, iteration, token)
+                          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let row = params![event.run, at.step, at.attempt, at.name, at.round, at.iteration, token];
+            transaction.prepare_cached(insert)?.execute(row)?;
         }
+        EventKind::AttemptFinished { at, outcome, finished, .. } => {
+            let update = "UPDATE iterations SET outcome = ?4, took_ms = ?5, tokens = ?6, cost_usd = ?7
+                          WHERE run = ?1 AND step = ?2 AND attempt = ?3";
+            let outcome = serde_json::to_string(outcome).unwrap_or_default();
+            let tokens = finished.tokens.map(|tokens| tokens.total().cast_signed());
+            let cost = finished.tokens.and_then(|tokens| tokens.cost_usd);
+            let took = finished.took_ms.cast_signed();
+            let row = params![event.run, at.step, at.attempt, outcome, took, tokens, cost];
+            transaction.prepare_cached(update)?.execute(row)?;
+        }
+        EventKind::RunFinished { outcome } => {
+            let outcome = serde_json::to_string(outcome).unwrap_or_default();
+            let update = "UPDATE runs SET ended = ?2, outcome = ?3 WHERE id = ?1";
+            transaction.execute(update, params![event.run, event.at, outcome])?;
+        }
+        EventKind::RunResumed { .. } => {
+            transaction.execute("UPDATE runs SET ended = NULL, outcome = NULL WHERE id = ?1", [event.run])?;
+        }
+        _ => {}
     }
-    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
-        transaction.execute_batch(migration).map_err(failed)?;
+    Ok(())
+}
+
+/// The digest by which the journal knows an attempt's token without keeping it.
+#[must_use]
+pub fn token_digest(token: &[u8]) -> String {
+    let mut hexadecimal = String::with_capacity(64);
+    for byte in Sha256::digest(token) {
+        // Writing to a String cannot fail.
+        let _ = write!(hexadecimal, "{byte:02x}");
     }
-    transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
-    transaction.pragma_update(None, "user_version", known).map_err(failed)?;
-    transaction.commit().map_err(failed)
+    hexadecimal
+}
+
+/// What tells a damaged event: eight bytes of SHA-256 over its number and text.
+fn sum(seq: u64, json: &str) -> i64 {
+    let digest = Sha256::new().chain_update(seq.to_le_bytes()).chain_update(json).finalize();
+    digest.iter().take(8).fold(0, |sum, byte| sum << 8 | i64::from(*byte))
 }
 
 #[cfg(test)]
@@ -213,20 +318,37 @@ mod tests {
         Event { version: 1, run, seq, at: "2026-01-01T00:00:00Z".into(), event }
     }
 
+    fn outline() -> Outline {
+        let world = crate::plan::tests::world(&[]);
+        let said = crate::chain::Said::default();
+        crate::plan::outline(&crate::plan::tests::planned(&world, r#"{"chains": {}}"#, "coder:3", &said, &[]).unwrap())
+    }
+
+    fn begin(journal: &mut Journal) -> i64 {
+        journal
+            .begin(NewRun {
+                worker: Worker { pid: 1, start_time: 1 },
+                started: "now",
+                digest: "d",
+                outline: &outline(),
+            })
+            .unwrap()
+    }
+
     #[test]
     fn what_is_appended_is_read_back_after_reopening() {
         let root = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(root.path()).unwrap();
-        let run = journal.begin("now", "a", "d").unwrap();
-        journal.append(&[event(run, 1), event(run, 2)], Instant::now()).unwrap();
+        let run = begin(&mut journal);
+        journal.append(&[event(run, 1), event(run, 2)], None, Instant::now()).unwrap();
         assert!(
-            journal.append(&[event(run, 3), event(run, 2)], Instant::now()).is_err(),
+            journal.append(&[event(run, 3), event(run, 2)], None, Instant::now()).is_err(),
             "a doubled number is refused"
         );
         drop(journal);
         let mut journal = Journal::open(root.path()).unwrap();
         assert_eq!(journal.events(run).unwrap(), [event(run, 1), event(run, 2)]);
-        assert_eq!(journal.begin("now", "a", "d").unwrap(), run + 1);
+        assert_eq!(begin(&mut journal), run + 1);
     }
 
     #[test]
@@ -244,6 +366,50 @@ mod tests {
         assert_eq!(std::fs::read(root.path().join(".forkhestra/.gitignore")).unwrap(), b"*\n");
         assert!(folder.write_prompt("again").is_err(), "nothing is overwritten");
         assert_eq!(folder.last_words(2), ["\u{fffd}\u{fffd}", ""]);
+    }
+
+    #[test]
+    fn an_event_that_was_changed_or_is_missing_is_not_believed() {
+        let root = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(root.path()).unwrap();
+        let run = begin(&mut journal);
+        journal.append(&[event(run, 1), event(run, 2), event(run, 3)], None, Instant::now()).unwrap();
+        journal.database.execute("DELETE FROM events WHERE seq = 2", []).unwrap();
+        assert!(matches!(journal.events(run), Err(JournalError::Damaged { seq: 2, .. })));
+        let flip = "UPDATE events SET event = replace(event, 'succeeded', 'outputClosed') WHERE seq = 1";
+        journal.database.execute(flip, []).unwrap();
+        assert!(matches!(journal.events(run), Err(JournalError::Damaged { seq: 1, .. })));
+    }
+
+    #[test]
+    fn a_lease_that_another_run_has_taken_lets_nobody_append() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut first, mut second) = (Journal::open(root.path()).unwrap(), Journal::open(root.path()).unwrap());
+        let run = begin(&mut first);
+        assert_eq!(first.fence(), 1);
+        begin(&mut second);
+        assert!(matches!(first.append(&[event(run, 1)], None, Instant::now()), Err(JournalError::Lost { .. })));
+        assert!(first.events(run).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_database_of_the_first_format_is_brought_to_this_one() {
+        let root = tempfile::tempdir().unwrap();
+        drop(Journal::open(root.path()).unwrap());
+        let path = root.path().join(".forkhestra/state.db");
+        std::fs::remove_file(&path).unwrap();
+        let database = Connection::open(&path).unwrap();
+        database.execute_batch(super::super::schema::MIGRATIONS[0]).unwrap();
+        database.pragma_update(None, "application_id", super::super::schema::APPLICATION).unwrap();
+        database.pragma_update(None, "user_version", 1).unwrap();
+        let old = serde_json::to_string(&event(1, 1)).unwrap();
+        database.execute("INSERT INTO runs VALUES (1, 'then', 'a', 'd')", []).unwrap();
+        database.execute("INSERT INTO events VALUES (1, 1, 'later', 'runFinished', ?1)", [old]).unwrap();
+        drop(database);
+        let journal = Journal::open(root.path()).unwrap();
+        assert_eq!(journal.events(1).unwrap(), [event(1, 1)]);
+        let ended: String = journal.database.query_row("SELECT ended FROM runs", [], |row| row.get(0)).unwrap();
+        assert_eq!(ended, "later");
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub(super) fn plan_check(
         Run::Words(words) => {
             let values: Vec<String> =
                 words.iter().filter_map(|word| faults.many(expand_config(word, &context.vars, context.env))).collect();
-            let line = shlex::try_join(values.iter().map(String::as_str)).unwrap_or_default();
+            // As it is written: a value of the environment may be secret.
+            let line = shlex::try_join(words.iter().map(|word| word.value.as_str())).unwrap_or_default();
             let program = values.first().zip(words.first()).and_then(|(program, word)| {
                 let base = &word.at.source.base;
                 faults.one(find_command(program, base, &word.at, context.files, context.env))

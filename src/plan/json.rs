@@ -112,14 +112,6 @@ fn late(segments: &[Segment]) -> Vec<&'static str> {
 /// day's PATH does not make it another plan.
 #[must_use]
 pub fn digest(plan: &Plan) -> String {
-    // A late name and the same word in braces must not look alike: pieces are kept apart.
-    let segments = |segments: &[Segment]| -> Value {
-        let pieces = segments.iter().map(|segment| match segment {
-            Segment::Text(text) => json!({ "text": text }),
-            Segment::Late(late) => json!({ "late": late.name() }),
-        });
-        pieces.collect()
-    };
     let steps: Vec<Value> = plan
         .steps
         .iter()
@@ -131,17 +123,57 @@ pub fn digest(plan: &Plan) -> String {
                 "iterations": iterations(step),
                 "timeout": step.timeout.map(show_duration),
                 "idleTimeout": step.idle_timeout.map(show_duration),
-                "argv": step.argv.iter().map(|arg| segments(arg)).collect::<Vec<_>>(),
-                "set": step.env.set.iter().map(|(name, value)| json!([name, segments(value)])).collect::<Vec<_>>(),
+                "argv": arguments(step),
+                "set": environment(step)["set"],
                 "unset": step.env.unset,
                 "deliver": step.prompt.as_ref().map(|prompt| prompt.deliver),
-                "prompt": step.prompt.as_ref().map(|prompt| segments(&prompt.segments)),
+                "prompt": step.prompt.as_ref().map(|prompt| pieces(&prompt.segments)),
             })
         })
         .collect();
-    let canonical = json!({ "version": 1, "chain": plan.chain, "marker": plan.marker, "limits": limits(&plan.limits), "steps": steps });
+    let limits = limits(&plan.limits);
+    let canonical =
+        json!({ "version": 1, "chain": plan.chain, "marker": plan.marker, "limits": limits, "steps": steps });
+    sha256(&canonical)
+}
+
+/// The digests of a step's parts that may hold secrets or are long.
+pub(super) struct Digests {
+    pub(super) arguments: String,
+    pub(super) environment: String,
+    pub(super) prompt: Option<String>,
+}
+
+pub(super) fn digests(step: &PlannedStep) -> Digests {
+    let prompt = |prompt: &super::PlannedPrompt| json!([prompt.deliver, pieces(&prompt.segments)]);
+    Digests {
+        arguments: sha256(&arguments(step)),
+        environment: sha256(&environment(step)),
+        prompt: step.prompt.as_ref().map(|said| sha256(&prompt(said))),
+    }
+}
+
+fn arguments(step: &PlannedStep) -> Value {
+    step.argv.iter().map(|arg| pieces(arg)).collect()
+}
+
+fn environment(step: &PlannedStep) -> Value {
+    let set: Vec<Value> = step.env.set.iter().map(|(name, value)| json!([name, pieces(value)])).collect();
+    json!({ "set": set, "unset": step.env.unset })
+}
+
+/// A late name and the same word in braces must not look alike: pieces are kept apart.
+fn pieces(segments: &[Segment]) -> Value {
+    let pieces = segments.iter().map(|segment| match segment {
+        Segment::Text(text) => json!({ "text": text }),
+        Segment::Late(late) => json!({ "late": late.name() }),
+    });
+    pieces.collect()
+}
+
+fn sha256(value: &Value) -> String {
     let mut hexadecimal = String::with_capacity(64);
-    for byte in Sha256::digest(canonical.to_string()) {
+    for byte in Sha256::digest(value.to_string()) {
         // Writing to a String cannot fail.
         let _ = write!(hexadecimal, "{byte:02x}");
     }

@@ -3,11 +3,14 @@
 use super::context::Request;
 use super::{Kind, PlannedStep, errors};
 use crate::agent::Format;
+use crate::chain::show_duration;
 use crate::source::Diagnostic;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What a whole run may use; none is no limit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Limits {
     /// The longest it may take.
     pub time: Option<Duration>,
@@ -37,6 +40,23 @@ impl Default for Limits {
             stalled_after: 3,
             grace: Duration::from_secs(10),
         }
+    }
+}
+
+impl Limits {
+    /// In the words of `--limit`, those that are set.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let words = [
+            self.time.map(|time| format!("time={}", show_duration(time))),
+            self.cost.map(|cost| format!("cost={cost}")),
+            self.tokens.map(|tokens| format!("tokens={tokens}")),
+            self.iterations.map(|iterations| format!("iterations={iterations}")),
+            Some(format!("stalledAfter={}", self.stalled_after)),
+            Some(format!("wait={}", show_duration(self.wait))),
+            Some(format!("grace={}", show_duration(self.grace))),
+        ];
+        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 }
 

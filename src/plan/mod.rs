@@ -7,6 +7,7 @@ mod context;
 mod errors;
 mod json;
 mod limits;
+mod outline;
 
 use crate::agent::Format;
 use crate::chain::{Delivery, LayerKind, Limit, Program};
@@ -20,6 +21,7 @@ pub use build::build;
 pub use context::Request;
 pub use json::{digest, to_json};
 pub use limits::Limits;
+pub use outline::{Outline, OutlineStep, outline};
 
 /// A chain with everything resolved that can be resolved before running.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpid, kill_process, kill_process_group,
     set_child_subreaper, setsid, wait, waitid, waitpid,
 };
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -22,6 +22,9 @@ use std::process::{Command, Stdio};
 /// How often the tree is looked at again before it is given up, and how long each look waits: ten seconds in all.
 const SWEEPS: usize = 2_000;
 const SWEEP_PAUSE_NS: i64 = 5_000_000;
+
+/// The name that /proc shows of a lifeline.
+pub(super) const LIFELINE: &str = "fk-lifeline";
 
 /// Runs one agent: `FOLDER STDIN PROGRAM ARGUMENTS…`, where STDIN is a file or `-` for none. Our own standard input is the
 /// socket to the host; standard output and error are handed to the agent.
@@ -34,7 +37,7 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
     };
     let host = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // Best effort: we are shown as what we are, not as the number of a file descriptor.
-    let _ = rustix::thread::set_name(c"fk-lifeline");
+    let _ = rustix::thread::set_name(&CString::new(LIFELINE)?);
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
     let (signalled, wake) = UnixStream::pair()?;

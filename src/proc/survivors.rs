@@ -1,14 +1,15 @@
 //! Processes of an attempt whose lifeline is gone: found by the token in their environment.
 
-use super::table::{Process, all, children, descendants, has_environment, kill, pid};
+use super::lifeline::LIFELINE;
+use super::table::{Process, all, children, descendants, has_variable, kill, pid, process};
 use crate::run::Leftover;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 
 /// Kills everything that an attempt without a lifeline left: what has come to us, `lifeline` aside, and every process that was
-/// given `NAME=value` in its environment. Until none is left; says which they were.
+/// given a variable `NAME=value` which is ours. Until none is left; says which they were.
 /// A fork bomb is outrun only as far as the scheduler lets us: after a hundred sweeps it is left to the user.
 #[must_use]
-pub fn end_survivors(entry: &str, lifeline: u32) -> Vec<Leftover> {
+pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Leftover> {
     let lifeline = i32::try_from(lifeline).unwrap_or(0);
     let me = i32::try_from(std::process::id()).unwrap_or(0);
     let mut ended: Vec<Leftover> = Vec::new();
@@ -24,8 +25,7 @@ pub fn end_survivors(entry: &str, lifeline: u32) -> Vec<Leftover> {
         let known = |pid: i32, alive: &[Process]| {
             pid == me || pid == lifeline || alive.iter().any(|process| process.pid == pid)
         };
-        let tagged =
-            all().into_values().filter(|process| !process.zombie && has_environment(process.pid, entry.as_bytes()));
+        let tagged = all().into_values().filter(|process| !process.zombie && has_variable(process.pid, is_ours));
         let tagged: Vec<_> = tagged.filter(|process| !known(process.pid, &alive)).collect();
         alive.extend(tagged);
         // The kernel's list may miss a child while another one exits: one empty look is none.
@@ -43,6 +43,42 @@ pub fn end_survivors(entry: &str, lifeline: u32) -> Vec<Leftover> {
         if quiet_looks == 2 {
             break;
         }
+    }
+    ended
+}
+
+/// How long the lifelines of a killed host may take to end what they hold.
+const LOOKS: usize = 2_000;
+const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Ends what an earlier host of ours, which is dead, left behind: the agent with this pid and start time and its descendants,
+/// and every process with a variable that is ours. Its lifeline does most of that itself and is given the time; says what
+/// even that had left.
+#[must_use]
+pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Vec<Leftover> {
+    let mut ended: Vec<Leftover> = Vec::new();
+    for _ in 0..LOOKS {
+        let mut alive: Vec<Process> =
+            all().into_values().filter(|process| has_variable(process.pid, is_ours)).collect();
+        if let Some((pid, start_time)) = agent
+            && let Some(agent) = process(pid).filter(|process| process.start_time == start_time)
+        {
+            alive.extend(descendants(pid));
+            alive.push(agent);
+        }
+        alive.retain(|process| !process.zombie);
+        if alive.is_empty() {
+            break;
+        }
+        if !alive.iter().any(|process| process.name == LIFELINE) {
+            for process in alive {
+                kill(&process, Signal::KILL);
+                if ended.iter().all(|known| known.pid != process.pid) {
+                    ended.push(Leftover { pid: process.pid, name: process.name });
+                }
+            }
+        }
+        std::thread::sleep(LOOK_PAUSE);
     }
     ended
 }

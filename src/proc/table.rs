@@ -34,6 +34,12 @@ pub(super) fn process(pid: i32) -> Option<Process> {
     })
 }
 
+/// When a living process started, in clock ticks since boot.
+#[must_use]
+pub fn start_time(pid: i32) -> Option<u64> {
+    process(pid).filter(|process| !process.zombie).map(|process| process.start_time)
+}
+
 /// The children of a process, by the kernel's own list where it keeps one, else by a walk.
 pub(super) fn children(parent: i32) -> Vec<i32> {
     let mut children = Vec::new();
@@ -67,10 +73,10 @@ pub(super) fn all() -> HashMap<i32, Process> {
     pids.filter_map(|pid| Some((pid, process(pid)?))).collect()
 }
 
-/// Whether the process's environment, as it was given at its start, holds this entry.
-pub(super) fn has_environment(pid: i32, entry: &[u8]) -> bool {
+/// Whether the process's environment, as it was given at its start, holds such a variable, `NAME=value`.
+pub(super) fn has_variable(pid: i32, is_ours: &dyn Fn(&[u8]) -> bool) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|&byte| byte == 0).any(|one| one == entry)
+    environment.split(|&byte| byte == 0).any(is_ours)
 }
 
 /// Sends a signal to exactly this process: a pidfd holds it, and its start time tells that the number is still its own.
@@ -106,6 +112,6 @@ mod tests {
         assert!(!me.zombie && me.start_time > 0);
         assert!(children(me.parent).contains(&me.pid));
         assert!(all().contains_key(&me.pid));
-        assert!(has_environment(me.pid, format!("CARGO_PKG_NAME={}", env!("CARGO_PKG_NAME")).as_bytes()));
+        assert!(has_variable(me.pid, &|variable| variable == b"CARGO_PKG_NAME=forkhestra"));
     }
 }

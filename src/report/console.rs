@@ -3,11 +3,11 @@
 use super::dry_run::prompt_block;
 use super::paint::Paint;
 use crate::chain::show_duration;
-use crate::plan::{Kind, Plan};
+use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
     At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, LimitKind, RunOutcome, Sig,
+    Stopwatch,
 };
-use jiff::Timestamp;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -29,11 +29,13 @@ pub enum Verbosity {
 /// The fold.
 #[derive(Debug)]
 pub struct Console<'a> {
-    plan: &'a Plan,
+    outline: &'a Outline,
+    /// For prompts, where they are known.
+    plan: Option<&'a Plan>,
     paint: Paint,
     verbosity: Verbosity,
     folder: String,
-    started: Option<Timestamp>,
+    watch: Stopwatch,
     attempts: u32,
     tokens: u64,
     cost: Option<f64>,
@@ -45,16 +47,23 @@ pub struct Console<'a> {
 }
 
 impl<'a> Console<'a> {
-    /// For a run of this plan, whose transcripts are in `folder`.
+    /// For a run of this outline, whose transcripts are in `folder`; the plan itself has the prompts that `-v` shows.
     #[must_use]
-    pub fn new(plan: &'a Plan, paint: Paint, verbosity: Verbosity, folder: &Path) -> Self {
+    pub fn new(
+        outline: &'a Outline,
+        plan: Option<&'a Plan>,
+        paint: Paint,
+        verbosity: Verbosity,
+        folder: &Path,
+    ) -> Self {
         let folder = folder.display().to_string();
         Self {
+            outline,
             plan,
             paint,
             verbosity,
             folder,
-            started: None,
+            watch: Stopwatch::default(),
             attempts: 0,
             tokens: 0,
             cost: None,
@@ -66,11 +75,10 @@ impl<'a> Console<'a> {
 
     /// What is said about an event; often nothing.
     pub fn event(&mut self, event: &Event) -> String {
+        self.watch.see(event);
         let text = match &event.event {
-            EventKind::RunStarted { steps, .. } => {
-                self.started = event.at.parse().ok();
-                self.run_started(event.run, *steps)
-            }
+            EventKind::RunStarted { steps, .. } => self.run_started(event.run, *steps),
+            EventKind::RunResumed { .. } => self.run_resumed(event.run),
             EventKind::RoundStarted { round, rounds, .. } => self.round_started(*round, *rounds),
             EventKind::AttemptPlanned { at, iterations, retry, .. } => {
                 self.attempts += 1;
@@ -102,7 +110,7 @@ impl<'a> Console<'a> {
             }
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => self.round_failed(*round, feedback),
             EventKind::RunFinished { outcome } => {
-                let text = self.run_finished(*outcome, event);
+                let text = self.run_finished(*outcome);
                 // A failure is said even to those who want quiet.
                 let said = self.verbosity > Verbosity::Quiet || *outcome != RunOutcome::Succeeded;
                 return if said { text } else { String::new() };
@@ -153,15 +161,23 @@ impl<'a> Console<'a> {
     }
 
     fn title(&self) -> &str {
-        self.plan.name.as_deref().unwrap_or(&self.plan.chain)
+        self.outline.name.as_deref().unwrap_or(&self.outline.chain)
     }
 
     fn run_started(&self, run: i64, steps: u32) -> String {
         let steps = if steps == 1 { "1 step".into() } else { format!("{steps} steps") };
         let about = format!("(run {run}, {steps})");
-        let chain =
-            if self.plan.name.is_some() { format!("  {}\n", self.paint.dim(&self.plan.chain)) } else { String::new() };
+        let chain = match self.outline.name {
+            Some(_) => format!("  {}\n", self.paint.dim(&self.outline.chain)),
+            None => String::new(),
+        };
         format!("{} {} {}\n{chain}", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
+    }
+
+    fn run_resumed(&self, run: i64) -> String {
+        let before = if self.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", self.attempts) };
+        let about = format!("(run {run} goes on, after {before} and {})", seconds(self.watch.milliseconds()));
+        format!("{} {} {}\n", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
     }
 
     fn round_started(&self, round: u32, rounds: u32) -> String {
@@ -174,30 +190,33 @@ impl<'a> Console<'a> {
 
     /// `2/5 coder, iteration 1 of 3`.
     fn label(&self, at: &At, iterations: Option<u32>) -> String {
-        let place = self.paint.dim(&format!("{}/{}", at.step, self.plan.steps.len()));
+        let place = self.paint.dim(&format!("{}/{}", at.step, self.outline.steps.len()));
         let iteration = iterations.map_or_else(String::new, |count| format!(", iteration {} of {count}", at.iteration));
         format!("{place} {}{iteration}", self.paint.bold(&at.name))
     }
 
-    fn iterations(&self, at: &At) -> Option<u32> {
-        let step = self.plan.steps.get(at.step as usize - 1)?;
-        (step.limit != crate::chain::Limit::Once).then(|| step.iterations())
+    fn step(&self, at: &At) -> Option<&OutlineStep> {
+        self.outline.steps.get((at.step as usize).checked_sub(1)?)
     }
 
+    fn iterations(&self, at: &At) -> Option<u32> {
+        self.step(at)?.iterations
+    }
+
+    /// Whether a check is optional; none for an agent.
     fn is_check(&self, at: &At) -> Option<bool> {
-        match self.plan.steps.get(at.step as usize - 1)?.kind {
-            Kind::Check { optional, .. } => Some(optional),
-            Kind::Agent { .. } => None,
-        }
+        let step = self.step(at)?;
+        step.check.as_ref().map(|_| step.optional)
     }
 
     fn attempt_planned(&self, at: &At, iterations: Option<u32>, retry: u32) -> String {
         let again = if retry > 0 { format!(", tried again ({retry} of 3)") } else { String::new() };
-        let line = match self.plan.steps.get(at.step as usize - 1).map(|step| &step.kind) {
-            Some(Kind::Check { line, .. }) => self.paint.dim(&format!("  $ {}", first_line(line))),
-            _ => String::new(),
+        let line = match self.step(at).and_then(|step| step.check.as_deref()) {
+            Some(line) => self.paint.dim(&format!("  $ {}", first_line(line))),
+            None => String::new(),
         };
-        let prompt = match self.plan.steps.get(at.step as usize - 1) {
+        let step = self.plan.and_then(|plan| plan.steps.get((at.step as usize).checked_sub(1)?));
+        let prompt = match step {
             Some(step) if self.verbosity == Verbosity::Verbose && !step.is_check() => {
                 prompt_block(step, self.paint, true)
             }
@@ -207,13 +226,13 @@ impl<'a> Console<'a> {
     }
 
     fn timed_out(&self, at: &At, why: Cut, with: Sig) -> String {
-        let step = self.plan.steps.get(at.step as usize - 1);
-        let time = |time: Option<Duration>| time.map_or_else(String::new, show_duration);
+        let step = self.step(at);
+        let time = |time: Option<&String>| time.cloned().unwrap_or_default();
         let what = match why {
-            Cut::Timeout => format!("timeout of {} is over", time(step.and_then(|step| step.timeout))),
+            Cut::Timeout => format!("timeout of {} is over", time(step.and_then(|step| step.timeout.as_ref()))),
             Cut::Idle => format!(
                 "idle timeout of {} is over: no output and no CPU time",
-                time(step.and_then(|step| step.idle_timeout))
+                time(step.and_then(|step| step.idle_timeout.as_ref()))
             ),
             Cut::Lingering => "marker was printed, and it does not exit".into(),
         };
@@ -292,14 +311,10 @@ impl<'a> Console<'a> {
         format!("  {}\n", self.paint.dim(&format!("round {round} ends: {why}")))
     }
 
-    fn run_finished(&self, outcome: RunOutcome, event: &Event) -> String {
+    fn run_finished(&self, outcome: RunOutcome) -> String {
         let mut facts =
             vec![if self.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", self.attempts) }];
-        let took = self.started.and_then(|started| {
-            let ended: Timestamp = event.at.parse().ok()?;
-            u64::try_from(ended.as_millisecond() - started.as_millisecond()).ok()
-        });
-        facts.extend(took.map(seconds));
+        facts.push(seconds(self.watch.milliseconds()));
         if self.tokens > 0 {
             facts.push(format!("{} tokens", thousands(self.tokens)));
             facts.push(self.cost.map_or_else(|| "cost unknown".into(), |cost| format!("${cost:.2}")));
@@ -334,7 +349,7 @@ impl<'a> Console<'a> {
 
     /// Which limit was reached, as it is written in `limits`.
     fn limit_words(&self, limit: LimitKind) -> String {
-        let limits = &self.plan.limits;
+        let limits = &self.outline.limits;
         let value = match limit {
             LimitKind::Time => limits.time.map(show_duration),
             LimitKind::Cost => limits.cost.map(|cost| format!("${cost}")),
@@ -346,13 +361,14 @@ impl<'a> Console<'a> {
     }
 
     fn stopped(&self, step: u32, outcome: RunOutcome) -> String {
-        let name = self.plan.steps.get(step as usize - 1).map_or("?", |step| step.name.as_str());
-        let of = format!("stopped at step {step} of {}", self.plan.steps.len());
+        let planned = (step as usize).checked_sub(1).and_then(|index| self.outline.steps.get(index));
+        let name = planned.map_or("?", |step| step.name.as_str());
+        let of = format!("stopped at step {step} of {}", self.outline.steps.len());
         let why = match &self.last {
             Some((at, how, marker)) if matches!(outcome, RunOutcome::Exhausted { .. }) => {
                 match (self.iterations(at), how) {
                     (Some(count), AttemptOutcome::Unfinished) => {
-                        format!("{name} did not print {} in {}", self.plan.marker, iterations_words(count))
+                        format!("{name} did not print {} in {}", self.outline.marker, iterations_words(count))
                     }
                     (Some(count), how) => {
                         let last = outcome_words(how, *marker, true);
@@ -366,7 +382,7 @@ impl<'a> Console<'a> {
             }
             Some(_) if matches!(outcome, RunOutcome::Stalled { .. }) => format!(
                 "{name} changed nothing and said the same in {} in a row (`stalledAfter`)",
-                iterations_words(self.plan.limits.stalled_after)
+                iterations_words(self.outline.limits.stalled_after)
             ),
             Some((at, how, marker)) => {
                 format!("{name}, {}", outcome_words(how, *marker, self.iterations(at).is_some()))
@@ -378,7 +394,7 @@ impl<'a> Console<'a> {
 }
 
 /// How an attempt ended, in a few words.
-fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
+pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
     let in_spite = if marker && looped { " in spite of the marker" } else { "" };
     match outcome {
         AttemptOutcome::Completed if looped => "done, marker seen".into(),
@@ -409,7 +425,7 @@ fn first_line(text: &str) -> String {
 }
 
 /// `0.3 s`, `2 min 5 s`, `1 h 3 min`.
-fn seconds(milliseconds: u64) -> String {
+pub(super) fn seconds(milliseconds: u64) -> String {
     let whole = milliseconds / 1000;
     match whole {
         0..60 => format!("{whole}.{} s", milliseconds % 1000 / 100),
@@ -419,7 +435,7 @@ fn seconds(milliseconds: u64) -> String {
 }
 
 /// `12,345`.
-fn thousands(number: u64) -> String {
+pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::paint::{Paint, printable};
 use crate::chain::{Delivery, Limit, show_duration};
-use crate::plan::{Found, Kind, Limits, Plan, PlannedStep, Root};
+use crate::plan::{Found, Kind, Plan, PlannedStep, Root};
 use crate::prompt::{Late, Level, Segment, show};
 use std::fmt::Write;
 use std::time::Duration;
@@ -28,27 +28,13 @@ pub fn dry_run(plan: &Plan, paint: Paint, verbose: bool) -> String {
         .map(|(layer, name)| if name == "built-in" { name.clone() } else { format!("{name} ({layer})") });
     row(&mut text, paint, "config", &files.collect::<Vec<_>>().join(", "));
     row(&mut text, paint, "marker", &plan.marker);
-    row(&mut text, paint, "limits", &limits(&plan.limits));
+    row(&mut text, paint, "limits", &plan.limits.words());
     row(&mut text, paint, "digest", &plan.digest);
     for step in &plan.steps {
         step_text(&mut text, plan, step, paint, verbose);
     }
     let _ = writeln!(text, "\n{}", paint.dim("Nothing was run and nothing was written."));
     text
-}
-
-/// In the words of `--limit`.
-fn limits(limits: &Limits) -> String {
-    let words = [
-        limits.time.map(|time| format!("time={}", show_duration(time))),
-        limits.cost.map(|cost| format!("cost={cost}")),
-        limits.tokens.map(|tokens| format!("tokens={tokens}")),
-        limits.iterations.map(|iterations| format!("iterations={iterations}")),
-        Some(format!("stalledAfter={}", limits.stalled_after)),
-        Some(format!("wait={}", show_duration(limits.wait))),
-        Some(format!("grace={}", show_duration(limits.grace))),
-    ];
-    words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 fn row(text: &mut String, paint: Paint, name: &str, value: &str) {

@@ -6,6 +6,7 @@ mod console;
 mod diagnostics;
 mod doctor;
 mod dry_run;
+mod history;
 mod paint;
 mod screen;
 
@@ -14,5 +15,6 @@ pub use console::{Console, Verbosity};
 pub use diagnostics::render;
 pub use doctor::{Finding, Health, doctor};
 pub use dry_run::dry_run;
+pub use history::{resume_plan, run, runs};
 pub use paint::Paint;
-pub use screen::{CHUNK, Screen, Stream, print, print_error};
+pub use screen::{CHUNK, Screen, Stream, print, print_bytes, print_error};

@@ -56,6 +56,12 @@ impl Paint {
         }
     }
 
+    /// The same for what is told again: nothing moves, and nobody is typing.
+    #[must_use]
+    pub fn still(self) -> Self {
+        Self { terminal: false, ..self }
+    }
+
     /// No decoration, 80 columns.
     #[must_use]
     pub fn plain() -> Self {

@@ -212,6 +212,15 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Prints bytes as they are on standard output.
+///
+/// # Errors
+/// When it takes no more.
+pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush())
+}
+
 /// Prints our own words on standard error, outside a run.
 pub fn print_error(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());

@@ -215,7 +215,10 @@ impl<'a> Attempt<'a> {
     }
 
     fn without_lifeline(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Leftover>, JournalError> {
-        let leftovers = end_survivors(&format!("FORKHESTRA_TOKEN={}", self.token), self.child.lifeline());
+        let leftovers = {
+            let entry = format!("FORKHESTRA_TOKEN={}", self.token);
+            end_survivors(&|variable| variable == entry.as_bytes(), self.child.lifeline())
+        };
         self.stage.hurry();
         self.read_rest(driver)?;
         Ok(leftovers)

@@ -2,16 +2,17 @@
 //! before it performs their effects, and owns nothing that a journal does not also know.
 
 use super::attempt::{Attempt, sleep};
-use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause};
+use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, Leftover, Overrides};
 use super::machine::{Effect, Input, Timer};
 use super::outcome::{AttemptOutcome, RunOutcome};
 use super::signals::{Heard, Signals};
 use super::stage::{Show, Stage};
 use super::state::State;
+use super::stopwatch::Stopwatch;
 use super::timers::Timers;
 use crate::chain::Limit;
 use crate::context::TreeWatch;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, token_digest};
 use crate::marker::count_lines;
 use crate::plan::{Kind, Plan, PlannedStep};
 use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
@@ -53,6 +54,22 @@ pub struct Cast<'a> {
     pub terminal: bool,
 }
 
+/// How a run begins.
+#[derive(Debug)]
+pub enum Begin {
+    /// Anew, with what the command line said.
+    New(Overrides),
+    /// Where an earlier process left off.
+    Again {
+        /// Its events so far.
+        events: Vec<Event>,
+        /// What had outlived it, and was ended.
+        leftovers: Vec<Leftover>,
+        /// Limits of the command line.
+        limits: Vec<String>,
+    },
+}
+
 /// How a run ended, and why standard output failed if it did.
 #[derive(Debug)]
 pub struct Ended {
@@ -83,7 +100,7 @@ pub enum Failure {
 ///
 /// # Errors
 /// When the run cannot go on; it is ended in order first.
-pub async fn drive(cast: Cast<'_>) -> Result<Ended, Failure> {
+pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
     let signals = Signals::listen(|signal| cast.world.ignores(signal)).map_err(Failure::Signals)?;
     adopt_orphans();
     let show = match (cast.show_output, cast.terminal) {
@@ -91,8 +108,10 @@ pub async fn drive(cast: Cast<'_>) -> Result<Ended, Failure> {
         (true, false) => Show::InStep,
         (true, true) => Show::CatchUp,
     };
+    let token = new_token(&cast)?;
     let mut driver = Driver {
         cast,
+        token,
         signals,
         show,
         timers: Timers::default(),
@@ -101,14 +120,21 @@ pub async fn drive(cast: Cast<'_>) -> Result<Ended, Failure> {
         tree: TreeWatch::default(),
         output_error: None,
     };
-    let outcome = driver.run().await;
+    let outcome = driver.run(begin).await;
     let ended_well = !matches!(outcome, Err(_) | Ok(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed));
     driver.flush(if ended_well { None } else { Some(PATIENCE) }).await;
     Ok(Ended { outcome: outcome?, output_error: driver.output_error })
 }
 
+/// A word that nobody guesses, after the number of our lease, by which a late one of an older run is known.
+fn new_token(cast: &Cast<'_>) -> Result<String, Failure> {
+    Ok(format!("{}-{}", cast.journal.fence(), cast.world.token().map_err(Failure::Token)?))
+}
+
 pub(super) struct Driver<'a> {
     pub(super) cast: Cast<'a>,
+    /// Of the next attempt.
+    token: String,
     pub(super) signals: Signals,
     pub(super) timers: Timers,
     show: Show,
@@ -119,8 +145,13 @@ pub(super) struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    async fn run(&mut self) -> Result<RunOutcome, Failure> {
+    /// The first effects of a run.
+    fn begin(&mut self, begin: Begin) -> Result<Vec<Effect>, JournalError> {
         let plan = self.cast.plan;
+        let overrides = match begin {
+            Begin::New(overrides) => overrides,
+            Begin::Again { events, leftovers, limits } => return self.begin_again(&events, leftovers, limits),
+        };
         self.record(vec![EventKind::RunStarted {
             chain: plan.chain.clone(),
             name: plan.name.clone(),
@@ -130,8 +161,33 @@ impl Driver<'_> {
             root: self.cast.root.display().to_string(),
             forkhestra: env!("CARGO_PKG_VERSION").into(),
             steps: u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
+            overrides,
         }])?;
-        let mut effects: VecDeque<Effect> = self.take(Input::Begin)?.into();
+        self.take(Input::Begin)
+    }
+
+    /// The fold of what was journalled is where the run goes on.
+    fn begin_again(
+        &mut self,
+        events: &[Event],
+        leftovers: Vec<Leftover>,
+        limits: Vec<String>,
+    ) -> Result<Vec<Effect>, JournalError> {
+        let mut watch = Stopwatch::default();
+        for event in events {
+            self.state.evolve(&event.event);
+            watch.see(event);
+            // What was said then is not said again; sums and times go on.
+            let _ = self.cast.console.event(event);
+        }
+        self.seq = events.last().map_or(0, |event| event.seq);
+        let attempts = self.cast.journal.highest_attempts(self.cast.run);
+        let attempts = attempts.into_iter().map(|(step, attempt)| HighestAttempt { step, attempt }).collect();
+        self.take(Input::Resume { elapsed_ms: watch.milliseconds(), leftovers, attempts, limits })
+    }
+
+    async fn run(&mut self, begin: Begin) -> Result<RunOutcome, Failure> {
+        let mut effects: VecDeque<Effect> = self.begin(begin)?.into();
         loop {
             match effects.pop_front() {
                 Some(Effect::Finish(outcome)) => return Ok(outcome),
@@ -232,7 +288,9 @@ impl Driver<'_> {
         let at = self.cast.world.timestamp();
         let stamp = |(event, seq)| Event { version: EVENT_VERSION, run: self.cast.run, seq, at: at.clone(), event };
         let events: Vec<Event> = kinds.into_iter().zip(self.seq + 1..).map(stamp).collect();
-        self.cast.journal.append(&events, self.cast.world.now())?;
+        let planned = events.iter().any(|event| matches!(event.event, EventKind::AttemptPlanned { .. }));
+        let token = planned.then(|| token_digest(self.token.as_bytes()));
+        self.cast.journal.append(&events, token.as_deref(), self.cast.world.now())?;
         self.seq += events.len() as u64;
         for event in &events {
             self.state.evolve(&event.event);
@@ -248,8 +306,8 @@ impl Driver<'_> {
     /// The last lines of the attempt that the run is given up for.
     fn show_failure(&mut self) {
         let Some(at) = self.state.at() else { return };
-        let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt);
-        let Ok([stdout, stderr]) = folder.map(|folder| folder.last_words(FEEDBACK_CHARACTERS as u64)) else { return };
+        let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, at.attempt);
+        let [stdout, stderr] = folder.last_words(FEEDBACK_CHARACTERS as u64);
         let (stream, words) = if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) };
         let excerpt = self.cast.console.excerpt(stream, &words);
         self.cast.screen.say(&excerpt);
@@ -265,7 +323,8 @@ impl Driver<'_> {
         let plan = self.cast.plan;
         let Some(step) = plan.steps.get(at.step as usize - 1) else { return Ok(Vec::new()) };
         let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt)?;
-        let token = self.cast.world.token().map_err(Failure::Token)?;
+        let fresh = new_token(&self.cast)?;
+        let token = std::mem::replace(&mut self.token, fresh);
         let told = feedback.map_or_else(String::new, |feedback| self.feedback_text(feedback));
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),
@@ -343,9 +402,7 @@ impl Driver<'_> {
 
     fn feedback_text(&self, feedback: &Feedback) -> String {
         let from = &feedback.from;
-        let Ok(folder) = self.cast.journal.attempt(self.cast.run, from.step, &from.name, from.attempt) else {
-            return String::new();
-        };
+        let folder = self.cast.journal.attempt_folder(self.cast.run, from.step, &from.name, from.attempt);
         // Four bytes a character at the most.
         let words = folder.last_words(FEEDBACK_CHARACTERS as u64 * 4);
         let log = folder.path().display().to_string();

@@ -90,6 +90,30 @@ pub enum Ending {
     },
 }
 
+/// What the command line of a run said beside its chain, its prompt and its variables.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Overrides {
+    /// `--timeout`.
+    pub timeout: Option<String>,
+    /// `--idle-timeout`.
+    pub idle_timeout: Option<String>,
+    /// Every `--limit`.
+    pub limits: Vec<String>,
+}
+
+/// How far a step's attempts have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct HighestAttempt {
+    /// The step's number.
+    pub step: u32,
+    /// Its highest attempt.
+    pub attempt: u32,
+}
+
 /// A process that outlived its agent, and was ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -205,6 +229,19 @@ pub enum EventKind {
         forkhestra: String,
         /// How many steps it has.
         steps: u32,
+        /// What the command line said of times and limits.
+        #[serde(default)]
+        overrides: Overrides,
+    },
+    /// The run goes on after it was ended before its aim, or after a crash.
+    #[serde(rename_all = "camelCase")]
+    RunResumed {
+        /// Our version.
+        forkhestra: String,
+        /// Attempts that have left a folder, even where the journal has lost them.
+        attempts: Vec<HighestAttempt>,
+        /// Limits that hold from now on, as the command line gave them.
+        limits: Vec<String>,
     },
     /// A round of a group begins.
     #[serde(rename_all = "camelCase")]
@@ -227,6 +264,14 @@ pub enum EventKind {
         retry: u32,
         /// What it is told about the last round.
         feedback: Option<Feedback>,
+    },
+    /// An attempt that would have been next, had the run not been at its end: a resume begins with it.
+    #[serde(rename_all = "camelCase")]
+    AttemptHeld {
+        /// Which.
+        at: At,
+        /// How often this iteration failed before.
+        retry: u32,
     },
     /// Its process runs.
     #[serde(rename_all = "camelCase")]

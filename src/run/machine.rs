@@ -1,7 +1,7 @@
 //! The run as a decider: `decide` says what happens next, `evolve` remembers what happened. No clock, no I/O, no async:
 //! everything from outside is an input, everything to be done is an effect. What follows an attempt stands in `progress`.
 
-use super::event::{At, Ending, EventKind, Feedback, Finished, Tokens};
+use super::event::{At, Ending, EventKind, Feedback, Finished, HighestAttempt, Leftover, Tokens};
 use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
 use super::state::{Phase, State};
 use crate::chain::Limit;
@@ -30,10 +30,20 @@ pub enum Timer {
 
 /// Something from outside.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "there is one input at a time, and it is consumed at once")]
 pub enum Input {
     /// Go.
     Begin,
+    /// Go on where an earlier process left off.
+    Resume {
+        /// How long the run was at work before, in milliseconds.
+        elapsed_ms: u64,
+        /// What had outlived it, and was ended.
+        leftovers: Vec<Leftover>,
+        /// Attempts that have left a folder.
+        attempts: Vec<HighestAttempt>,
+        /// Limits of the command line.
+        limits: Vec<String>,
+    },
     /// The process runs.
     Spawned {
         /// The agent's.
@@ -124,6 +134,11 @@ impl Decision<'_> {
                 self.effects.extend(self.plan.limits.time.map(|time| Effect::Arm(Timer::Run, time)));
                 self.go_from(0);
             }
+            (_, Input::Resume { elapsed_ms, leftovers, attempts, limits }) if self.state.may_resume() => {
+                let forkhestra = env!("CARGO_PKG_VERSION").into();
+                self.emit(EventKind::RunResumed { forkhestra, attempts, limits });
+                self.go_on(Duration::from_millis(elapsed_ms), leftovers);
+            }
             (Phase::Starting, Input::Spawned { pid, start_time }) => self.spawned(pid, start_time),
             (Phase::Starting, Input::NotStarted { why }) => {
                 let outcome = if going { AttemptOutcome::NotStarted { why } } else { AttemptOutcome::Interrupted };
@@ -147,7 +162,7 @@ impl Decision<'_> {
             (phase, Input::Pause) if phase != Phase::Over && !self.state.paused => self.pause(),
             (phase, Input::Continue) if phase != Phase::Over && self.state.paused => {
                 self.emit(EventKind::RunContinued);
-                if self.has_agent() {
+                if self.state.has_process() {
                     self.effects.push(Effect::ContinueAgent);
                 }
             }
@@ -169,10 +184,6 @@ impl Decision<'_> {
         if let Some(at) = self.state.at.clone() {
             self.emit(event(at));
         }
-    }
-
-    fn has_agent(&self) -> bool {
-        matches!(self.state.phase, Phase::Starting | Phase::Running)
     }
 
     pub(super) fn step(&self, number: u32) -> Option<&PlannedStep> {
@@ -258,7 +269,7 @@ impl Decision<'_> {
 
     fn pause(&mut self) {
         self.emit(EventKind::RunPaused);
-        if self.has_agent() {
+        if self.state.has_process() {
             self.effects.push(Effect::StopAgent);
         }
         self.effects.push(Effect::StandStill);

@@ -10,13 +10,18 @@ mod progress;
 mod signals;
 mod stage;
 mod state;
+mod stopwatch;
+mod summary;
 mod tape;
 mod timers;
 
-pub use driver::{Cast, Ended, Failure, drive};
+pub use driver::{Begin, Cast, Ended, Failure, drive};
 pub use event::{
-    At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, Leftover, Tokens, UsageLimit,
+    At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, HighestAttempt, Leftover,
+    Overrides, Tokens, UsageLimit,
 };
 pub use machine::{Effect, Input, Timer};
 pub use outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
 pub use state::State;
+pub use stopwatch::Stopwatch;
+pub use summary::{AttemptRow, RunRow, RunState};

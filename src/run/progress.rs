@@ -1,7 +1,6 @@
 //! What follows an attempt: the next iteration, the next step, the next round, a wait, or the end.
 
-use super::event::Ending;
-use super::event::{At, EventKind, Feedback, FeedbackCause, Finished, UsageLimit};
+use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, Finished, Leftover, UsageLimit};
 use super::machine::{Decision, Effect, Timer};
 use super::outcome::{AttemptOutcome, LimitKind, RunOutcome};
 use crate::chain::{Limit, Op};
@@ -62,6 +61,24 @@ impl Decision<'_> {
             self.finish(RunOutcome::Stalled { step });
         } else {
             self.plan_attempt(step, at.iteration + 1, 0);
+        }
+    }
+
+    /// After a resume: what was under way is interrupted, and its iteration is begun anew.
+    pub(super) fn go_on(&mut self, elapsed: Duration, leftovers: Vec<Leftover>) {
+        if let Some(at) = self.state.at.clone().filter(|_| self.state.has_process()) {
+            let (marker, outcome) = (self.state.marker, AttemptOutcome::Interrupted);
+            let finished = Finished { leftovers, ..Finished::default() };
+            self.emit(EventKind::AttemptFinished { at, outcome, marker, finished });
+        }
+        let left = self.plan.limits.time.map(|time| time.saturating_sub(elapsed));
+        if left == Some(Duration::ZERO) {
+            return self.end(Ending::Limit { limit: LimitKind::Time });
+        }
+        self.effects.extend(left.map(|left| Effect::Arm(Timer::Run, left)));
+        match self.state.at.clone() {
+            Some(at) => self.plan_attempt(at.step, at.iteration, self.state.retry),
+            None => self.go_from(0),
         }
     }
 
@@ -136,17 +153,16 @@ impl Decision<'_> {
 
     /// The next attempt, unless the run is to end or a limit forbids it.
     fn plan_attempt(&mut self, step: u32, iteration: u32, retry: u32) {
-        if self.state.ending.is_some() {
-            return self.finish_ended();
-        }
-        if let Some(limit) = self.limit_reached() {
-            return self.end(Ending::Limit { limit });
-        }
         let Some(planned) = self.step(step) else { return };
         let (name, limit) = (planned.name.clone(), planned.limit);
         let group = self.group_of(step);
         let round = group.map_or(1, |group| self.state.round_of(group));
         let at = At { step, name, round, iteration, attempt: self.state.attempts(step) + 1, lane: 1 };
+        let held = self.limit_reached().map(|limit| Ending::Limit { limit });
+        if let Some(why) = self.state.ending.or(held) {
+            self.emit(EventKind::AttemptHeld { at, retry });
+            return self.end(why);
+        }
         let feedback = self.feedback_for(group);
         let iterations = match limit {
             Limit::Once => None,

@@ -1,7 +1,7 @@
 //! What is remembered of a run: a fold of its events, and nothing else.
 
 use super::event::{At, Ending, EventKind, Feedback, Finished, Tokens};
-use super::outcome::{AttemptOutcome, Cut, Sig};
+use super::outcome::{AttemptOutcome, Cut, RunOutcome, Sig};
 
 /// A failure within this time is quick; quick failures in a row make a loop hopeless (V-25).
 const QUICK_MS: u64 = 5_000;
@@ -37,6 +37,7 @@ pub struct State {
     pub(super) ending: Option<Ending>,
     pub(super) rung: Option<Sig>,
     pub(super) paused: bool,
+    outcome: Option<RunOutcome>,
     /// Iterations that count for `limits.iterations`.
     pub(super) iterations: u32,
     /// What all finished attempts have used, and what the current one has used so far.
@@ -90,6 +91,30 @@ impl State {
         self.phase == Phase::Over
     }
 
+    /// Whether it may go on: it was ended before it came to a conclusion of its own.
+    #[must_use]
+    pub fn may_resume(&self) -> bool {
+        match self.outcome {
+            None => true,
+            Some(outcome) => matches!(
+                outcome,
+                RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed | RunOutcome::LimitReached { .. }
+            ),
+        }
+    }
+
+    /// The attempt that is under way, or that would be repeated or begun by a resume.
+    #[must_use]
+    pub fn at(&self) -> Option<&At> {
+        self.at.as_ref()
+    }
+
+    /// Iterations so far, as `limits.iterations` counts them.
+    #[must_use]
+    pub fn iterations(&self) -> u32 {
+        self.iterations
+    }
+
     /// Remembers. Total, infallible, and the only place where state changes.
     pub fn evolve(&mut self, event: &EventKind) {
         match event {
@@ -106,6 +131,23 @@ impl State {
                 }
             }
             EventKind::AttemptPlanned { at, retry, .. } => self.attempt_planned(at, *retry),
+            EventKind::AttemptHeld { at, retry } => {
+                self.phase = Phase::Idle;
+                self.at = Some(at.clone());
+                self.retry = *retry;
+            }
+            EventKind::RunResumed { attempts, .. } => {
+                for highest in attempts {
+                    if let Some(step) = of(&mut self.steps, highest.step) {
+                        step.attempts = step.attempts.max(highest.attempt);
+                    }
+                }
+                if !self.has_process() {
+                    self.phase = Phase::Idle;
+                }
+                (self.ending, self.rung, self.outcome, self.paused) = (None, None, None, false);
+                (self.waits, self.waited_ms) = (0, 0);
+            }
             EventKind::AttemptStarted { .. } => self.phase = Phase::Running,
             EventKind::MarkerSeen { .. } => self.marker = true,
             EventKind::UsageReported { tokens, .. } => self.spending = *tokens,
@@ -130,7 +172,10 @@ impl State {
                     group.feedback.clone_from(ended_by);
                 }
             }
-            EventKind::RunFinished { .. } => self.phase = Phase::Over,
+            EventKind::RunFinished { outcome } => {
+                self.phase = Phase::Over;
+                self.outcome = Some(*outcome);
+            }
         }
     }
 
@@ -152,8 +197,8 @@ impl State {
         // The last word of a program on what it used is the whole of it.
         self.spent = self.spent.plus(&finished.tokens.unwrap_or(self.spending));
         self.spending = Tokens::default();
-        if *outcome == AttemptOutcome::Limited {
-            // No iteration is charged for it (V-24).
+        if matches!(outcome, AttemptOutcome::Limited | AttemptOutcome::Interrupted) {
+            // No iteration is charged for it (V-24): it will be tried again.
             self.iterations = self.iterations.saturating_sub(1);
             return;
         }
@@ -168,14 +213,14 @@ impl State {
         in_a_row(&mut step.fingerprint, finished.fingerprint.clone());
     }
 
+    /// Whether an attempt's process runs, or is being started.
+    pub(super) fn has_process(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Running)
+    }
+
     /// Whether a usage limit is waited out.
     pub(super) fn is_waiting(&self) -> bool {
         self.phase == Phase::Waiting
-    }
-
-    /// The current attempt.
-    pub(super) fn at(&self) -> Option<&At> {
-        self.at.as_ref()
     }
 
     /// What all attempts have used so far, the current one included.

@@ -1,0 +1,190 @@
+//! `resume`: a run that was cut off goes on where it was.
+
+use super::args::{Common, ResumeArgs};
+use super::chain::{Given, named};
+use super::config::Project;
+use super::history::{journal, meant};
+use super::run::{Typed, planned};
+use super::stage::{Run, broken_journal, lock, perform, worker};
+use super::{answer, refuse};
+use crate::chain::{Chain, Said, parse};
+use crate::exit::Exit;
+use crate::journal::{Journal, token_digest};
+use crate::plan::{Outline, Plan, outline};
+use crate::proc::end_old;
+use crate::report::{Paint, print_error, render, resume_plan};
+use crate::run::{Begin, Event, EventKind, Leftover, Overrides, RunRow, RunState, State, Stopwatch};
+use crate::source::{Diagnostic, Place, Source, Text};
+use crate::world::World;
+
+/// Goes on with a run, or says what that would do.
+pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit {
+    match prepare(world, common, args) {
+        Err(faults) => refuse(world, &faults),
+        Ok(ready) if args.dry_run => answer(&ready.told(world)),
+        Ok(ready) => go_on(world, common, args, ready),
+    }
+}
+
+/// Everything that a resume needs.
+struct Ready {
+    project: Project,
+    journal: Journal,
+    row: RunRow,
+    events: Vec<Event>,
+    plan: Plan,
+    outline: Outline,
+    changes: Vec<String>,
+}
+
+impl Ready {
+    fn told(&self, world: &World) -> String {
+        let (mut state, mut watch) = (State::default(), Stopwatch::default());
+        for event in &self.events {
+            state.evolve(&event.event);
+            watch.see(event);
+        }
+        resume_plan(self.row.id, &self.outline, &state, watch.milliseconds(), &self.changes, Paint::for_stdout(world))
+    }
+}
+
+fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, Vec<Diagnostic>> {
+    let broken = |error| vec![broken_journal(&error)];
+    let (project, journal) = journal(world, common).map_err(|fault| vec![fault])?;
+    journal.check().map_err(broken)?;
+    let (row, state) = meant(&journal, args.run, RunState::may_resume, "to go on with").map_err(|fault| vec![fault])?;
+    if state == RunState::Running {
+        return Err(vec![still_running(row.id)]);
+    }
+    if !state.may_resume() {
+        return Err(vec![finished(row.id, state)]);
+    }
+    let events = journal.events(row.id).map_err(broken)?;
+    let (chain, given, typed) = restored(&project, &events, args)?;
+    let plan = planned(world, &project, &chain, &given, &typed)?;
+    let now = outline(&plan);
+    let changes = match journal.outline(row.id).map_err(broken)? {
+        Some(before) => changes(&before, &now, args)?,
+        None => Vec::new(),
+    };
+    if !changes.is_empty() && !args.accept_changes && !args.dry_run {
+        return Err(vec![changed(&changes)]);
+    }
+    Ok(Ready { project, journal, row, events, plan, outline: now, changes })
+}
+
+/// The chain, its variables, and what else the command line said when the run began.
+fn restored(project: &Project, events: &[Event], args: &ResumeArgs) -> Result<(Chain, Given, Typed), Vec<Diagnostic>> {
+    let Some(EventKind::RunStarted { chain, name, prompt, vars, overrides, .. }) =
+        events.first().map(|event| &event.event)
+    else {
+        return Err(vec![never_began()]);
+    };
+    let chain = match name {
+        Some(name) => named(name, &project.config)?,
+        None => parse(&Source::new("the run's chain", chain.as_str(), &project.shell))?,
+    };
+    let given = vars.iter().map(|(name, value)| {
+        (name.clone(), (value.clone(), Source::new("the run's variables", format!("{name}={value}"), &project.shell)))
+    });
+    let inline = prompt.as_ref().map(|prompt| Text {
+        value: prompt.clone(),
+        at: Place::whole(&Source::new("the run's prompt", prompt.as_str(), &project.shell)),
+    });
+    let later = events.iter().filter_map(|event| match &event.event {
+        EventKind::RunResumed { limits, .. } => Some(limits),
+        _ => None,
+    });
+    let limits = overrides.limits.iter().chain(later.flatten()).chain(&args.limit).cloned().collect();
+    let overrides = Overrides { limits, ..overrides.clone() };
+    Ok((chain, given.collect(), Typed { said: Said { inline, file: None }, overrides }))
+}
+
+/// What is different from when the run began. A run cannot go on in a chain of other steps.
+fn changes(before: &Outline, now: &Outline, args: &ResumeArgs) -> Result<Vec<String>, Vec<Diagnostic>> {
+    if !now.has_the_shape_of(before) {
+        return Err(vec![other_steps(&before.chain, &now.chain)]);
+    }
+    let mut before = before.clone();
+    if !args.limit.is_empty() {
+        // Asked for just now.
+        before.limits = now.limits.clone();
+    }
+    Ok(before.changes(now))
+}
+
+fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: Ready) -> Exit {
+    let root = ready.project.root.clone();
+    let title = ready.row.name.as_deref().unwrap_or(&ready.row.chain);
+    // Held to the end of the run.
+    let _lock = match lock(world, common, title, &root, args.wait) {
+        Ok(lock) => lock,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    // While we waited another process may have gone on with it.
+    let ready = match if args.wait { prepare(world, common, args) } else { Ok(ready) } {
+        Ok(ready) => ready,
+        Err(faults) => return refuse(world, &faults),
+    };
+    let Ready { mut journal, row, events, plan, outline, changes, .. } = ready;
+    if !changes.is_empty() && !common.quiet {
+        print_error(&render(&[taken(&changes)], Paint::for_stderr(world)));
+    }
+    let leftovers = match survivors(&journal, row.id, &events) {
+        Ok(leftovers) => leftovers,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    if let Err(error) = journal.begin_again(row.id, &outline, worker()) {
+        return refuse(world, &[broken_journal(&error)]);
+    }
+    let run = Run { plan: &plan, outline: &outline, root: &root, journal, number: row.id };
+    perform(world, common, run, Begin::Again { events, leftovers, limits: args.limit.clone() })
+}
+
+/// Ends what the attempt that was under way has left, if even its lifeline was killed.
+fn survivors(journal: &Journal, run: i64, events: &[Event]) -> Result<Vec<Leftover>, Diagnostic> {
+    let last = events.iter().rev().find_map(|event| match &event.event {
+        EventKind::AttemptPlanned { at, .. } => Some(at.clone()),
+        _ => None,
+    });
+    let Some(at) = last else { return Ok(Vec::new()) };
+    let agent = events.iter().rev().find_map(|event| match &event.event {
+        EventKind::AttemptStarted { at: started, pid, start_time } if *started == at => Some((*pid, *start_time)),
+        _ => None,
+    });
+    let token = journal.token_of(run, at.step, at.attempt).map_err(|error| broken_journal(&error))?;
+    let is_ours = |variable: &[u8]| match (variable.strip_prefix(b"FORKHESTRA_TOKEN="), &token) {
+        (Some(value), Some(token)) => token_digest(value) == *token,
+        _ => false,
+    };
+    Ok(end_old(&is_ours, agent))
+}
+
+fn never_began() -> Diagnostic {
+    Diagnostic::error("resume/empty", "the run was cut off before it had begun").help("begin a new one")
+}
+
+fn still_running(run: i64) -> Diagnostic {
+    Diagnostic::error("resume/running", format!("run {run} is at work"))
+        .help(format!("`forkhestra runs log {run} -f` follows it"))
+}
+
+fn finished(run: i64, state: RunState) -> Diagnostic {
+    let how = if state == RunState::Complete { "all its steps succeeded" } else { "a step did not complete" };
+    Diagnostic::error("resume/finished", format!("run {run} is over: {how}"))
+        .help(format!("begin a new run; `forkhestra runs show {run}` tells what happened in this one"))
+}
+
+fn other_steps(before: &str, now: &str) -> Diagnostic {
+    Diagnostic::error("resume/other-steps", "the chain has other steps than when the run began")
+        .help(format!("it was: {before}\nit is now: {now}\nbegin a new run, or bring the chain back"))
+}
+
+fn changed(changes: &[String]) -> Diagnostic {
+    Diagnostic::error("resume/changed", format!("what would run has changed since: {}", changes.join("; ")))
+        .help("--accept-changes goes on with what it is now; `resume --dry-run` shows it")
+}
+
+fn taken(changes: &[String]) -> Diagnostic {
+    Diagnostic::warning("resume/changed", format!("goes on with what has changed since: {}", changes.join("; ")))
+}

@@ -1,0 +1,308 @@
+//! `runs`: what was run, how it went, where its words are.
+
+use super::args::{Common, LogArgs, PruneArgs, RunsArgs, RunsVerb};
+use super::history::{journal, meant, state};
+use super::stage::broken_journal;
+use super::{answer, refuse};
+use crate::agent::{Format, Reader, format_of};
+use crate::chain::parse_duration;
+use crate::exit::Exit;
+use crate::journal::{Journal, JournalError};
+use crate::plan::Outline;
+use crate::report::{Console, Paint, Verbosity, print, print_bytes, run as run_text, runs as runs_text};
+use crate::run::{AttemptRow, Event, EventKind, RunRow, RunState};
+use crate::source::Diagnostic;
+use crate::world::World;
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+
+/// How often a log that is followed is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Everything about earlier runs.
+pub(super) fn runs(world: &World, common: &Common, args: &RunsArgs) -> Exit {
+    let done = match &args.verb {
+        None => list(world, common, args.json),
+        Some(RunsVerb::Show { run }) => show(world, common, *run, args.json),
+        Some(RunsVerb::Events { run }) => events(world, common, *run),
+        Some(RunsVerb::Log(log)) => follow(world, common, log, args.json),
+        Some(RunsVerb::Replay { run }) => replay(world, common, *run, args.json),
+        Some(RunsVerb::Prune(prune)) => forget(world, common, prune, args.json),
+    };
+    done.unwrap_or_else(|fault| refuse(world, &[fault]))
+}
+
+type Done = Result<Exit, Diagnostic>;
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn broken(error: JournalError) -> Diagnostic {
+    broken_journal(&error)
+}
+
+fn any(_: RunState) -> bool {
+    true
+}
+
+fn list(world: &World, common: &Common, as_json: bool) -> Done {
+    let (_, journal) = journal(world, common)?;
+    let rows = journal.runs().map_err(broken)?;
+    let rows: Vec<(RunRow, RunState)> =
+        rows.into_iter().map(|row| state(&journal, &row).map(|state| (row, state))).collect::<Result<_, _>>()?;
+    let machine = || rows.iter().map(|(row, state)| with_state(row, *state)).collect::<serde_json::Value>();
+    Ok(answer(&if as_json { machine().to_string() + "\n" } else { runs_text(&rows, Paint::for_stdout(world)) }))
+}
+
+fn with_state(row: &RunRow, state: RunState) -> serde_json::Value {
+    let mut row = json!(row);
+    row["state"] = json!(state);
+    row
+}
+
+fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done {
+    let (_, journal) = journal(world, common)?;
+    let (row, state) = meant(&journal, run, any, "yet")?;
+    let attempts = journal.attempts(row.id).map_err(broken)?;
+    if as_json {
+        let mut shown = with_state(&row, state);
+        shown["attempts"] = json!(attempts);
+        return Ok(answer(&(shown.to_string() + "\n")));
+    }
+    let outline = journal.outline(row.id).map_err(broken)?;
+    let attempts: Vec<AttemptRow> = attempts
+        .into_iter()
+        .map(|attempt| AttemptRow { folder: world.relative(Path::new(&attempt.folder)), ..attempt })
+        .collect();
+    Ok(answer(&run_text(&row, state, &attempts, outline.as_ref(), Paint::for_stdout(world))))
+}
+
+fn events(world: &World, common: &Common, run: Option<i64>) -> Done {
+    let (_, journal) = journal(world, common)?;
+    let (row, _) = meant(&journal, run, any, "yet")?;
+    let events = journal.events(row.id).map_err(broken)?;
+    Ok(answer(&events.iter().map(|event| json!(event).to_string() + "\n").collect::<String>()))
+}
+
+// Logs.
+
+fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Done {
+    let (_, journal) = journal(world, common)?;
+    let (row, _) = meant(&journal, args.run, any, "yet")?;
+    let wanted = args.step.as_deref().map(place).transpose()?;
+    let name = if args.prompt {
+        "prompt.md"
+    } else if args.last {
+        "final.md"
+    } else if args.stderr {
+        "stderr.log"
+    } else {
+        "stdout.log"
+    };
+    if args.follow && wanted.is_none() {
+        return follow_run(&journal, &row, name);
+    }
+    let attempts = journal.attempts(row.id).map_err(broken)?;
+    let attempt = attempts.into_iter().rfind(|attempt| {
+        wanted.is_none_or(|(step, iteration)| {
+            step == attempt.step && iteration.is_none_or(|iteration| iteration == attempt.iteration)
+        })
+    });
+    let Some(attempt) = attempt else { return Err(no_attempt(row.id)) };
+    let path = Path::new(&attempt.folder).join(name);
+    if as_json {
+        return Ok(answer(&(json!({ "run": row.id, "attempt": attempt, "path": path }).to_string() + "\n")));
+    }
+    let mut offset = 0;
+    loop {
+        let over = !args.follow || is_over(&journal, row.id, &attempt).map_err(broken)?;
+        if !pass_on(&journal, &path, &mut offset)? {
+            return Ok(Exit::Success);
+        }
+        if over {
+            return if offset == 0 && !path.exists() { Err(no_log(&path)) } else { Ok(Exit::Success) };
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// The whole run as it goes, each attempt under its name, until the run is over.
+fn follow_run(journal: &Journal, row: &RunRow, name: &str) -> Done {
+    let mut seen = 0;
+    loop {
+        let over = state(journal, &journal.run(row.id).map_err(broken)?.unwrap_or_else(|| row.clone()))?;
+        let attempts = journal.attempts(row.id).map_err(broken)?;
+        for attempt in attempts.iter().skip(seen) {
+            let heading = format!("== {}-{}/{}\n", attempt.step, attempt.name, attempt.attempt);
+            let (path, mut offset) = (Path::new(&attempt.folder).join(name), 0);
+            if print(&heading).is_err() {
+                return Ok(Exit::Success);
+            }
+            loop {
+                // Asked before the last look, so that nothing written before the end is missed.
+                let done = over != RunState::Running || is_over(journal, row.id, attempt).map_err(broken)?;
+                if !pass_on(journal, &path, &mut offset)? {
+                    return Ok(Exit::Success);
+                }
+                if done {
+                    break;
+                }
+                std::thread::sleep(LOOK);
+            }
+            seen += 1;
+        }
+        if over != RunState::Running {
+            return Ok(Exit::Success);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn is_over(journal: &Journal, run: i64, attempt: &AttemptRow) -> Result<bool, JournalError> {
+    let same = |other: &AttemptRow| (other.step, other.attempt) == (attempt.step, attempt.attempt);
+    let finished = journal.attempts(run)?.into_iter().find(same).is_none_or(|attempt| attempt.outcome.is_some());
+    let ended = journal.run(run)?.is_none_or(|row| row.outcome.is_some());
+    Ok(finished || ended)
+}
+
+/// Prints what a log holds past the offset; false when our reader is gone.
+fn pass_on(journal: &Journal, path: &Path, offset: &mut u64) -> Result<bool, Diagnostic> {
+    loop {
+        let piece = journal.piece(path, *offset).map_err(broken)?;
+        if piece.is_empty() {
+            return Ok(true);
+        }
+        *offset += piece.len() as u64;
+        if print_bytes(&piece).is_err() {
+            return Ok(false);
+        }
+    }
+}
+
+/// `STEP` or `STEP.ITERATION`.
+fn place(text: &str) -> Result<(u32, Option<u32>), Diagnostic> {
+    let (step, iteration) = match text.split_once('.') {
+        Some((step, iteration)) => (step, Some(iteration)),
+        None => (text, None),
+    };
+    let number = |text: &str| text.parse::<u32>().map_err(|_| no_place(text));
+    Ok((number(step)?, iteration.map(number).transpose()?))
+}
+
+// Replay.
+
+/// Feeds the events to the ordinary reporter, and the agents' output beside it.
+fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done {
+    if as_json {
+        return events(world, common, run);
+    }
+    let (_, journal) = journal(world, common)?;
+    let (row, _) = meant(&journal, run, any, "yet")?;
+    let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(too_old(row.id)) };
+    let verbosity = match (common.quiet, common.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (_, true) => Verbosity::Verbose,
+        _ => Verbosity::Normal,
+    };
+    let folder = world.relative(&journal.run_folder(row.id));
+    let mut console = Console::new(&outline, None, Paint::for_stdout(world).still(), verbosity, Path::new(&folder));
+    for event in journal.events(row.id).map_err(broken)? {
+        if verbosity > Verbosity::Quiet && !replay_output(&journal, &outline, &event)? {
+            return Ok(Exit::Success);
+        }
+        if print(&console.event(&event)).is_err() {
+            return Ok(Exit::Success);
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// What an attempt printed, decoded where the run decoded it; false when our reader is gone.
+fn replay_output(journal: &Journal, outline: &Outline, event: &Event) -> Result<bool, Diagnostic> {
+    let EventKind::AttemptFinished { at, .. } = &event.event else { return Ok(true) };
+    let folder = journal.attempt_folder(event.run, at.step, &at.name, at.attempt);
+    let step = (at.step as usize).checked_sub(1).and_then(|index| outline.steps.get(index));
+    let format = step.and_then(|step| step.backend.as_deref()).map_or(Format::Plain, format_of);
+    let Some(mut reader) = Reader::new(format) else {
+        return pass_on(journal, &folder.path().join("stdout.log"), &mut 0);
+    };
+    let (path, mut offset, mut shown) = (folder.path().join("stdout.log"), 0, String::new());
+    loop {
+        let piece = journal.piece(&path, offset).map_err(broken)?;
+        if piece.is_empty() {
+            let _ = reader.finish(&mut |text| shown.push_str(text));
+            return Ok(print(&shown).is_ok());
+        }
+        offset += piece.len() as u64;
+        reader.feed(&piece, &mut |text| shown.push_str(text));
+        if print(&std::mem::take(&mut shown)).is_err() {
+            return Ok(false);
+        }
+    }
+}
+
+// Forgetting.
+
+fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> Done {
+    let age = parse_duration(&args.older_than).map_err(|_| bad_age(&args.older_than))?;
+    let (_, mut journal) = journal(world, common)?;
+    let before = world.timestamp_before(age);
+    let mut old = Vec::new();
+    for row in journal.runs().map_err(broken)? {
+        let ended = row.ended.as_deref().unwrap_or(&row.started);
+        if ended < before.as_str() && state(&journal, &row)? != RunState::Running {
+            old.push(row.id);
+        }
+    }
+    if !old.is_empty() && !args.yes {
+        if !world.stdin_is_terminal() {
+            return Err(not_asked(old.len()));
+        }
+        crate::report::print_error(&format!("Forget {} with their transcripts? [y/N] ", number_of_runs(old.len())));
+        if !world.read_line().trim().eq_ignore_ascii_case("y") {
+            return Ok(answer("nothing was forgotten\n"));
+        }
+    }
+    for run in &old {
+        journal.forget(*run).map_err(broken)?;
+    }
+    Ok(answer(&if as_json {
+        json!({ "forgotten": old }).to_string() + "\n"
+    } else {
+        format!("{} forgotten\n", number_of_runs(old.len()))
+    }))
+}
+
+fn number_of_runs(count: usize) -> String {
+    if count == 1 { "1 run".into() } else { format!("{count} runs") }
+}
+
+fn no_attempt(run: i64) -> Diagnostic {
+    Diagnostic::error("runs/no-attempt", format!("run {run} has no such attempt"))
+        .help(format!("`forkhestra runs show {run}` lists them"))
+}
+
+fn no_log(path: &Path) -> Diagnostic {
+    Diagnostic::error("runs/no-log", format!("there is no {}", path.display()))
+        .help("a check has no prompt, and only agent CLIs with a structured output have a final message")
+}
+
+fn no_place(text: &str) -> Diagnostic {
+    Diagnostic::error("runs/place", format!("`{text}` is no step")).help("write STEP or STEP.ITERATION: 2, or 2.3")
+}
+
+fn too_old(run: i64) -> Diagnostic {
+    Diagnostic::error("runs/too-old", format!("run {run} was recorded by a version that kept no outline"))
+        .help(format!("`forkhestra runs events {run}` shows what it did keep"))
+}
+
+fn bad_age(text: &str) -> Diagnostic {
+    Diagnostic::error("runs/age", format!("`{text}` is no age")).help("write it like 30d, 12h or 90m")
+}
+
+fn not_asked(count: usize) -> Diagnostic {
+    Diagnostic::error(
+        "runs/not-asked",
+        format!("{} would be forgotten, and nobody can be asked", number_of_runs(count)),
+    )
+    .help("--yes forgets them without asking")
+}

@@ -1,0 +1,183 @@
+//! Everything between a plan and its end: the root, its lock, its journal, the run, the exit code.
+
+use super::args::Common;
+use super::refuse;
+use crate::exit::Exit;
+use crate::journal::{Journal, JournalError, NewRun, RunLock, Taken, Worker};
+use crate::plan::{Kind, Outline, Plan, Root, outline};
+use crate::proc::start_time;
+use crate::report::{Console, Paint, Screen, Verbosity, print_error, render};
+use crate::run::{Begin, Cast, Ended, Failure, Overrides, RunOutcome, Sig, drive};
+use crate::source::Diagnostic;
+use crate::world::World;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Runs a plan from its beginning.
+pub(super) fn start(world: &World, common: &Common, plan: &Plan, overrides: Overrides, wait: bool) -> Exit {
+    let root = match &plan.root {
+        Root::Folder(folder) => Ok(folder.clone()),
+        Root::Temporary => world.make_temporary_folder(),
+    };
+    let root = match root {
+        Ok(root) => root,
+        Err(error) => return refuse(world, &[no_temporary_folder(&error.to_string())]),
+    };
+    // Held to the end of the run.
+    let _lock = match lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, wait) {
+        Ok(lock) => lock,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    let outline = outline(plan);
+    let begun = Journal::open(&root).and_then(|mut journal| {
+        let new = NewRun { worker: worker(), started: &world.timestamp(), digest: &plan.digest, outline: &outline };
+        let run = journal.begin(new)?;
+        Ok((journal, run))
+    });
+    let (journal, run) = match begun {
+        Ok(begun) => begun,
+        Err(error) => return refuse(world, &[broken_journal(&error)]),
+    };
+    perform(world, common, Run { plan, outline: &outline, root: &root, journal, number: run }, Begin::New(overrides))
+}
+
+/// We ourselves, as the journal names us.
+pub(super) fn worker() -> Worker {
+    let pid = i32::try_from(std::process::id()).unwrap_or(0);
+    Worker { pid, start_time: start_time(pid).unwrap_or(0) }
+}
+
+/// A journal that cannot be used, and what to do.
+pub(super) fn broken_journal(error: &JournalError) -> Diagnostic {
+    Diagnostic::error("journal/open", error.to_string()).help(error.help())
+}
+
+/// A run that is ready to go.
+pub(super) struct Run<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) outline: &'a Outline,
+    pub(super) root: &'a Path,
+    pub(super) journal: Journal,
+    pub(super) number: i64,
+}
+
+/// Drives a run to its end, and says how it ended.
+pub(super) fn perform(world: &World, common: &Common, run: Run<'_>, begin: Begin) -> Exit {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return refuse(world, &[Diagnostic::error("run/runtime", "the operating system gives us no event queue")]);
+    };
+    let ended = runtime.block_on(on_stage(world, common, run, begin));
+    match ended {
+        Ok(ended) => exit(&ended),
+        Err(failure) => {
+            let help = match &failure {
+                Failure::Journal(error) => error.help(),
+                Failure::Signals(_) | Failure::Token(_) | Failure::Lost => "nothing of the run is left running".into(),
+            };
+            let fault = Diagnostic::error("run/failed", failure.to_string()).help(help);
+            print_error(&render(&[fault], Paint::for_stderr(world)));
+            Exit::Incomplete
+        }
+    }
+}
+
+/// Takes the root for this run alone (V-41).
+pub(super) fn lock(
+    world: &World,
+    common: &Common,
+    title: &str,
+    root: &Path,
+    wait: bool,
+) -> Result<RunLock, Diagnostic> {
+    let failed = |error: JournalError| Diagnostic::error("run/lock", error.to_string()).help(error.help());
+    let mut lock = match RunLock::take(root).map_err(failed)? {
+        Taken::Held(lock) => lock,
+        Taken::Busy(busy) if wait => {
+            if !common.quiet {
+                print_error(&format!("waiting for another run here: {}\n", busy.holder));
+            }
+            busy.wait().map_err(failed)?
+        }
+        Taken::Busy(busy) => return Err(busy_root(root, &busy.holder)),
+    };
+    lock.sign(&format!("{title}, process {}, since {}", std::process::id(), world.timestamp())).map_err(failed)?;
+    Ok(lock)
+}
+
+fn busy_root(root: &Path, holder: &str) -> Diagnostic {
+    Diagnostic::error("run/busy", format!("another run works in {}: {holder}", root.display()))
+        .help("two runs in one folder would undo each other's work. Wait for it with --wait, end it, or work in another folder")
+}
+
+async fn on_stage(world: &World, common: &Common, run: Run<'_>, begin: Begin) -> Result<Ended, Failure> {
+    let Run { plan, outline, root, mut journal, number } = run;
+    journal.abort_after(world.abort_after());
+    let (paint, stdout) = (Paint::for_stderr(world), Paint::for_stdout(world));
+    let verbosity = match (common.quiet, common.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (_, true) => Verbosity::Verbose,
+        _ => Verbosity::Normal,
+    };
+    let mut screen = Screen::start();
+    if verbosity > Verbosity::Quiet {
+        screen.say(&render(&plan.warnings, paint));
+    }
+    if verbosity > Verbosity::Quiet && is_demo(plan) {
+        screen.say(&demo_note(paint, root));
+    }
+    let folder = journal.run_folder(number);
+    let folder = folder.strip_prefix(world.cwd()).map_or(folder.clone(), PathBuf::from);
+
+    let cast = Cast {
+        plan,
+        root,
+        world,
+        journal: &mut journal,
+        run: number,
+        screen: &mut screen,
+        console: Console::new(outline, Some(plan), paint, verbosity, &folder),
+        show_output: verbosity > Verbosity::Quiet,
+        terminal: stdout.terminal,
+    };
+    drive(cast, begin).await
+}
+
+fn is_demo(plan: &Plan) -> bool {
+    plan.steps.iter().any(|step| matches!(step.kind, Kind::Agent { backend: Some("demo"), .. }))
+}
+
+fn demo_note(paint: Paint, root: &Path) -> String {
+    paint.dim(&format!(
+        "This is a demonstration: the agents follow a script, no model is asked, and the work is done in\n{}\n\n",
+        root.display()
+    ))
+}
+
+fn exit(ended: &Ended) -> Exit {
+    match ended.outcome {
+        RunOutcome::Succeeded | RunOutcome::OutputClosed if ended.output_error.is_some() => match &ended.output_error {
+            Some(error) if error.kind() != ErrorKind::BrokenPipe => {
+                print_error(&format!("forkhestra: cannot write to standard output: {error}\n"));
+                Exit::Incomplete
+            }
+            _ => Exit::OutputClosed,
+        },
+        RunOutcome::Succeeded => Exit::Success,
+        RunOutcome::Failed { .. }
+        | RunOutcome::Exhausted { .. }
+        | RunOutcome::Failing { .. }
+        | RunOutcome::Stalled { .. } => Exit::Incomplete,
+        RunOutcome::LimitReached { .. } => Exit::LimitReached,
+        RunOutcome::OutputClosed => Exit::OutputClosed,
+        RunOutcome::Interrupted { signal } => match signal {
+            Sig::Hup => Exit::HungUp,
+            Sig::Int => Exit::Interrupted,
+            Sig::Term | Sig::Kill => Exit::Terminated,
+        },
+    }
+}
+
+fn no_temporary_folder(why: &str) -> Diagnostic {
+    Diagnostic::error("run/temporary", format!("cannot make a temporary folder for the demo: {why}"))
+        .help("set TMPDIR to a folder that can be written")
+}

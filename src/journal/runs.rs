@@ -1,0 +1,187 @@
+//! What the journal tells of its runs without folding every event, and how runs are forgotten.
+
+use super::error::JournalError;
+use super::store::Journal;
+use crate::plan::Outline;
+use crate::run::{AttemptRow, RunRow};
+use rusqlite::{OptionalExtension, Row, params};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// How much of a log is read at once, in bytes.
+const PIECE: u64 = 256 << 10;
+
+/// Who works, or worked last, in a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The run.
+    pub run: i64,
+    /// Its process.
+    pub pid: i32,
+    /// That process's start time in clock ticks since boot.
+    pub start_time: u64,
+}
+
+const RUNS: &str = "
+    SELECT id, started, ended, chain, runs.name, runs.outcome, count(step), coalesce(sum(took_ms), 0), sum(tokens), sum(cost_usd)
+    FROM runs LEFT JOIN iterations ON run = id";
+
+/// SQLite's integers are signed; ours are never negative.
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
+}
+
+fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let outcome: Option<String> = row.get(5)?;
+    Ok(RunRow {
+        id: row.get(0)?,
+        started: row.get(1)?,
+        ended: row.get(2)?,
+        chain: row.get(3)?,
+        name: row.get(4)?,
+        outcome: outcome.and_then(|json| serde_json::from_str(&json).ok()),
+        iterations: row.get(6)?,
+        took_ms: row.get::<_, i64>(7)?.cast_unsigned(),
+        tokens: unsigned(row, 8)?,
+        cost_usd: row.get(9)?,
+    })
+}
+
+impl Journal {
+    /// Every run, the newest first.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn runs(&self) -> Result<Vec<RunRow>, JournalError> {
+        let select = format!("{RUNS} GROUP BY id ORDER BY id DESC");
+        let mut select = self.database.prepare(&select).map_err(self.failed())?;
+        let rows = select.query_map([], run_row).map_err(self.failed())?;
+        rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
+    }
+
+    /// One run; none if there is none of this number.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn run(&self, id: i64) -> Result<Option<RunRow>, JournalError> {
+        let select = format!("{RUNS} WHERE id = ?1 GROUP BY id");
+        self.database.query_row(&select, [id], run_row).optional().map_err(self.failed())
+    }
+
+    /// The attempts of a run in the order in which they were planned, from the first to the last step.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn attempts(&self, run: i64) -> Result<Vec<AttemptRow>, JournalError> {
+        let select = "SELECT iterations.step, iterations.name, round, iteration, attempt, outcome, took_ms, tokens, cost_usd
+                      FROM iterations
+                      JOIN (SELECT min(seq) AS planned, event ->> '$.event.at.step' AS s, event ->> '$.event.at.attempt' AS a
+                            FROM events WHERE run = ?1 AND type = 'attemptPlanned' GROUP BY s, a)
+                      ON s = step AND a = attempt WHERE run = ?1 ORDER BY planned";
+        let mut select = self.database.prepare(select).map_err(self.failed())?;
+        let row = |row: &Row<'_>| {
+            let (step, name, attempt): (u32, String, u32) = (row.get(0)?, row.get(1)?, row.get(4)?);
+            let outcome: Option<String> = row.get(5)?;
+            let folder = self.attempt_folder(run, step, &name, attempt).path().display().to_string();
+            Ok(AttemptRow {
+                step,
+                name,
+                round: row.get(2)?,
+                iteration: row.get(3)?,
+                attempt,
+                outcome: outcome.and_then(|json| serde_json::from_str(&json).ok()),
+                took_ms: unsigned(row, 6)?,
+                tokens: unsigned(row, 7)?,
+                cost_usd: row.get(8)?,
+                folder,
+            })
+        };
+        let rows = select.query_map([run], row).map_err(self.failed())?;
+        rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
+    }
+
+    /// What a run was planned to be; none for one of an older format.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn outline(&self, run: i64) -> Result<Option<Outline>, JournalError> {
+        let select = "SELECT outline FROM runs WHERE id = ?1";
+        let json: Option<Option<String>> =
+            self.database.query_row(select, [run], |row| row.get(0)).optional().map_err(self.failed())?;
+        let Some(json) = json.flatten() else { return Ok(None) };
+        let outline = serde_json::from_str(&json);
+        outline.map(Some).map_err(|cause| JournalError::Event { path: self.path().to_path_buf(), cause })
+    }
+
+    /// The digest of an attempt's token.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn token_of(&self, run: i64, step: u32, attempt: u32) -> Result<Option<String>, JournalError> {
+        let select = "SELECT token FROM iterations WHERE run = ?1 AND step = ?2 AND attempt = ?3";
+        let row = self.database.query_row(select, params![run, step, attempt], |row| row.get(0));
+        row.optional().map(Option::flatten).map_err(self.failed())
+    }
+
+    /// Who works here, or did last.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn lease(&self) -> Result<Option<Lease>, JournalError> {
+        let row = |row: &Row<'_>| {
+            Ok(Lease { run: row.get(0)?, pid: row.get(1)?, start_time: row.get::<_, i64>(2)?.cast_unsigned() })
+        };
+        let lease = self.database.query_row("SELECT run, pid, start_time FROM lease", [], row);
+        lease.optional().map_err(self.failed())
+    }
+
+    /// Looks through the whole database for damage that SQLite can see.
+    ///
+    /// # Errors
+    /// When there is any.
+    pub fn check(&self) -> Result<(), JournalError> {
+        let found: String =
+            self.database.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(self.failed())?;
+        if found == "ok" { Ok(()) } else { Err(JournalError::Corrupt { path: self.path().to_path_buf(), found }) }
+    }
+
+    /// The next piece of a file in an attempt's folder; empty at its end, and where there is none.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn piece(&self, path: &Path, offset: u64) -> Result<Vec<u8>, JournalError> {
+        let read = || {
+            let mut file = std::fs::File::open(path)?;
+            file.seek(SeekFrom::Start(offset))?;
+            let mut piece = Vec::new();
+            file.take(PIECE).read_to_end(&mut piece)?;
+            Ok(piece)
+        };
+        match read() {
+            Err(error) if std::io::Error::kind(&error) == ErrorKind::NotFound => Ok(Vec::new()),
+            other => other.map_err(|cause| JournalError::Write { path: path.to_path_buf(), cause }),
+        }
+    }
+
+    /// Forgets a run: its events and its folder.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    pub fn forget(&mut self, run: i64) -> Result<(), JournalError> {
+        let folder = self.run_folder(run);
+        match std::fs::remove_dir_all(&folder) {
+            Err(cause) if cause.kind() != ErrorKind::NotFound => {
+                return Err(JournalError::Write { path: folder, cause });
+            }
+            _ => {}
+        }
+        for delete in [
+            "DELETE FROM events WHERE run = ?1",
+            "DELETE FROM iterations WHERE run = ?1",
+            "DELETE FROM runs WHERE id = ?1",
+        ] {
+            self.database.execute(delete, [run]).map_err(self.failed())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! The format of the database, and every step that led to it.
+
+use super::error::JournalError;
+use rusqlite::{Connection, ErrorCode};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// "fork" in ASCII: tells our database from another's (`PRAGMA application_id`).
+pub(super) const APPLICATION: i64 = 0x666f_726b;
+
+/// Every step of the format, in order; `PRAGMA user_version` counts those that were taken.
+pub(super) const MIGRATIONS: [&str; 2] = [
+    "
+    CREATE TABLE runs (
+        id      INTEGER PRIMARY KEY,
+        started TEXT NOT NULL,
+        chain   TEXT NOT NULL,
+        digest  TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE events (
+        run   INTEGER NOT NULL REFERENCES runs(id),
+        seq   INTEGER NOT NULL,
+        at    TEXT NOT NULL,
+        type  TEXT NOT NULL,
+        event TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) STRICT, WITHOUT ROWID;
+",
+    // What `runs` shows without folding every event; a sum that tells a damaged event; who works here.
+    "
+    ALTER TABLE runs ADD COLUMN name TEXT;
+    ALTER TABLE runs ADD COLUMN outline TEXT;
+    ALTER TABLE runs ADD COLUMN ended TEXT;
+    ALTER TABLE runs ADD COLUMN outcome TEXT;
+    ALTER TABLE events ADD COLUMN sum INTEGER;
+    CREATE TABLE iterations (
+        run       INTEGER NOT NULL REFERENCES runs(id),
+        step      INTEGER NOT NULL,
+        attempt   INTEGER NOT NULL,
+        name      TEXT NOT NULL,
+        round     INTEGER NOT NULL,
+        iteration INTEGER NOT NULL,
+        token     TEXT,
+        outcome   TEXT,
+        took_ms   INTEGER,
+        tokens    INTEGER,
+        cost_usd  REAL,
+        PRIMARY KEY (run, step, attempt)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE lease (
+        id         INTEGER PRIMARY KEY CHECK (id = 1),
+        fence      INTEGER NOT NULL,
+        run        INTEGER NOT NULL,
+        pid        INTEGER NOT NULL,
+        start_time INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO lease VALUES (1, 0, 0, 0, 0);
+    UPDATE runs SET
+        name = (SELECT event ->> '$.event.name' FROM events WHERE run = id AND type = 'runStarted'),
+        ended = (SELECT at FROM events WHERE run = id AND type = 'runFinished'),
+        outcome = (SELECT event -> '$.event.outcome' FROM events WHERE run = id AND type = 'runFinished');
+    INSERT INTO iterations (run, step, attempt, name, round, iteration, outcome, took_ms)
+        SELECT run, event ->> '$.event.at.step', event ->> '$.event.at.attempt', event ->> '$.event.at.name',
+               event ->> '$.event.at.round', event ->> '$.event.at.iteration', event -> '$.event.outcome',
+               event ->> '$.event.finished.tookMs'
+        FROM events WHERE type = 'attemptFinished';
+",
+];
+
+/// How long another process may hold the database.
+pub(super) const BUSY: Duration = Duration::from_secs(10);
+
+/// Switches to WAL. The busy timeout does not cover this one: two first runs at once would refuse each other.
+fn use_wal(database: &Connection) -> rusqlite::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
+    let began = Instant::now();
+    loop {
+        match database.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && began.elapsed() < BUSY => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Brings the database to this version's format.
+pub(super) fn migrate(database: &mut Connection, path: &Path) -> Result<(), JournalError> {
+    let failed = |cause| JournalError::Database { path: path.to_path_buf(), cause };
+    let read = |database: &Connection, name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let found = read(database, "user_version").map_err(failed)?;
+    let application = read(database, "application_id").map_err(failed)?;
+    let foreign = || JournalError::Foreign { path: path.to_path_buf() };
+    if application != APPLICATION && (found != 0 || application != 0) {
+        return Err(foreign());
+    }
+    if found > known {
+        return Err(JournalError::Newer { path: path.to_path_buf(), found, known });
+    }
+    use_wal(database).map_err(failed)?;
+    database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+    if found == known {
+        return Ok(());
+    }
+    // Another process may be doing the same: whoever comes second finds it done.
+    let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
+    let found = read(&transaction, "user_version").map_err(failed)?;
+    if found == 0 {
+        let tables: i64 =
+            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+        if tables > 0 {
+            return Err(foreign());
+        }
+    }
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
+        transaction.execute_batch(migration).map_err(failed)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
+    transaction.pragma_update(None, "user_version", known).map_err(failed)?;
+    transaction.commit().map_err(failed)
+}

@@ -1,0 +1,152 @@
+//! A plan without its words: what the journal keeps of it, to tell a run again, and to tell what has changed since.
+
+use super::{Kind, Limits, Plan, PlannedStep, json};
+use crate::chain::{Limit, show_duration};
+use serde::{Deserialize, Serialize};
+
+/// What a run was planned to be. Holds no prompt and no value of the environment, only their digests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outline {
+    /// The chain in the chain language.
+    pub chain: String,
+    /// Its name in the config.
+    pub name: Option<String>,
+    /// The marker.
+    pub marker: String,
+    /// What the whole run may use.
+    pub limits: Limits,
+    /// The steps in leaf order.
+    pub steps: Vec<OutlineStep>,
+}
+
+/// A step of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutlineStep {
+    /// Its name.
+    pub name: String,
+    /// A check's line, for people; none for an agent.
+    pub check: Option<String>,
+    /// Whether a failure of this check is only said.
+    pub optional: bool,
+    /// The agent CLI that runs an agent.
+    pub backend: Option<String>,
+    /// The most iterations of a loop; none for a step that runs once.
+    pub iterations: Option<u32>,
+    /// The longest an iteration may take.
+    pub timeout: Option<String>,
+    /// The longest it may be silent and idle.
+    pub idle_timeout: Option<String>,
+    /// The digest of its arguments.
+    pub arguments: String,
+    /// The digest of what is changed in its environment.
+    pub environment: String,
+    /// The digest of its prompt.
+    pub prompt: Option<String>,
+}
+
+/// The outline of a plan.
+#[must_use]
+pub fn outline(plan: &Plan) -> Outline {
+    Outline {
+        chain: plan.chain.clone(),
+        name: plan.name.clone(),
+        marker: plan.marker.clone(),
+        limits: plan.limits.clone(),
+        steps: plan.steps.iter().map(step).collect(),
+    }
+}
+
+fn step(step: &PlannedStep) -> OutlineStep {
+    let (check, optional, backend) = match &step.kind {
+        Kind::Agent { backend, .. } => (None, false, backend.map(str::to_string)),
+        Kind::Check { optional, line } => (Some(line.clone()), *optional, None),
+    };
+    let digests = json::digests(step);
+    OutlineStep {
+        name: step.name.clone(),
+        check,
+        optional,
+        backend,
+        iterations: match step.limit {
+            Limit::Once => None,
+            Limit::UpTo(count) => Some(count.get()),
+        },
+        timeout: step.timeout.map(show_duration),
+        idle_timeout: step.idle_timeout.map(show_duration),
+        arguments: digests.arguments,
+        environment: digests.environment,
+        prompt: digests.prompt,
+    }
+}
+
+impl Outline {
+    /// Whether a run of this one can go on as the other: the same steps in the same groups; counts may differ.
+    #[must_use]
+    pub fn has_the_shape_of(&self, other: &Self) -> bool {
+        shape(&self.chain) == shape(&other.chain)
+    }
+
+    /// What is different now, one line each, for people.
+    #[must_use]
+    pub fn changes(&self, now: &Self) -> Vec<String> {
+        let differ =
+            |what: String, before: &str, now: &str| (before != now).then(|| format!("{what}: {before} is now {now}"));
+        let some = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+        let mut changes = vec![
+            differ("chain".into(), &self.chain, &now.chain),
+            differ("marker".into(), &self.marker, &now.marker),
+            differ("limits".into(), &self.limits.words(), &now.limits.words()),
+        ];
+        for (number, (before, now)) in self.steps.iter().zip(&now.steps).enumerate() {
+            let of = |what: &str| format!("{} of step {} ({})", what, number + 1, now.name);
+            changes.extend([
+                differ(of("backend"), &some(&before.backend), &some(&now.backend)),
+                differ(of("command"), &some(&before.check), &some(&now.check)),
+                differ(of("timeout"), &some(&before.timeout), &some(&now.timeout)),
+                differ(of("idleTimeout"), &some(&before.idle_timeout), &some(&now.idle_timeout)),
+                (before.arguments != now.arguments).then(|| of("arguments")),
+                (before.environment != now.environment).then(|| of("environment")),
+                (before.prompt != now.prompt).then(|| of("prompt")),
+            ]);
+        }
+        changes.into_iter().flatten().collect()
+    }
+}
+
+/// A chain's text without its counts; a last part of digits is always one.
+fn shape(chain: &str) -> String {
+    let mut shape = String::new();
+    let mut rest = chain;
+    while let Some(colon) = rest.find(':') {
+        let (before, after) = rest.split_at(colon);
+        let digits = after[1..].len() - after[1..].trim_start_matches(|next: char| next.is_ascii_digit()).len();
+        let ends = after[1 + digits..].chars().next().is_none_or(|next| !next.is_ascii_alphanumeric());
+        let is_count = digits > 0 && ends && !after[1 + digits..].starts_with(['_', '.', ':']);
+        shape.push_str(before);
+        if is_count {
+            rest = &after[1 + digits..];
+        } else {
+            shape.push(':');
+            rest = &after[1..];
+        }
+    }
+    shape + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shape_of_a_chain_is_its_text_without_counts() {
+        for (chain, shaped) in [
+            ("a:3 -> b", "a -> b"),
+            ("(tasks:manager:3 -> x:9):12 -> y", "(tasks:manager -> x) -> y"),
+            ("tasks:2fast:3", "tasks:2fast"),
+        ] {
+            assert_eq!(shape(chain), shaped);
+        }
+    }
+}

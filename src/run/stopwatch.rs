@@ -1,0 +1,60 @@
+//! How long a run was at work: from its events, without the time between a crash and its resume, and without pauses.
+
+use super::event::{Event, EventKind};
+use jiff::Timestamp;
+
+/// A fold over the events of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Stopwatch {
+    last: Option<Timestamp>,
+    paused: bool,
+    ms: u64,
+}
+
+impl Stopwatch {
+    /// Takes the next event.
+    pub fn see(&mut self, event: &Event) {
+        let now = event.at.parse::<Timestamp>().ok();
+        let resumed = matches!(event.event, EventKind::RunResumed { .. });
+        if let (Some(last), Some(now), false) = (self.last, now, resumed || self.paused) {
+            let passed = now.as_millisecond().saturating_sub(last.as_millisecond());
+            self.ms = self.ms.saturating_add(u64::try_from(passed).unwrap_or(0));
+        }
+        self.paused = match event.event {
+            EventKind::RunPaused => true,
+            EventKind::RunContinued | EventKind::RunResumed { .. } => false,
+            _ => self.paused,
+        };
+        self.last = now.or(self.last);
+    }
+
+    /// The time at work so far, in milliseconds.
+    #[must_use]
+    pub fn milliseconds(&self) -> u64 {
+        self.ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::RunOutcome;
+
+    #[test]
+    fn neither_pauses_nor_the_time_before_a_resume_count() {
+        let finished = || EventKind::RunFinished { outcome: RunOutcome::Succeeded };
+        let resumed = EventKind::RunResumed { forkhestra: String::new(), attempts: Vec::new(), limits: Vec::new() };
+        let mut watch = Stopwatch::default();
+        for (at, event) in [
+            ("00:00:01", finished()),
+            ("00:00:03", EventKind::RunPaused),
+            ("00:10:00", EventKind::RunContinued),
+            ("00:10:05", finished()),
+            ("05:00:00", resumed),
+            ("05:00:01.500", finished()),
+        ] {
+            watch.see(&Event { version: 1, run: 1, seq: 1, at: format!("2026-01-01T{at}Z"), event });
+        }
+        assert_eq!(watch.milliseconds(), 2_000 + 5_000 + 1_500);
+    }
+}

@@ -1,0 +1,95 @@
+//! Runs and attempts in one line each, and how a run is now. Data that the journal gives and the report shows.
+
+use super::outcome::{AttemptOutcome, RunOutcome};
+use serde::Serialize;
+
+/// A run, in one line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRow {
+    /// Its number.
+    pub id: i64,
+    /// When it began, in UTC (RFC 3339).
+    pub started: String,
+    /// When it ended, if it did.
+    pub ended: Option<String>,
+    /// The chain in the chain language.
+    pub chain: String,
+    /// Its name in the config.
+    pub name: Option<String>,
+    /// How it ended, if it did.
+    pub outcome: Option<RunOutcome>,
+    /// Its iterations, those of every step together.
+    pub iterations: u32,
+    /// How long they took together, in milliseconds.
+    pub took_ms: u64,
+    /// Tokens of every kind, as far as they were reported.
+    pub tokens: Option<u64>,
+    /// US dollars, as far as they were reported.
+    pub cost_usd: Option<f64>,
+}
+
+/// One attempt, in one line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptRow {
+    /// The step's number.
+    pub step: u32,
+    /// Its name.
+    pub name: String,
+    /// The round of its group.
+    pub round: u32,
+    /// The iteration of its loop.
+    pub iteration: u32,
+    /// The running number in its step.
+    pub attempt: u32,
+    /// How it ended, if it did.
+    pub outcome: Option<AttemptOutcome>,
+    /// How long it took, in milliseconds.
+    pub took_ms: Option<u64>,
+    /// Tokens of every kind.
+    pub tokens: Option<u64>,
+    /// US dollars.
+    pub cost_usd: Option<f64>,
+    /// Where its prompt and its logs are.
+    pub folder: String,
+}
+
+/// How a run is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RunState {
+    /// Its process is at work.
+    Running,
+    /// Its process died; a resume goes on.
+    Crashed,
+    /// It was ended before its aim; a resume goes on.
+    Interrupted,
+    /// A limit was reached; a resume with a higher one goes on.
+    LimitReached,
+    /// All steps succeeded.
+    Complete,
+    /// A step did not complete.
+    Incomplete,
+}
+
+impl RunState {
+    /// Of an outcome, and whether its process is alive.
+    #[must_use]
+    pub fn of(outcome: Option<RunOutcome>, alive: bool) -> Self {
+        match outcome {
+            None if alive => Self::Running,
+            None => Self::Crashed,
+            Some(RunOutcome::Succeeded) => Self::Complete,
+            Some(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed) => Self::Interrupted,
+            Some(RunOutcome::LimitReached { .. }) => Self::LimitReached,
+            Some(_) => Self::Incomplete,
+        }
+    }
+
+    /// Whether `resume` may go on with it.
+    #[must_use]
+    pub fn may_resume(self) -> bool {
+        matches!(self, Self::Crashed | Self::Interrupted | Self::LimitReached)
+    }
+}
