@@ -109,7 +109,7 @@ impl World {
     /// The time of day so long ago, RFC 3339.
     #[must_use]
     pub fn timestamp_before(&self, age: Duration) -> String {
-        let now = jiff::Timestamp::now();
+        let now = self.timestamp().parse().unwrap_or(jiff::Timestamp::MIN);
         format!("{:.3}", now.checked_sub(age).unwrap_or(jiff::Timestamp::MIN))
     }
 

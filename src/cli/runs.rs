@@ -2,7 +2,7 @@
 
 use super::args::{Common, LogArgs, PruneArgs, RunsArgs, RunsVerb};
 use super::history::{journal, meant, state};
-use super::stage::broken_journal;
+use super::stage::{broken_journal, resume_line};
 use super::{answer, refuse};
 use crate::agent::{Format, Reader, format_of};
 use crate::chain::parse_duration;
@@ -195,7 +195,7 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Do
     if as_json {
         return events(world, common, run);
     }
-    let (_, journal) = journal(world, common)?;
+    let (project, journal) = journal(world, common)?;
     let (row, _) = meant(&journal, run, any, "yet")?;
     let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(too_old(row.id)) };
     let verbosity = match (common.quiet, common.verbose) {
@@ -204,7 +204,9 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Do
         _ => Verbosity::Normal,
     };
     let folder = world.relative(&journal.run_folder(row.id));
-    let mut console = Console::new(&outline, None, Paint::for_stdout(world).still(), verbosity, Path::new(&folder));
+    let resume = resume_line(world, common, &project.root, row.id);
+    let paint = Paint::for_stdout(world).still();
+    let mut console = Console::new(&outline, None, paint, verbosity, Path::new(&folder), &resume);
     for event in journal.events(row.id).map_err(broken)? {
         if verbosity > Verbosity::Quiet && !replay_output(&journal, &outline, &event)? {
             return Ok(Exit::Success);

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, NewRun, RunLock, Taken, Worker};
 use crate::plan::{Kind, Outline, Plan, Root, outline};
 use crate::proc::start_time;
-use crate::report::{Console, Paint, Screen, Verbosity, print_error, render};
+use crate::report::{Console, Paint, Screen, Verbosity, print_error, quoted, render};
 use crate::run::{Begin, Cast, Ended, Failure, Overrides, RunOutcome, Sig, drive};
 use crate::source::Diagnostic;
 use crate::world::World;
@@ -125,6 +125,7 @@ async fn on_stage(world: &World, common: &Common, run: Run<'_>, begin: Begin) ->
     if verbosity > Verbosity::Quiet && is_demo(plan) {
         screen.say(&demo_note(paint, root));
     }
+    let resume = resume_line(world, common, root, number);
     let folder = journal.run_folder(number);
     let folder = folder.strip_prefix(world.cwd()).map_or(folder.clone(), PathBuf::from);
 
@@ -135,11 +136,18 @@ async fn on_stage(world: &World, common: &Common, run: Run<'_>, begin: Begin) ->
         journal: &mut journal,
         run: number,
         screen: &mut screen,
-        console: Console::new(outline, Some(plan), paint, verbosity, &folder),
+        console: Console::new(outline, Some(plan), paint, verbosity, &folder, &resume),
         show_output: verbosity > Verbosity::Quiet,
         terminal: stdout.terminal,
     };
     drive(cast, begin).await
+}
+
+/// The command line that goes on with a run, from where the user stands.
+pub(super) fn resume_line(world: &World, common: &Common, root: &Path, number: i64) -> String {
+    let elsewhere = common.cwd.is_some() || !world.cwd().starts_with(root);
+    let cwd = if elsewhere { format!(" --cwd {}", quoted(&root.display().to_string())) } else { String::new() };
+    format!("forkhestra resume {number}{cwd}")
 }
 
 fn is_demo(plan: &Plan) -> bool {

@@ -36,7 +36,6 @@ const OPTIONS: [&str; 20] = [
 /// # Errors
 /// A chain whose arrow the shell or the person has torn off, and a prompt that is one of our options.
 pub(super) fn normalise(arguments: Vec<OsString>) -> Result<Vec<OsString>, Diagnostic> {
-    refuse_torn(&arguments)?;
     let mut position = 0;
     while let Some(word) = arguments.get(position).and_then(|word| word.to_str()) {
         let (name, joined) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
@@ -49,11 +48,14 @@ pub(super) fn normalise(arguments: Vec<OsString>) -> Result<Vec<OsString>, Diagn
         }
     }
     let next = arguments.get(position);
-    let is_verb = next.and_then(|word| word.to_str()).is_some_and(|word| VERBS.contains(&word));
+    let verb = next.and_then(|word| word.to_str()).filter(|word| VERBS.contains(word));
+    if verb.is_none_or(|verb| verb == "run") {
+        refuse_torn(&arguments)?;
+    }
     let asks = arguments[..position.min(arguments.len())]
         .iter()
         .any(|word| ["-h", "--help", "-V", "--version"].contains(&word.to_str().unwrap_or("")));
-    if is_verb || (next.is_none() && (asks || arguments.is_empty())) {
+    if verb.is_some() || (next.is_none() && (asks || arguments.is_empty())) {
         // Nothing at all is a question, not a chain.
         return Ok(if arguments.is_empty() { vec!["--help".into()] } else { arguments });
     }

@@ -75,6 +75,13 @@ pub enum JournalError {
     },
 }
 
+/// Whether the operating system refused to write, rather than SQLite to believe.
+fn is_no_room(cause: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, DiskFull, PermissionDenied, ReadOnly, SystemIoFailure};
+    let code = cause.sqlite_error_code();
+    code.is_some_and(|code| matches!(code, CannotOpen | DiskFull | PermissionDenied | ReadOnly | SystemIoFailure))
+}
+
 impl JournalError {
     /// What the user can do about it.
     #[must_use]
@@ -90,6 +97,10 @@ impl JournalError {
                 format!("update forkhestra, or move {} aside to begin a new journal", path.display())
             }
             Self::Lost { .. } => "somebody has removed `.forkhestra/lock`; let one run work here at a time".into(),
+            Self::Database { path, cause } if is_no_room(cause) => format!(
+                "is the disk full, or {} read-only? Make room; a run that was under way goes on with `forkhestra resume`",
+                path.display()
+            ),
             Self::Database { path, .. }
             | Self::Event { path, .. }
             | Self::Damaged { path, .. }

@@ -5,8 +5,8 @@ use super::paint::Paint;
 use crate::chain::show_duration;
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
-    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, LimitKind, RunOutcome, Sig,
-    Stopwatch,
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, LimitKind, RunOutcome,
+    RunState, Sig, Stopwatch,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -35,6 +35,7 @@ pub struct Console<'a> {
     paint: Paint,
     verbosity: Verbosity,
     folder: String,
+    resume: String,
     watch: Stopwatch,
     attempts: u32,
     tokens: u64,
@@ -47,7 +48,8 @@ pub struct Console<'a> {
 }
 
 impl<'a> Console<'a> {
-    /// For a run of this outline, whose transcripts are in `folder`; the plan itself has the prompts that `-v` shows.
+    /// For a run of this outline, whose transcripts are in `folder`, and which `resume`, a command line, goes on with; the
+    /// plan itself has the prompts that `-v` shows.
     #[must_use]
     pub fn new(
         outline: &'a Outline,
@@ -55,6 +57,7 @@ impl<'a> Console<'a> {
         paint: Paint,
         verbosity: Verbosity,
         folder: &Path,
+        resume: &str,
     ) -> Self {
         let folder = folder.display().to_string();
         Self {
@@ -63,6 +66,7 @@ impl<'a> Console<'a> {
             paint,
             verbosity,
             folder,
+            resume: resume.into(),
             watch: Stopwatch::default(),
             attempts: 0,
             tokens: 0,
@@ -344,7 +348,19 @@ impl<'a> Console<'a> {
             | (_, None) => self.folder.clone(),
             (_, Some((at, ..))) => format!("{}/{}-{}/{}", self.folder, at.step, at.name, at.attempt),
         };
-        format!("{first} {facts}\n  {}\n", self.paint.dim(&format!("transcripts: {where_to}")))
+        let go_on = self.go_on(outcome).map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
+        format!("{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
+    }
+
+    /// How to go on with a run that was ended before its aim.
+    fn go_on(&self, outcome: RunOutcome) -> Option<String> {
+        let resume = &self.resume;
+        match outcome {
+            RunOutcome::LimitReached { limit } => {
+                Some(format!("to go on under a higher limit: {resume} --limit {}=…", limit.key()))
+            }
+            outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
+        }
     }
 
     /// Which limit was reached, as it is written in `limits`.

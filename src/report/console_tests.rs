@@ -10,7 +10,8 @@ const CONFIG: &str = r#"{"checks": {"t": {"run": "cargo test"}}, "chains": {}}"#
 fn lines(chain: &str, verbosity: Verbosity, paint: Paint, events: Vec<EventKind>) -> String {
     let plan = planned(&world(&[]), CONFIG, chain, &Said::default(), &[]).unwrap();
     let outline = crate::plan::outline(&plan);
-    let mut console = Console::new(&outline, Some(&plan), paint, verbosity, Path::new(".forkhestra/runs/7"));
+    let (folder, resume) = (Path::new(".forkhestra/runs/7"), "forkhestra resume 7");
+    let mut console = Console::new(&outline, Some(&plan), paint, verbosity, folder, resume);
     let stamp = |seq: usize| format!("2026-01-01T00:00:{seq:02}.500Z");
     let event = |(seq, event)| Event { version: 1, run: 7, seq: seq as u64, at: stamp(seq), event };
     events.into_iter().enumerate().map(event).map(|event| console.event(&event)).collect()

@@ -122,7 +122,8 @@ fn command_line(step: &PlannedStep, verbose: bool) -> String {
 
 /// A word for a shell; one with control characters in the `$'…'` form (POSIX 2024), so that it can be pasted and cannot drive
 /// the terminal of the one who reviews it.
-fn quoted(word: &str) -> String {
+#[must_use]
+pub fn quoted(word: &str) -> String {
     let wild = |next: char| next.is_control() && !matches!(next, '\n' | '\t');
     if !word.contains(wild) {
         return shlex::try_quote(word).map_or_else(|_| String::new(), std::borrow::Cow::into_owned);

@@ -3,7 +3,7 @@
 use super::console::{outcome_words, seconds, thousands};
 use super::paint::Paint;
 use crate::plan::Outline;
-use crate::run::{AttemptRow, RunRow, RunState, State};
+use crate::run::{AttemptRow, RunOutcome, RunRow, RunState, State};
 use std::fmt::Write;
 
 fn words(state: RunState) -> &'static str {
@@ -14,6 +14,22 @@ fn words(state: RunState) -> &'static str {
         RunState::LimitReached => "limit reached",
         RunState::Complete => "complete",
         RunState::Incomplete => "incomplete",
+    }
+}
+
+/// What more there is to say of an end.
+fn why(outcome: Option<RunOutcome>) -> String {
+    match outcome {
+        None | Some(RunOutcome::Succeeded) => String::new(),
+        Some(RunOutcome::Failed { step }) => format!(": step {step} failed"),
+        Some(RunOutcome::Exhausted { step }) => {
+            format!(": step {step} did not complete in its last iteration or round")
+        }
+        Some(RunOutcome::Failing { step }) => format!(": step {step} failed again and again, at once"),
+        Some(RunOutcome::Stalled { step }) => format!(": step {step} changed nothing (`stalledAfter`)"),
+        Some(RunOutcome::LimitReached { limit }) => format!(": `{}`", limit.key()),
+        Some(RunOutcome::Interrupted { signal }) => format!(" by {signal}"),
+        Some(RunOutcome::OutputClosed) => ": standard output was closed".into(),
     }
 }
 
@@ -70,7 +86,7 @@ pub fn run(row: &RunRow, state: RunState, attempts: &[AttemptRow], outline: Opti
     line("chain", &row.chain);
     line("begun", &whole_seconds(&row.started));
     line("ended", &row.ended.as_deref().map_or_else(|| "not yet".into(), whole_seconds));
-    line("state", &painted(state, paint, words(state)));
+    line("state", &painted(state, paint, &(words(state).to_string() + &why(row.outcome))));
     line("time", &seconds(row.took_ms));
     line("cost", &cost(row.cost_usd, row.tokens));
     text.push('\n');

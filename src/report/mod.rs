@@ -14,7 +14,7 @@ pub use catalogue::{list, list_json, show_chain, show_chain_json};
 pub use console::{Console, Verbosity};
 pub use diagnostics::render;
 pub use doctor::{Finding, Health, doctor};
-pub use dry_run::dry_run;
+pub use dry_run::{dry_run, quoted};
 pub use history::{resume_plan, run, runs};
 pub use paint::Paint;
 pub use screen::{CHUNK, Screen, Stream, print, print_bytes, print_error};

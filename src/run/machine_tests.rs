@@ -6,6 +6,7 @@ use super::*;
 use crate::chain::Said;
 use crate::plan::tests::{planned, world};
 use proptest::prelude::*;
+use std::collections::{HashSet, VecDeque};
 
 const CONFIG: &str = r#"{"checks": {"t": {"run": "true"}, "o": {"run": "true", "optional": true}}, "chains": {}}"#;
 
@@ -416,6 +417,51 @@ fn bound(plan: &Plan) -> u64 {
     (0..plan.steps.len()).map(of).sum()
 }
 
+fn again() -> Input {
+    Input::Resume { elapsed_ms: 0, leftovers: Vec::new(), attempts: Vec::new(), limits: Vec::new() }
+}
+
+/// A run as its driver performs it; the n-th attempt that is not interrupted ends by the n-th letter. With a cut the process
+/// dies when so many batches of events are in the journal, and another one goes on from their fold.
+fn driven(plan: &Plan, script: &str, cut: Option<usize>) -> Vec<EventKind> {
+    let (mut state, mut log, mut batches) = (State::default(), Vec::new(), 0);
+    let (mut inputs, mut ended) = (VecDeque::from([Input::Begin]), 0);
+    while let Some(input) = inputs.pop_front() {
+        ended += usize::from(matches!(input, Input::Exited { .. }));
+        let (events, effects) = state.decide(plan, input);
+        batches += usize::from(!events.is_empty());
+        for event in &events {
+            state.evolve(event);
+        }
+        log.extend(events);
+        if cut == Some(batches) && !state.is_over() {
+            state = State::default();
+            for event in &log {
+                state.evolve(event);
+            }
+            ended = finished(&log).len();
+            (batches, inputs) = (usize::MAX / 2, VecDeque::from([again()]));
+            continue;
+        }
+        if effects.iter().any(|effect| matches!(effect, Effect::Spawn { .. })) {
+            let letter = &script[ended..=ended];
+            inputs.extend(self::inputs(letter).into_iter().skip(1));
+        }
+    }
+    log
+}
+
+/// The attempts that came to their end, and how.
+fn finished(log: &[EventKind]) -> Vec<(u32, u32, u32, &AttemptOutcome)> {
+    let ends = log.iter().filter_map(|event| match event {
+        EventKind::AttemptFinished { at, outcome, .. } if *outcome != AttemptOutcome::Interrupted => {
+            Some((at.step, at.round, at.iteration, outcome))
+        }
+        _ => None,
+    });
+    ends.collect()
+}
+
 fn tokens(input: u64) -> Tokens {
     Tokens { input, ..Tokens::default() }
 }
@@ -431,6 +477,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(Input::TimeOver(Timer::Wait)),
         Just(Input::TimeOver(Timer::Wait)),
         Just(Input::TimeOver(Timer::Run)),
+        Just(again()),
         Just(Input::Pause),
         Just(Input::Continue),
         Just(Input::AgentStopped(19)),
@@ -479,8 +526,13 @@ proptest! {
             for input in inputs {
                 let was_over = state.is_over();
                 let ends = matches!(input, Input::Exited { .. } | Input::NotStarted { .. });
+                let resumed = matches!(input, Input::Resume { .. });
+                if resumed {
+                    // The process that ran the attempt is dead.
+                    running = 0;
+                }
                 let (events, effects) = state.decide(plan, input);
-                prop_assert!(!was_over || (events.is_empty() && effects.is_empty()));
+                prop_assert!(!was_over || resumed || (events.is_empty() && effects.is_empty()));
                 if ends && events.iter().any(|event| matches!(event, EventKind::AttemptFinished { .. })) {
                     running -= 1;
                 }
@@ -518,6 +570,33 @@ proptest! {
             });
             // A process that runs cannot fail to have been started.
             prop_assert!(!ends || goes_on || state.is_over() || matches!(state.phase, Phase::Running | Phase::Waiting));
+            Ok(())
+        })?;
+    }
+
+    /// V-50, on paper.
+    #[test]
+    fn a_run_that_was_cut_off_anywhere_goes_on_to_the_same_end_and_repeats_only_what_was_under_way(
+        chain in 0..CHAINS.len(), script in "[.mxMk]{100}", cut in 1..60_usize,
+    ) {
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
+        PLANS.with(|plans| {
+            let (whole, resumed) = (driven(&plans[chain], &script, None), driven(&plans[chain], &script, Some(cut)));
+            let over = matches!(whole.last(), Some(EventKind::RunFinished { .. }));
+            prop_assert!(over);
+            prop_assert_eq!(whole.last(), resumed.last());
+            prop_assert_eq!(finished(&whole), finished(&resumed));
+            let interrupted = resumed.iter().filter(|event| {
+                matches!(event, EventKind::AttemptFinished { outcome: AttemptOutcome::Interrupted, .. })
+            });
+            prop_assert!(interrupted.count() <= 1);
+            let planned = resumed.iter().filter_map(|event| match event {
+                EventKind::AttemptPlanned { at, .. } => Some((at.step, at.attempt)),
+                _ => None,
+            });
+            let planned: Vec<_> = planned.collect();
+            let unique: HashSet<_> = planned.iter().collect();
+            prop_assert_eq!(planned.len(), unique.len(), "an attempt's folder is used once");
             Ok(())
         })?;
     }

@@ -156,6 +156,11 @@ impl Place {
         text.replace(own.to_str().unwrap().trim_end_matches('/'), "$PLACE")
     }
 
+    /// The other way: text with the test's own paths as they are.
+    pub(crate) fn real(&self, text: &str) -> String {
+        text.replace("$PLACE", self.path("").to_str().unwrap().trim_end_matches('/'))
+    }
+
     /// Waits until no process of this test is alive, and says which one is if that takes too long.
     #[track_caller]
     pub(crate) fn assert_nothing_is_left(&self) {
@@ -234,6 +239,12 @@ impl<'a> Running<'a> {
     pub(crate) fn signal(&self, name: &str) -> &Self {
         send(name, &self.child.id().to_string());
         self
+    }
+
+    /// Sends a signal, then waits for the end.
+    pub(crate) fn end_by(self, signal: &str) -> Ran {
+        self.signal(signal);
+        self.end()
     }
 
     /// Waits for the end and for everything of the test to be gone.

@@ -1,0 +1,161 @@
+//! What is known of a run afterwards: `runs`, and its words.
+
+use super::support::Place;
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+/// A run that completed in its second round, one that did not, and one that met a limit.
+fn three_runs() -> Place {
+    let mut place = Place::new();
+    let line = |text: &str, cost: f64| {
+        format!(
+            r#"print {{"type":"result","result":"{text}","is_error":false,"total_cost_usd":{cost},"usage":{{"input_tokens":1200,"output_tokens":34}}}}"#
+        )
+    };
+    place.agent(
+        "claude",
+        &format!("{}\nnext\neprint on the side\n{}", line("half of it", 0.5), line("all of it", 0.25)),
+    );
+    place.agent("b", "print x\nexit 3").agent("c", "sh date +%N");
+    place.config(r#"{"agents": {"a": {"backend": "claude"}}, "checks": {"t": {"run": "[ \"$FORKHESTRA_ROUND\" = 2 ]"}},
+        "chains": {"ship": {"steps": [{"group": [{"agent": "a", "prompt": "Do it."}, {"check": "t"}], "iterations": 3}]}}}"#);
+    place.set("NO_COLOR", "1");
+    place.run(&["--chain", "ship"]).code(0);
+    place.run(&["b -> a"]).code(1);
+    place.run(&["c:9", "--limit", "iterations=2"]).code(4);
+    place
+}
+
+#[test]
+fn runs_are_listed_and_shown_in_every_attempt() {
+    let place = three_runs();
+    let lines =
+        [&["runs"][..], &["runs", "show"], &["runs", "show", "1"], &["runs", "show", "2"], &["runs", "show", "9"]];
+    let said = lines.map(|words| {
+        let ran = place.run(words);
+        format!("$ forkhestra {}\n{}{}\n", words.join(" "), ran.stdout, ran.stderr)
+    });
+    insta::assert_snapshot!(said.concat());
+}
+
+#[test]
+fn the_words_of_an_attempt_are_found_by_run_step_and_iteration() {
+    let place = three_runs();
+    let said = |words: &[&str]| place.run(words).code(0).stdout.clone();
+    assert_eq!(said(&["runs", "log", "2"]), "x\n");
+    assert!(said(&["runs", "log", "1", "1"]).contains("all of it"), "the last attempt of the step");
+    assert_eq!(said(&["runs", "log", "1", "1", "--final"]), "all of it");
+    assert!(said(&["runs", "log", "1", "1", "--prompt"]).starts_with("Do it.\n\n## Feedback"));
+    assert_eq!(said(&["runs", "log", "1", "1", "--stderr"]), "on the side\n");
+    let both = said(&["runs", "log", "3", "1.1"]) + &said(&["runs", "log", "3", "1.2"]);
+    assert_eq!(both.lines().count(), 2);
+    for (words, expected) in [
+        (&["runs", "log", "1", "7"][..], "run 1 has no such attempt"),
+        (&["runs", "log", "1", "one"], "`one` is no step"),
+        (&["runs", "log", "2", "--final"], "there is no"),
+    ] {
+        let ran = place.run(words);
+        assert!(ran.code(2).words().contains(expected), "{words:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn everything_is_there_for_machines_too() {
+    let place = three_runs();
+    let json = |words: &[&str]| -> Value { serde_json::from_str(&place.run(words).code(0).stdout).unwrap() };
+    let runs = json(&["runs", "--json"]);
+    assert_eq!(runs.as_array().unwrap().len(), 3);
+    assert_eq!((&runs[0]["state"], &runs[2]["state"]), (&"limitReached".into(), &"complete".into()));
+    assert_eq!(
+        (&runs[2]["costUsd"], &runs[2]["tokens"], &runs[2]["iterations"]),
+        (&0.75.into(), &2468.into(), &4.into())
+    );
+    let shown = json(&["runs", "show", "1", "--json"]);
+    assert_eq!(shown["attempts"].as_array().unwrap().len(), 4);
+    let path = json(&["runs", "log", "1", "1", "--prompt", "--json"])["path"].as_str().unwrap().to_string();
+    assert!(fs::read_to_string(place.real(&path)).unwrap().starts_with("Do it."));
+    let events = place.run(&["runs", "events", "1"]);
+    let events = place.real(&events.code(0).stdout);
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events, place.events(1));
+}
+
+/// The reporters see the same events, and the agents' output is read as it was then.
+#[test]
+fn a_replay_is_the_run_as_it_looked() {
+    let place = three_runs();
+    place.agent("d", "print one\nnext\nprint two\nmarker");
+    let ran = place.run(&["d:3"]);
+    let replayed = place.run(&["runs", "replay"]);
+    let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
+    let (mut live, mut again) = (lines(&(ran.code(0).stdout.clone() + &ran.stderr)), lines(&replayed.code(0).stdout));
+    live.sort();
+    again.sort();
+    assert_eq!(live, again);
+    insta::assert_snapshot!(place.run(&["runs", "replay", "1"]).code(0).stdout);
+}
+
+#[test]
+fn a_run_and_a_reader_that_follows_it_do_not_disturb_each_other() {
+    let place = Place::new();
+    place.agent("a", "sh date +%N; seq 200").agent("b", "marker");
+    let run = place.start(&["-q", "a:30 -> b:1"]);
+    place.wait_for(&place.work(".forkhestra/runs/1/1-a/1/stdout.log"));
+    let mut readers: Vec<_> = (0..2)
+        .map(|_| {
+            place.command(&["runs", "log", "1", "-f"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let seen: Vec<String> = readers
+        .iter_mut()
+        .map(|reader| {
+            let mut text = String::new();
+            reader.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+            let mut words = String::new();
+            reader.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+            assert_eq!((reader.wait().unwrap().code(), words.as_str()), (Some(0), ""));
+            text
+        })
+        .collect();
+    assert_eq!(run.end().code, Some(1));
+    let log = |attempt| place.read(&format!(".forkhestra/runs/1/1-a/{attempt}/stdout.log"));
+    let expected: Vec<String> = (1..=30).map(|attempt| format!("== 1-a/{attempt}\n{}", log(attempt))).collect();
+    assert!(seen.iter().all(|seen| *seen == expected.concat()));
+}
+
+#[test]
+fn a_reader_that_closes_its_pipe_ends_the_log_without_a_word() {
+    let place = Place::new();
+    place.agent("a", "flood 300000");
+    place.run(&["-q", "a"]).code(0);
+    let mut log = place.command(&["runs", "log"]);
+    let mut log = log.spawn().unwrap();
+    drop(log.stdout.take());
+    let output = log.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn old_runs_are_forgotten_when_asked_and_only_the_old_ones() {
+    let place = three_runs();
+    let asked = place.run(&["runs", "prune", "--older-than", "1d"]);
+    assert_eq!(asked.code(0).stdout, "0 runs forgotten\n");
+    assert!(place.run(&["runs", "prune", "--older-than", "soon"]).code(2).words().contains("`soon` is no age"));
+    let old = "UPDATE runs SET ended = '2020-01-01T00:00:00Z' WHERE id < 3";
+    let database = rusqlite::Connection::open(place.work(".forkhestra/state.db")).unwrap();
+    database.execute(old, []).unwrap();
+    drop(database);
+    let refused = place.run(&["runs", "prune", "--older-than", "30d"]);
+    assert!(
+        refused.code(2).words().contains("2 runs would be forgotten, and nobody can be asked"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0).stdout, "2 runs forgotten\n");
+    assert!(!place.work(".forkhestra/runs/1").exists() && place.work(".forkhestra/runs/3").exists());
+    assert!(place.run(&["runs", "show", "1"]).code(2).words().contains("there is no run 1"));
+    place.run(&["-q", "b"]).code(1);
+    assert!(place.work(".forkhestra/runs/4").exists(), "a number is not used again");
+}
