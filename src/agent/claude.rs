@@ -1,87 +1,29 @@
-//! Claude Code's `--output-format stream-json --verbose`: one JSON object a line. Unknown lines are passed over, broken
-//! ones are shown as text; nothing in them can fail a run.
+//! Claude Code's `--output-format stream-json --verbose`. Qwen Code's `stream-json` is of the same kind.
 
 use super::output::{Report, Usage, UsageLimit};
+use super::reader::{Dialect, count, say, tool};
 use serde_json::Value;
 
-/// A longer line is given up, so that memory stays bounded; the longest seen is 3 MB.
-const LONGEST_LINE: usize = 32 << 20;
-
-/// The state between two chunks.
+/// The state between two lines.
 #[derive(Debug, Default)]
-pub(super) struct ClaudeReader {
-    line: Vec<u8>,
-    given_up: bool,
-    report: Report,
+pub(super) struct Claude {
     /// What earlier messages used, and the last one with its id: a message is told in several lines.
     earlier: Usage,
     last: Option<(String, Usage)>,
     /// The end of a limit that was met, in seconds after 1970.
     resets_at: Option<i64>,
+    over: bool,
 }
 
-impl ClaudeReader {
-    pub(super) fn feed(&mut self, bytes: &[u8], show: &mut dyn FnMut(&str)) {
-        let mut rest = bytes;
-        while let Some(newline) = memchr::memchr(b'\n', rest) {
-            self.extend(&rest[..newline]);
-            self.end_line(show);
-            rest = &rest[newline + 1..];
-        }
-        self.extend(rest);
-    }
-
-    pub(super) fn finish(mut self, show: &mut dyn FnMut(&str)) -> Report {
-        self.end_line(show);
-        self.report.usage = self.usage();
-        self.report
-    }
-
-    /// The result's own sum, else that of the messages so far, whose cost nobody says.
-    pub(super) fn usage(&self) -> Option<Usage> {
-        let last = self.last.as_ref().map(|(_, usage)| self.earlier.plus(usage));
-        self.report.usage.or(last)
-    }
-
-    pub(super) fn final_message(&self) -> Option<&str> {
-        self.report.final_message.as_deref()
-    }
-
-    fn extend(&mut self, bytes: &[u8]) {
-        if self.line.len() + bytes.len() > LONGEST_LINE {
-            self.given_up = true;
-            self.line.clear();
-        }
-        if !self.given_up {
-            self.line.extend_from_slice(bytes);
-        }
-    }
-
-    fn end_line(&mut self, show: &mut dyn FnMut(&str)) {
-        if std::mem::take(&mut self.given_up) {
-            show("[a line of more than 32 MiB is not shown; it is in the log]\n");
-        }
-        let line = std::mem::take(&mut self.line);
-        if line.trim_ascii().is_empty() {
-            return;
-        }
-        match serde_json::from_slice::<Value>(&line) {
-            Ok(event) if event.is_object() => self.event(&event, show),
-            _ => show(&(String::from_utf8_lossy(&line).into_owned() + "\n")),
-        }
-        // The buffer is kept for the next line, unless this one was of unusual size.
-        if line.capacity() <= 1 << 20 {
-            self.line = line;
-            self.line.clear();
-        }
-    }
-
-    fn event(&mut self, event: &Value, show: &mut dyn FnMut(&str)) {
+impl Dialect for Claude {
+    fn event(&mut self, event: &Value, report: &mut Report, show: &mut dyn FnMut(&str)) {
         if let Some(session) = event["session_id"].as_str() {
-            self.report.session.get_or_insert_with(|| session.to_string());
+            report.session.get_or_insert_with(|| session.to_string());
         }
-        if event["type"] == "assistant" {
+        if event["type"] == "assistant" && !self.over {
             self.message_usage(&event["message"]);
+            let last = self.last.as_ref().map(|(_, usage)| self.earlier.plus(usage));
+            report.usage = last.or(report.usage);
         }
         // A sub-agent's words are its parent's business.
         if !event["parent_tool_use_id"].is_null() {
@@ -89,18 +31,21 @@ impl ClaudeReader {
         }
         match event["type"].as_str() {
             Some("assistant") => assistant(&event["message"]["content"], show),
-            Some("system") if event["subtype"] == "api_retry" => {
-                show(&format!(
-                    "[claude waits: error {}, attempt {} of {}]\n",
-                    event["error_status"], event["attempt"], event["max_retries"]
-                ));
+            Some("system") => retry(event, report, show),
+            Some("result") => self.result(event, report),
+            Some("rate_limit_event") => {
+                let info = &event["rate_limit_info"];
+                if info["status"] == "rejected" {
+                    self.resets_at = info["resetsAt"].as_i64();
+                    report.usage_limit = Some(UsageLimit { resets_at: self.resets_at, resets_in: None });
+                }
             }
-            Some("result") => self.result(event),
-            Some("rate_limit_event") => self.rate_limit(&event["rate_limit_info"]),
             _ => {}
         }
     }
+}
 
+impl Claude {
     fn message_usage(&mut self, message: &Value) {
         let Some(id) = message["id"].as_str().filter(|_| message["usage"].is_object()) else { return };
         let usage = usage_of(&message["usage"], None);
@@ -114,84 +59,59 @@ impl ClaudeReader {
         }
     }
 
-    fn rate_limit(&mut self, info: &Value) {
-        if info["status"] == "rejected" {
-            self.resets_at = info["resetsAt"].as_i64();
-            self.report.usage_limit = Some(UsageLimit { resets_at: self.resets_at });
-        }
-    }
-
-    fn result(&mut self, event: &Value) {
+    /// The result's own sum is the whole of it, sub-agents included.
+    fn result(&mut self, event: &Value, report: &mut Report) {
+        self.over = true;
         let said = event["result"].as_str();
-        self.report.final_message = said.map(str::to_string);
-        let usage = &event["usage"];
-        self.report.usage = usage.is_object().then(|| usage_of(usage, event["total_cost_usd"].as_f64()));
+        report.final_message = said.map(str::to_string);
+        if event["usage"].is_object() {
+            report.usage = Some(usage_of(&event["usage"], event["total_cost_usd"].as_f64()));
+        }
         let denials = event["permission_denials"].as_array();
         let tools = denials.into_iter().flatten().filter_map(|denial| denial["tool_name"].as_str());
-        self.report.denials = tools.map(str::to_string).collect();
+        report.denials = tools.map(str::to_string).collect();
         if event["is_error"] == true {
+            let first = event["errors"].as_array().and_then(|errors| errors.first()).and_then(Value::as_str);
+            let own = event["error"]["message"].as_str();
             let subtype = event["subtype"].as_str().unwrap_or("error");
-            let errors = event["errors"].as_array().and_then(|errors| errors.first()).and_then(Value::as_str);
-            let error = said.filter(|said| !said.is_empty()).or(errors).unwrap_or(subtype);
-            let limited = matches!(event["api_error_status"].as_u64(), Some(429 | 529)) || said_reset(error).is_some();
-            self.report.usage_limit = (limited || self.resets_at.is_some())
-                .then(|| UsageLimit { resets_at: self.resets_at.or(said_reset(error)) });
-            self.report.error = Some(error.to_string());
+            let words = said.filter(|said| !said.is_empty()).or(own).or(first).unwrap_or(subtype);
+            report.fail(event["api_error_status"].as_u64(), words);
+            if let Some(resets_at) = self.resets_at {
+                report.usage_limit = Some(UsageLimit { resets_at: Some(resets_at), resets_in: None });
+            }
         } else {
-            // It got past whatever it met.
-            (self.report.error, self.report.usage_limit, self.resets_at) = (None, None, None);
+            self.resets_at = None;
+            report.recover();
         }
     }
 }
 
-fn usage_of(usage: &Value, cost_usd: Option<f64>) -> Usage {
-    let count = |key: &str| usage[key].as_u64().unwrap_or(0);
-    Usage {
-        input_tokens: count("input_tokens"),
-        output_tokens: count("output_tokens"),
-        cache_read_tokens: count("cache_read_input_tokens"),
-        cache_write_tokens: count("cache_creation_input_tokens"),
-        cost_usd,
-    }
-}
-
-/// The end of a limit as older versions name it: `Claude AI usage limit reached|1753980000`.
-fn said_reset(error: &str) -> Option<i64> {
-    let (words, seconds) = error.trim().rsplit_once('|')?;
-    seconds.parse().ok().filter(|_| words.ends_with("limit reached"))
+fn retry(event: &Value, report: &mut Report, show: &mut dyn FnMut(&str)) {
+    let (attempt, most, why) = match event["subtype"].as_str() {
+        Some("api_retry") => (&event["attempt"], &event["max_retries"], format!("error {}", event["error_status"])),
+        Some("retry") => (&event["data"]["attempt"], &event["data"]["maxRetries"], "an error".into()),
+        _ => return,
+    };
+    report.waits = true;
+    show(&format!("[waits after {why}, attempt {attempt} of {most}]\n"));
 }
 
 fn assistant(content: &Value, show: &mut dyn FnMut(&str)) {
     for block in content.as_array().into_iter().flatten() {
         match block["type"].as_str() {
-            Some("text") => {
-                let text = block["text"].as_str().unwrap_or_default();
-                show(text);
-                if !text.ends_with('\n') {
-                    show("\n");
-                }
-            }
-            Some("tool_use") => {
-                show(&format!("[{}] {}\n", block["name"].as_str().unwrap_or("tool"), gist(&block["input"])));
-            }
+            Some("text") => say(block["text"].as_str().unwrap_or_default(), show),
+            Some("tool_use") => tool(block["name"].as_str().unwrap_or("tool"), &block["input"], show),
             _ => {}
         }
     }
 }
 
-/// One line of a tool call's input: what it is about, shortened.
-fn gist(input: &Value) -> String {
-    const WIDTH: usize = 100;
-    let telling = ["command", "file_path", "path", "pattern", "description", "prompt", "url", "query"];
-    let text = telling.iter().find_map(|key| input[key].as_str()).unwrap_or_default();
-    let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(WIDTH) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
-        None if text.lines().count() > 1 => format!("{line} …"),
-        None => line.to_string(),
+fn usage_of(usage: &Value, cost_usd: Option<f64>) -> Usage {
+    Usage {
+        input_tokens: count(usage, "input_tokens"),
+        output_tokens: count(usage, "output_tokens"),
+        cache_read_tokens: count(usage, "cache_read_input_tokens"),
+        cache_write_tokens: count(usage, "cache_creation_input_tokens"),
+        cost_usd,
     }
 }
-
-#[cfg(test)]
-#[path = "claude_tests.rs"]
-mod tests;

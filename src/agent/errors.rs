@@ -62,29 +62,23 @@ pub(super) fn not_a_program(at: &Place, path: &Path) -> Diagnostic {
         .help("name a program")
 }
 
-pub(super) fn unknown_backend(at: &Place, name: &str, later: bool, near: Option<&str>) -> Diagnostic {
+pub(super) fn unknown_backend(at: &Place, name: &str, known: &str, near: Option<&str>) -> Diagnostic {
     let help = match near {
-        _ if later => format!("this version runs `claude`; until `{name}` is known, give the agent a `command`"),
         Some(near) => format!("did you mean `{near}`?"),
-        None => "this version knows `claude`; any other program is an agent by its `command`".into(),
+        None => format!("known are {known}; add your own to `backends`, or give the agent a `command`"),
     };
     Diagnostic::error("agent/backend", format!("`{name}` is not a known backend")).at(at, "unknown backend").help(help)
 }
 
-pub(super) fn unknown_backend_variable(name: &str) -> Diagnostic {
+pub(super) fn unknown_backend_variable(name: &str, known: &str) -> Diagnostic {
     Diagnostic::error("agent/backend", format!("FORKHESTRA_BACKEND is `{name}`, which is not a known backend"))
-        .help("this version knows `claude`; unset the variable or mend it")
+        .help(format!("known are {known}; unset the variable or mend it"))
 }
 
-pub(super) fn no_backend(at: &Place, unusable: &[&str]) -> Diagnostic {
-    let found = if unusable.is_empty() {
-        String::new()
-    } else {
-        format!(" ({} is installed, but this version cannot run it yet)", unusable.join(", "))
-    };
-    Diagnostic::error("agent/no-backend", format!("no agent CLI is installed that could run this agent{found}"))
+pub(super) fn no_backend(at: &Place, known: &str) -> Diagnostic {
+    Diagnostic::error("agent/no-backend", "no agent CLI is installed that could run this agent")
         .at(at, "needs an agent CLI")
-        .help("install one: npm install -g @anthropic-ai/claude-code. Or give the agent a `command` in `agents` of forge/chains.json. To look around without any: forkhestra --chain demo")
+        .help(format!("known are {known}. Install one, for example: npm install -g @anthropic-ai/claude-code. Or give the agent a `command` in `agents` of forge/chains.json. To look around without any: forkhestra --chain demo"))
 }
 
 pub(super) fn no_interpreter(at: &Place, path: &Path) -> Diagnostic {

@@ -1,17 +1,27 @@
 //! WHO runs: names and where they are found, agent CLIs as data, and the reading of their output. Pure.
 
+mod allowed;
 mod catalog;
 mod claude;
+mod codex;
 mod contract;
+mod copilot;
 mod errors;
+mod faults;
 mod find;
+mod gemini;
 mod lookup;
+mod opencode;
 mod output;
+mod pi;
 mod reader;
+mod words;
 
-pub use catalog::{BACKENDS, Backend, Flag, backend, default_backend, format_of};
+pub use allowed::{Allowed, allowed};
+pub use catalog::{Named, OWN_PROGRAM, backend, default_backend};
 pub use contract::contract;
 pub use find::{check_startable, find_all_on_path, find_command};
 pub use lookup::{BUILT_IN_CHECKS, Found, lookup};
-pub use output::{Format, Report, Usage, UsageLimit};
+pub use output::{ErrorClass, Format, Report, Usage, UsageLimit};
 pub use reader::Reader;
+pub use words::{fill, fill_list, level_words};

@@ -1,14 +1,8 @@
-//! The formats of agents' output, and what is read out of them.
+//! What is read out of the output of an agent CLI.
 
-/// What a program prints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Format {
-    /// Text for people; the marker is a line of stdout.
-    Plain,
-    /// Claude Code's `stream-json`; the marker is a line of the final message.
-    ClaudeStream,
-}
+use super::faults::{classify, said_reset, said_wait};
+pub use crate::chain::Format;
+use std::time::Duration;
 
 /// Tokens and cost as the agent CLI itself reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -47,6 +41,37 @@ impl Usage {
 pub struct UsageLimit {
     /// When it will, in seconds after 1970, if that was named.
     pub resets_at: Option<i64>,
+    /// In how long it will, if that was named.
+    pub resets_in: Option<Duration>,
+}
+
+/// What kind of error it was, for what is to be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum ErrorClass {
+    /// No credentials, or none that are accepted: trying again does not help.
+    Credentials,
+    /// The model is not one that may be used: trying again does not help.
+    Model,
+    /// A usage limit, rate limit or overload: time helps.
+    UsageLimit,
+    /// The program's own limit on turns or money.
+    Turns,
+    /// The service failed.
+    Service,
+    /// The service was not reached.
+    Network,
+    /// Anything else.
+    Other,
+}
+
+impl ErrorClass {
+    /// Whether the same attempt would fail again until somebody does something.
+    #[must_use]
+    pub fn is_permanent(self) -> bool {
+        matches!(self, Self::Credentials | Self::Model)
+    }
 }
 
 /// What a structured output said by its end.
@@ -60,8 +85,35 @@ pub struct Report {
     pub session: Option<String>,
     /// Names of tools that the agent was refused, in order.
     pub denials: Vec<String>,
-    /// What the program calls an error, in its words.
-    pub error: Option<String>,
+    /// What the program calls an error, in its words, and of what kind it is.
+    pub error: Option<(ErrorClass, String)>,
     /// The usage limit, rate limit or overload that it gave up at.
     pub usage_limit: Option<UsageLimit>,
+    /// Whether all that it says is that it waits for its service.
+    pub waits: bool,
+}
+
+impl Report {
+    /// The program failed with these words, and this HTTP status if it names one.
+    pub(super) fn fail(&mut self, status: Option<u64>, words: &str) {
+        let class = classify(status, words);
+        self.usage_limit = (class == ErrorClass::UsageLimit)
+            .then(|| UsageLimit { resets_at: said_reset(words), resets_in: said_wait(words) });
+        self.error = Some((class, words.trim().to_string()));
+    }
+
+    /// It got past whatever it met.
+    pub(super) fn recover(&mut self) {
+        (self.error, self.usage_limit) = (None, None);
+    }
+
+    /// More was used.
+    pub(super) fn add(&mut self, usage: &Usage) {
+        self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+    }
+
+    /// A tool was refused.
+    pub(super) fn deny(&mut self, tool: &str) {
+        self.denials.push(tool.to_string());
+    }
 }

@@ -1,42 +1,162 @@
-//! The reader of a format.
+//! The reader of a structured output: lines of JSON, whatever program writes them. Unknown lines are passed over, broken ones
+//! are shown as text; nothing in them can fail a run.
 
-use super::claude::ClaudeReader;
+use super::claude::Claude;
+use super::codex::Codex;
+use super::copilot::Copilot;
+use super::gemini::Gemini;
+use super::opencode::Opencode;
 use super::output::{Format, Report, Usage};
+use super::pi::Pi;
+use serde_json::Value;
+use std::fmt::Debug;
+
+/// A longer line is given up, so that memory stays bounded; the longest seen is 3 MB.
+const LONGEST_LINE: usize = 32 << 20;
+/// A larger buffer is given back after its line.
+const KEPT_BUFFER: usize = 1 << 20;
+
+/// What a program means by its lines.
+pub(super) trait Dialect: Debug {
+    /// Whether a line is passed over without being read: a repetition that could be long.
+    fn skips(&self, _line: &[u8]) -> bool {
+        false
+    }
+
+    /// Takes one line, an object.
+    fn event(&mut self, event: &Value, report: &mut Report, show: &mut dyn FnMut(&str));
+
+    /// The stream is over, perhaps before its time.
+    fn end(&mut self, _report: &mut Report) {}
+}
 
 /// Reads one attempt's stdout of a structured format; fed with bytes in any cut.
 #[derive(Debug)]
-pub struct Reader(ClaudeReader);
+pub struct Reader {
+    line: Vec<u8>,
+    given_up: bool,
+    dialect: Box<dyn Dialect>,
+    report: Report,
+}
 
 impl Reader {
     /// A reader for this format; none for plain text, which is passed on as it is.
     #[must_use]
     pub fn new(format: Format) -> Option<Self> {
-        match format {
-            Format::Plain => None,
-            Format::ClaudeStream => Some(Self(ClaudeReader::default())),
-        }
+        let dialect: Box<dyn Dialect> = match format {
+            Format::Plain => return None,
+            Format::ClaudeStream => Box::<Claude>::default(),
+            Format::CodexJson => Box::<Codex>::default(),
+            Format::GeminiStream => Box::<Gemini>::default(),
+            Format::OpencodeJson => Box::<Opencode>::default(),
+            Format::PiJson => Box::<Pi>::default(),
+            Format::CopilotJson => Box::<Copilot>::default(),
+        };
+        Some(Self { line: Vec::new(), given_up: false, dialect, report: Report::default() })
     }
 
     /// Takes the next bytes; `show` gets the text for the person.
     pub fn feed(&mut self, bytes: &[u8], show: &mut dyn FnMut(&str)) {
-        self.0.feed(bytes, show);
+        let mut rest = bytes;
+        while let Some(newline) = memchr::memchr(b'\n', rest) {
+            self.extend(&rest[..newline]);
+            self.end_line(show);
+            rest = &rest[newline + 1..];
+        }
+        self.extend(rest);
     }
 
     /// What was used so far, as far as it was said.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
-        self.0.usage()
+        self.report.usage
     }
 
     /// The final message, once it was said.
     #[must_use]
     pub fn final_message(&self) -> Option<&str> {
-        self.0.final_message()
+        self.report.final_message.as_deref()
+    }
+
+    /// Whether all that it says is that it waits for its service.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.report.waits
     }
 
     /// The stream is over.
     #[must_use]
-    pub fn finish(self, show: &mut dyn FnMut(&str)) -> Report {
-        self.0.finish(show)
+    pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Report {
+        self.end_line(show);
+        self.dialect.end(&mut self.report);
+        self.report
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        if self.line.len() + bytes.len() > LONGEST_LINE {
+            self.given_up = true;
+            self.line.clear();
+        }
+        if !self.given_up {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    fn end_line(&mut self, show: &mut dyn FnMut(&str)) {
+        if std::mem::take(&mut self.given_up) {
+            show("[a line of more than 32 MiB is not shown; it is in the log]\n");
+        }
+        let line = std::mem::take(&mut self.line);
+        if !line.trim_ascii().is_empty() && !self.dialect.skips(&line) {
+            match serde_json::from_slice::<Value>(&line) {
+                Ok(event) if event.is_object() => {
+                    self.report.waits = false;
+                    self.dialect.event(&event, &mut self.report, show);
+                }
+                _ => show(&(String::from_utf8_lossy(&line).into_owned() + "\n")),
+            }
+        }
+        if line.capacity() <= KEPT_BUFFER {
+            self.line = line;
+            self.line.clear();
+        }
     }
 }
+
+/// Text of the agent, as whole lines.
+pub(super) fn say(text: &str, show: &mut dyn FnMut(&str)) {
+    if !text.is_empty() {
+        show(text);
+        if !text.ends_with('\n') {
+            show("\n");
+        }
+    }
+}
+
+/// A tool call in one line.
+pub(super) fn tool(name: &str, input: &Value, show: &mut dyn FnMut(&str)) {
+    show(&format!("[{name}] {}\n", gist(input)));
+}
+
+/// One line of a tool call's input: what it is about, shortened.
+fn gist(input: &Value) -> String {
+    const WIDTH: usize = 100;
+    let telling =
+        ["command", "file_path", "filePath", "path", "pattern", "description", "prompt", "url", "query", "content"];
+    let text = telling.iter().find_map(|key| input[key].as_str()).or(input.as_str()).unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(WIDTH) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None if text.lines().count() > 1 => format!("{line} …"),
+        None => line.to_string(),
+    }
+}
+
+/// The number of this key; 0 without one.
+pub(super) fn count(object: &Value, key: &str) -> u64 {
+    object[key].as_u64().unwrap_or(0)
+}
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

@@ -1,5 +1,6 @@
 //! The chain, the agents and the checks as the user meant them, whichever way they were written.
 
+use super::backend::{Format, Permissions};
 use crate::source::{Place, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
@@ -169,6 +170,10 @@ pub struct Agent {
     pub env: IndexMap<String, Text>,
     /// How the prompt reaches it.
     pub deliver: Option<Delivery>,
+    /// What it prints.
+    pub output: Option<Format>,
+    /// What it may do unasked, and where that is written.
+    pub permissions: Option<(Permissions, Place)>,
     /// The longest an iteration may take.
     pub timeout: Option<Duration>,
     /// The longest an iteration may be silent and idle.

@@ -72,7 +72,6 @@ const fn later(name: &'static str, about: &'static str, with: &'static str) -> K
     Key { name, shape: Shape::Anything, about, later: Some(with) }
 }
 
-const CLIS: &str = "the agent CLI backends";
 const TEMPLATES: &str = "templates and skills";
 const FLOW: &str = "verdicts and tasks";
 
@@ -83,7 +82,7 @@ pub(super) static ROOT: Object = Object {
     keys: &[
         key("$schema", Shape::Text, "The JSON Schema of this file, for editors."),
         key("backend", Shape::Text, "The agent CLI of agents that name neither a command nor a backend: `claude`."),
-        later("backends", "More agent CLIs, or changes to known ones.", CLIS),
+        key("backends", Shape::Named(&BACKEND), "More agent CLIs, or changes to known ones: an entry for each."),
         key("marker", Shape::Text, "The line by which an agent ends its loop. Default: FORKHESTRA_COMPLETE."),
         later("templates", "The folder of templates and skills.", TEMPLATES),
         key("limits", Shape::One(&LIMITS), "Limits of a whole run."),
@@ -154,10 +153,18 @@ pub(super) static AGENT: Object = Object {
             Shape::Choice(&["arg", "stdin", "file"]),
             "How the prompt reaches a command: last argument (default), standard input, or a file whose path is the last argument.",
         ),
-        later("output", "The format of the program's output.", CLIS),
+        key(
+            "output",
+            Shape::Choice(&OUTPUTS),
+            "The format of the program's output. Default: that of the backend, else `plain`.",
+        ),
         later("template", "The template around the prompt.", TEMPLATES),
         later("role", "`worker` or `judge`.", FLOW),
-        later("permissions", "`read`, `edit` or `full`.", CLIS),
+        key(
+            "permissions",
+            Shape::Choice(&["read", "edit", "full"]),
+            "What an agent CLI may do unasked. Default: `edit`.",
+        ),
         key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: none."),
         key(
             "idleTimeout",
@@ -166,6 +173,89 @@ pub(super) static AGENT: Object = Object {
         ),
         later("verdict", "The form of a judge's verdict.", FLOW),
         later("minScore", "The least score that passes.", FLOW),
+    ],
+    required: &[],
+    one_of: &[],
+};
+
+/// Every value of `output`.
+pub(super) const OUTPUTS: [&str; 7] =
+    ["plain", "claude-stream", "codex-json", "gemini-stream", "opencode-json", "pi-json", "copilot-json"];
+
+/// An entry of `backends`.
+pub(super) static BACKEND: Object = Object {
+    name: "a backend",
+    id: "backend",
+    keys: &[
+        key("aliases", Shape::Texts, "Other names of it."),
+        key("program", Shape::Text, "The program on PATH, or a path."),
+        key("install", Shape::Text, "How to get it, for people."),
+        key("arguments", Shape::Texts, "The arguments of every headless run."),
+        key("last", Shape::Texts, "Arguments that come last, but for a prompt that is delivered as one."),
+        key(
+            "deliver",
+            Shape::Choice(&["arg", "stdin", "file"]),
+            "How the prompt reaches it: standard input (default), last argument, or a file whose path is the last argument.",
+        ),
+        key(
+            "systemPrompt",
+            Shape::Texts,
+            "The arguments that append to its system prompt; `{}` is the text, `{json}` the text as a JSON string. Without them the text stands at the head of the prompt.",
+        ),
+        key("model", Shape::Texts, "The arguments that choose `model`, `{}`."),
+        key("maxTurns", Shape::Texts, "The arguments that set `maxTurns`, `{}`."),
+        key(
+            "allowedTools",
+            Shape::Texts,
+            "The arguments that allow tools: `{}` is all of them with commas; a word with `{each}` is repeated for each.",
+        ),
+        key("disallowedTools", Shape::Texts, "The same for tools that are not allowed."),
+        key("mcpConfig", Shape::Texts, "The arguments that name `mcpConfig`, `{}`."),
+        key("settings", Shape::Texts, "The arguments that name `settings`, `{}`."),
+        key("permissions", Shape::One(&PERMISSIONS), "The levels of permissions that it can express."),
+        key("command", Shape::Text, "How it names a command that may be run, `{}`: `Bash({}:*)`."),
+        key("output", Shape::Choice(&OUTPUTS), "The format of its output. Default: `plain`."),
+        key("env", Shape::TextMap, "Environment of every run, unless it is set already."),
+        key("unset", Shape::Texts, "Variables that are removed from its environment."),
+        key("resume", Shape::Texts, "The arguments by which a person goes on with its session, `{}`."),
+        key(
+            "credentials",
+            Shape::Texts,
+            "Variables, and files, of which one holds its credentials. `doctor` looks whether one is there.",
+        ),
+        key("version", Shape::Texts, "The arguments that make it say its version. Default: `--version`."),
+        key("knownGood", Shape::Texts, "The first and the last version that was seen to work."),
+        key("help", Shape::Texts, "The arguments that make it list its options. Default: `--help`."),
+        key("exits", Shape::Texts, "What exit codes mean: `53: its limit on turns was reached`."),
+    ],
+    required: &[],
+    one_of: &[],
+};
+
+/// The value of `permissions` of a backend.
+pub(super) static PERMISSIONS: Object = Object {
+    name: "`permissions`",
+    id: "permissions",
+    keys: &[
+        key("read", Shape::One(&LEVEL), "Read files, and what git knows of them."),
+        key("edit", Shape::One(&LEVEL), "Edit files of the project, run its checks, commit."),
+        key("full", Shape::One(&LEVEL), "Anything."),
+    ],
+    required: &[],
+    one_of: &[],
+};
+
+/// A level of permissions.
+pub(super) static LEVEL: Object = Object {
+    name: "a level of permissions",
+    id: "level",
+    keys: &[
+        key(
+            "arguments",
+            Shape::Texts,
+            "The arguments that express it. `{reading}` and `{commands}` stand for the commands that may be run, with commas; a word with `{each-reading}` or `{each-command}` is repeated for each.",
+        ),
+        key("env", Shape::TextMap, "Environment that expresses it."),
     ],
     required: &[],
     one_of: &[],

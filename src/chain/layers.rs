@@ -1,9 +1,10 @@
 //! The layers of configuration: built-in < user < project, merged by name, every entry with its origin and its faults.
 
+use super::backend::Backend;
 use super::check::check;
 use super::errors;
 use super::ir::{Agent, Chain, Check, Limits};
-use super::keys::{AGENT, CHAIN, CHECK, ROOT};
+use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
 use super::tree;
@@ -67,6 +68,8 @@ pub struct Config {
     pub marker: Option<Text>,
     /// Limits of a whole run, merged key by key.
     pub limits: Limits,
+    /// Agent CLIs by name, merged key by key.
+    pub backends: IndexMap<String, Entry<Backend>>,
     /// Agents by name.
     pub agents: IndexMap<String, Entry<Agent>>,
     /// Checks by name; none for one that could not be read.
@@ -109,6 +112,24 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         config.limits = read::limits(limits).or(std::mem::take(&mut config.limits));
     }
     let entries = |key| reader.get(key).into_iter().flat_map(Reader::all_members);
+    for member in entries("backends") {
+        let mut faults = named(source, member);
+        if member.duplicates.is_some() {
+            config.backends.entry(member.key.clone()).and_modify(|entry| entry.faults.append(&mut faults));
+            continue;
+        }
+        check(source, &member.node, &BACKEND, false, &mut faults);
+        let backend = read::backend(Reader::new(source, &member.node));
+        let (index, earlier) = match config.backends.get_full(&member.key) {
+            Some((index, _, earlier)) => (Some(index), earlier.clone()),
+            None => (None, entry(layer, member, Backend::default(), Vec::new())),
+        };
+        faults.extend(earlier.faults);
+        let entry = entry(layer, member, backend.or(earlier.value), faults);
+        // A refined one keeps its turn among those that are looked for.
+        let index = index.unwrap_or(config.backends.len());
+        config.backends.shift_insert(index, member.key.clone(), entry);
+    }
     for member in entries("agents") {
         let mut faults = named(source, member);
         if member.duplicates.is_some() {
@@ -192,6 +213,8 @@ fn refine(earlier: Agent, later: Agent) -> Agent {
         args: later.args.or(earlier.args),
         env,
         deliver: later.deliver.or(earlier.deliver),
+        output: later.output.or(earlier.output),
+        permissions: later.permissions.or(earlier.permissions),
         timeout: later.timeout.or(earlier.timeout),
         idle_timeout: later.idle_timeout.or(earlier.idle_timeout),
     }

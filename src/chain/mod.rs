@@ -1,5 +1,6 @@
 //! WHAT runs: the language, the config files, their layers, and the chain that both become. Pure.
 
+mod backend;
 mod check;
 mod dsl;
 mod duration;
@@ -16,6 +17,7 @@ mod schema;
 mod show;
 mod tree;
 
+pub use backend::{Backend, Format, Level, Permissions};
 pub use dsl::parse;
 pub use duration::{DurationFault, parse_duration, show_duration};
 pub use errors::bad_duration;

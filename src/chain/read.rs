@@ -1,5 +1,6 @@
 //! A checked tree becomes agents, checks and chains. What `check` has reported is passed over here.
 
+use super::backend::{Backend, Format, Level, Permissions};
 use super::duration::parse_duration;
 use super::errors;
 use super::ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, Limits, Run, Said, Step, Wants};
@@ -141,15 +142,63 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         command: reader.get("command").and_then(line),
         args: reader.texts("args"),
         env: reader.text_map("env"),
-        deliver: reader.text("deliver").and_then(|text| match text.value.as_str() {
-            "arg" => Some(Delivery::Arg),
-            "stdin" => Some(Delivery::Stdin),
-            "file" => Some(Delivery::File),
-            _ => None,
-        }),
+        deliver: delivery(reader),
+        output: reader.text("output").and_then(|text| Format::named(&text.value)),
+        permissions: reader.text("permissions").and_then(|text| Some((Permissions::named(&text.value)?, text.at))),
         timeout: reader.duration("timeout"),
         idle_timeout: reader.duration("idleTimeout"),
     }
+}
+
+fn delivery(reader: Reader<'_>) -> Option<Delivery> {
+    match reader.text("deliver")?.value.as_str() {
+        "arg" => Some(Delivery::Arg),
+        "stdin" => Some(Delivery::Stdin),
+        "file" => Some(Delivery::File),
+        _ => None,
+    }
+}
+
+/// An entry of `backends`.
+pub(super) fn backend(reader: Reader<'_>) -> Backend {
+    let words = |key| reader.texts(key).map(|words| words.into_iter().map(|word| word.value).collect());
+    let text = |key| reader.text(key).map(|text| text.value);
+    let levels = Permissions::NAMES.iter().filter_map(|(name, _)| {
+        let level = reader.get("permissions")?.get(name)?;
+        let arguments = level.texts("arguments").unwrap_or_default();
+        let arguments = arguments.into_iter().map(|word| word.value).collect();
+        Some(((*name).to_string(), Level { arguments, env: values(level) }))
+    });
+    Backend {
+        aliases: words("aliases"),
+        program: reader.text("program"),
+        install: text("install"),
+        arguments: words("arguments"),
+        last: words("last"),
+        deliver: delivery(reader),
+        system_prompt: words("systemPrompt"),
+        model: words("model"),
+        max_turns: words("maxTurns"),
+        allowed_tools: words("allowedTools"),
+        disallowed_tools: words("disallowedTools"),
+        mcp_config: words("mcpConfig"),
+        settings: words("settings"),
+        permissions: levels.collect(),
+        command: text("command"),
+        output: text("output").and_then(|name| Format::named(&name)),
+        env: values(reader),
+        unset: words("unset"),
+        resume: words("resume"),
+        credentials: words("credentials"),
+        version: words("version"),
+        known_good: words("knownGood"),
+        help: words("help"),
+        exits: words("exits"),
+    }
+}
+
+fn values(reader: Reader<'_>) -> IndexMap<String, String> {
+    reader.text_map("env").into_iter().map(|(name, value)| (name, value.value)).collect()
 }
 
 /// An entry of `checks`; none without a command, which `check` has reported.

@@ -1,13 +1,13 @@
 //! The JSON Schema of chains.json (draft 2020-12), generated from the keys. The committed copy is compared by a test.
 
-use super::keys::{AGENT, CHAIN, CHECK, Key, LIMITS, Object, ROOT, STEP, Shape};
+use super::keys::{AGENT, BACKEND, CHAIN, CHECK, Key, LEVEL, LIMITS, Object, PERMISSIONS, ROOT, STEP, Shape};
 use serde_json::{Map, Value, json};
 
 /// The schema, keys in a fixed order.
 #[must_use]
 pub fn schema() -> Value {
     let mut root = object(&ROOT);
-    let definitions: Map<String, Value> = [&LIMITS, &AGENT, &CHECK, &CHAIN, &STEP]
+    let definitions: Map<String, Value> = [&LIMITS, &BACKEND, &PERMISSIONS, &LEVEL, &AGENT, &CHECK, &CHAIN, &STEP]
         .into_iter()
         .map(|definition| (definition.id.to_string(), object(definition)))
         .collect();

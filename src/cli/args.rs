@@ -85,6 +85,9 @@ pub(super) struct RunArgs {
     /// The longest any agent may print nothing and use no CPU time; 15m by default
     #[arg(long, value_name = "TIME")]
     pub(super) idle_timeout: Option<String>,
+    /// What agent CLIs may do unasked: read, edit (the default) or full
+    #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
+    pub(super) permissions: Option<String>,
     /// A limit of the whole run: time=2h, cost=5 (US dollars), tokens=1000000, iterations=50, wait=6h,
     /// stalledAfter=3, grace=10s. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]

@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Our own chains.
-const BUILT_IN: &str = include_str!("../../forge/chains.json");
+/// The agent CLIs that we know, and our own chains.
+const BUILT_IN: [&str; 2] = [include_str!("../../forge/backends.json"), include_str!("../../forge/chains.json")];
 /// The largest file that is read at all; `chain` has the exact bound.
 const LARGEST: u64 = 2 << 20;
 
@@ -28,7 +28,7 @@ pub(super) struct Project {
 pub(super) fn project(world: &World, common: &Common) -> Project {
     let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder));
     let root = if common.cwd.is_some() { shell.clone() } else { find_root(world, &shell) };
-    let mut sources = vec![built_in(&root)];
+    let mut sources = built_in(&root).to_vec();
     let mut faults = Vec::new();
     let user = world.config_home().map(|home| home.join("forkhestra/chains.json"));
     let project = PROJECT_FILES.map(|file| root.join(file));
@@ -63,14 +63,17 @@ pub(super) fn single(world: &World, shell: &Path, path: &Path) -> Config {
     let folder = path.parent().unwrap_or(shell);
     let base = if folder.ends_with("forge") { folder.parent().unwrap_or(folder) } else { folder };
     match read(world, &path, shell, base) {
-        Ok(Some(source)) => load(&[built_in(base), LayerSource { kind: LayerKind::Project, source }]),
+        Ok(Some(source)) => {
+            let [backends, chains] = built_in(base);
+            load(&[backends, chains, LayerSource { kind: LayerKind::Project, source }])
+        }
         Ok(None) => Config { faults: vec![unreadable(&path, "it does not exist")], ..Config::default() },
         Err(fault) => Config { faults: vec![fault], ..Config::default() },
     }
 }
 
-fn built_in(root: &Path) -> LayerSource {
-    LayerSource { kind: LayerKind::BuiltIn, source: Source::new("built-in", BUILT_IN, root) }
+fn built_in(root: &Path) -> [LayerSource; 2] {
+    BUILT_IN.map(|text| LayerSource { kind: LayerKind::BuiltIn, source: Source::new("built-in", text, root) })
 }
 
 /// The nearest folder upward, to the repository's root, that holds a config; without one, or outside a repository, where we

@@ -1,9 +1,9 @@
 //! `doctor`: whether this machine keeps our promises, and what of it a run would find.
 
 use super::args::{Common, DoctorArgs};
-use super::config::project;
+use super::clis::clis;
+use super::config::{Project, project};
 use super::{answer, refuse};
-use crate::agent::{BACKENDS, find_all_on_path};
 use crate::exit::Exit;
 use crate::proc::{Probe, mechanisms, probe};
 use crate::report::{Finding, Health, Paint, doctor as show};
@@ -19,8 +19,9 @@ pub(super) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit 
     };
     let mut findings = vec![daemon(&runtime.block_on(probe(&world.lifeline(), world.own_program())))];
     findings.extend(kernel());
-    findings.extend(files(world, common));
-    findings.extend(clis(world));
+    let project = project(world, common);
+    findings.extend(files(world, &project));
+    findings.extend(clis(world, &project));
     let sick = findings.iter().any(|finding| finding.health == Health::Bad);
     let release = world.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let system = format!("Linux {} {}", String::from_utf8_lossy(&release).trim(), std::env::consts::ARCH);
@@ -34,7 +35,7 @@ pub(super) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit 
 }
 
 fn finding(name: &'static str, health: Health, words: impl Into<String>) -> Finding {
-    Finding { name, health, words: words.into() }
+    Finding { name: name.into(), health, words: words.into() }
 }
 
 fn daemon(probe: &Probe) -> Finding {
@@ -77,8 +78,7 @@ fn kernel() -> [Finding; 3] {
     ]
 }
 
-fn files(world: &World, common: &Common) -> [Finding; 2] {
-    let project = project(world, common);
+fn files(world: &World, project: &Project) -> [Finding; 2] {
     let faults = project.config.faults.iter().filter(|fault| fault.is_error()).count();
     let config = match (project.config.files.last(), faults) {
         (Some(file), 0) => finding("config", Health::Good, file.source.name.clone()),
@@ -94,14 +94,4 @@ fn files(world: &World, common: &Common) -> [Finding; 2] {
         finding("journal", Health::Bad, format!("{root} cannot be written; a run keeps its journal there"))
     };
     [config, journal]
-}
-
-/// The agent CLIs on PATH.
-fn clis(world: &World) -> Vec<Finding> {
-    let known = BACKENDS.iter().filter_map(|backend| Some((backend.program?, backend.install)));
-    let look = known.map(|(program, install)| match find_all_on_path(program, world, world).first() {
-        Some(path) => finding(program, Health::Good, path.display().to_string()),
-        None => finding(program, Health::Absent, format!("not on PATH; install it: {install}")),
-    });
-    look.collect()
 }

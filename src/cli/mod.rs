@@ -2,6 +2,7 @@
 
 mod args;
 mod chain;
+mod clis;
 mod config;
 mod demo;
 mod doctor;

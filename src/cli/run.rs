@@ -5,7 +5,7 @@ use super::chain::{Given, chosen};
 use super::config::{Project, project};
 use super::stage::start;
 use super::{answer, refuse};
-use crate::chain::{Chain, Limits, Said, bad_duration, parse_duration, parse_limit};
+use crate::chain::{Chain, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
 use crate::exit::Exit;
 use crate::plan::{Plan, Request, build, to_json};
 use crate::report::{Paint, dry_run, print_error, render};
@@ -59,7 +59,7 @@ pub(super) fn planned(
     given: &Given,
     typed: &Typed,
 ) -> Result<Plan, Vec<Diagnostic>> {
-    let Overrides { timeout, idle_timeout, limits: limited } = &typed.overrides;
+    let Overrides { timeout, permissions, idle_timeout, limits: limited } = &typed.overrides;
     let time = |option: &str, text: &Option<String>| {
         let Some(text) = text else { return Ok(None) };
         let source = Source::new(option, text.as_str(), &project.shell);
@@ -77,6 +77,7 @@ pub(super) fn planned(
         timeout,
         idle_timeout,
         limits: &limits,
+        permissions: permissions.as_deref().and_then(Permissions::named),
         own_program: world.own_program(),
     };
     build(&request, world, world)
@@ -85,7 +86,7 @@ pub(super) fn planned(
 /// What has to be remembered of the command line for a resume.
 fn overrides(args: &RunArgs) -> Overrides {
     let (timeout, idle_timeout) = (args.timeout.clone(), args.idle_timeout.clone());
-    Overrides { timeout, idle_timeout, limits: args.limit.clone() }
+    Overrides { timeout, permissions: args.permissions.clone(), idle_timeout, limits: args.limit.clone() }
 }
 
 /// The command line's limits; a later one of a name wins.

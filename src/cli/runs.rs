@@ -4,7 +4,7 @@ use super::args::{Common, LogArgs, PruneArgs, RunsArgs, RunsVerb};
 use super::history::{journal, meant, state};
 use super::stage::{broken_journal, resume_line};
 use super::{answer, refuse};
-use crate::agent::{Format, Reader, format_of};
+use crate::agent::{Format, Reader};
 use crate::chain::parse_duration;
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
@@ -223,7 +223,7 @@ fn replay_output(journal: &Journal, outline: &Outline, event: &Event) -> Result<
     let EventKind::AttemptFinished { at, .. } = &event.event else { return Ok(true) };
     let folder = journal.attempt_folder(event.run, at.step, &at.name, at.attempt);
     let step = (at.step as usize).checked_sub(1).and_then(|index| outline.steps.get(index));
-    let format = step.and_then(|step| step.backend.as_deref()).map_or(Format::Plain, format_of);
+    let format = step.map_or(Format::Plain, |step| step.format);
     let Some(mut reader) = Reader::new(format) else {
         return pass_on(journal, &folder.path().join("stdout.log"), &mut 0);
     };

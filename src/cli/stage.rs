@@ -151,7 +151,7 @@ pub(super) fn resume_line(world: &World, common: &Common, root: &Path, number: i
 }
 
 fn is_demo(plan: &Plan) -> bool {
-    plan.steps.iter().any(|step| matches!(step.kind, Kind::Agent { backend: Some("demo"), .. }))
+    plan.steps.iter().any(|step| matches!(&step.kind, Kind::Agent { backend: Some(name), .. } if name == "demo"))
 }
 
 fn demo_note(paint: Paint, root: &Path) -> String {

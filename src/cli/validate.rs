@@ -62,6 +62,7 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
     );
     for chain in &chains {
         let request = Request {
+            permissions: None,
             chain,
             config,
             root,

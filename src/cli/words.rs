@@ -8,7 +8,8 @@ const VERBS: [&str; 9] = ["run", "resume", "runs", "list", "show", "validate", "
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 1] = ["--cwd"];
 /// Every option of ours: none of them can be a prompt by itself.
-const OPTIONS: [&str; 20] = [
+const OPTIONS: [&str; 21] = [
+    "--permissions",
     "--limit",
     "--idle-timeout",
     "--timeout",

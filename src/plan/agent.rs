@@ -1,8 +1,9 @@
 //! An agent's step: its program, its arguments, its environment, its prompt.
 
+use super::backend::{Headless, backend_command, backend_fields, backend_of};
 use super::context::{Context, Faults, own_environment};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
-use crate::agent::{Backend, Flag, Format, backend, contract, default_backend, find_command};
+use crate::agent::{Format, Named, find_command};
 use crate::chain::{Agent, Command, Delivery, Entry, Limit, Step};
 use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
@@ -33,8 +34,15 @@ pub(super) fn plan_agent(
     let mut prompt = prompt_text(context, picked, level, &mut faults);
     let looped = step.limit != Limit::Once;
 
-    let Some(backend) = faults.one(backend_of(context, agent, at)) else { return Err(faults.0) };
-    let deliver = backend.map_or_else(|| agent.deliver.unwrap_or(Delivery::Arg), |backend| backend.deliver);
+    let Some(named) = faults.many(backend_of(context, agent, at)) else { return Err(faults.0) };
+    let headless = named.map(|named| backend_command(context, named, agent, at, looped, &mut faults));
+    let deliver = match named {
+        Some(named) => named.backend.deliver.unwrap_or(Delivery::Stdin),
+        None => agent.deliver.unwrap_or(Delivery::Arg),
+    };
+    if let Some(preface) = headless.as_ref().and_then(|headless| headless.preface.as_deref()) {
+        prompt = Some(prefaced(prompt, preface));
+    }
     if let Some(prompt) = &mut prompt {
         prompt.deliver = deliver;
         if grouped {
@@ -43,8 +51,8 @@ pub(super) fn plan_agent(
         check_prompt(context, prompt, grouped, at, &mut faults);
     }
 
-    let (program, mut argv) = match backend {
-        Some(backend) => backend_command(context, backend, agent, at, looped, &mut faults),
+    let (program, mut argv) = match &headless {
+        Some(headless) => (headless.program.clone(), headless.argv.iter().map(|word| text(word.as_str())).collect()),
         None => program_command(context, agent, step, at, &mut faults),
     };
     for arg in agent.args.iter().flatten().chain(&step.args) {
@@ -52,12 +60,13 @@ pub(super) fn plan_agent(
             argv.push(text(value));
         }
     }
+    argv.extend(headless.iter().flat_map(|headless| &headless.last).map(|word| text(word.as_str())));
     match prompt.as_ref().map(|prompt| (prompt.deliver, &prompt.segments)) {
         Some((Delivery::Arg, segments)) => argv.push(segments.clone()),
         Some((Delivery::File, _)) => argv.push(vec![Segment::Late(Late::PromptFile)]),
         _ => {}
     }
-    let env = environment(context, number, step, agent, backend, &mut faults);
+    let env = environment(context, number, step, agent, named.zip(headless.as_ref()), &mut faults);
     let timeout = context.request.timeout.or(step.timeout).or(agent.timeout);
     let idle_timeout = context.request.idle_timeout.or(step.idle_timeout).or(agent.idle_timeout);
     if let (Some(timeout), Some(idle)) = (timeout, idle_timeout)
@@ -70,8 +79,9 @@ pub(super) fn plan_agent(
         number,
         name: step.name.value.clone(),
         kind: Kind::Agent {
-            backend: backend.map(|backend| backend.name),
-            format: backend.map_or(Format::Plain, |backend| backend.output),
+            backend: named.map(|named| named.name.to_string()),
+            format: agent.output.or(named.and_then(|named| named.backend.output)).unwrap_or(Format::Plain),
+            permissions: headless.as_ref().map(|headless| headless.permissions),
         },
         limit: step.limit,
         timeout,
@@ -84,23 +94,6 @@ pub(super) fn plan_agent(
         prompt,
         level,
     })
-}
-
-/// The agent CLI that runs it: its own, or the default for one that has nothing but a system prompt.
-fn backend_of(context: &Context<'_>, agent: &Agent, at: &Place) -> Result<Option<&'static Backend>, Diagnostic> {
-    if let Some(name) = &agent.backend {
-        if agent.command.is_some() {
-            return Err(errors::command_and_backend(&name.at));
-        }
-        return backend(name).map(Some);
-    }
-    let only_system_prompt =
-        agent.command.is_none() && (agent.system_prompt.is_some() || agent.system_prompt_text.is_some());
-    if !only_system_prompt {
-        return Ok(None);
-    }
-    let config = context.request.config.backend.as_ref();
-    default_backend(config, context.files, context.env, at).map(Some)
 }
 
 /// Finds the prompt's text; none for an empty one, which is no prompt.
@@ -134,7 +127,7 @@ fn prompt_text(context: &Context<'_>, picked: Pick<'_>, level: Level, faults: &m
 }
 
 /// A path as a config names it: variables, `~`, then from the file's base.
-fn path_of(context: &Context<'_>, name: &Text, faults: &mut Faults) -> Option<PathBuf> {
+pub(super) fn path_of(context: &Context<'_>, name: &Text, faults: &mut Faults) -> Option<PathBuf> {
     let value = faults.many(expand_config(name, &context.vars, context.env))?;
     Some(context::path_of(&value, &name.at.source.base, context.env))
 }
@@ -197,92 +190,18 @@ fn program_command(
     (faults.one(find_command(&program, base, &first.at, context.files, context.env)), rest)
 }
 
-/// The keys that only an agent CLI can honour, with their places where they are set.
-fn backend_fields(agent: &Agent) -> [(&'static str, Option<Place>); 7] {
-    let of = |text: &Option<Text>| text.as_ref().map(|text| text.at.clone());
-    let list = |texts: &Option<Vec<Text>>| texts.as_ref()?.first().map(|text| text.at.clone());
-    let system = agent.system_prompt.as_ref().or(agent.system_prompt_text.as_ref());
-    [
-        ("systemPrompt", system.map(|text| text.at.clone())),
-        ("model", of(&agent.model)),
-        ("maxTurns", agent.max_turns.as_ref().map(|(_, at)| at.clone())),
-        ("allowedTools", list(&agent.allowed_tools)),
-        ("disallowedTools", list(&agent.disallowed_tools)),
-        ("mcpConfig", of(&agent.mcp_config)),
-        ("settings", of(&agent.settings)),
-    ]
-}
-
-/// An agent CLI's headless command.
-fn backend_command(
-    context: &Context<'_>,
-    backend: &Backend,
-    agent: &Agent,
-    at: &Place,
-    looped: bool,
-    faults: &mut Faults,
-) -> (Option<PathBuf>, Vec<Vec<Segment>>) {
-    let program = match backend.program {
-        Some(program) => {
-            let found = find_command(program, context.request.root, at, context.files, context.env);
-            faults.one(found.map_err(|fault| fault.help(format!("install it: {}", backend.install))))
-        }
-        None => Some(context.request.own_program.to_path_buf()),
+/// A prompt with the instructions at its head, for an agent CLI that takes them nowhere else.
+fn prefaced(prompt: Option<PlannedPrompt>, preface: &str) -> PlannedPrompt {
+    let Some(mut prompt) = prompt else {
+        let (segments, origin) = (text(preface), "the agent's instructions".into());
+        return PlannedPrompt { segments, deliver: Delivery::Stdin, origin, stayed: Vec::new() };
     };
-    let mut argv: Vec<Vec<Segment>> = backend.headless.iter().map(|word| text(*word)).collect();
-    let file = |name: &Option<Text>, faults: &mut Faults| {
-        let name = name.as_ref()?;
-        let path = path_of(context, name, faults)?;
-        if context.files.kind(&path).is_err() {
-            faults.0.push(errors::named_file_missing(&name.at, &path));
-        }
-        Some(path.display().to_string())
-    };
-    let joined = |texts: &Option<Vec<Text>>| {
-        texts.as_ref().map(|texts| texts.iter().map(|text| text.value.as_str()).collect::<Vec<_>>().join(","))
-    };
-    let wanted = [
-        (backend.system_prompt, system_prompt(context, agent, looped, faults)),
-        (backend.model, agent.model.as_ref().map(|model| model.value.clone())),
-        (backend.max_turns, agent.max_turns.as_ref().map(|(turns, _)| turns.to_string())),
-        (backend.allowed_tools, joined(&agent.allowed_tools)),
-        (backend.disallowed_tools, joined(&agent.disallowed_tools)),
-        (backend.mcp_config, file(&agent.mcp_config, faults)),
-        (backend.settings, file(&agent.settings, faults)),
-    ];
-    for (index, (flag, value)) in wanted.into_iter().enumerate() {
-        let Some(value) = value else { continue };
-        match flag {
-            Some(Flag::Spaced(flag)) => argv.extend([text(flag), text(value)]),
-            Some(Flag::Joined(flag)) => argv.push(text(format!("{flag}={value}"))),
-            None => {
-                if let (key, Some(place)) = &backend_fields(agent)[index] {
-                    faults.0.push(errors::backend_cannot_honour(place, key, backend.name));
-                }
-            }
-        }
+    let head = format!("# Your instructions\n\n{preface}\n\n# Your task\n\n");
+    match prompt.segments.first_mut() {
+        Some(Segment::Text(known)) => known.insert_str(0, &head),
+        _ => prompt.segments.splice(0..0, text(head)).for_each(drop),
     }
-    if agent.deliver.is_some_and(|deliver| deliver != backend.deliver) {
-        faults.0.push(errors::backend_cannot_honour(at, "deliver", backend.name));
-    }
-    (program, argv)
-}
-
-/// The headless contract, then the agent's own system prompt.
-fn system_prompt(context: &Context<'_>, agent: &Agent, looped: bool, faults: &mut Faults) -> Option<String> {
-    let own = match (&agent.system_prompt_text, &agent.system_prompt) {
-        (Some(said), _) => Some(said.value.clone()),
-        (None, Some(name)) => {
-            let path = path_of(context, name, faults)?;
-            faults.one(read_prompt_file(context.files, &path, &name.at))
-        }
-        (None, None) => None,
-    };
-    let contract = contract(looped.then_some(context.marker.as_str()));
-    Some(match own.filter(|own| !own.trim().is_empty()) {
-        Some(own) => format!("{contract}\n\n{own}"),
-        None => contract,
-    })
+    prompt
 }
 
 fn environment(
@@ -290,16 +209,23 @@ fn environment(
     number: usize,
     step: &Step,
     agent: &Agent,
-    backend: Option<&Backend>,
+    backend: Option<(Named<'_>, &Headless)>,
     faults: &mut Faults,
 ) -> EnvDelta {
-    let mut set = own_environment(context, number, step);
+    let (mut set, mut settings) = (own_environment(context, number, step), Vec::new());
+    for (name, value) in backend.iter().flat_map(|(_, headless)| &headless.env) {
+        // What the user has set, in the environment or for this agent, is theirs to know.
+        if context.env.var(name).is_none() && !agent.env.contains_key(name) {
+            settings.push(name.clone());
+            set.push((name.clone(), text(value.as_str())));
+        }
+    }
     for (name, value) in &agent.env {
         if let Some(value) = faults.many(expand_config(value, &context.vars, context.env)) {
             set.push((name.clone(), text(value)));
         }
     }
-    let unset = backend.map_or(&[][..], |backend| backend.unset);
-    let unset = unset.iter().filter(|name| context.env.var(name).is_some()).map(|name| (*name).to_string()).collect();
-    EnvDelta { set, unset }
+    let unset = backend.and_then(|(named, _)| named.backend.unset.as_deref()).unwrap_or_default();
+    let unset = unset.iter().filter(|name| context.env.var(name).is_some()).cloned().collect();
+    EnvDelta { set, settings, unset }
 }

@@ -61,13 +61,18 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         &context.vars,
         &request.given.iter().map(|(name, (_, source))| (name.clone(), Arc::clone(source))).collect(),
     ));
-    let demo = planned.iter().any(|step| matches!(&step.kind, super::Kind::Agent { backend: Some("demo"), .. }));
+    let demo = planned
+        .iter()
+        .any(|step| matches!(&step.kind, super::Kind::Agent { backend: Some(name), .. } if name == "demo"));
+    let mut files: Vec<_> = request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect();
+    // Ours are two: the chains and the agent CLIs.
+    files.dedup();
     let mut plan = Plan {
         chain: context.shown.clone(),
         name: chain.name.clone(),
         root: if demo { Root::Temporary } else { Root::Folder(request.root.to_path_buf()) },
         marker: context.marker.clone(),
-        files: request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect(),
+        files,
         prompt: typed_prompt(&context),
         vars: context.vars.given().clone(),
         steps: planned,

@@ -58,7 +58,7 @@ pub(super) fn plan_check(
         hides: Vec::new(),
         program,
         argv,
-        env: EnvDelta { set, unset: Vec::new() },
+        env: EnvDelta { set, ..EnvDelta::default() },
         prompt: None,
         level: Level::None,
     })

@@ -1,6 +1,6 @@
 //! What all steps of a plan share while it is built.
 
-use crate::chain::{Chain, Config, Limit, Limits, Said, Step};
+use crate::chain::{Chain, Config, Limit, Limits, Permissions, Said, Step};
 use crate::prompt::{Late, Segment, Vars, text};
 use crate::source::{Diagnostic, Env, Files, Source};
 use indexmap::IndexMap;
@@ -27,6 +27,8 @@ pub struct Request<'a> {
     pub idle_timeout: Option<Duration>,
     /// The command line's limits of the run.
     pub limits: &'a Limits,
+    /// The command line's permissions of every agent CLI.
+    pub permissions: Option<Permissions>,
     /// Our own program, which runs the demo's agents.
     pub own_program: &'a Path,
 }

@@ -77,6 +77,24 @@ pub(super) fn backend_cannot_honour(at: &Place, key: &str, backend: &str) -> Dia
         .help("remove it")
 }
 
+pub(super) fn no_such_permissions(at: &Place, backend: &str, wanted: &str, known: &[&str]) -> Diagnostic {
+    let known = known.join(", ");
+    Diagnostic::error(
+        "plan/permissions",
+        format!("the backend `{backend}` cannot be held to the permissions `{wanted}`"),
+    )
+    .at(at, "cannot be honoured")
+    .help(format!(
+        "it can be run with: {known}. Say so for this agent: \"permissions\": \"…\", or for all: --permissions …"
+    ))
+}
+
+pub(super) fn backend_without_program(at: &Place, backend: &str) -> Diagnostic {
+    Diagnostic::error("plan/backend", format!("the backend `{backend}` has no program"))
+        .at(at, "cannot be started")
+        .help("name it in its entry of `backends`: \"program\": \"…\"")
+}
+
 pub(super) fn named_file_missing(at: &Place, path: &Path) -> Diagnostic {
     Diagnostic::error("plan/file-missing", format!("file not found: {}", path.display()))
         .at(at, "named here")

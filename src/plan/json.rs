@@ -69,6 +69,7 @@ fn step_json(step: &PlannedStep) -> Value {
         "kind": kind,
         "backend": backend,
         "optional": optional,
+        "permissions": step.permissions(),
         "iterations": iterations(step),
         "timeout": step.timeout.map(show_duration),
         "idleTimeout": step.idle_timeout.map(show_duration),
@@ -78,6 +79,7 @@ fn step_json(step: &PlannedStep) -> Value {
         "args": step.argv.iter().map(|arg| show(arg)).collect::<Vec<_>>(),
         "environment": {
             "set": step.env.set.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "settings": step.env.shown_settings(),
             "unset": step.env.unset,
         },
         "prompt": prompt,

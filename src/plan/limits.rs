@@ -1,7 +1,7 @@
 //! The limits of a run, resolved.
 
 use super::context::Request;
-use super::{Kind, PlannedStep, errors};
+use super::{PlannedStep, errors};
 use crate::agent::Format;
 use crate::chain::show_duration;
 use crate::source::Diagnostic;
@@ -77,10 +77,12 @@ pub(super) fn resolve(request: &Request<'_>) -> Limits {
 /// A limit on what cannot be measured would be a promise that nobody keeps (V-23).
 pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], faults: &mut Vec<Diagnostic>) {
     let wanted = request.limits.clone().or(request.config.limits.clone());
-    let silent = steps.iter().find(|step| matches!(step.kind, Kind::Agent { format: Format::Plain, .. }));
-    let Some(silent) = silent else { return };
-    let places = [("cost", wanted.cost.map(|(_, at)| at)), ("tokens", wanted.tokens.map(|(_, at)| at))];
-    for (name, at) in places.into_iter().filter_map(|(name, at)| Some((name, at?))) {
-        faults.push(errors::unmeasurable(&at, name, &silent.name));
+    let silent =
+        |tells: fn(Format) -> bool| steps.iter().find(|step| step.format().is_some_and(|format| !tells(format)));
+    let cost = wanted.cost.map(|(_, at)| at).zip(silent(Format::tells_cost));
+    let tokens = wanted.tokens.map(|(_, at)| at).zip(silent(Format::tells_tokens));
+    for (name, (at, step)) in cost.map(|found| ("cost", found)).into_iter().chain(tokens.map(|found| ("tokens", found)))
+    {
+        faults.push(errors::unmeasurable(&at, name, &step.name));
     }
 }

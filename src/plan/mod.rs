@@ -1,6 +1,7 @@
 //! The whole future, resolved as far as the present allows: what `--dry-run` prints and what the engine runs. Pure.
 
 mod agent;
+mod backend;
 mod build;
 mod check;
 mod context;
@@ -10,8 +11,8 @@ mod limits;
 mod outline;
 
 use crate::agent::Format;
-use crate::chain::{Delivery, LayerKind, Limit, Program};
-use crate::prompt::{Level, Segment};
+use crate::chain::{Delivery, LayerKind, Limit, Permissions, Program};
+use crate::prompt::{Level, Segment, show};
 use crate::source::Diagnostic;
 use indexmap::IndexMap;
 use std::path::PathBuf;
@@ -98,9 +99,11 @@ pub enum Kind {
     /// An agent.
     Agent {
         /// The agent CLI that runs it; none for a plain program.
-        backend: Option<&'static str>,
+        backend: Option<String>,
         /// What it prints.
         format: Format,
+        /// What it may do unasked; none for a plain program, which does what it does.
+        permissions: Option<Permissions>,
     },
     /// A check.
     Check {
@@ -138,8 +141,19 @@ pub struct PlannedPrompt {
 pub struct EnvDelta {
     /// Set, in order.
     pub set: Vec<(String, Vec<Segment>)>,
+    /// Names of those that are a backend's own settings, whose values are no secret.
+    pub settings: Vec<String>,
     /// Removed.
     pub unset: Vec<String>,
+}
+
+impl EnvDelta {
+    /// The backend's own settings with their values.
+    #[must_use]
+    pub fn shown_settings(&self) -> IndexMap<String, String> {
+        let own = self.set.iter().filter(|(name, _)| self.settings.contains(name));
+        own.map(|(name, value)| (name.clone(), show(value))).collect()
+    }
 }
 
 impl PlannedStep {
@@ -147,6 +161,24 @@ impl PlannedStep {
     #[must_use]
     pub fn is_check(&self) -> bool {
         matches!(self.kind, Kind::Check { .. })
+    }
+
+    /// What it prints; none for a check, whose output is not read.
+    #[must_use]
+    pub fn format(&self) -> Option<Format> {
+        match self.kind {
+            Kind::Agent { format, .. } => Some(format),
+            Kind::Check { .. } => None,
+        }
+    }
+
+    /// What it may do unasked; none for a check and for a plain program.
+    #[must_use]
+    pub fn permissions(&self) -> Option<Permissions> {
+        match self.kind {
+            Kind::Agent { permissions, .. } => permissions,
+            Kind::Check { .. } => None,
+        }
     }
 
     /// The most iterations of one visit.

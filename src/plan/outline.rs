@@ -1,7 +1,7 @@
 //! A plan without its words: what the journal keeps of it, to tell a run again, and to tell what has changed since.
 
 use super::{Kind, Limits, Plan, PlannedStep, json};
-use crate::chain::{Limit, show_duration};
+use crate::chain::{Format, Limit, Permissions, show_duration};
 use serde::{Deserialize, Serialize};
 
 /// What a run was planned to be. Holds no prompt and no value of the environment, only their digests.
@@ -32,6 +32,10 @@ pub struct OutlineStep {
     pub optional: bool,
     /// The agent CLI that runs an agent.
     pub backend: Option<String>,
+    /// What it prints.
+    pub format: Format,
+    /// What it may do unasked.
+    pub permissions: Option<Permissions>,
     /// The most iterations of a loop; none for a step that runs once.
     pub iterations: Option<u32>,
     /// The longest an iteration may take.
@@ -60,7 +64,7 @@ pub fn outline(plan: &Plan) -> Outline {
 
 fn step(step: &PlannedStep) -> OutlineStep {
     let (check, optional, backend) = match &step.kind {
-        Kind::Agent { backend, .. } => (None, false, backend.map(str::to_string)),
+        Kind::Agent { backend, .. } => (None, false, backend.clone()),
         Kind::Check { optional, line } => (Some(line.clone()), *optional, None),
     };
     let digests = json::digests(step);
@@ -69,6 +73,8 @@ fn step(step: &PlannedStep) -> OutlineStep {
         check,
         optional,
         backend,
+        format: step.format().unwrap_or_default(),
+        permissions: step.permissions(),
         iterations: match step.limit {
             Limit::Once => None,
             Limit::UpTo(count) => Some(count.get()),
@@ -93,6 +99,7 @@ impl Outline {
     pub fn changes(&self, now: &Self) -> Vec<String> {
         let differ =
             |what: String, before: &str, now: &str| (before != now).then(|| format!("{what}: {before} is now {now}"));
+        let level = |step: &OutlineStep| step.permissions.map_or("none", Permissions::name);
         let some = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
         let mut changes = vec![
             differ("chain".into(), &self.chain, &now.chain),
@@ -103,6 +110,7 @@ impl Outline {
             let of = |what: &str| format!("{} of step {} ({})", what, number + 1, now.name);
             changes.extend([
                 differ(of("backend"), &some(&before.backend), &some(&now.backend)),
+                differ(of("permissions"), level(before), level(now)),
                 differ(of("command"), &some(&before.check), &some(&now.check)),
                 differ(of("timeout"), &some(&before.timeout), &some(&now.timeout)),
                 differ(of("idleTimeout"), &some(&before.idle_timeout), &some(&now.idle_timeout)),

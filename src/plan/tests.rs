@@ -59,7 +59,9 @@ pub(crate) fn planned(
     vars: &[(&str, &str)],
 ) -> Result<Plan, Vec<Diagnostic>> {
     let source = Source::new("forge/chains.json", config, Path::new("/root"));
-    let config = load(&[LayerSource { kind: LayerKind::Project, source }]);
+    let clis = Source::new("built-in", include_str!("../../forge/backends.json"), Path::new("/root"));
+    let clis = LayerSource { kind: LayerKind::BuiltIn, source: clis };
+    let config = load(&[clis, LayerSource { kind: LayerKind::Project, source }]);
     let typed = parse(&Source::new("command line", chain, Path::new("/shell")));
     let chain = match config.chains.get(chain) {
         Some(entry) => entry.value.clone(),
@@ -73,6 +75,7 @@ pub(crate) fn planned(
     });
     let given: IndexMap<String, (String, Arc<Source>)> = given.collect();
     let request = Request {
+        permissions: None,
         chain: &chain,
         config: &config,
         root: Path::new("/root"),
@@ -219,9 +222,90 @@ fn claude_gets_its_headless_command_the_contract_and_the_prompt_on_stdin() {
     let step = &plan.steps[0];
     let argv: Vec<String> = step.argv.iter().map(|arg| crate::prompt::show(arg)).collect();
     assert_eq!(argv[..6], ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"]);
-    assert!(argv[7].ends_with("\n\nYou are the coder.\n") && argv[7].contains("FORKHESTRA_COMPLETE"));
-    assert_eq!(argv[8..], ["--model", "sonnet", "--max-turns", "9", "--allowedTools=Read,Bash"]);
+    assert!(argv[6].starts_with("--allowedTools=Bash(git status:*),Bash(git diff:*),"), "{}", argv[6]);
+    assert!(argv[8].ends_with("\n\nYou are the coder.\n") && argv[8].contains("FORKHESTRA_COMPLETE"));
+    assert_eq!(argv[9..], ["--model", "sonnet", "--max-turns", "9", "--allowedTools=Read,Bash"]);
+    assert_eq!(step.env.shown_settings()["CLAUDE_CODE_MAX_RETRIES"], "4");
     assert_eq!(step.prompt.as_ref().map(|prompt| prompt.deliver), Some(crate::chain::Delivery::Stdin));
     assert_eq!(step.env.unset, ["CLAUDECODE"]);
     assert_eq!(step.program, Path::new("/bin/claude"));
+}
+
+/// What a backend cannot express is refused before anything is started, with what it can.
+#[test]
+fn permissions_are_expressed_by_each_backend_or_refused() {
+    let world = world(&[("/bin/pi*", ""), ("/bin/codex*", ""), ("/bin/claude*", ""), ("/root/Cargo.toml", "")]);
+    let argv = |backend: &str, permissions: &str| {
+        let config = format!(
+            r#"{{"agents": {{"a": {{"backend": "{backend}", "permissions": "{permissions}"}}}}, "chains": {{}}}}"#
+        );
+        let plan = planned(&world, &config, "a", &said("p"), &[]);
+        plan.map(|plan| plan.steps[0].argv.iter().map(|arg| crate::prompt::show(arg)).collect::<Vec<_>>().join(" "))
+    };
+    assert!(argv("codex", "read").unwrap().contains("--sandbox read-only"));
+    assert!(argv("codex", "edit").unwrap().contains("--sandbox workspace-write"));
+    assert!(argv("codex-cli", "full").unwrap().contains("--dangerously-bypass-approvals-and-sandbox"));
+    assert!(
+        argv("claude", "edit").unwrap().contains("Bash(git commit:*)")
+            && argv("claude", "edit").unwrap().contains("Bash(cargo test:*)")
+    );
+    assert!(!argv("claude", "read").unwrap().contains("git commit"));
+    assert!(argv("pi", "read").unwrap().contains("--tools read,grep,find,ls"));
+    assert_eq!(messages_of(argv("pi", "edit")), ["the backend `pi` cannot be held to the permissions `edit`"]);
+}
+
+fn messages_of<T>(result: Result<T, Vec<Diagnostic>>) -> Vec<String> {
+    result.err().unwrap_or_default().into_iter().map(|fault| fault.message).collect()
+}
+
+/// Where an agent CLI has no flag for it, the instructions stand at the head of the prompt; a prompt is not needed for them.
+#[test]
+fn instructions_without_a_flag_stand_at_the_head_of_the_prompt() {
+    let world = world(&[("/bin/gemini*", "")]);
+    let config = r#"{"agents": {"a": {"backend": "gemini", "systemPromptText": "You are A."}}, "chains": {}}"#;
+    let prompt = |said: &Said| shown(&planned(&world, config, "a", said, &[]).unwrap(), 0).1.unwrap();
+    let with = prompt(&said("Do it."));
+    assert!(with.starts_with("# Your instructions\n\nYou run unattended"), "{with}");
+    assert!(with.ends_with("You are A.\n\n# Your task\n\nDo it."), "{with}");
+    assert!(prompt(&Said::default()).ends_with("You are A."));
+    let marked = r#"{"agents": {"a": {"backend": "gemini", "systemPromptText": "Say\nFORKHESTRA_COMPLETE\nat the end"}}, "chains": {}}"#;
+    let faults = messages(planned(&world, marked, "a:2", &said("x"), &[]));
+    assert!(faults[0].contains("has the marker alone on a line"), "{faults:?}");
+}
+
+/// Users add backends and change known ones, in the same words.
+#[test]
+fn a_backend_of_the_config_is_added_or_refines_a_known_one() {
+    let world = world(&[("/bin/mine*", ""), ("/bin/claude2*", "")]);
+    let config = r#"{
+      "backends": {
+        "mine": { "program": "mine", "arguments": ["--headless"], "model": ["-m", "{}"], "last": ["--file"], "deliver": "file",
+          "permissions": { "edit": { "arguments": ["--yes"], "env": { "MINE_MODE": "edit" } } } },
+        "claude": { "program": "claude2", "env": { "CLAUDE_CODE_MAX_RETRIES": "0" } }
+      },
+      "agents": { "a": { "backend": "mine", "model": "m1" }, "b": { "backend": "claude-cli" }, "c": { "backend": "mine", "maxTurns": 3 } },
+      "chains": {}
+    }"#;
+    let plan = planned(&world, config, "a -> b", &said("p"), &[]).unwrap();
+    let argv = |index: usize| plan.steps[index].argv.iter().map(|arg| crate::prompt::show(arg)).collect::<Vec<_>>();
+    assert!(argv(0).starts_with(&["--headless", "--yes", "-m", "m1", "--file"].map(str::to_string)), "{:?}", argv(0));
+    assert_eq!(plan.steps[0].env.shown_settings()["MINE_MODE"], "edit");
+    assert_eq!(plan.steps[1].program, Path::new("/bin/claude2"));
+    assert_eq!(plan.steps[1].env.shown_settings()["CLAUDE_CODE_MAX_RETRIES"], "0");
+    assert_eq!(
+        messages(planned(&world, config, "c", &said("p"), &[])),
+        ["the backend `mine` cannot honour `maxTurns`"]
+    );
+}
+
+/// A setting of ours gives way to what the user has set, wherever that is.
+#[test]
+fn settings_of_a_backend_give_way_to_the_users_own() {
+    let mut world = world(&[("/bin/claude*", "")]);
+    world.1.insert("CLAUDE_CODE_MAX_RETRIES", "9");
+    let config = r#"{"agents": {"a": {"backend": "claude", "env": {"DISABLE_AUTOUPDATER": "0"}}}, "chains": {}}"#;
+    let plan = planned(&world, config, "a", &said("p"), &[]).unwrap();
+    let settings = plan.steps[0].env.shown_settings();
+    assert!(!settings.contains_key("CLAUDE_CODE_MAX_RETRIES") && !settings.contains_key("DISABLE_AUTOUPDATER"));
+    assert!(settings.contains_key("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"));
 }

@@ -6,6 +6,7 @@ compile_error!(
     "forkhestra runs on Linux only: what it promises about processes needs PR_SET_CHILD_SUBREAPER and /proc, and no other system was tested"
 );
 
+mod ask;
 mod child;
 mod lifeline;
 mod ourselves;
@@ -14,6 +15,7 @@ mod survivors;
 mod table;
 mod wire;
 
+pub use ask::ask;
 pub use child::{Child, Launch, Line, SpawnError};
 pub use lifeline::lifeline;
 pub use ourselves::{adopt_orphans, stop_ourselves};

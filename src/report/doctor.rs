@@ -18,7 +18,7 @@ pub enum Health {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
     /// What.
-    pub name: &'static str,
+    pub name: String,
     /// How it is.
     pub health: Health,
     /// In words, with what to do where something is to be done.

@@ -62,18 +62,20 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
     }
     row(text, paint, "program", &step.program.display().to_string());
     row(text, paint, "command", &command_line(step, verbose));
+    if let Some(permissions) = step.permissions() {
+        row(text, paint, "permissions", permissions.name());
+    }
     if let Kind::Agent { .. } = step.kind {
         text.push_str(&prompt_block(step, paint, verbose));
     }
     let time = |time: Option<Duration>| time.map_or_else(|| "none".into(), show_duration);
     row(text, paint, "timeout", &format!("{}; {} when silent and idle", time(step.timeout), time(step.idle_timeout)));
+    let others = step.env.set.iter().filter(|(name, _)| !step.env.settings.contains(name));
     let names = |names: Vec<&str>| names.join(" ");
-    row(
-        text,
-        paint,
-        "environment",
-        &format!("sets {}", names(step.env.set.iter().map(|(name, _)| name.as_str()).collect())),
-    );
+    row(text, paint, "environment", &format!("sets {}", names(others.map(|(name, _)| name.as_str()).collect())));
+    for (name, value) in step.env.shown_settings() {
+        row(text, paint, "", &format!("sets {name}={}", quoted(&value)));
+    }
     if !step.env.unset.is_empty() {
         row(text, paint, "", &format!("removes {}", names(step.env.unset.iter().map(String::as_str).collect())));
     }

@@ -191,7 +191,9 @@ impl<'a> Attempt<'a> {
     /// Something was read, or nothing was there. So much after the drain's end that somebody is flooding ends it.
     fn got(&mut self, driver: &mut Driver<'_>, got: Got) {
         let now = Instant::now();
-        driver.timers.saw_life(now);
+        if !self.stage.waits() {
+            driver.timers.saw_life(now);
+        }
         if let (Got::Bytes(bytes), Some(until)) = (got, self.drain.until)
             && now > until
         {
@@ -207,7 +209,7 @@ impl<'a> Attempt<'a> {
             if !may_read {
                 driver.timers.saw_life(now);
             }
-            if !driver.timers.look(now, cpu) {
+            if !driver.timers.look(now, cpu, self.stage.waits()) {
                 return Ok(Vec::new());
             }
         }

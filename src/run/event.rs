@@ -1,6 +1,7 @@
 //! What happened, as versioned data: the journal, the terminal and every other sink see exactly this.
 
 use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig};
+use crate::agent::ErrorClass;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +98,9 @@ pub enum Ending {
 pub struct Overrides {
     /// `--timeout`.
     pub timeout: Option<String>,
+    /// `--permissions`.
+    #[serde(default)]
+    pub permissions: Option<String>,
     /// `--idle-timeout`.
     pub idle_timeout: Option<String>,
     /// Every `--limit`.
@@ -199,6 +203,9 @@ pub struct Finished {
     pub denials: Vec<String>,
     /// What its program calls an error.
     pub error: Option<String>,
+    /// Of what kind that error is.
+    #[serde(default)]
+    pub error_class: Option<ErrorClass>,
     /// The usage limit that ended it.
     pub usage_limit: Option<UsageLimit>,
     /// A digest of the working tree and of what was said last; equal ones mean that nothing changed (V-26).

@@ -43,11 +43,11 @@ impl IdleWatch {
 
     /// Looks; says whether the idle time is over. A look that comes far too late means that we were stopped ourselves (Ctrl-Z):
     /// what the agent did meanwhile is unknown.
-    pub(super) fn is_over(&mut self, now: Instant, cpu: Duration) -> bool {
+    pub(super) fn is_over(&mut self, now: Instant, cpu: Duration, waits: bool) -> bool {
         let pause = self.limit / LOOKS;
         let used = cpu.saturating_sub(self.cpu);
         let late = now > self.look + pause;
-        if used > NOISE.max(pause / IDLE_PART) || late {
+        if (used > NOISE.max(pause / IDLE_PART) && !waits) || late {
             self.active = now;
         }
         self.cpu = cpu;
@@ -71,7 +71,7 @@ mod tests {
             }
             cpu += Duration::from_millis(*used);
             now = watch.next_look();
-            if watch.is_over(now, cpu) {
+            if watch.is_over(now, cpu, false) {
                 return Some(index);
             }
         }
@@ -95,6 +95,6 @@ mod tests {
     fn a_look_that_comes_late_because_we_were_stopped_does_not_strike() {
         let begin = Instant::now();
         let mut watch = IdleWatch::new(Duration::from_mins(15), begin, Duration::ZERO);
-        assert!(!watch.is_over(begin + Duration::from_hours(2), Duration::ZERO));
+        assert!(!watch.is_over(begin + Duration::from_hours(2), Duration::ZERO, false));
     }
 }

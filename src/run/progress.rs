@@ -3,6 +3,7 @@
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, Finished, Leftover, UsageLimit};
 use super::machine::{Decision, Effect, Timer};
 use super::outcome::{AttemptOutcome, LimitKind, RunOutcome};
+use crate::agent::ErrorClass;
 use crate::chain::{Limit, Op};
 use crate::plan::Kind;
 use std::time::Duration;
@@ -19,6 +20,7 @@ impl Decision<'_> {
     pub(super) fn attempt_over(&mut self, outcome: AttemptOutcome, finished: Finished) {
         let Some(at) = self.state.at.clone() else { return };
         let (marker, usage_limit) = (self.state.marker, finished.usage_limit.clone());
+        let permanent = finished.error_class.is_some_and(ErrorClass::is_permanent);
         self.emit(EventKind::AttemptFinished { at: at.clone(), outcome: outcome.clone(), marker, finished });
         if outcome == AttemptOutcome::Completed {
             return self.step_succeeded(at);
@@ -31,7 +33,8 @@ impl Decision<'_> {
         }
         let Some(step) = self.step(at.step) else { return };
         match &step.kind {
-            _ if matches!(outcome, AttemptOutcome::NotStarted { .. }) => {
+            // A program that is not there, credentials or a model that are refused: until somebody acts, it stays so.
+            _ if permanent || matches!(outcome, AttemptOutcome::NotStarted { .. }) => {
                 self.finish(RunOutcome::Failed { step: at.step });
             }
             Kind::Check { optional: true, .. } => self.step_succeeded(at),

@@ -165,6 +165,11 @@ impl Stage {
         }
     }
 
+    /// Whether all that the program says is that it waits for its service: no sign of life (V-20).
+    pub(super) fn waits(&self) -> bool {
+        self.reader.as_ref().is_some_and(Reader::waits)
+    }
+
     /// Whether the marker counts by now.
     pub(super) fn marker_seen(&self) -> bool {
         self.seen > self.discount
@@ -192,7 +197,11 @@ impl Stage {
         self.tokens = report.usage.map(tokens);
         self.usage_limit = report.usage_limit.map(|limit| UsageLimit {
             resets_at: limit.resets_at.map(|seconds| world.timestamp_of(seconds)),
-            resets_in_ms: limit.resets_at.map(|seconds| world.milliseconds_until(seconds)),
+            resets_in_ms: match (limit.resets_at, limit.resets_in) {
+                (Some(seconds), _) => Some(world.milliseconds_until(seconds)),
+                (None, Some(wait)) => u64::try_from(wait.as_millis()).ok(),
+                (None, None) => None,
+            },
         });
         self.report = report;
         Ok(())
@@ -206,6 +215,7 @@ impl Stage {
         leftovers: Vec<Leftover>,
         fingerprint: Option<String>,
     ) -> Finished {
+        let (error_class, error) = self.report.error.unzip();
         Finished {
             took_ms,
             stdout_bytes: self.stdout.bytes(),
@@ -216,7 +226,8 @@ impl Stage {
             tokens: self.tokens,
             session: self.report.session,
             denials: self.report.denials,
-            error: self.report.error,
+            error,
+            error_class,
             usage_limit: self.usage_limit,
             fingerprint,
         }

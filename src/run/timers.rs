@@ -65,9 +65,10 @@ impl Timers {
         }
     }
 
-    /// Whether the attempt is silent and idle for too long by now; then its watch is over.
-    pub(super) fn look(&mut self, now: Instant, cpu: Duration) -> bool {
-        let over = self.idle.as_mut().is_some_and(|watch| watch.is_over(now, cpu));
+    /// Whether the attempt is silent and idle for too long by now; then its watch is over. What it does while it only `waits`
+    /// for its service is no work.
+    pub(super) fn look(&mut self, now: Instant, cpu: Duration, waits: bool) -> bool {
+        let over = self.idle.as_mut().is_some_and(|watch| watch.is_over(now, cpu, waits));
         if over {
             self.idle = None;
         }
@@ -117,7 +118,7 @@ mod tests {
         assert_eq!(timers.left(Timer::Timeout, at(99)), Some(Duration::from_secs(6)));
         timers.go_on(at(100));
         assert_eq!(timers.left(Timer::Timeout, at(100)), Some(Duration::from_secs(6)));
-        let looks = [98, 100, 102, 104, 106].map(|seconds| timers.look(at(seconds), Duration::ZERO));
+        let looks = [98, 100, 102, 104, 106].map(|seconds| timers.look(at(seconds), Duration::ZERO, false));
         assert_eq!(looks, [false, false, false, false, true], "the pause was no silence");
     }
 

@@ -1,0 +1,64 @@
+//! The commands that an agent may run unasked at the levels `read` and `edit`: git, our own verbs, and what builds and tests
+//! this project.
+
+use crate::chain::{Config, Run};
+use crate::source::Files;
+use std::path::Path;
+
+/// Commands, each a prefix of what may be run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// Those that only read.
+    pub reading: Vec<String>,
+    /// All of them.
+    pub commands: Vec<String>,
+}
+
+const READING: [&str; 6] = ["git status", "git diff", "git log", "git show", "git blame", "git rev-parse"];
+const EDITING: [&str; 5] = ["git add", "git commit", "git restore --staged", "git mv", "git rm"];
+/// Our verbs that start nothing.
+const OURS: [&str; 3] = ["forkhestra list", "forkhestra show", "forkhestra runs"];
+
+/// The file by which a kind of project is known, and what builds and tests it.
+const PROJECTS: [(&str, &[&str]); 9] = [
+    ("Cargo.toml", &["cargo build", "cargo check", "cargo test", "cargo clippy", "cargo fmt"]),
+    ("package.json", &["npm test", "npm run build", "npm run lint", "npm run test", "npx tsc"]),
+    ("pyproject.toml", &["pytest", "python -m pytest", "ruff check", "mypy"]),
+    ("setup.py", &["pytest", "python -m pytest"]),
+    ("go.mod", &["go build", "go test", "go vet", "gofmt"]),
+    ("Makefile", &["make build", "make test", "make check", "make lint"]),
+    ("justfile", &["just build", "just test", "just check", "just lint"]),
+    ("pom.xml", &["mvn test", "mvn compile", "mvn verify"]),
+    ("build.gradle", &["./gradlew build", "./gradlew test", "./gradlew check"]),
+];
+
+/// What may be run in a project of this root.
+#[must_use]
+pub fn allowed(root: &Path, config: &Config, files: &dyn Files) -> Allowed {
+    let mut commands: Vec<String> =
+        READING.iter().chain(&EDITING).chain(&OURS).map(|word| (*word).to_string()).collect();
+    let checks = config.checks.values().filter(|entry| entry.layer != crate::chain::LayerKind::BuiltIn);
+    for check in checks.filter_map(|entry| entry.value.as_ref()) {
+        let line = match &check.run {
+            Run::Shell(line) => line.value.trim().to_string(),
+            Run::Words(words) => words.iter().map(|word| word.value.as_str()).collect::<Vec<_>>().join(" "),
+        };
+        commands.extend(Some(line).filter(|line| is_plain(line)));
+    }
+    for (file, known) in PROJECTS {
+        if files.kind(&root.join(file)).is_ok() {
+            commands.extend(known.iter().map(|word| (*word).to_string()));
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    commands.retain(|command| seen.insert(command.clone()));
+    Allowed { reading: READING.map(str::to_string).into(), commands }
+}
+
+/// Whether a check's line is one command without a shell's signs: as a prefix, anything else would allow more than it says.
+fn is_plain(line: &str) -> bool {
+    let signs = |next: char| {
+        next.is_ascii_alphanumeric() || matches!(next, ' ' | '-' | '_' | '.' | '/' | '=' | '+' | ':' | '@')
+    };
+    !line.is_empty() && line.chars().all(signs)
+}

@@ -1,0 +1,203 @@
+//! An agent CLI as data: an entry of `backends`, ours or the user's.
+
+use super::ir::Delivery;
+use crate::source::Text;
+use indexmap::IndexMap;
+
+/// What a program prints.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Text for people; the marker is a line of stdout.
+    #[default]
+    Plain,
+    /// Claude Code's `stream-json`; Qwen Code's is of the same kind.
+    ClaudeStream,
+    /// `codex exec --json`.
+    CodexJson,
+    /// Gemini CLI's `stream-json`.
+    GeminiStream,
+    /// `opencode run --format json`.
+    OpencodeJson,
+    /// `pi --mode json`.
+    PiJson,
+    /// `copilot --output-format json`.
+    CopilotJson,
+}
+
+impl Format {
+    /// Every format, by the name it has in `output`.
+    pub const NAMES: [(&'static str, Self); 7] = [
+        ("plain", Self::Plain),
+        ("claude-stream", Self::ClaudeStream),
+        ("codex-json", Self::CodexJson),
+        ("gemini-stream", Self::GeminiStream),
+        ("opencode-json", Self::OpencodeJson),
+        ("pi-json", Self::PiJson),
+        ("copilot-json", Self::CopilotJson),
+    ];
+
+    /// The format of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
+    }
+
+    /// Whether it tells how many tokens were used.
+    #[must_use]
+    pub fn tells_tokens(self) -> bool {
+        !matches!(self, Self::Plain | Self::CopilotJson)
+    }
+
+    /// Whether it tells what that cost.
+    #[must_use]
+    pub fn tells_cost(self) -> bool {
+        matches!(self, Self::ClaudeStream | Self::OpencodeJson | Self::PiJson)
+    }
+}
+
+/// What an agent may do without being asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Permissions {
+    /// Read files, and what git knows of them.
+    Read,
+    /// Edit files of the project, run its checks, commit.
+    #[default]
+    Edit,
+    /// Anything.
+    Full,
+}
+
+impl Permissions {
+    /// Every level, the narrowest first, by its name.
+    pub const NAMES: [(&'static str, Self); 3] = [("read", Self::Read), ("edit", Self::Edit), ("full", Self::Full)];
+
+    /// The level of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Edit => "edit",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// How an agent CLI is told one level of permissions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Level {
+    /// Arguments; `{reading}` and `{commands}` stand for commands that may be run.
+    pub arguments: Vec<String>,
+    /// Environment.
+    pub env: IndexMap<String, String>,
+}
+
+/// An agent CLI: how it is run headless, and what it can be told. Words in which `{}` stands for a value (`{json}`: as a
+/// JSON string, `{each}`: the word once for each value of a list). What is `None` cannot be honoured, and asking for it is an
+/// error.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backend {
+    /// Other names of it; upstream's among them.
+    pub aliases: Option<Vec<String>>,
+    /// The program on PATH; `{self}` is our own.
+    pub program: Option<Text>,
+    /// How to get it.
+    pub install: Option<String>,
+    /// The arguments of every headless run.
+    pub arguments: Option<Vec<String>>,
+    /// Arguments that come last.
+    pub last: Option<Vec<String>>,
+    /// How the prompt reaches it; standard input by default.
+    pub deliver: Option<Delivery>,
+    /// Appends to its system prompt; without it the instructions stand at the head of the prompt.
+    pub system_prompt: Option<Vec<String>>,
+    /// `model`.
+    pub model: Option<Vec<String>>,
+    /// `maxTurns`.
+    pub max_turns: Option<Vec<String>>,
+    /// `allowedTools`.
+    pub allowed_tools: Option<Vec<String>>,
+    /// `disallowedTools`.
+    pub disallowed_tools: Option<Vec<String>>,
+    /// `mcpConfig`.
+    pub mcp_config: Option<Vec<String>>,
+    /// `settings`.
+    pub settings: Option<Vec<String>>,
+    /// The levels of permissions that it can express.
+    pub permissions: IndexMap<String, Level>,
+    /// How it names a command that may be run; `{}` stands for the command.
+    pub command: Option<String>,
+    /// What it prints.
+    pub output: Option<Format>,
+    /// Environment of every run, where the user has set nothing else: quiet, no updates, bounded retries.
+    pub env: IndexMap<String, String>,
+    /// Variables that make it refuse to run, or run differently, inside another agent.
+    pub unset: Option<Vec<String>>,
+    /// How a person goes on with its session; `{}` is the session.
+    pub resume: Option<Vec<String>>,
+    /// Variables, and files (with a `/` in them), of which one holds its credentials.
+    pub credentials: Option<Vec<String>>,
+    /// The arguments that make it say its version.
+    pub version: Option<Vec<String>>,
+    /// The first and the last version that was seen to work.
+    pub known_good: Option<Vec<String>>,
+    /// The arguments that make it list its options.
+    pub help: Option<Vec<String>>,
+    /// What exit codes mean, for people: `53: its limit on turns was reached`.
+    pub exits: Option<Vec<String>>,
+}
+
+impl Backend {
+    /// These, and where they say nothing, those of `earlier`.
+    #[must_use]
+    pub(super) fn or(self, earlier: Self) -> Self {
+        let merged = |mut below: IndexMap<String, String>, above| {
+            below.extend(above);
+            below
+        };
+        let mut permissions = earlier.permissions;
+        permissions.extend(self.permissions);
+        Self {
+            aliases: self.aliases.or(earlier.aliases),
+            program: self.program.or(earlier.program),
+            install: self.install.or(earlier.install),
+            arguments: self.arguments.or(earlier.arguments),
+            last: self.last.or(earlier.last),
+            deliver: self.deliver.or(earlier.deliver),
+            system_prompt: self.system_prompt.or(earlier.system_prompt),
+            model: self.model.or(earlier.model),
+            max_turns: self.max_turns.or(earlier.max_turns),
+            allowed_tools: self.allowed_tools.or(earlier.allowed_tools),
+            disallowed_tools: self.disallowed_tools.or(earlier.disallowed_tools),
+            mcp_config: self.mcp_config.or(earlier.mcp_config),
+            settings: self.settings.or(earlier.settings),
+            permissions,
+            command: self.command.or(earlier.command),
+            output: self.output.or(earlier.output),
+            env: merged(earlier.env, self.env),
+            unset: self.unset.or(earlier.unset),
+            resume: self.resume.or(earlier.resume),
+            credentials: self.credentials.or(earlier.credentials),
+            version: self.version.or(earlier.version),
+            known_good: self.known_good.or(earlier.known_good),
+            help: self.help.or(earlier.help),
+            exits: self.exits.or(earlier.exits),
+        }
+    }
+
+    /// What an exit code means, if that is known.
+    #[must_use]
+    pub fn exit_words(&self, code: i32) -> Option<&str> {
+        self.exits.iter().flatten().find_map(|line| {
+            let (number, words) = line.split_once(": ")?;
+            (number.parse() == Ok(code)).then_some(words)
+        })
+    }
+}

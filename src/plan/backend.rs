@@ -1,0 +1,183 @@
+//! The headless command of an agent CLI: its words, its permissions, its system prompt.
+
+use super::agent::path_of;
+use super::context::{Context, Faults};
+use super::errors;
+use crate::agent::{
+    Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
+};
+use crate::chain::{Agent, Level, Permissions};
+use crate::prompt::read_prompt_file;
+use crate::source::{Diagnostic, Place, Text};
+use std::path::PathBuf;
+
+/// The agent CLI that runs an agent: its own, or the default for one that has nothing but a system prompt.
+pub(super) fn backend_of<'a>(
+    context: &Context<'a>,
+    agent: &Agent,
+    at: &Place,
+) -> Result<Option<Named<'a>>, Vec<Diagnostic>> {
+    let config = context.request.config;
+    if let Some(name) = &agent.backend {
+        if agent.command.is_some() {
+            return Err(vec![errors::command_and_backend(&name.at)]);
+        }
+        return backend(name, config).map(Some);
+    }
+    let only_system_prompt =
+        agent.command.is_none() && (agent.system_prompt.is_some() || agent.system_prompt_text.is_some());
+    if !only_system_prompt {
+        return Ok(None);
+    }
+    default_backend(config, context.files, context.env, at).map(Some)
+}
+
+/// The keys that only an agent CLI can honour, with their places where they are set.
+pub(super) fn backend_fields(agent: &Agent) -> [(&'static str, Option<Place>); 8] {
+    let of = |text: &Option<Text>| text.as_ref().map(|text| text.at.clone());
+    let list = |texts: &Option<Vec<Text>>| texts.as_ref()?.first().map(|text| text.at.clone());
+    let system = agent.system_prompt.as_ref().or(agent.system_prompt_text.as_ref());
+    [
+        ("model", of(&agent.model)),
+        ("maxTurns", agent.max_turns.as_ref().map(|(_, at)| at.clone())),
+        ("allowedTools", list(&agent.allowed_tools)),
+        ("disallowedTools", list(&agent.disallowed_tools)),
+        ("mcpConfig", of(&agent.mcp_config)),
+        ("settings", of(&agent.settings)),
+        ("systemPrompt", system.map(|text| text.at.clone())),
+        ("permissions", agent.permissions.as_ref().map(|(_, at)| at.clone())),
+    ]
+}
+
+/// A headless command.
+pub(super) struct Headless {
+    pub(super) program: Option<PathBuf>,
+    pub(super) argv: Vec<String>,
+    /// What comes after the agent's and the step's own arguments.
+    pub(super) last: Vec<String>,
+    /// Environment, unless the user has set it.
+    pub(super) env: Vec<(String, String)>,
+    pub(super) permissions: Permissions,
+    /// The system prompt, where it has to stand at the head of the prompt.
+    pub(super) preface: Option<String>,
+}
+
+/// The words of a key, and the values that an agent wants for it.
+type Wanted<'a> = (&'a Option<Vec<String>>, Option<Vec<String>>);
+
+/// An agent CLI's headless command.
+pub(super) fn backend_command(
+    context: &Context<'_>,
+    named: Named<'_>,
+    agent: &Agent,
+    at: &Place,
+    looped: bool,
+    faults: &mut Faults,
+) -> Headless {
+    let backend = named.backend;
+    let mut argv = backend.arguments.clone().unwrap_or_default();
+    let mut env: Vec<(String, String)> = backend.env.clone().into_iter().collect();
+    let permissions = permissions_of(context, agent);
+    if let Some(level) = level(context, named, agent, at, permissions, faults) {
+        argv.extend(level_words(backend, level, &allowed(context.request.root, context.request.config, context.files)));
+        env.extend(level.env.clone());
+    }
+    let system = system_prompt(context, agent, looped, faults);
+    let preface = match (&backend.system_prompt, system) {
+        (Some(words), Some(system)) => {
+            argv.extend(fill(words, &system));
+            None
+        }
+        (_, system) => system,
+    };
+    let one = |value: String| vec![value];
+    let file = |name: &Option<Text>, faults: &mut Faults| {
+        let name = name.as_ref()?;
+        let path = path_of(context, name, faults)?;
+        if context.files.kind(&path).is_err() {
+            faults.0.push(errors::named_file_missing(&name.at, &path));
+        }
+        Some(one(path.display().to_string()))
+    };
+    let list =
+        |texts: &Option<Vec<Text>>| texts.as_ref().map(|texts| texts.iter().map(|text| text.value.clone()).collect());
+    let asked: [Wanted<'_>; 6] = [
+        (&backend.model, agent.model.as_ref().map(|model| one(model.value.clone()))),
+        (&backend.max_turns, agent.max_turns.as_ref().map(|(turns, _)| one(turns.to_string()))),
+        (&backend.allowed_tools, list(&agent.allowed_tools)),
+        (&backend.disallowed_tools, list(&agent.disallowed_tools)),
+        (&backend.mcp_config, file(&agent.mcp_config, faults)),
+        (&backend.settings, file(&agent.settings, faults)),
+    ];
+    for ((words, given), (key, place)) in asked.into_iter().zip(backend_fields(agent)) {
+        match (words, given, place) {
+            (Some(words), Some(given), _) => argv.extend(fill_list(words, &given)),
+            (None, Some(_), Some(place)) => faults.0.push(errors::backend_cannot_honour(&place, key, named.name)),
+            _ => {}
+        }
+    }
+    if agent.deliver.is_some_and(|deliver| Some(deliver) != backend.deliver) {
+        faults.0.push(errors::backend_cannot_honour(at, "deliver", named.name));
+    }
+    let (program, last) = (program(context, named, at, faults), backend.last.clone().unwrap_or_default());
+    Headless { program, argv, last, env, permissions, preface }
+}
+
+fn program(context: &Context<'_>, named: Named<'_>, at: &Place, faults: &mut Faults) -> Option<PathBuf> {
+    let Some(program) = &named.backend.program else {
+        faults.0.push(errors::backend_without_program(at, named.name));
+        return None;
+    };
+    if program.value == OWN_PROGRAM {
+        return Some(context.request.own_program.to_path_buf());
+    }
+    let base = &program.at.source.base;
+    let found = find_command(&program.value, base, at, context.files, context.env);
+    faults.one(found.map_err(|fault| match &named.backend.install {
+        Some(install) => fault.help(format!("install it: {install}")),
+        None => fault,
+    }))
+}
+
+fn permissions_of(context: &Context<'_>, agent: &Agent) -> Permissions {
+    let own = agent.permissions.as_ref().map(|(level, _)| *level);
+    context.request.permissions.or(own).unwrap_or_default()
+}
+
+/// The level of permissions, which the backend must be able to express.
+fn level<'a>(
+    context: &Context<'_>,
+    named: Named<'a>,
+    agent: &Agent,
+    at: &Place,
+    wanted: Permissions,
+    faults: &mut Faults,
+) -> Option<&'a Level> {
+    let level = named.backend.permissions.get(wanted.name());
+    if level.is_none() {
+        let at = match &agent.permissions {
+            Some((_, at)) if context.request.permissions.is_none() => at,
+            _ => at,
+        };
+        let known: Vec<&str> = named.backend.permissions.keys().map(String::as_str).collect();
+        faults.0.push(errors::no_such_permissions(at, named.name, wanted.name(), &known));
+    }
+    level
+}
+
+/// The headless contract, then the agent's own system prompt.
+fn system_prompt(context: &Context<'_>, agent: &Agent, looped: bool, faults: &mut Faults) -> Option<String> {
+    let own = match (&agent.system_prompt_text, &agent.system_prompt) {
+        (Some(said), _) => Some(said.value.clone()),
+        (None, Some(name)) => {
+            let path = path_of(context, name, faults)?;
+            faults.one(read_prompt_file(context.files, &path, &name.at))
+        }
+        (None, None) => None,
+    };
+    let contract = contract(looped.then_some(context.marker.as_str()));
+    Some(match own.filter(|own| !own.trim().is_empty()) {
+        Some(own) => format!("{contract}\n\n{own}"),
+        None => contract,
+    })
+}
