@@ -106,6 +106,12 @@ impl World {
         format!("{:.3}", jiff::Timestamp::now())
     }
 
+    /// A file's time as our clock would have it; none while the clock of the tests stands still.
+    #[must_use]
+    pub fn time_of_file(&self, at: i64) -> Option<i64> {
+        self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_none().then_some(at)
+    }
+
     /// The time of day so long ago, RFC 3339.
     #[must_use]
     pub fn timestamp_before(&self, age: Duration) -> String {
@@ -155,7 +161,7 @@ impl World {
 
     /// A variable that only test builds look at.
     fn test_seam(&self, name: &str) -> Option<OsString> {
-        if cfg!(feature = "test-fakes") { self.var(name) } else { None }
+        if cfg!(feature = "test-fakes") { self.var(name).filter(|value| value != "0") } else { None }
     }
 
     /// A word that nobody guesses, for an attempt.

@@ -3,7 +3,7 @@
 use super::args::Common;
 use super::config::{Project, project};
 use super::stage::broken_journal;
-use crate::journal::Journal;
+use crate::journal::{Journal, Lease};
 use crate::proc::start_time;
 use crate::run::{RunRow, RunState};
 use crate::source::Diagnostic;
@@ -26,14 +26,19 @@ pub(super) fn journal(world: &World, common: &Common) -> Result<(Project, Journa
     }
 }
 
+/// Whether the process that took a lease lives.
+pub(super) fn is_alive(lease: Lease) -> bool {
+    start_time(lease.pid) == Some(lease.start_time)
+}
+
 /// How a run is now.
 ///
 /// # Errors
 /// When the journal cannot be read.
 pub(super) fn state(journal: &Journal, row: &RunRow) -> Result<RunState, Diagnostic> {
     let lease = journal.lease().map_err(|error| broken_journal(&error))?;
-    let alive = lease.is_some_and(|lease| lease.run == row.id && start_time(lease.pid) == Some(lease.start_time));
-    Ok(RunState::of(row.outcome, alive))
+    let alive = lease.is_some_and(|lease| lease.run == row.id && is_alive(lease));
+    Ok(RunState::of_run(row, alive))
 }
 
 /// The run of this number; without one the last that `fits`.

@@ -2,7 +2,7 @@
 
 use super::args::{Common, ResumeArgs};
 use super::chain::{Given, named};
-use super::config::Project;
+use super::config::{Project, project};
 use super::history::{journal, meant};
 use super::run::{Typed, planned};
 use super::stage::{Run, broken_journal, lock, perform, worker};
@@ -19,9 +19,25 @@ use crate::world::World;
 
 /// Goes on with a run, or says what that would do.
 pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit {
+    if args.dry_run {
+        return match prepare(world, common, args) {
+            Err(faults) => refuse(world, &faults),
+            Ok(ready) => answer(&ready.told(world)),
+        };
+    }
+    // What is wrong is said without the lock, unless a run that is at work is to be waited for.
+    if let Err(faults) = if args.wait { Ok(()) } else { prepare(world, common, args).map(drop) } {
+        return refuse(world, &faults);
+    }
+    let root = project(world, common).root;
+    // Held to the end of the run.
+    let _lock = match lock(world, common, "a resume", &root, args.wait) {
+        Ok(lock) => lock,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    // Only now nobody else changes what is read.
     match prepare(world, common, args) {
         Err(faults) => refuse(world, &faults),
-        Ok(ready) if args.dry_run => answer(&ready.told(world)),
         Ok(ready) => go_on(world, common, args, ready),
     }
 }
@@ -44,6 +60,12 @@ impl Ready {
             state.evolve(&event.event);
             watch.see(event);
         }
+        if let Some(at) = state.under_way() {
+            let written = self.journal.last_written(self.row.id, at.step, &at.name, at.attempt);
+            if let Some(written) = written.and_then(|at| world.time_of_file(at)) {
+                watch.saw_life(written);
+            }
+        }
         resume_plan(self.row.id, &self.outline, &state, watch.milliseconds(), &self.changes, Paint::for_stdout(world))
     }
 }
@@ -55,6 +77,9 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     let (row, state) = meant(&journal, args.run, RunState::may_resume, "to go on with").map_err(|fault| vec![fault])?;
     if state == RunState::Running {
         return Err(vec![still_running(row.id)]);
+    }
+    if state == RunState::NeverBegan {
+        return Err(vec![never_began()]);
     }
     if !state.may_resume() {
         return Err(vec![finished(row.id, state)]);
@@ -106,38 +131,26 @@ fn changes(before: &Outline, now: &Outline, args: &ResumeArgs) -> Result<Vec<Str
         return Err(vec![other_steps(&before.chain, &now.chain)]);
     }
     let mut before = before.clone();
-    if !args.limit.is_empty() {
+    for limit in &args.limit {
         // Asked for just now.
-        before.limits = now.limits.clone();
+        before.limits.copy(limit.split('=').next().unwrap_or_default(), &now.limits);
     }
     Ok(before.changes(now))
 }
 
 fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: Ready) -> Exit {
-    let root = ready.project.root.clone();
-    let title = ready.row.name.as_deref().unwrap_or(&ready.row.chain);
-    // Held to the end of the run.
-    let _lock = match lock(world, common, title, &root, args.wait) {
-        Ok(lock) => lock,
-        Err(fault) => return refuse(world, &[fault]),
-    };
-    // While we waited another process may have gone on with it.
-    let ready = match if args.wait { prepare(world, common, args) } else { Ok(ready) } {
-        Ok(ready) => ready,
-        Err(faults) => return refuse(world, &faults),
-    };
-    let Ready { mut journal, row, events, plan, outline, changes, .. } = ready;
+    let Ready { project, mut journal, row, events, plan, outline, changes } = ready;
     if !changes.is_empty() && !common.quiet {
         print_error(&render(&[taken(&changes)], Paint::for_stderr(world)));
+    }
+    if let Err(error) = journal.begin_again(row.id, &outline, worker()) {
+        return refuse(world, &[broken_journal(&error)]);
     }
     let leftovers = match survivors(&journal, row.id, &events) {
         Ok(leftovers) => leftovers,
         Err(fault) => return refuse(world, &[fault]),
     };
-    if let Err(error) = journal.begin_again(row.id, &outline, worker()) {
-        return refuse(world, &[broken_journal(&error)]);
-    }
-    let run = Run { plan: &plan, outline: &outline, root: &root, journal, number: row.id };
+    let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id };
     perform(world, common, run, Begin::Again { events, leftovers, limits: args.limit.clone() })
 }
 
@@ -157,7 +170,13 @@ fn survivors(journal: &Journal, run: i64, events: &[Event]) -> Result<Vec<Leftov
         (Some(value), Some(token)) => token_digest(value) == *token,
         _ => false,
     };
-    Ok(end_old(&is_ours, agent))
+    end_old(&is_ours, agent).map_err(|alive| survived(run, &alive))
+}
+
+fn survived(run: i64, alive: &[Leftover]) -> Diagnostic {
+    let names = alive.iter().map(|process| format!("{} (pid {})", process.name, process.pid)).collect::<Vec<_>>();
+    Diagnostic::error("resume/survivors", format!("what run {run} left running cannot be ended: {}", names.join(", ")))
+        .help("end it yourself, then resume; two agents in one folder would undo each other's work")
 }
 
 fn never_began() -> Diagnostic {

@@ -1,7 +1,7 @@
 //! `runs`: what was run, how it went, where its words are.
 
 use super::args::{Common, LogArgs, PruneArgs, RunsArgs, RunsVerb};
-use super::history::{journal, meant, state};
+use super::history::{is_alive, journal, meant, state};
 use super::stage::{broken_journal, resume_line};
 use super::{answer, refuse};
 use crate::agent::{Format, Reader};
@@ -10,10 +10,11 @@ use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
 use crate::report::{Console, Paint, Verbosity, print, print_bytes, run as run_text, runs as runs_text};
-use crate::run::{AttemptRow, Event, EventKind, RunRow, RunState};
+use crate::run::{At, AttemptRow, EventKind, RunRow, RunState};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
+use std::io::{Error, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ fn with_state(row: &RunRow, state: RunState) -> serde_json::Value {
 }
 
 fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done {
-    let (_, journal) = journal(world, common)?;
+    let (project, journal) = journal(world, common)?;
     let (row, state) = meant(&journal, run, any, "yet")?;
     let attempts = journal.attempts(row.id).map_err(broken)?;
     if as_json {
@@ -73,7 +74,8 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done
         .into_iter()
         .map(|attempt| AttemptRow { folder: world.relative(Path::new(&attempt.folder)), ..attempt })
         .collect();
-    Ok(answer(&run_text(&row, state, &attempts, outline.as_ref(), Paint::for_stdout(world))))
+    let resume = resume_line(world, common, &project.root, row.id);
+    Ok(answer(&run_text(&row, state, &attempts, outline.as_ref(), &resume, Paint::for_stdout(world))))
 }
 
 fn events(world: &World, common: &Common, run: Option<i64>) -> Done {
@@ -98,7 +100,7 @@ fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Done
     } else {
         "stdout.log"
     };
-    if args.follow && wanted.is_none() {
+    if args.follow && wanted.is_none() && !as_json {
         return follow_run(&journal, &row, name);
     }
     let attempts = journal.attempts(row.id).map_err(broken)?;
@@ -114,7 +116,7 @@ fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Done
     }
     let mut offset = 0;
     loop {
-        let over = !args.follow || is_over(&journal, row.id, &attempt).map_err(broken)?;
+        let over = !args.follow || is_over(&journal, &row, &attempt)?;
         if !pass_on(&journal, &path, &mut offset)? {
             return Ok(Exit::Success);
         }
@@ -139,7 +141,7 @@ fn follow_run(journal: &Journal, row: &RunRow, name: &str) -> Done {
             }
             loop {
                 // Asked before the last look, so that nothing written before the end is missed.
-                let done = over != RunState::Running || is_over(journal, row.id, attempt).map_err(broken)?;
+                let done = over != RunState::Running || is_over(journal, row, attempt)?;
                 if !pass_on(journal, &path, &mut offset)? {
                     return Ok(Exit::Success);
                 }
@@ -157,11 +159,12 @@ fn follow_run(journal: &Journal, row: &RunRow, name: &str) -> Done {
     }
 }
 
-fn is_over(journal: &Journal, run: i64, attempt: &AttemptRow) -> Result<bool, JournalError> {
-    let same = |other: &AttemptRow| (other.step, other.attempt) == (attempt.step, attempt.attempt);
-    let finished = journal.attempts(run)?.into_iter().find(same).is_none_or(|attempt| attempt.outcome.is_some());
-    let ended = journal.run(run)?.is_none_or(|row| row.outcome.is_some());
-    Ok(finished || ended)
+/// Whether nothing more will come of an attempt: it has ended, or its run has died.
+fn is_over(journal: &Journal, row: &RunRow, attempt: &AttemptRow) -> Result<bool, Diagnostic> {
+    if attempt.outcome.is_some() || journal.is_over(row.id, attempt.step, attempt.attempt).map_err(broken)? {
+        return Ok(true);
+    }
+    Ok(state(journal, row)? != RunState::Running)
 }
 
 /// Prints what a log holds past the offset; false when our reader is gone.
@@ -172,8 +175,10 @@ fn pass_on(journal: &Journal, path: &Path, offset: &mut u64) -> Result<bool, Dia
             return Ok(true);
         }
         *offset += piece.len() as u64;
-        if print_bytes(&piece).is_err() {
-            return Ok(false);
+        match print_bytes(&piece) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(false),
+            Err(error) => return Err(no_output(&error)),
         }
     }
 }
@@ -207,9 +212,17 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Do
     let resume = resume_line(world, common, &project.root, row.id);
     let paint = Paint::for_stdout(world).still();
     let mut console = Console::new(&outline, None, paint, verbosity, Path::new(&folder), &resume);
+    let mut open: Option<At> = None;
     for event in journal.events(row.id).map_err(broken)? {
-        if verbosity > Verbosity::Quiet && !replay_output(&journal, &outline, &event)? {
+        let over = matches!(event.event, EventKind::AttemptFinished { .. } | EventKind::RunResumed { .. });
+        if let Some(at) = open.take_if(|_| over)
+            && verbosity > Verbosity::Quiet
+            && !replay_output(&journal, &outline, event.run, &at)?
+        {
             return Ok(Exit::Success);
+        }
+        if let EventKind::AttemptPlanned { at, .. } = &event.event {
+            open = Some(at.clone());
         }
         if print(&console.event(&event)).is_err() {
             return Ok(Exit::Success);
@@ -218,21 +231,22 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Do
     Ok(Exit::Success)
 }
 
-/// What an attempt printed, decoded where the run decoded it; false when our reader is gone.
-fn replay_output(journal: &Journal, outline: &Outline, event: &Event) -> Result<bool, Diagnostic> {
-    let EventKind::AttemptFinished { at, .. } = &event.event else { return Ok(true) };
-    let folder = journal.attempt_folder(event.run, at.step, &at.name, at.attempt);
+/// What an attempt printed, decoded where the run decoded it, and what it said on standard error; false when our reader is
+/// gone.
+fn replay_output(journal: &Journal, outline: &Outline, run: i64, at: &At) -> Result<bool, Diagnostic> {
+    let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
+    let errors = folder.path().join("stderr.log");
     let step = (at.step as usize).checked_sub(1).and_then(|index| outline.steps.get(index));
     let format = step.map_or(Format::Plain, |step| step.format);
     let Some(mut reader) = Reader::new(format) else {
-        return pass_on(journal, &folder.path().join("stdout.log"), &mut 0);
+        return Ok(pass_on(journal, &folder.path().join("stdout.log"), &mut 0)? && pass_on(journal, &errors, &mut 0)?);
     };
     let (path, mut offset, mut shown) = (folder.path().join("stdout.log"), 0, String::new());
     loop {
         let piece = journal.piece(&path, offset).map_err(broken)?;
         if piece.is_empty() {
             let _ = reader.finish(&mut |text| shown.push_str(text));
-            return Ok(print(&shown).is_ok());
+            return Ok(print(&shown).is_ok() && pass_on(journal, &errors, &mut 0)?);
         }
         offset += piece.len() as u64;
         reader.feed(&piece, &mut |text| shown.push_str(text));
@@ -264,18 +278,26 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> Do
             return Ok(answer("nothing was forgotten\n"));
         }
     }
-    for run in &old {
-        journal.forget(*run).map_err(broken)?;
+    let mut forgotten = Vec::new();
+    for run in old {
+        if journal.forget(run, is_alive).map_err(broken)? {
+            forgotten.push(run);
+        }
     }
     Ok(answer(&if as_json {
-        json!({ "forgotten": old }).to_string() + "\n"
+        json!({ "forgotten": forgotten }).to_string() + "\n"
     } else {
-        format!("{} forgotten\n", number_of_runs(old.len()))
+        format!("{} forgotten\n", number_of_runs(forgotten.len()))
     }))
 }
 
 fn number_of_runs(count: usize) -> String {
     if count == 1 { "1 run".into() } else { format!("{count} runs") }
+}
+
+fn no_output(error: &Error) -> Diagnostic {
+    Diagnostic::error("runs/output", format!("cannot write to standard output: {error}"))
+        .help("what was not written is in the log")
 }
 
 fn no_attempt(run: i64) -> Diagnostic {

@@ -15,6 +15,23 @@ pub enum JournalError {
         #[source]
         cause: io::Error,
     },
+    /// A file of ours cannot be read.
+    #[error("cannot read {path}: {cause}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Somebody has pruned the run meanwhile.
+    #[error("run {run} is not in the journal {path} any more")]
+    Forgotten {
+        /// Which.
+        path: PathBuf,
+        /// The run.
+        run: i64,
+    },
     /// The database is another program's.
     #[error("{path} belongs to another program")]
     Foreign {
@@ -90,6 +107,8 @@ impl JournalError {
             Self::Write { path, .. } => {
                 format!("make room or make {} writable; nothing runs without its journal", path.display())
             }
+            Self::Read { path, .. } => format!("make {} readable", path.display()),
+            Self::Forgotten { .. } => "somebody has pruned it meanwhile; begin a new run".into(),
             Self::Foreign { path } => {
                 format!("move {} out of the way; forkhestra keeps its journal there", path.display())
             }
@@ -97,6 +116,10 @@ impl JournalError {
                 format!("update forkhestra, or move {} aside to begin a new journal", path.display())
             }
             Self::Lost { .. } => "somebody has removed `.forkhestra/lock`; let one run work here at a time".into(),
+            Self::Database { cause, .. } if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                "another program holds the database for longer than we wait; let it finish, then `forkhestra resume`"
+                    .into()
+            }
             Self::Database { path, cause } if is_no_room(cause) => format!(
                 "is the disk full, or {} read-only? Make room; a run that was under way goes on with `forkhestra resume`",
                 path.display()

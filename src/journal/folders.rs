@@ -50,7 +50,8 @@ pub(super) fn prepare_database(path: &Path) -> Result<(), JournalError> {
 /// The highest number of a run that has left transcripts; 0 without any. A database that was moved aside leaves them.
 pub(super) fn highest_run(ours: &Path) -> i64 {
     let entries = fs::read_dir(ours.join("runs")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).max().unwrap_or(0)
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|number| *number < i64::MAX / 2).max().unwrap_or(0)
 }
 
 /// The highest attempt of each step in a run's folder, as (step, attempt).
@@ -61,7 +62,9 @@ pub(super) fn highest_attempts(run: &Path) -> Vec<(u32, u32)> {
     };
     let steps = names(run).into_iter().filter_map(|name| {
         let step = name.split_once('-')?.0.parse().ok()?;
-        let highest = names(&run.join(&name)).iter().filter_map(|attempt| attempt.parse().ok()).max()?;
+        // Anybody could have made a folder of any name.
+        let attempts = names(&run.join(&name)).into_iter().filter_map(|attempt| attempt.parse().ok());
+        let highest = attempts.filter(|attempt| *attempt < u32::MAX / 2).max()?;
         Some((step, highest))
     });
     steps.collect()

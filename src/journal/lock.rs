@@ -4,6 +4,7 @@
 
 use super::error::JournalError;
 use super::folders::prepare;
+use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -42,8 +43,9 @@ impl RunLock {
         let path = prepare(root)?.join("lock");
         let failed = |cause| JournalError::Write { path: path.clone(), cause };
         let mut options = OpenOptions::new();
-        let mut file =
-            options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        // A checkout may bring a link by this name; what it points to is not ours to write.
+        let mut file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Taken::Held(Self { file, path })),
             Err(TryLockError::WouldBlock) => {

@@ -4,6 +4,7 @@ use super::error::JournalError;
 use super::store::Journal;
 use crate::plan::Outline;
 use crate::run::{AttemptRow, RunRow};
+use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::{OptionalExtension, Row, params};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -23,7 +24,8 @@ pub struct Lease {
 }
 
 const RUNS: &str = "
-    SELECT id, started, ended, chain, runs.name, runs.outcome, count(step), coalesce(sum(took_ms), 0), sum(tokens), sum(cost_usd)
+    SELECT id, started, ended, chain, runs.name, runs.outcome, count(step), coalesce(sum(took_ms), 0), sum(tokens), sum(cost_usd),
+           EXISTS (SELECT 1 FROM events WHERE events.run = id)
     FROM runs LEFT JOIN iterations ON run = id";
 
 /// SQLite's integers are signed; ours are never negative.
@@ -44,6 +46,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         took_ms: row.get::<_, i64>(7)?.cast_unsigned(),
         tokens: unsigned(row, 8)?,
         cost_usd: row.get(9)?,
+        began: row.get(10)?,
     })
 }
 
@@ -128,10 +131,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be read.
     pub fn lease(&self) -> Result<Option<Lease>, JournalError> {
-        let row = |row: &Row<'_>| {
-            Ok(Lease { run: row.get(0)?, pid: row.get(1)?, start_time: row.get::<_, i64>(2)?.cast_unsigned() })
-        };
-        let lease = self.database.query_row("SELECT run, pid, start_time FROM lease", [], row);
+        let lease = self.database.query_row("SELECT run, pid, start_time FROM lease", [], lease_row);
         lease.optional().map_err(self.failed())
     }
 
@@ -163,25 +163,55 @@ impl Journal {
         }
     }
 
-    /// Forgets a run: its events and its folder.
+    /// Forgets a run, its events first and then its folder; false for one that is at work by now.
     ///
     /// # Errors
     /// When they cannot be removed.
-    pub fn forget(&mut self, run: i64) -> Result<(), JournalError> {
-        let folder = self.run_folder(run);
-        match std::fs::remove_dir_all(&folder) {
-            Err(cause) if cause.kind() != ErrorKind::NotFound => {
-                return Err(JournalError::Write { path: folder, cause });
-            }
-            _ => {}
+    pub fn forget(&mut self, run: i64, is_at_work: impl Fn(Lease) -> bool) -> Result<bool, JournalError> {
+        let (folder, path) = (self.run_folder(run), self.path().to_path_buf());
+        let failed = |cause| JournalError::Database { path: path.clone(), cause };
+        // From here on nobody begins or resumes a run.
+        let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
+        let lease = transaction.query_row("SELECT run, pid, start_time FROM lease", [], lease_row).map_err(failed)?;
+        if lease.run == run && is_at_work(lease) {
+            return Ok(false);
         }
         for delete in [
             "DELETE FROM events WHERE run = ?1",
             "DELETE FROM iterations WHERE run = ?1",
             "DELETE FROM runs WHERE id = ?1",
         ] {
-            self.database.execute(delete, [run]).map_err(self.failed())?;
+            transaction.execute(delete, [run]).map_err(failed)?;
         }
-        Ok(())
+        transaction.commit().map_err(failed)?;
+        match std::fs::remove_dir_all(&folder) {
+            Err(cause) if cause.kind() != ErrorKind::NotFound => Err(JournalError::Write { path: folder, cause }),
+            _ => Ok(true),
+        }
     }
+
+    /// Whether an attempt has come to its end.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_over(&self, run: i64, step: u32, attempt: u32) -> Result<bool, JournalError> {
+        let select = "SELECT outcome IS NOT NULL FROM iterations WHERE run = ?1 AND step = ?2 AND attempt = ?3";
+        let row = self.database.query_row(select, params![run, step, attempt], |row| row.get(0));
+        row.optional().map(|over| over.unwrap_or(true)).map_err(self.failed())
+    }
+
+    /// When the last byte of an attempt was written, in milliseconds after 1970; none for one that has left nothing.
+    #[must_use]
+    pub fn last_written(&self, run: i64, step: u32, name: &str, attempt: u32) -> Option<i64> {
+        let folder = self.attempt_folder(run, step, name, attempt);
+        let written = ["prompt.md", "stdout.log", "stderr.log"].map(|file| {
+            let changed = std::fs::metadata(folder.path().join(file)).ok()?.modified().ok()?;
+            i64::try_from(changed.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis()).ok()
+        });
+        written.into_iter().flatten().max()
+    }
+}
+
+fn lease_row(row: &Row<'_>) -> rusqlite::Result<Lease> {
+    Ok(Lease { run: row.get(0)?, pid: row.get(1)?, start_time: row.get::<_, i64>(2)?.cast_unsigned() })
 }

@@ -7,6 +7,7 @@ use super::folders::{AttemptFolder, highest_run, prepare, prepare_database};
 use super::schema::{BUSY, migrate};
 use crate::plan::Outline;
 use crate::run::{Event, EventKind};
+use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::{Connection, Transaction, params};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -25,6 +26,8 @@ pub struct Journal {
     synced: Option<Instant>,
     /// The fence number of our lease, once we work here.
     fence: Option<i64>,
+    /// The outline that a resumed run has from its next commit on.
+    next_outline: Option<(i64, String)>,
     /// Commits until a test wants us dead.
     writes_left: Option<u32>,
 }
@@ -64,7 +67,7 @@ impl Journal {
         let mut database = Connection::open(&path).map_err(failed)?;
         database.busy_timeout(BUSY).map_err(failed)?;
         migrate(&mut database, &path)?;
-        Ok(Self { folder, path, database, synced: None, fence: None, writes_left: None })
+        Ok(Self { folder, path, database, synced: None, fence: None, next_outline: None, writes_left: None })
     }
 
     /// Opens the journal of a root if there is one; makes nothing.
@@ -72,7 +75,12 @@ impl Journal {
     /// # Errors
     /// Like [`Journal::open`].
     pub fn existing(root: &Path) -> Result<Option<Self>, JournalError> {
-        if root.join(super::folders::FOLDER).join("state.db").exists() { Self::open(root).map(Some) } else { Ok(None) }
+        let path = root.join(super::folders::FOLDER).join("state.db");
+        match path.try_exists() {
+            Ok(true) => Self::open(root).map(Some),
+            Ok(false) => Ok(None),
+            Err(cause) => Err(JournalError::Read { path, cause }),
+        }
     }
 
     /// From now on the process aborts after so many commits: the tests' own crash (V-50).
@@ -99,7 +107,7 @@ impl Journal {
         let (highest, json) = (highest_run(&self.folder), self.outline_json(new.outline)?);
         let path = self.path.clone();
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        let transaction = self.database.transaction().map_err(failed)?;
+        let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
         let insert = "INSERT INTO runs (id, started, chain, name, digest, outline)
                       VALUES (max(?1, (SELECT coalesce(max(id), 0) FROM runs)) + 1, ?2, ?3, ?4, ?5, ?6)";
         let (chain, name) = (&new.outline.chain, &new.outline.name);
@@ -111,16 +119,19 @@ impl Journal {
         Ok(run)
     }
 
-    /// Leases the root for a run that goes on, as this outline from now on.
+    /// Leases the root for a run that goes on; its next commit makes this its outline.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written, or somebody has forgotten the run.
     pub fn begin_again(&mut self, run: i64, outline: &Outline, worker: Worker) -> Result<(), JournalError> {
-        let json = self.outline_json(outline)?;
+        self.next_outline = Some((run, self.outline_json(outline)?));
         let path = self.path.clone();
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        let transaction = self.database.transaction().map_err(failed)?;
-        transaction.execute("UPDATE runs SET outline = ?2 WHERE id = ?1", params![run, json]).map_err(failed)?;
+        let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
+        let there = transaction.prepare("SELECT 1 FROM runs WHERE id = ?1").and_then(|mut select| select.exists([run]));
+        if !there.map_err(failed)? {
+            return Err(JournalError::Forgotten { path: path.clone(), run });
+        }
         let fence = lease(&transaction, run, worker).map_err(failed)?;
         transaction.commit().map_err(failed)?;
         self.fence = Some(fence);
@@ -171,7 +182,7 @@ impl Journal {
     fn insert(&mut self, events: &[Event], token: Option<&str>) -> Result<(), JournalError> {
         let (path, fence) = (self.path.clone(), self.fence);
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        let transaction = self.database.transaction().map_err(failed)?;
+        let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
         // Somebody may have removed our lock's file, and another run have begun.
         if let Some(fence) = fence {
             let now = transaction.prepare_cached("SELECT fence FROM lease").map_err(failed)?;
@@ -179,6 +190,10 @@ impl Journal {
             if now != fence {
                 return Err(JournalError::Lost { path: path.clone() });
             }
+        }
+        if let Some((run, outline)) = &self.next_outline {
+            let update = "UPDATE runs SET outline = ?2 WHERE id = ?1";
+            transaction.execute(update, params![run, outline]).map_err(failed)?;
         }
         for event in events {
             let json =
@@ -189,7 +204,9 @@ impl Journal {
             transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(row)).map_err(failed)?;
             project(&transaction, event, token).map_err(failed)?;
         }
-        transaction.commit().map_err(failed)
+        transaction.commit().map_err(failed)?;
+        self.next_outline = None;
+        Ok(())
     }
 
     /// The events of a run, in order and complete.

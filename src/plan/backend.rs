@@ -99,17 +99,17 @@ pub(super) fn backend_command(
         }
         Some(one(path.display().to_string()))
     };
-    let list =
+    let list_of =
         |texts: &Option<Vec<Text>>| texts.as_ref().map(|texts| texts.iter().map(|text| text.value.clone()).collect());
-    let asked: [Wanted<'_>; 6] = [
+    let keys: [Wanted<'_>; 6] = [
         (&backend.model, agent.model.as_ref().map(|model| one(model.value.clone()))),
         (&backend.max_turns, agent.max_turns.as_ref().map(|(turns, _)| one(turns.to_string()))),
-        (&backend.allowed_tools, list(&agent.allowed_tools)),
-        (&backend.disallowed_tools, list(&agent.disallowed_tools)),
+        (&backend.allowed_tools, list_of(&agent.allowed_tools)),
+        (&backend.disallowed_tools, list_of(&agent.disallowed_tools)),
         (&backend.mcp_config, file(&agent.mcp_config, faults)),
         (&backend.settings, file(&agent.settings, faults)),
     ];
-    for ((words, given), (key, place)) in asked.into_iter().zip(backend_fields(agent)) {
+    for ((words, given), (key, place)) in keys.into_iter().zip(backend_fields(agent)) {
         match (words, given, place) {
             (Some(words), Some(given), _) => argv.extend(fill_list(words, &given)),
             (None, Some(_), Some(place)) => faults.0.push(errors::backend_cannot_honour(&place, key, named.name)),
@@ -119,7 +119,8 @@ pub(super) fn backend_command(
     if agent.deliver.is_some_and(|deliver| Some(deliver) != backend.deliver) {
         faults.0.push(errors::backend_cannot_honour(at, "deliver", named.name));
     }
-    let (program, last) = (program(context, named, at, faults), backend.last.clone().unwrap_or_default());
+    let last = backend.last.clone().unwrap_or_default();
+    let program = program(context, named, at, faults);
     Headless { program, argv, last, env, permissions, preface }
 }
 

@@ -44,6 +44,20 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Takes the limit of this key from another one.
+    pub fn copy(&mut self, key: &str, from: &Self) {
+        match key {
+            "time" => self.time = from.time,
+            "cost" => self.cost = from.cost,
+            "tokens" => self.tokens = from.tokens,
+            "iterations" => self.iterations = from.iterations,
+            "wait" => self.wait = from.wait,
+            "stalledAfter" => self.stalled_after = from.stalled_after,
+            "grace" => self.grace = from.grace,
+            _ => {}
+        }
+    }
+
     /// In the words of `--limit`, those that are set.
     #[must_use]
     pub fn words(&self) -> String {

@@ -42,6 +42,8 @@ pub struct OutlineStep {
     pub timeout: Option<String>,
     /// The longest it may be silent and idle.
     pub idle_timeout: Option<String>,
+    /// The program.
+    pub program: String,
     /// The digest of its arguments.
     pub arguments: String,
     /// The digest of what is changed in its environment.
@@ -81,6 +83,7 @@ fn step(step: &PlannedStep) -> OutlineStep {
         },
         timeout: step.timeout.map(show_duration),
         idle_timeout: step.idle_timeout.map(show_duration),
+        program: step.program.display().to_string(),
         arguments: digests.arguments,
         environment: digests.environment,
         prompt: digests.prompt,
@@ -112,6 +115,8 @@ impl Outline {
                 differ(of("backend"), &some(&before.backend), &some(&now.backend)),
                 differ(of("permissions"), level(before), level(now)),
                 differ(of("command"), &some(&before.check), &some(&now.check)),
+                differ(of("program"), &before.program, &now.program),
+                (before.optional != now.optional).then(|| of("optional")),
                 differ(of("timeout"), &some(&before.timeout), &some(&now.timeout)),
                 differ(of("idleTimeout"), &some(&before.idle_timeout), &some(&now.idle_timeout)),
                 (before.arguments != now.arguments).then(|| of("arguments")),

@@ -47,17 +47,21 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
     ended
 }
 
-/// How long the lifelines of a killed host may take to end what they hold.
-const LOOKS: usize = 2_000;
+/// How many looks the lifelines of a killed host are given to end what they hold, and how many there are in all.
+const LIFELINES_LOOKS: usize = 400;
+const LOOKS: usize = 1_200;
 const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Ends what an earlier host of ours, which is dead, left behind: the agent with this pid and start time and its descendants,
-/// and every process with a variable that is ours. Its lifeline does most of that itself and is given the time; says what
-/// even that had left.
-#[must_use]
-pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Vec<Leftover> {
+/// and every process with a variable that is ours. Its lifeline does most of that itself and is given two seconds for it; says
+/// what even that had left.
+///
+/// # Errors
+/// What is alive after all that.
+pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Result<Vec<Leftover>, Vec<Leftover>> {
     let mut ended: Vec<Leftover> = Vec::new();
-    for _ in 0..LOOKS {
+    let leftover = |process: &Process| Leftover { pid: process.pid, name: process.name.clone() };
+    for look in 0..LOOKS {
         let mut alive: Vec<Process> =
             all().into_values().filter(|process| has_variable(process.pid, is_ours)).collect();
         if let Some((pid, start_time)) = agent
@@ -68,17 +72,21 @@ pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Ve
         }
         alive.retain(|process| !process.zombie);
         if alive.is_empty() {
-            break;
+            return Ok(ended);
         }
-        if !alive.iter().any(|process| process.name == LIFELINE) {
-            for process in alive {
-                kill(&process, Signal::KILL);
+        // One that was stopped, or hangs, does nothing.
+        if look >= LIFELINES_LOOKS || !alive.iter().any(|process| process.name == LIFELINE) {
+            for process in &alive {
+                kill(process, Signal::KILL);
                 if ended.iter().all(|known| known.pid != process.pid) {
-                    ended.push(Leftover { pid: process.pid, name: process.name });
+                    ended.push(leftover(process));
                 }
             }
         }
+        if look + 1 == LOOKS {
+            return Err(alive.iter().map(leftover).collect());
+        }
         std::thread::sleep(LOOK_PAUSE);
     }
-    ended
+    Ok(ended)
 }

@@ -294,13 +294,16 @@ impl<'a> Console<'a> {
             note(format!("its program reports: {}", first_line(error)));
         }
         if !finished.denials.is_empty() {
-            note(format!("refused tools: {} (allow them with `allowedTools`)", finished.denials.join(", ")));
+            note(format!(
+                "refused tools: {} (allow them with `allowedTools`)",
+                first_line(&finished.denials.join(", "))
+            ));
         }
         if let Some(line) = finished.near_miss.as_deref().filter(|_| !marker && check.is_none()) {
             note(format!("the marker counts only alone on its line, not in: {}", first_line(line)));
         }
         if !finished.leftovers.is_empty() {
-            let left = finished.leftovers.iter().map(|left| format!("{} (pid {})", left.name, left.pid));
+            let left = finished.leftovers.iter().map(|left| format!("{} (pid {})", first_line(&left.name), left.pid));
             note(format!("left running, and ended: {}", left.collect::<Vec<_>>().join(", ")));
         }
         text
@@ -419,7 +422,7 @@ pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool
         AttemptOutcome::Failed { code } => format!("failed with exit code {code}{in_spite}"),
         AttemptOutcome::Crashed { signal } => format!("killed by signal {signal}{in_spite}"),
         AttemptOutcome::Errored => format!("failed with exit code 0 and an error{in_spite}"),
-        AttemptOutcome::NotStarted { why } => format!("could not be started: {why}"),
+        AttemptOutcome::NotStarted { why } => format!("could not be started: {}", first_line(why)),
         AttemptOutcome::TimedOut => "ended, its timeout is over".into(),
         AttemptOutcome::Idle => "ended, it was silent and idle for too long".into(),
         AttemptOutcome::Limited => "a usage limit; the iteration does not count".into(),
@@ -427,11 +430,11 @@ pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool
     }
 }
 
-fn iterations_words(count: u32) -> String {
+pub(super) fn iterations_words(count: u32) -> String {
     if count == 1 { "1 iteration".into() } else { format!("{count} iterations") }
 }
 
-fn first_line(text: &str) -> String {
+pub(super) fn first_line(text: &str) -> String {
     const WIDTH: usize = 200;
     let line: String = text.lines().next().unwrap_or_default().chars().filter(|next| !next.is_control()).collect();
     match line.char_indices().nth(WIDTH) {

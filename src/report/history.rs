@@ -1,6 +1,6 @@
 //! Runs that were: a table of them, and one of them in every attempt.
 
-use super::console::{outcome_words, seconds, thousands};
+use super::console::{first_line, iterations_words, outcome_words, seconds, thousands};
 use super::paint::Paint;
 use crate::plan::Outline;
 use crate::run::{AttemptRow, RunOutcome, RunRow, RunState, State};
@@ -14,6 +14,7 @@ fn words(state: RunState) -> &'static str {
         RunState::LimitReached => "limit reached",
         RunState::Complete => "complete",
         RunState::Incomplete => "incomplete",
+        RunState::NeverBegan => "never began",
     }
 }
 
@@ -77,7 +78,14 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
 
 /// One run in every attempt.
 #[must_use]
-pub fn run(row: &RunRow, state: RunState, attempts: &[AttemptRow], outline: Option<&Outline>, paint: Paint) -> String {
+pub fn run(
+    row: &RunRow,
+    state: RunState,
+    attempts: &[AttemptRow],
+    outline: Option<&Outline>,
+    resume: &str,
+    paint: Paint,
+) -> String {
     let title = row.name.as_ref().unwrap_or(&row.chain);
     let mut text = format!("{} {}\n", paint.bold(&format!("run {}", row.id)), paint.bold(title));
     let mut line = |name: &str, words: &str| {
@@ -114,7 +122,7 @@ pub fn run(row: &RunRow, state: RunState, attempts: &[AttemptRow], outline: Opti
         let _ = writeln!(text, "{place}: {how}{took}{used}\n  {}", paint.dim(&attempt.folder));
     }
     if state.may_resume() {
-        let _ = writeln!(text, "\n{}", paint.dim(&format!("forkhestra resume {} goes on with it", row.id)));
+        let _ = writeln!(text, "\n{}", paint.dim(&format!("{resume} goes on with it")));
     }
     text
 }
@@ -147,12 +155,16 @@ pub fn resume_plan(
     line("next", &next);
     let used = state.used();
     let tokens = Some(used.total()).filter(|total| *total > 0);
-    let so_far =
-        format!("{} iterations, {}, cost {}", state.iterations(), seconds(at_work_ms), cost(used.cost_usd, tokens));
+    let so_far = format!(
+        "{}, {}, cost {}",
+        iterations_words(state.iterations()),
+        seconds(at_work_ms),
+        cost(used.cost_usd, tokens)
+    );
     line("so far", &so_far);
     line("limits", &outline.limits.words());
     for change in changes {
-        line("changed", &paint.warn(change));
+        line("changed", &paint.warn(&first_line(change)));
     }
     let _ = writeln!(text, "\n{}", paint.dim("Nothing was run and nothing was written."));
     text

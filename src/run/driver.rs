@@ -181,6 +181,12 @@ impl Driver<'_> {
             let _ = self.cast.console.event(event);
         }
         self.seq = events.last().map_or(0, |event| event.seq);
+        if let Some(at) = self.state.under_way() {
+            let written = self.cast.journal.last_written(self.cast.run, at.step, &at.name, at.attempt);
+            if let Some(written) = written.and_then(|at| self.cast.world.time_of_file(at)) {
+                watch.saw_life(written);
+            }
+        }
         let attempts = self.cast.journal.highest_attempts(self.cast.run);
         let attempts = attempts.into_iter().map(|(step, attempt)| HighestAttempt { step, attempt }).collect();
         self.take(Input::Resume { elapsed_ms: watch.milliseconds(), leftovers, attempts, limits })

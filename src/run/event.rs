@@ -249,6 +249,9 @@ pub enum EventKind {
         attempts: Vec<HighestAttempt>,
         /// Limits that hold from now on, as the command line gave them.
         limits: Vec<String>,
+        /// How long the run was at work before, in milliseconds.
+        #[serde(default)]
+        worked_ms: u64,
     },
     /// A round of a group begins.
     #[serde(rename_all = "camelCase")]

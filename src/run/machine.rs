@@ -136,7 +136,7 @@ impl Decision<'_> {
             }
             (_, Input::Resume { elapsed_ms, leftovers, attempts, limits }) if self.state.may_resume() => {
                 let forkhestra = env!("CARGO_PKG_VERSION").into();
-                self.emit(EventKind::RunResumed { forkhestra, attempts, limits });
+                self.emit(EventKind::RunResumed { forkhestra, attempts, limits, worked_ms: elapsed_ms });
                 self.go_on(Duration::from_millis(elapsed_ms), leftovers);
             }
             (Phase::Starting, Input::Spawned { pid, start_time }) => self.spawned(pid, start_time),

@@ -160,7 +160,7 @@ impl Decision<'_> {
         let (name, limit) = (planned.name.clone(), planned.limit);
         let group = self.group_of(step);
         let round = group.map_or(1, |group| self.state.round_of(group));
-        let at = At { step, name, round, iteration, attempt: self.state.attempts(step) + 1, lane: 1 };
+        let at = At { step, name, round, iteration, attempt: self.state.attempts(step).saturating_add(1), lane: 1 };
         let held = self.limit_reached().map(|limit| Ending::Limit { limit });
         if let Some(why) = self.state.ending.or(held) {
             self.emit(EventKind::AttemptHeld { at, retry });

@@ -213,6 +213,12 @@ impl State {
         in_a_row(&mut step.fingerprint, finished.fingerprint.clone());
     }
 
+    /// The attempt whose process runs, or is being started.
+    #[must_use]
+    pub fn under_way(&self) -> Option<&At> {
+        self.at.as_ref().filter(|_| self.has_process())
+    }
+
     /// Whether an attempt's process runs, or is being started.
     pub(super) fn has_process(&self) -> bool {
         matches!(self.phase, Phase::Starting | Phase::Running)

@@ -20,12 +20,22 @@ impl Stopwatch {
             let passed = now.as_millisecond().saturating_sub(last.as_millisecond());
             self.ms = self.ms.saturating_add(u64::try_from(passed).unwrap_or(0));
         }
+        if let EventKind::RunResumed { worked_ms, .. } = event.event {
+            self.ms = self.ms.max(worked_ms);
+        }
         self.paused = match event.event {
             EventKind::RunPaused => true,
             EventKind::RunContinued | EventKind::RunResumed { .. } => false,
             _ => self.paused,
         };
         self.last = now.or(self.last);
+    }
+
+    /// The attempt that was cut off had still written something at this time, in milliseconds after 1970.
+    pub fn saw_life(&mut self, at: i64) {
+        if let Some(last) = self.last.filter(|_| !self.paused) {
+            self.ms = self.ms.saturating_add(u64::try_from(at.saturating_sub(last.as_millisecond())).unwrap_or(0));
+        }
     }
 
     /// The time at work so far, in milliseconds.
@@ -43,7 +53,8 @@ mod tests {
     #[test]
     fn neither_pauses_nor_the_time_before_a_resume_count() {
         let finished = || EventKind::RunFinished { outcome: RunOutcome::Succeeded };
-        let resumed = EventKind::RunResumed { forkhestra: String::new(), attempts: Vec::new(), limits: Vec::new() };
+        let resumed =
+            EventKind::RunResumed { forkhestra: String::new(), attempts: Vec::new(), limits: Vec::new(), worked_ms: 0 };
         let mut watch = Stopwatch::default();
         for (at, event) in [
             ("00:00:01", finished()),

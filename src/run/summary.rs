@@ -27,6 +27,8 @@ pub struct RunRow {
     pub tokens: Option<u64>,
     /// US dollars, as far as they were reported.
     pub cost_usd: Option<f64>,
+    /// Whether it came as far as its first event.
+    pub began: bool,
 }
 
 /// One attempt, in one line.
@@ -71,9 +73,17 @@ pub enum RunState {
     Complete,
     /// A step did not complete.
     Incomplete,
+    /// Its process died before it had begun.
+    NeverBegan,
 }
 
 impl RunState {
+    /// Of a run, and whether its process is alive.
+    #[must_use]
+    pub fn of_run(row: &RunRow, alive: bool) -> Self {
+        if row.began || alive { Self::of(row.outcome, alive) } else { Self::NeverBegan }
+    }
+
     /// Of an outcome, and whether its process is alive.
     #[must_use]
     pub fn of(outcome: Option<RunOutcome>, alive: bool) -> Self {

@@ -159,3 +159,59 @@ fn old_runs_are_forgotten_when_asked_and_only_the_old_ones() {
     place.run(&["-q", "b"]).code(1);
     assert!(place.work(".forkhestra/runs/4").exists(), "a number is not used again");
 }
+
+/// Another program that writes to the database keeps a run waiting, and ends none.
+#[test]
+fn a_writer_beside_a_run_does_not_end_it() {
+    let place = Place::new();
+    place.agent("a", "sh date +%N").agent("b", "marker");
+    place.run(&["-q", "b:1"]).code(0);
+    let run = place.start(&["-q", "a:12"]);
+    place.wait_for(&place.work(".forkhestra/runs/2/1-a/2"));
+    let mut database = rusqlite::Connection::open(place.work(".forkhestra/state.db")).unwrap();
+    database.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+    let held = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    held.commit().unwrap();
+    let ran = run.end();
+    assert!(ran.code(1).stderr.contains("did not print FORKHESTRA_COMPLETE in 12 iterations"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_run_that_is_at_work_is_not_forgotten() {
+    let place = Place::new();
+    let (up, go) = (place.path("tmp/up"), place.path("tmp/go"));
+    place.agent("a", &format!("touch {}\nwait-for {}\nmarker", up.display(), go.display()));
+    let run = place.start(&["-q", "a:1"]);
+    place.wait_for(&up);
+    let database = rusqlite::Connection::open(place.work(".forkhestra/state.db")).unwrap();
+    database.execute("UPDATE runs SET started = '2020-01-01T00:00:00Z'", []).unwrap();
+    let pruned = place.command(&["runs", "prune", "--older-than", "1d", "--yes"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&pruned.stdout), "0 runs forgotten\n");
+    fs::write(&go, "").unwrap();
+    run.end().code(0);
+}
+
+#[test]
+fn following_a_run_that_was_killed_comes_to_an_end() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    place.agent("a", &format!("print x\nhang {}", up.display()));
+    let run = place.start(&["-q", "a"]);
+    place.wait_for(&up);
+    let reader = place.command(&["runs", "log", "-f"]).spawn().unwrap();
+    assert_eq!(run.end_by("KILL").code, None);
+    let seen = reader.wait_with_output().unwrap();
+    assert_eq!((seen.status.code(), String::from_utf8_lossy(&seen.stdout).as_ref()), (Some(0), "== 1-a/1\nx\n"));
+    assert_eq!(place.run(&["runs", "log", "1", "1", "-f"]).code(0).stdout, "x\n");
+}
+
+/// What agents leave is foreign text: it may not drive the terminal.
+#[test]
+fn names_of_processes_cannot_drive_the_terminal() {
+    let place = Place::new();
+    let script = "cp /bin/sleep \"$TMPDIR/$(printf '\\033[2Jx')\"; setsid \"$TMPDIR/$(printf '\\033[2Jx')\" 100 >/dev/null 2>&1 &";
+    place.agent("a", &format!("sh {script}\nsh sleep 0.2"));
+    let ran = place.run(&["a"]);
+    assert!(ran.code(0).stderr.contains("left running") && !ran.stderr.contains('\u{1b}'), "{:?}", ran.stderr);
+}

@@ -1,6 +1,6 @@
 //! V-50 … V-52: a run that was cut off anywhere goes on to the end that it would have had.
 
-use super::support::{Place, try_send};
+use super::support::{Place, send, try_send};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -370,4 +370,80 @@ fn git_is_never_written_to_by_us() {
     place.run(&["a:2", "--limit", "iterations=1"]).code(4);
     place.run(&["resume", "--limit", "iterations=5"]).code(0);
     assert_eq!(look(), before, "the state folder is no part of the status either");
+}
+
+/// A stopped lifeline ends nothing, and its host is dead: nobody may start a second agent beside the first.
+#[test]
+fn an_agent_whose_lifeline_stands_still_is_ended_before_its_successor_is_started() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    place.agent("a", &format!("hang {}\nnext\nmarker", up.display()));
+    let mut running = place.command(&["-q", "a:2"]).spawn().unwrap();
+    place.wait_for(&up);
+    for line in place.processes().into_iter().filter(|line| line.contains("__lifeline")) {
+        send("STOP", line.split(['/', ' ']).nth(2).unwrap());
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let ran = place.run(&["resume"]);
+    assert!(ran.code(0).stderr.contains("left running, and ended: "), "{}", ran.stderr);
+}
+
+#[test]
+fn a_run_that_died_before_its_first_event_is_passed_over() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    place.agent("a", &format!("hang {}\nnext\nmarker", up.display()));
+    let running = place.start(&["a:2"]);
+    place.wait_for(&up);
+    assert_eq!(running.end_by("KILL").code, None);
+    let insert = "INSERT INTO runs (id, started, chain, digest) VALUES (2, '2026-01-01T00:00:00Z', 'a', 'x')";
+    rusqlite::Connection::open(place.work(".forkhestra/state.db")).unwrap().execute(insert, []).unwrap();
+    assert!(place.run(&["runs"]).code(0).stdout.contains("never began"));
+    assert!(place.run(&["resume", "2"]).code(2).words().contains("before it had begun"));
+    place.run(&["resume"]).code(0);
+    assert_eq!(finished(&place.events(1)).len(), 1);
+}
+
+#[test]
+fn another_program_a_check_that_became_optional_and_a_limit_of_the_config_are_changes() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    let script = format!("hang {}", up.display());
+    place.agent("one", &script).agent("two", &script);
+    let config = |program: &str, optional: bool, most: u32| {
+        format!(
+            r#"{{"limits": {{"iterations": {most}}}, "agents": {{"a": {{"command": "{program}"}}}}, "checks": {{"t": {{"run": "false", "optional": {optional}}}}},
+                "chains": {{"c": {{"steps": [{{"agent": "a"}}, {{"check": "t"}}]}}}}}}"#
+        )
+    };
+    place.config(&config("one", false, 5));
+    let running = place.start(&["--chain", "c"]);
+    place.wait_for(&up);
+    assert_eq!(running.end_by("KILL").code, None);
+    place.config(&config("two", true, 5000));
+    let words = place.run(&["resume", "--limit", "time=1h"]).code(2).words();
+    for expected in
+        ["program of step 1 (a): $PLACE/bin/one is now $PLACE/bin/two", "optional of step 2 (t)", "iterations=5000"]
+    {
+        assert!(words.replace(' ', "").contains(&expected.replace(' ', "")), "{expected}: {words}");
+    }
+}
+
+/// V-20 over crashes: what an attempt had worked before it was killed counts.
+#[test]
+fn the_limit_on_time_counts_what_was_cut_off() {
+    let mut place = Place::new();
+    let up = place.path("tmp/up");
+    place.set("FORKHESTRA_TEST_STILL_CLOCK", "0");
+    place.agent("a", &format!("sh sleep 1\nprint x\nhang {}", up.display()));
+    let running = place.start(&["a", "--limit", "time=1s500ms"]);
+    place.wait_for(&up);
+    assert_eq!(running.end_by("KILL").code, None);
+    let told = place.run(&["resume", "--dry-run"]);
+    assert!(
+        told.code(0).stdout.contains("1 iterations, 1.") || told.stdout.contains("1 iteration, 1."),
+        "{}",
+        told.stdout
+    );
 }
