@@ -2,7 +2,7 @@
 //! this project.
 
 use crate::chain::{Config, Run};
-use crate::source::Files;
+use crate::source::{Files, Kind};
 use std::path::Path;
 
 /// Commands, each a prefix of what may be run.
@@ -12,6 +12,8 @@ pub struct Allowed {
     pub reading: Vec<String>,
     /// All of them.
     pub commands: Vec<String>,
+    /// Where git keeps the project's history, if it does: a sandbox has to let commits through.
+    pub git: Option<String>,
 }
 
 const READING: [&str; 6] = ["git status", "git diff", "git log", "git show", "git blame", "git rev-parse"];
@@ -52,7 +54,19 @@ pub fn allowed(root: &Path, config: &Config, files: &dyn Files) -> Allowed {
     }
     let mut seen = std::collections::HashSet::new();
     commands.retain(|command| seen.insert(command.clone()));
-    Allowed { reading: READING.map(str::to_string).into(), commands }
+    Allowed { reading: READING.map(str::to_string).into(), commands, git: git_folder(root, files) }
+}
+
+/// `.git`, here or above; of a worktree, whose `.git` is a file, that of the repository.
+fn git_folder(root: &Path, files: &dyn Files) -> Option<String> {
+    let git = root.ancestors().map(|folder| folder.join(".git")).find(|path| files.kind(path).is_ok())?;
+    if files.kind(&git).is_ok_and(|kind| kind == Kind::Folder) {
+        return Some(git.display().to_string());
+    }
+    let said = String::from_utf8(files.read(&git).ok()?).ok()?;
+    let folder = git.parent()?.join(said.strip_prefix("gitdir:")?.trim());
+    let own = folder.display().to_string();
+    Some(own.split_once("/worktrees/").map_or(own.clone(), |(repository, _)| repository.to_string()))
 }
 
 /// Whether a check's line is one command without a shell's signs: as a prefix, anything else would allow more than it says.

@@ -23,7 +23,7 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
         ErrorClass::UsageLimit
     } else if says(&["turns", "budget"]) && says(&["max", "limit", "exceed"]) {
         ErrorClass::Turns
-    } else if says(&["unauthorized", "authenticat", "api key", "api_key", "not logged in", "/login", "credential"]) {
+    } else if says(&["unauthorized", "authenticat", "api key", "api_key", "not logged in", "/login", "credential", "auth type"]) {
         ErrorClass::Credentials
     } else if about_model {
         ErrorClass::Model
@@ -106,6 +106,7 @@ mod tests {
             (None, "Cannot connect to API: Unable to connect.", Network),
             (None, "Reached max session turns for this session.", Turns),
             (None, "Not logged in · Please run /login", Credentials),
+            (None, "No auth type is selected. Please configure an auth type", Credentials),
             (None, "it broke", Other),
         ] {
             assert_eq!(classify(status, words), expected, "{words}");

@@ -24,13 +24,16 @@ pub fn fill_list(words: &[String], values: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The arguments of a level of permissions.
+/// The arguments of a level of permissions; a word with `{git}` is left out where there is no repository.
 #[must_use]
 pub fn level_words(backend: &Backend, level: &Level, allowed: &Allowed) -> Vec<String> {
     let pattern = backend.command.as_deref().unwrap_or("{}");
     let named = |commands: &[String]| commands.iter().map(|command| pattern.replace("{}", command)).collect::<Vec<_>>();
     let (reading, commands) = (named(&allowed.reading), named(&allowed.commands));
     let word = |word: &String| {
+        if word.contains("{git}") {
+            return allowed.git.iter().map(|git| word.replace("{git}", git)).collect();
+        }
         repeated(word, "{each-reading}", &reading)
             .or_else(|| repeated(word, "{each-command}", &commands))
             .unwrap_or_else(|| {
@@ -63,7 +66,7 @@ mod tests {
     #[test]
     fn a_level_names_its_commands_in_the_backends_own_way() {
         let backend = Backend { command: Some("Bash({}:*)".into()), ..Backend::default() };
-        let allowed = Allowed { reading: words(&["git log"]), commands: words(&["git log", "cargo test"]) };
+        let allowed = Allowed { reading: words(&["git log"]), commands: words(&["git log", "cargo test"]), git: None };
         let level = |arguments| Level { arguments: words(arguments), ..Level::default() };
         assert_eq!(
             level_words(&backend, &level(&["--allow={commands}"]), &allowed),
@@ -71,5 +74,8 @@ mod tests {
         );
         assert_eq!(level_words(&backend, &level(&["--allow={each-command}"]), &allowed).len(), 2);
         assert_eq!(level_words(&backend, &level(&["{reading}"]), &allowed), ["Bash(git log:*)"]);
+        let repository = Allowed { git: Some("/r/.git".into()), ..allowed.clone() };
+        assert_eq!(level_words(&backend, &level(&["--add-dir={git}"]), &repository), ["--add-dir=/r/.git"]);
+        assert!(level_words(&backend, &level(&["--add-dir={git}"]), &allowed).is_empty());
     }
 }

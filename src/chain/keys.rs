@@ -253,7 +253,7 @@ pub(super) static LEVEL: Object = Object {
         key(
             "arguments",
             Shape::Texts,
-            "The arguments that express it. `{reading}` and `{commands}` stand for the commands that may be run, with commas; a word with `{each-reading}` or `{each-command}` is repeated for each.",
+            "The arguments that express it. `{reading}` and `{commands}` stand for the commands that may be run, with commas; a word with `{each-reading}` or `{each-command}` is repeated for each; one with `{git}`, the repository's `.git`, is left out where there is none.",
         ),
         key("env", Shape::TextMap, "Environment that expresses it."),
     ],

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the world themselves")]
 
+mod agents;
 mod bytes;
 mod corpus;
 mod demo;

@@ -6,10 +6,25 @@ cache=${FORKHESTRA_REAL:-${XDG_CACHE_HOME:-$HOME/.cache}/forkhestra-real}
 package() {
     case $1 in
         claude) echo @anthropic-ai/claude-code ;;
+        codex) echo @openai/codex ;;
+        gemini) echo @google/gemini-cli ;;
+        opencode) echo opencode-ai ;;
+        qwen) echo @qwen-code/qwen-code ;;
+        copilot) echo @github/copilot ;;
+        pi) echo @mariozechner/pi-coding-agent ;;
         *) echo "unknown agent CLI: $1" >&2; exit 2 ;;
     esac
 }
 for name in "$@"; do
+    if [ "$name" = aider ]; then
+        [ -x "$cache/aider/venv/bin/aider" ] || { python3 -m venv "$cache/aider/venv"; "$cache/aider/venv/bin/pip" install --quiet aider-chat; }
+        continue
+    fi
+    # It wants Node 22, and npm chooses an old version under an older one.
+    if [ "$name" = qwen ]; then
+        [ -d "$cache/node22" ] || npm install --silent --no-audit --no-fund --prefix "$cache/node22" node@22
+        PATH="$cache/node22/node_modules/.bin:$PATH"
+    fi
     if [ ! -x "$cache/$name/node_modules/.bin/$name" ]; then
         mkdir -p "$cache/$name"
         npm install --silent --no-audit --no-fund --prefix "$cache/$name" "$(package "$name")"

@@ -1,0 +1,105 @@
+//! Agent CLIs as data, and the examples of docs/agents.md, run with stand-ins.
+
+use super::support::Place;
+
+/// The JSON blocks of a page, in order.
+fn examples(page: &str) -> Vec<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/");
+    let text = std::fs::read_to_string(format!("{path}{page}")).unwrap();
+    text.split("```json\n").skip(1).map(|rest| rest.split("\n```").next().unwrap().to_string()).collect()
+}
+
+#[test]
+fn the_page_about_agent_clis_names_every_one_with_its_install_command_and_versions() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/agents.md")).unwrap();
+    let known: serde_json::Value = serde_json::from_str(include_str!("../../forge/backends.json")).unwrap();
+    for (name, backend) in known["backends"].as_object().unwrap().iter().filter(|(name, _)| *name != "demo") {
+        let row = text
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")))
+            .unwrap_or_else(|| panic!("no row for {name}"));
+        assert!(row.contains(backend["install"].as_str().unwrap()), "{row}");
+        for version in backend["knownGood"].as_array().unwrap() {
+            assert!(row.contains(version.as_str().unwrap()), "{row}");
+        }
+    }
+}
+
+#[test]
+fn every_example_of_the_page_is_a_valid_config() {
+    let place = Place::new();
+    for program in ["claude", "codex", "mycli", "gcloud", "gemini-cli", "openai"] {
+        place.agent(program, "print x");
+    }
+    let examples = examples("agents.md");
+    assert_eq!(examples.len(), 3);
+    for example in examples {
+        place.config(&example);
+        place.run(&["validate"]).code(0);
+    }
+}
+
+/// The other invocations of the founding documents, as `command`.
+#[test]
+fn commands_of_any_kind_get_their_prompt_as_the_page_says() {
+    let place = Place::new();
+    let result = r#"print {"type":"result","result":"done","is_error":false,"usage":{"input_tokens":7}}"#;
+    place.agent("gcloud", "print a").agent("gemini-cli", "print b").agent("openai", "print c");
+    place.agent("claude", &format!("print d\nnext\n{result}"));
+    place.config(&examples("agents.md")[2]);
+    let prompt = "-p \"two\"\nlines $HOME `x`";
+    let ran = place.run(&["--chain", "all", "-p", prompt]);
+    ran.code(0);
+    assert_eq!(place.stdin_of("gcloud", 1), prompt.as_bytes());
+    assert!(place.call("gcloud", 1).contains("predict") && !place.call("gcloud", 1).contains("two"));
+    assert_eq!(place.stdin_of("gemini-cli", 1), prompt.as_bytes());
+    assert!(place.call("openai", 1).contains(prompt), "{}", place.call("openai", 1));
+    assert!(place.call("claude", 1).contains(prompt), "{}", place.call("claude", 1));
+    assert_eq!(place.stdin_of("claude", 2), prompt.as_bytes());
+    assert!(ran.stderr.contains("wrapped-stream: done, 0.0 s, 7 tokens"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_permissions_of_the_command_line_win_and_are_shown() {
+    let place = Place::new();
+    place.agent("codex", "").agent("pi", "");
+    place.config(
+        r#"{"agents": {"a": {"backend": "codex", "permissions": "read"}, "b": {"backend": "pi"}}, "chains": {}}"#,
+    );
+    let shown = |words: &[&str]| place.run(words).code(0).stdout.clone();
+    assert!(shown(&["a", "--dry-run"]).contains("--sandbox read-only"));
+    let full = shown(&["a", "--dry-run", "--permissions", "full"]);
+    assert!(
+        full.contains("permissions  full") && full.contains("--dangerously-bypass-approvals-and-sandbox"),
+        "{full}"
+    );
+    let refused = place.run(&["b"]);
+    insta::assert_snapshot!(refused.code(2).stderr);
+    assert!(shown(&["b", "--dry-run", "--permissions", "full"]).contains("PI_OFFLINE=1"));
+}
+
+/// Whoever sees "refused" three times learns nothing that the first one did not say.
+#[test]
+fn refused_credentials_end_the_run_at_once_in_the_programs_words() {
+    let place = Place::new();
+    let refused =
+        r#"print {"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized: no such key"}}"#;
+    place.agent("codex", &format!("{refused}\nexit 1")).agent("t", "");
+    place.config(r#"{"agents": {"a": {"backend": "codex"}}, "chains": {}}"#);
+    for chain in ["a:5", "(a -> t):3"] {
+        let ran = place.run(&[chain, "-p", "x"]);
+        assert!(ran.code(1).words().contains("no such key"), "{}", ran.stderr);
+    }
+    assert_eq!(place.calls("codex"), 2);
+}
+
+/// `codex` waits for ever for a server that is down, and says so every now and then: that is no life.
+#[test]
+fn an_agent_that_only_waits_for_its_service_is_idle() {
+    let place = Place::new();
+    let waits = r#"{"type":"error","message":"Reconnecting... waiting for network"}"#;
+    place.agent("codex", &format!("sh while :; do echo '{waits}'; sleep 0.05; done"));
+    place.config(r#"{"agents": {"a": {"backend": "codex"}}, "chains": {}}"#);
+    let ran = place.run(&["-q", "a", "-p", "x", "--idle-timeout", "1s"]);
+    assert!(ran.code(1).words().contains("silent and idle") || ran.words().contains("idle"), "{}", ran.stderr);
+}
