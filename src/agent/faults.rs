@@ -23,7 +23,16 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
         ErrorClass::UsageLimit
     } else if says(&["turns", "budget"]) && says(&["max", "limit", "exceed"]) {
         ErrorClass::Turns
-    } else if says(&["unauthorized", "authenticat", "api key", "api_key", "not logged in", "/login", "credential", "auth type"]) {
+    } else if says(&[
+        "unauthorized",
+        "authenticat",
+        "api key",
+        "api_key",
+        "not logged in",
+        "/login",
+        "credential",
+        "auth type",
+    ]) {
         ErrorClass::Credentials
     } else if about_model {
         ErrorClass::Model

@@ -203,6 +203,16 @@ impl Place {
         }
     }
 
+    /// Waits until a file in the working folder holds something.
+    #[track_caller]
+    pub(crate) fn wait_for_bytes(&self, name: &str) {
+        let deadline = Instant::now() + LONG;
+        while fs::metadata(self.work(name)).map_or(0, |file| file.len()) == 0 {
+            assert!(Instant::now() < deadline, "{name} stayed empty; alive: {:?}", self.processes());
+            std::thread::yield_now();
+        }
+    }
+
     /// The events of a run as the journal holds them.
     pub(crate) fn events(&self, run: i64) -> Vec<serde_json::Value> {
         let journal = forkhestra::journal::Journal::open(&self.path("project")).unwrap();
