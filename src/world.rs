@@ -112,6 +112,23 @@ impl World {
         self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_none().then_some(at)
     }
 
+    /// Every file below a folder, in order; links are not followed.
+    #[must_use]
+    pub fn files_below(&self, folder: &Path) -> Vec<PathBuf> {
+        let (mut found, mut open) = (Vec::new(), vec![folder.to_path_buf()]);
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => open.push(entry.path()),
+                    Ok(kind) if kind.is_file() => found.push(entry.path()),
+                    _ => {}
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
     /// The time of day so long ago, RFC 3339.
     #[must_use]
     pub fn timestamp_before(&self, age: Duration) -> String {
@@ -241,6 +258,10 @@ impl Files for World {
         let mut head = Vec::new();
         File::open(path)?.take(bytes as u64).read_to_end(&mut head)?;
         Ok(head)
+    }
+
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
     }
 
     fn kind(&self, path: &Path) -> io::Result<Kind> {

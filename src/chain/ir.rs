@@ -160,6 +160,8 @@ pub struct Agent {
     pub mcp_config: Option<Text>,
     /// A settings file of the backend.
     pub settings: Option<Text>,
+    /// The template around its prompt.
+    pub template: Option<Text>,
     /// The agent CLI that runs this agent.
     pub backend: Option<Text>,
     /// The program that runs this agent.

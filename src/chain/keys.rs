@@ -72,7 +72,6 @@ const fn later(name: &'static str, about: &'static str, with: &'static str) -> K
     Key { name, shape: Shape::Anything, about, later: Some(with) }
 }
 
-const TEMPLATES: &str = "templates and skills";
 const FLOW: &str = "verdicts and tasks";
 
 /// The whole file.
@@ -84,7 +83,11 @@ pub(super) static ROOT: Object = Object {
         key("backend", Shape::Text, "The agent CLI of agents that name neither a command nor a backend: `claude`."),
         key("backends", Shape::Named(&BACKEND), "More agent CLIs, or changes to known ones: an entry for each."),
         key("marker", Shape::Text, "The line by which an agent ends its loop. Default: FORKHESTRA_COMPLETE."),
-        later("templates", "The folder of templates and skills.", TEMPLATES),
+        key(
+            "templates",
+            Shape::Text,
+            "The folder of templates, one folder an agent, with `skills` beside them. Default: `forge/agents`, with `forge/skills`.",
+        ),
         key("limits", Shape::One(&LIMITS), "Limits of a whole run."),
         later("hooks", "Commands to run when a run ends.", "the console and its hooks"),
         key("agents", Shape::Named(&AGENT), "Who runs: an entry for an agent."),
@@ -158,7 +161,11 @@ pub(super) static AGENT: Object = Object {
             Shape::Choice(&OUTPUTS),
             "The format of the program's output. Default: that of the backend, else `plain`.",
         ),
-        later("template", "The template around the prompt.", TEMPLATES),
+        key(
+            "template",
+            Shape::Text,
+            "The template around the prompt: a folder of the templates, or a `.md` file. Default: the one of the agent's name, if there is one.",
+        ),
         later("role", "`worker` or `judge`.", FLOW),
         key(
             "permissions",

@@ -64,6 +64,8 @@ pub struct Entry<T> {
 pub struct Config {
     /// The default backend.
     pub backend: Option<Text>,
+    /// The folder of templates.
+    pub templates: Option<Text>,
     /// The marker.
     pub marker: Option<Text>,
     /// Limits of a whole run, merged key by key.
@@ -107,6 +109,7 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
             config.faults.push(errors::bad_marker(&marker.at, &marker.value));
         }
     }
+    config.templates = reader.text("templates").or(config.templates.take());
     config.backend = reader.text("backend").or(config.backend.take());
     if let Some(limits) = reader.get("limits") {
         config.limits = read::limits(limits).or(std::mem::take(&mut config.limits));
@@ -208,6 +211,7 @@ fn refine(earlier: Agent, later: Agent) -> Agent {
         disallowed_tools: later.disallowed_tools.or(earlier.disallowed_tools),
         mcp_config: later.mcp_config.or(earlier.mcp_config),
         settings: later.settings.or(earlier.settings),
+        template: later.template.or(earlier.template),
         backend: earlier.backend,
         command: earlier.command,
         args: later.args.or(earlier.args),

@@ -138,6 +138,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         disallowed_tools: reader.texts("disallowedTools"),
         mcp_config: reader.text("mcpConfig"),
         settings: reader.text("settings"),
+        template: reader.text("template"),
         backend: reader.text("backend"),
         command: reader.get("command").and_then(line),
         args: reader.texts("args"),

@@ -57,12 +57,45 @@ pub(super) enum Verb {
     List(ListArgs),
     /// Show a chain of the config
     Show(ShowArgs),
+    /// Print the exact prompt of an agent; starts nothing
+    Render(RenderArgs),
     /// Check a config, all of it
     Validate(ValidateArgs),
     /// Try out whether this machine keeps our promises, and show what a run would find
     Doctor(DoctorArgs),
-    /// Write a commented forge/chains.json and prompts that run at once
-    Init,
+    /// Write a commented forge/chains.json and prompts that run at once; or templates to begin with
+    Init(InitArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// Write our templates and skills for editing instead, beside what is there
+    #[arg(long)]
+    pub(super) templates: bool,
+    /// Take over templates and skills of another tool, such as .foreman
+    #[arg(long, value_name = "DIR", conflicts_with = "templates")]
+    pub(super) from: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RenderArgs {
+    /// The agent
+    pub(super) agent: String,
+    /// Variables, NAME=value
+    #[arg(value_name = "NAME=VALUE")]
+    pub(super) words: Vec<String>,
+    /// The prompt
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "prompt_file")]
+    pub(super) prompt: Option<String>,
+    /// A file with the prompt; - reads standard input
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    pub(super) prompt_file: Option<String>,
+    /// Say where every piece comes from, and how large it is
+    #[arg(long)]
+    pub(super) explain: bool,
+    /// For machines: the pieces and the whole
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -28,7 +28,11 @@ pub(super) fn chosen(args: &RunArgs, project: &Project) -> Result<(Chain, Given)
     }
 }
 
-fn split<'a>(words: &'a [String], shell: &Path) -> Result<(Given, Vec<&'a str>), Vec<Diagnostic>> {
+/// Tells variables from other words.
+///
+/// # Errors
+/// Variables that were given twice.
+pub(super) fn split<'a>(words: &'a [String], shell: &Path) -> Result<(Given, Vec<&'a str>), Vec<Diagnostic>> {
     let (mut given, mut rest, mut faults) = (Given::new(), Vec::new(), Vec::new());
     for word in words {
         let assignment = word.split_once('=').filter(|(name, _)| {

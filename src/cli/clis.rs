@@ -35,14 +35,15 @@ fn probe(world: &World, project: &Project, backend: &Backend, path: &Path) -> (H
     let Some(answer) = ask(path, &of(&backend.version, "--version"), &project.root) else {
         return (Health::Bad, format!("{shown} does not say its version"));
     };
-    let version = version_in(&answer).unwrap_or_default();
+    let version = version_in(&(answer.stdout + "\n" + &answer.stderr)).unwrap_or_default();
     let mut words = vec![format!("{version} {shown}").trim().to_string()];
     if let Some([first, last]) = backend.known_good.as_deref()
         && let Some(known) = outside(&version, first, last)
     {
         words.push(known);
     }
-    let help = ask(path, &of(&backend.help, "--help"), &project.root).unwrap_or_default();
+    let help = ask(path, &of(&backend.help, "--help"), &project.root);
+    let help = help.map_or_else(String::new, |answer| answer.stdout + &answer.stderr);
     let missing: Vec<&str> = options(backend).into_iter().filter(|option| !help.contains(option)).collect();
     if !missing.is_empty() {
         words.push(format!("its help does not name {}, which we use", missing.join(" ")));

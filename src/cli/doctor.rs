@@ -3,9 +3,10 @@
 use super::args::{Common, DoctorArgs};
 use super::clis::clis;
 use super::config::{Project, project};
+use super::templates::templates;
 use super::{answer, refuse};
 use crate::exit::Exit;
-use crate::proc::{Probe, mechanisms, probe};
+use crate::proc::{Probe, ask, mechanisms, probe};
 use crate::report::{Finding, Health, Paint, doctor as show};
 use crate::source::{Diagnostic, Files};
 use crate::world::World;
@@ -21,13 +22,18 @@ pub(super) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit 
     findings.extend(kernel());
     let project = project(world, common);
     findings.extend(files(world, &project));
+    findings.push(git(&project));
+    findings.extend(templates(world, &project));
     findings.extend(clis(world, &project));
     let sick = findings.iter().any(|finding| finding.health == Health::Bad);
     let release = world.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let system = format!("Linux {} {}", String::from_utf8_lossy(&release).trim(), std::env::consts::ARCH);
     let version = env!("CARGO_PKG_VERSION");
     let told = answer(&if args.json {
-        json!({ "forkhestra": version, "system": system, "findings": findings }).to_string() + "\n"
+        let bad = findings.iter().filter(|finding| finding.health == Health::Bad);
+        let problems: Vec<String> = bad.map(|finding| format!("{}: {}", finding.name, finding.words)).collect();
+        json!({ "forkhestra": version, "system": system, "findings": findings, "problems": problems }).to_string()
+            + "\n"
     } else {
         show(&format!("forkhestra {version}, {system}"), &findings, Paint::for_stdout(world))
     });
@@ -76,6 +82,18 @@ fn kernel() -> [Finding; 3] {
             words(found.cgroup, "one of our own, not needed", "none of our own; not needed"),
         ),
     ]
+}
+
+/// git is only asked, and only by templates.
+fn git(project: &Project) -> Finding {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
+    let Some(version) = ask(Path::new("git"), &words(&["--version"]), &project.root) else {
+        return finding("git", Health::Absent, "not on PATH; templates that show changes would show none");
+    };
+    let inside = ask(Path::new("git"), &words(&["rev-parse", "--is-inside-work-tree"]), &project.root);
+    let inside = inside.is_some_and(|answer| answer.stdout.trim() == "true");
+    let version = version.stdout.trim().trim_start_matches("git version ").to_string();
+    finding("git", Health::Good, format!("{version}; {}", if inside { "a repository" } else { "no repository here" }))
 }
 
 fn files(world: &World, project: &Project) -> [Finding; 2] {

@@ -1,7 +1,8 @@
 //! `init`: a commented chains.json and role prompts that run at once. The one verb that writes outside `.forkhestra/`.
 
-use super::args::Common;
+use super::args::{Common, InitArgs};
 use super::config::project;
+use super::migrate::{Migrated, migrated, our_templates};
 use super::{answer, refuse};
 use crate::chain::PROJECT_FILES;
 use crate::exit::Exit;
@@ -9,6 +10,7 @@ use crate::source::{Diagnostic, Files};
 use crate::world::World;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 const FILES: [(&str, &str); 3] = [
     ("forge/chains.json", include_str!("../../forge/init/chains.json")),
@@ -17,8 +19,15 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// Writes the files, all or none of them over what is there.
-pub(super) fn init(world: &World, common: &Common) -> Exit {
+pub(super) fn init(world: &World, common: &Common, args: &InitArgs) -> Exit {
     let shell = project(world, common).shell;
+    if args.templates {
+        let ours = our_templates().into_iter().map(|(path, text)| (path, text.to_string()));
+        return beside(world, &shell, &ours.collect::<Vec<_>>(), "");
+    }
+    if let Some(from) = &args.from {
+        return take_over(world, &shell, &shell.join(from));
+    }
     // A config of either name would be a second one.
     let ours: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).chain(PROJECT_FILES).collect();
     let present: Vec<&str> = ours.into_iter().filter(|name| world.kind(&shell.join(name)).is_ok()).collect();
@@ -35,6 +44,52 @@ pub(super) fn init(world: &World, common: &Common) -> Exit {
     }
     text.push_str("\nTry:  forkhestra --chain hello\nThen: forkhestra --chain ship FEATURE=\"a greeting\" --dry-run\n");
     answer(&text)
+}
+
+/// Writes what is not there yet, and says what was left alone.
+fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) -> Exit {
+    let mut text = String::new();
+    for (path, content) in files {
+        let name = path.display();
+        // Writing to a String cannot fail.
+        let _ = if world.kind(&shell.join(path)).is_ok() {
+            writeln!(text, "kept  {name}, which is there already")
+        } else if let Err(error) = world.create(&shell.join(path), content) {
+            return refuse(world, &[not_written(&name.to_string(), &error.to_string())]);
+        } else {
+            writeln!(text, "wrote {name}")
+        };
+    }
+    answer(&(text + more))
+}
+
+/// Templates and skills of another tool.
+fn take_over(world: &World, shell: &Path, from: &Path) -> Exit {
+    let (mut files, mut more) = (Vec::new(), String::new());
+    for path in world.files_below(from) {
+        let below = path.strip_prefix(from).unwrap_or(&path);
+        let text = world.read(&path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let _ = match migrated(below, &text) {
+            None => writeln!(more, "not taken over: {}", below.display()),
+            Some(Migrated { path, text, left }) => {
+                files.push((path.clone(), text));
+                if left.is_empty() {
+                    Ok(())
+                } else {
+                    writeln!(more, "{}: nobody knows {}; see docs/templates.md", path.display(), left.join(", "))
+                }
+            }
+        };
+    }
+    if files.is_empty() {
+        return refuse(world, &[nothing_to_take(from)]);
+    }
+    beside(world, shell, &files, &more)
+}
+
+fn nothing_to_take(from: &Path) -> Diagnostic {
+    Diagnostic::error("init/from", format!("{} holds no templates", from.display()))
+        .help("they are ROLE/templates/NAME.template.md or ROLE/prompt.md, and ROLE/skills/NAME.md")
 }
 
 fn already_there(names: &[&str]) -> Diagnostic {

@@ -9,11 +9,14 @@ mod doctor;
 mod history;
 mod init;
 mod list;
+mod migrate;
+mod render;
 mod resume;
 mod run;
 mod runs;
 mod show;
 mod stage;
+mod templates;
 mod validate;
 mod words;
 
@@ -45,7 +48,8 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
         Verb::Show(args) => show::show(world, &common, &args),
         Verb::Validate(args) => validate::validate(world, &common, &args),
         Verb::Doctor(args) => doctor::doctor(world, &common, &args),
-        Verb::Init => init::init(world, &common),
+        Verb::Init(args) => init::init(world, &common, &args),
+        Verb::Render(args) => render::render(world, &common, &args),
     }
 }
 

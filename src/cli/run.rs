@@ -20,7 +20,8 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         Ok(chosen) => chosen,
         Err(faults) => return refuse(world, &faults),
     };
-    let typed = said(world, args, &project).map(|said| Typed { said, overrides: overrides(args) });
+    let said = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project);
+    let typed = said.map(|said| Typed { said, overrides: overrides(args) });
     let typed = match typed {
         Ok(typed) => typed,
         Err(faults) => return refuse(world, &faults),
@@ -102,12 +103,20 @@ fn limits(texts: &[String], project: &Project) -> Result<Limits, Vec<Diagnostic>
 }
 
 /// The command line's level of the prompt.
-fn said(world: &World, args: &RunArgs, project: &Project) -> Result<Said, Vec<Diagnostic>> {
+///
+/// # Errors
+/// When it is to be read, and cannot be.
+pub(super) fn said_of(
+    world: &World,
+    prompt: Option<&str>,
+    file: Option<&str>,
+    project: &Project,
+) -> Result<Said, Vec<Diagnostic>> {
     let text = |name: &str, value: &str| {
         let source = Source::new(name, value, &project.shell);
         Some(Text { value: value.to_string(), at: Place::whole(&source) })
     };
-    if args.prompt_file.as_deref() == Some("-") {
+    if file == Some("-") {
         if world.stdin_is_terminal() {
             return Err(vec![stdin_is_a_terminal()]);
         }
@@ -115,8 +124,8 @@ fn said(world: &World, args: &RunArgs, project: &Project) -> Result<Said, Vec<Di
         let prompt = String::from_utf8(bytes).map_err(|_| vec![stdin_unreadable("it is not UTF-8")])?;
         return Ok(Said { inline: text("standard input", &prompt), file: None });
     }
-    let inline = args.prompt.as_ref().and_then(|prompt| text("--prompt", prompt));
-    let file = args.prompt_file.as_ref().and_then(|file| text("--prompt-file", file));
+    let inline = prompt.and_then(|prompt| text("--prompt", prompt));
+    let file = file.and_then(|file| text("--prompt-file", file));
     Ok(Said { inline, file })
 }
 

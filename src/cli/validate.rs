@@ -38,7 +38,7 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> E
 /// Faults of the files, of every entry, and of the plan of every chain, agent and check of the user's. What only a command
 /// line can give, and which agent CLI is installed, is not a config's fault.
 fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
-    const NOT_ITS_FAULT: [&str; 3] = ["vars/missing", "vars/environment", "agent/no-backend"];
+    const NOT_ITS_FAULT: [&str; 4] = ["vars/missing", "vars/environment", "agent/no-backend", "plan/template-variable"];
     let mut faults = config.faults.clone();
     faults.extend(config.agents.values().flat_map(|entry| entry.faults.clone()));
     faults.extend(config.checks.values().flat_map(|entry| entry.faults.clone()));

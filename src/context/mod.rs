@@ -1,5 +1,7 @@
 //! What is gathered from the working tree while a run goes on. Effects: reads files, writes nothing.
 
+mod gather;
 mod tree;
 
+pub use gather::{Git, gather};
 pub use tree::TreeWatch;

@@ -121,6 +121,22 @@ impl AttemptFolder {
         self.write("final.md", message)
     }
 
+    /// Writes the whole diff that a prompt shows a part of.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_diff(&self, diff: &str) -> Result<(), JournalError> {
+        self.write("diff.patch", diff)
+    }
+
+    /// Writes why there is no prompt.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_error(&self, why: &str) -> Result<(), JournalError> {
+        self.write("error.txt", why)
+    }
+
     fn write(&self, name: &str, text: &str) -> Result<(), JournalError> {
         let path = self.path.join(name);
         make_file(&path)?.write_all(text.as_bytes()).map_err(failed(&path))

@@ -2,6 +2,7 @@
 
 use super::backend::{Headless, backend_command, backend_fields, backend_of};
 use super::context::{Context, Faults, own_environment};
+use super::template::{Around, around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Format, Named, find_command};
 use crate::chain::{Agent, Command, Delivery, Entry, Limit, Step};
@@ -34,6 +35,17 @@ pub(super) fn plan_agent(
     let mut prompt = prompt_text(context, picked, level, &mut faults);
     let looped = step.limit != Limit::Once;
 
+    if let Some(around) = around(context, step, agent, &mut faults) {
+        missing_variables(&around, at, &mut faults);
+        let silent = || PlannedPrompt {
+            segments: Vec::new(),
+            around: None,
+            deliver: Delivery::Arg,
+            origin: around.template.origin().to_string(),
+            stayed: Vec::new(),
+        };
+        prompt = Some(PlannedPrompt { around: Some(around.clone()), ..prompt.unwrap_or_else(silent) });
+    }
     let Some(named) = faults.many(backend_of(context, agent, at)) else { return Err(faults.0) };
     let headless = named.map(|named| backend_command(context, named, agent, at, looped, &mut faults));
     let deliver = match named {
@@ -45,7 +57,7 @@ pub(super) fn plan_agent(
     }
     if let Some(prompt) = &mut prompt {
         prompt.deliver = deliver;
-        if grouped {
+        if grouped && !prompt.around.as_ref().is_some_and(Around::names_feedback) {
             prompt.segments.push(Segment::Late(Late::Feedback));
         }
         check_prompt(context, prompt, grouped, at, &mut faults);
@@ -61,7 +73,9 @@ pub(super) fn plan_agent(
         }
     }
     argv.extend(headless.iter().flat_map(|headless| &headless.last).map(|word| text(word.as_str())));
+    let templated = prompt.as_ref().is_some_and(|prompt| prompt.around.is_some());
     match prompt.as_ref().map(|prompt| (prompt.deliver, &prompt.segments)) {
+        Some((Delivery::Arg, _)) if templated => argv.push(vec![Segment::Late(Late::Prompt)]),
         Some((Delivery::Arg, segments)) => argv.push(segments.clone()),
         Some((Delivery::File, _)) => argv.push(vec![Segment::Late(Late::PromptFile)]),
         _ => {}
@@ -123,7 +137,7 @@ fn prompt_text(context: &Context<'_>, picked: Pick<'_>, level: Level, faults: &m
     if value.is_empty() {
         return None;
     }
-    Some(PlannedPrompt { segments: text(value), deliver: Delivery::Arg, origin, stayed })
+    Some(PlannedPrompt { segments: text(value), around: None, deliver: Delivery::Arg, origin, stayed })
 }
 
 /// A path as a config names it: variables, `~`, then from the file's base.
@@ -134,7 +148,12 @@ pub(super) fn path_of(context: &Context<'_>, name: &Text, faults: &mut Faults) -
 
 /// What no agent can be told, or not in this way (V-34, R-14; the marker's echo would end the loop).
 fn check_prompt(context: &Context<'_>, prompt: &PlannedPrompt, grouped: bool, at: &Place, faults: &mut Faults) {
-    let Some(Segment::Text(known)) = prompt.segments.first() else { return };
+    let shown = prompt.show();
+    let known = match prompt.segments.first() {
+        _ if prompt.around.is_some() => &shown,
+        Some(Segment::Text(known)) => known,
+        _ => return,
+    };
     if count_lines(known.as_bytes(), &context.marker) > 0 {
         faults.0.push(errors::marker_in_prompt(&prompt.origin, &context.marker));
     }
@@ -194,9 +213,13 @@ fn program_command(
 fn prefaced(prompt: Option<PlannedPrompt>, preface: &str) -> PlannedPrompt {
     let Some(mut prompt) = prompt else {
         let (segments, origin) = (text(preface), "the agent's instructions".into());
-        return PlannedPrompt { segments, deliver: Delivery::Stdin, origin, stayed: Vec::new() };
+        return PlannedPrompt { segments, around: None, deliver: Delivery::Stdin, origin, stayed: Vec::new() };
     };
     let head = format!("# Your instructions\n\n{preface}\n\n# Your task\n\n");
+    if let Some(around) = &mut prompt.around {
+        around.head = head;
+        return prompt;
+    }
     match prompt.segments.first_mut() {
         Some(Segment::Text(known)) => known.insert_str(0, &head),
         _ => prompt.segments.splice(0..0, text(head)).for_each(drop),

@@ -77,6 +77,18 @@ pub(super) fn backend_cannot_honour(at: &Place, key: &str, backend: &str) -> Dia
         .help("remove it")
 }
 
+pub(super) fn template_variable(at: &Place, template: &str, name: &str, near: Option<&str>) -> Diagnostic {
+    Diagnostic::error(
+        "plan/template-variable",
+        format!("the variable `{name}`, which {template} names as vars.{name}, has no value"),
+    )
+    .at(at, "has this template")
+    .help(near.map_or_else(
+        || format!("give it: {name}=value on the command line, or in the chain's `vars`"),
+        |near| format!("did you mean `vars.{near}`?"),
+    ))
+}
+
 pub(super) fn no_such_permissions(at: &Place, backend: &str, wanted: &str, known: &[&str]) -> Diagnostic {
     let known = known.join(", ");
     Diagnostic::error(

@@ -1,6 +1,6 @@
 //! The plan as JSON: for machines (`--dry-run --json`), and in its canonical form for the digest.
 
-use super::{Found, Kind, Limits, Plan, PlannedStep, Root};
+use super::{Found, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
 use crate::chain::{Limit, show_duration};
 use crate::prompt::{Segment, show};
 use serde_json::{Value, json};
@@ -51,14 +51,15 @@ fn step_json(step: &PlannedStep) -> Value {
     };
     let paths = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     let prompt = step.prompt.as_ref().map(|prompt| {
-        let text = show(&prompt.segments);
+        let text = prompt.show();
         json!({
             "deliver": prompt.deliver,
             "level": step.level,
             "origin": prompt.origin,
-            "bytes": known_bytes(&prompt.segments),
-            "estimatedTokens": known_bytes(&prompt.segments).div_ceil(4),
-            "late": late(&prompt.segments),
+            "template": prompt.around.as_ref().map(|around| around.template.origin()),
+            "bytes": prompt.known_bytes(),
+            "estimatedTokens": prompt.known_bytes().div_ceil(4),
+            "late": prompt.late(),
             "unsubstituted": prompt.stayed,
             "text": text,
         })
@@ -93,23 +94,6 @@ fn iterations(step: &PlannedStep) -> Value {
     }
 }
 
-/// The size of what is known of a text, in bytes.
-fn known_bytes(segments: &[Segment]) -> usize {
-    let known = segments.iter().map(|segment| match segment {
-        Segment::Text(text) => text.len(),
-        Segment::Late(_) => 0,
-    });
-    known.sum()
-}
-
-fn late(segments: &[Segment]) -> Vec<&'static str> {
-    let names = segments.iter().filter_map(|segment| match segment {
-        Segment::Late(late) => Some(late.name()),
-        Segment::Text(_) => None,
-    });
-    names.collect()
-}
-
 /// SHA-256 over what the run will do: late names unexpanded, program paths left out, so that another machine's or another
 /// day's PATH does not make it another plan.
 #[must_use]
@@ -129,7 +113,7 @@ pub fn digest(plan: &Plan) -> String {
                 "set": environment(step)["set"],
                 "unset": step.env.unset,
                 "deliver": step.prompt.as_ref().map(|prompt| prompt.deliver),
-                "prompt": step.prompt.as_ref().map(|prompt| pieces(&prompt.segments)),
+                "prompt": step.prompt.as_ref().map(said),
             })
         })
         .collect();
@@ -147,7 +131,7 @@ pub(super) struct Digests {
 }
 
 pub(super) fn digests(step: &PlannedStep) -> Digests {
-    let prompt = |prompt: &super::PlannedPrompt| json!([prompt.deliver, pieces(&prompt.segments)]);
+    let prompt = |prompt: &super::PlannedPrompt| json!([prompt.deliver, said(prompt)]);
     Digests {
         arguments: sha256(&arguments(step)),
         environment: sha256(&environment(step)),
@@ -162,6 +146,14 @@ fn arguments(step: &PlannedStep) -> Value {
 fn environment(step: &PlannedStep) -> Value {
     let set: Vec<Value> = step.env.set.iter().map(|(name, value)| json!([name, pieces(value)])).collect();
     json!({ "set": set, "unset": step.env.unset })
+}
+
+/// A prompt's pieces; with a template, the text that is known around them too.
+fn said(prompt: &PlannedPrompt) -> Value {
+    match &prompt.around {
+        None => pieces(&prompt.segments),
+        Some(_) => json!([pieces(&prompt.segments), prompt.show()]),
+    }
 }
 
 /// A late name and the same word in braces must not look alike: pieces are kept apart.

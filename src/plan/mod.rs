@@ -9,6 +9,7 @@ mod errors;
 mod json;
 mod limits;
 mod outline;
+mod template;
 
 use crate::agent::Format;
 use crate::chain::{Delivery, LayerKind, Limit, Permissions, Program};
@@ -23,6 +24,7 @@ pub use context::Request;
 pub use json::{digest, to_json};
 pub use limits::Limits;
 pub use outline::{Outline, OutlineStep, outline};
+pub use template::{Around, places};
 
 /// A chain with everything resolved that can be resolved before running.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,8 +128,10 @@ pub enum Found {
 /// A prompt as it will be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPrompt {
-    /// Its text.
+    /// The user's words.
     pub segments: Vec<Segment>,
+    /// The template around them.
+    pub around: Option<Around>,
     /// How it is delivered.
     pub deliver: Delivery,
     /// Where it was written: an option, a place in a config, a file.

@@ -95,7 +95,7 @@ fn said(prompt: &str) -> Said {
 
 fn shown(plan: &Plan, index: usize) -> (Level, Option<String>) {
     let step = &plan.steps[index];
-    (step.level, step.prompt.as_ref().map(|prompt| crate::prompt::show(&prompt.segments)))
+    (step.level, step.prompt.as_ref().map(super::PlannedPrompt::show))
 }
 
 fn messages(result: Result<Plan, Vec<Diagnostic>>) -> Vec<String> {

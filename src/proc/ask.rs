@@ -14,9 +14,20 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest answer that is read, in bytes.
 const ANSWER: u64 = 1 << 20;
 
-/// What a program prints, on either stream, when it is called so; none when it cannot be started or does not answer in time.
+/// What a program said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Its standard output, as text.
+    pub stdout: String,
+    /// Its standard error, as text.
+    pub stderr: String,
+    /// Its exit code; none when a signal ended it.
+    pub code: Option<i32>,
+}
+
+/// What a program says when it is called so; none when it cannot be started or does not answer in time.
 #[must_use]
-pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<String> {
+pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).process_group(0);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
@@ -41,8 +52,20 @@ pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<String
         answer[order] = bytes;
         answered += 1;
     }
+    let over = |child: &mut std::process::Child| {
+        // Its streams are over, so it is all but gone.
+        for _ in 0..200 {
+            if let Ok(Some(status)) = child.try_wait() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        None
+    };
+    let code = if answered == 2 { over(&mut child) } else { None };
     // What it left behind in its group, or it itself.
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
-    (answered == 2).then(|| String::from_utf8_lossy(&answer.join(&b'\n')).into_owned())
+    let [stdout, stderr] = answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (answered == 2).then_some(Answer { stdout, stderr, code })
 }

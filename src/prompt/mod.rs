@@ -4,9 +4,14 @@ mod errors;
 mod feedback;
 mod levels;
 mod segments;
+mod template;
 mod vars;
 
 pub use feedback::{FEEDBACK_CHARACTERS, exhausted_feedback, failed_check_feedback};
 pub use levels::{Level, Pick, pick, read_prompt_file};
 pub use segments::{Late, Segment, render, show, text};
+pub use template::{
+    Cut, Origin, Piece, Places, Rendered, Syntax, Template, TemplateError, VARIABLES, Value, Values, built_in_files,
+    cut, fit, load,
+};
 pub use vars::{Vars, expand_config, expand_prose, unused};

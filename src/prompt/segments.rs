@@ -24,6 +24,8 @@ pub enum Late {
     Round,
     /// The path of the prompt as delivered.
     PromptFile,
+    /// The whole prompt, rendered.
+    Prompt,
     /// The attempt's own random word, by which its processes are known.
     Token,
 }
@@ -38,6 +40,7 @@ impl Late {
             Self::Iteration => "iteration",
             Self::Round => "round",
             Self::PromptFile => "prompt_file",
+            Self::Prompt => "prompt",
             Self::Token => "token",
         }
     }

@@ -107,7 +107,7 @@ fn found(step: &PlannedStep) -> String {
 /// The command as a line that a shell takes. A prompt that is not shown whole stands as `$PROMPT` in it.
 fn command_line(step: &PlannedStep, verbose: bool) -> String {
     let whole = |text: &str| verbose || text.chars().count() <= EXCERPT;
-    let prompt = step.prompt.as_ref().map(|prompt| (prompt.deliver, show(&prompt.segments)));
+    let prompt = step.prompt.as_ref().map(|prompt| (prompt.deliver, prompt.show()));
     let argument = |arg: &Vec<Segment>| match &prompt {
         _ if *arg == [Segment::Late(Late::PromptFile)] => "\"$PROMPT_FILE\"".into(),
         Some((Delivery::Arg, text)) if show(arg) == *text && !whole(text) => "\"$PROMPT\"".into(),
@@ -164,13 +164,20 @@ pub(super) fn prompt_block(step: &PlannedStep, paint: Paint, verbose: bool) -> S
         Delivery::Stdin => "on standard input",
         Delivery::File => "as a file, whose path is the last argument",
     };
-    let shown = show(&prompt.segments);
-    let known: usize =
-        prompt.segments.iter().map(|segment| if let Segment::Text(text) = segment { text.len() } else { 0 }).sum();
+    let shown = prompt.show();
+    let (known, late) = (prompt.known_bytes(), prompt.late());
     row(text, paint, "prompt", &format!("from {} ({}), {how}", step.level, prompt.origin));
-    let late = prompt.segments.iter().any(|segment| matches!(segment, Segment::Late(_)));
-    let more = if late { ", and from round 2 on the feedback" } else { "" };
+    let more = match (&prompt.around, late.as_slice()) {
+        (_, []) => String::new(),
+        (None, _) => ", and from round 2 on the feedback".into(),
+        (Some(_), late) => format!(", and what only a run knows: {}", late.join(", ")),
+    };
     row(text, paint, "", &format!("{known} bytes, about {} tokens{more}", known.div_ceil(4)));
+    if let Some(around) = &prompt.around {
+        let skills: Vec<&str> = around.template.skills().collect();
+        let with = if skills.is_empty() { String::new() } else { format!(", with the skills {}", skills.join(", ")) };
+        row(text, paint, "template", &format!("{}{with}", around.template.origin()));
+    }
     if !prompt.stayed.is_empty() {
         let names = prompt.stayed.iter().map(|name| format!("${{{name}}}")).collect::<Vec<_>>().join(" ");
         row(text, paint, "", &format!("stays as it is: {names}"));

@@ -3,6 +3,7 @@
 
 use super::attempt::{Attempt, sleep};
 use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, Leftover, Overrides};
+use super::fill::{Moment, fill};
 use super::machine::{Effect, Input, Timer};
 use super::outcome::{AttemptOutcome, RunOutcome};
 use super::signals::{Heard, Signals};
@@ -12,9 +13,9 @@ use super::stopwatch::Stopwatch;
 use super::timers::Timers;
 use crate::chain::Limit;
 use crate::context::TreeWatch;
-use crate::journal::{Journal, JournalError, token_digest};
+use crate::journal::{AttemptFolder, Journal, JournalError, token_digest};
 use crate::marker::count_lines;
-use crate::plan::{Kind, Plan, PlannedStep};
+use crate::plan::{Kind, Plan, PlannedPrompt, PlannedStep};
 use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
 use crate::prompt::{FEEDBACK_CHARACTERS, Late, exhausted_feedback, failed_check_feedback, render};
 use crate::report::{Console, Screen};
@@ -332,19 +333,26 @@ impl Driver<'_> {
         let fresh = new_token(&self.cast)?;
         let token = std::mem::replace(&mut self.token, fresh);
         let told = feedback.map_or_else(String::new, |feedback| self.feedback_text(feedback));
+        let mut whole = String::new();
+        if let Some(prompt) = &step.prompt {
+            whole = match self.prompt(prompt, at, &told, &folder)? {
+                Ok(whole) => whole,
+                Err(why) => return Ok(self.take(Input::NotStarted { why })?),
+            };
+            folder.write_prompt(&whole)?;
+        }
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),
             Late::Run => self.cast.run.to_string(),
             Late::Iteration => at.iteration.to_string(),
             Late::Round => at.round.to_string(),
             Late::PromptFile => folder.prompt_path().display().to_string(),
+            Late::Prompt => whole.clone(),
             Late::Token => token.clone(),
         };
-        if let Some(prompt) = &step.prompt {
-            folder.write_prompt(&render(&prompt.segments, &value))?;
-        }
         let (format, discount) = match &step.kind {
-            Kind::Agent { format, .. } => (Some(*format), count_lines(told.as_bytes(), &plan.marker)),
+            // What is known of it holds no marker; what was filled in may.
+            Kind::Agent { format, .. } => (Some(*format), count_lines(whole.as_bytes(), &plan.marker)),
             Kind::Check { .. } => (None, 0),
         };
         let stage = Stage::open(&folder, format, &plan.marker, discount, self.show)?;
@@ -365,6 +373,35 @@ impl Driver<'_> {
                 let attended = Attempt::new(&mut child, stage, &folder, &token, began).attend(self).await;
                 child.reap();
                 attended
+            }
+        }
+    }
+
+    /// The prompt of an attempt, or why there is none: then its folder says so, too.
+    fn prompt(
+        &self,
+        prompt: &PlannedPrompt,
+        at: &At,
+        told: &str,
+        folder: &AttemptFolder,
+    ) -> Result<Result<String, String>, JournalError> {
+        let task = prompt.task(&|late| match late {
+            Late::Feedback => told.to_string(),
+            _ => String::new(),
+        });
+        let Some(around) = &prompt.around else { return Ok(Ok(task)) };
+        let moment = Moment { run: self.cast.run, at, task: &task, feedback: told, folder: folder.path() };
+        match fill(around, self.cast.root, &moment) {
+            Ok((rendered, diff)) => {
+                if let Some(diff) = diff {
+                    folder.write_diff(&diff)?;
+                }
+                Ok(Ok(rendered.text()))
+            }
+            Err(error) => {
+                let why = format!("its template cannot be rendered: {error}");
+                folder.write_error(&why)?;
+                Ok(Err(why))
             }
         }
     }

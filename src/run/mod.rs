@@ -3,6 +3,7 @@
 mod attempt;
 mod driver;
 mod event;
+mod fill;
 mod idle;
 mod machine;
 mod outcome;
@@ -20,6 +21,7 @@ pub use event::{
     At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, HighestAttempt, Leftover,
     Overrides, Tokens, UsageLimit,
 };
+pub use fill::{Moment, fill};
 pub use machine::{Effect, Input, Timer};
 pub use outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
 pub use state::State;

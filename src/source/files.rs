@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What stands at a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,14 @@ pub trait Files {
     /// # Errors
     /// What the operating system says, `NotFound` among it.
     fn kind(&self, path: &Path) -> io::Result<Kind>;
+
+    /// The path without links and dots.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
 }
 
 /// The environment variables that pure rooms may ask for.

@@ -40,7 +40,8 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ),
 ];
 
-const DRIVER: [&str; 7] = ["idle.rs", "tape.rs", "attempt.rs", "driver.rs", "signals.rs", "stage.rs", "timers.rs"];
+const DRIVER: [&str; 8] =
+    ["idle.rs", "tape.rs", "attempt.rs", "driver.rs", "signals.rs", "stage.rs", "timers.rs", "fill.rs"];
 /// What pure rooms may not name.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];

@@ -21,6 +21,7 @@ mod schemas;
 mod signals;
 mod soak;
 mod support;
+mod templates;
 mod terminal;
 mod timeouts;
 mod usage;

@@ -1,0 +1,73 @@
+//! `render`: the exact prompt of an agent, and where every piece of it comes from. Starts nothing and writes nothing.
+
+use super::args::{Common, RenderArgs};
+use super::chain::split;
+use super::config::project;
+use super::run::{Typed, planned, said_of};
+use super::{answer, refuse};
+use crate::chain::parse;
+use crate::exit::Exit;
+use crate::plan::PlannedPrompt;
+use crate::prompt::{Piece, Rendered};
+use crate::report::{Paint, explained, explained_json};
+use crate::run::{At, Moment, Overrides, fill};
+use crate::source::{Diagnostic, Source};
+use crate::world::World;
+use std::path::Path;
+
+/// Renders, and prints.
+pub(super) fn render(world: &World, common: &Common, args: &RenderArgs) -> Exit {
+    match rendered(world, common, args) {
+        Err(faults) => refuse(world, &faults),
+        Ok(rendered) if args.json => answer(&(explained_json(&rendered).to_string() + "\n")),
+        Ok(rendered) if args.explain => answer(&explained(&rendered, Paint::for_stdout(world))),
+        Ok(rendered) => answer(&rendered.text()),
+    }
+}
+
+fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Rendered, Vec<Diagnostic>> {
+    let project = project(world, common);
+    let (given, rest) = split(&args.words, &project.shell)?;
+    if let [word, ..] = rest.as_slice() {
+        return Err(vec![not_a_variable(word)]);
+    }
+    let chain = parse(&Source::new("command line", args.agent.as_str(), &project.shell))?;
+    let said = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project)?;
+    let typed = Typed { said, overrides: Overrides::default() };
+    let plan = planned(world, &project, &chain, &given, &typed)?;
+    let Some(step) = plan.steps.first().filter(|_| plan.steps.len() == 1) else {
+        return Err(vec![one_agent(&args.agent)]);
+    };
+    let Some(prompt) = &step.prompt else { return Err(vec![no_prompt(&args.agent)]) };
+    let at = At { step: 1, name: step.name.clone(), round: 1, iteration: 1, attempt: 1, lane: 1 };
+    of(prompt, &project.root, &at).map_err(|why| vec![not_rendered(&why)])
+}
+
+fn of(prompt: &PlannedPrompt, root: &Path, at: &At) -> Result<Rendered, String> {
+    let task = prompt.task(&|_| String::new());
+    let Some(around) = &prompt.around else {
+        return Ok(Rendered { pieces: vec![Piece::of(&format!("the prompt, from {}", prompt.origin), &task)] });
+    };
+    let moment = Moment { run: 0, at, task: &task, feedback: "", folder: Path::new(".forkhestra/runs/0") };
+    fill(around, root, &moment).map(|(rendered, _)| rendered).map_err(|error| error.to_string())
+}
+
+fn not_a_variable(word: &str) -> Diagnostic {
+    Diagnostic::error("usage/render", format!("`{word}` is no variable"))
+        .help("after the agent come variables, NAME=value")
+}
+
+fn one_agent(name: &str) -> Diagnostic {
+    Diagnostic::error("usage/render", format!("`{name}` is not one agent"))
+        .help("name an agent, without arrows and groups")
+}
+
+fn no_prompt(name: &str) -> Diagnostic {
+    Diagnostic::error("render/no-prompt", format!("`{name}` has no prompt: no level says anything"))
+        .help("give one with -p, or write its template")
+}
+
+fn not_rendered(why: &str) -> Diagnostic {
+    Diagnostic::error("render/failed", format!("the template cannot be rendered: {why}"))
+        .help("a run would fail in the same way, in this attempt")
+}

@@ -1,0 +1,186 @@
+//! The template around a prompt: found and checked when the plan is built, rendered per iteration.
+
+use super::context::{Context, Faults};
+use super::{PlannedPrompt, context};
+use crate::chain::{Agent, Config, Run, Step};
+use crate::prompt::{Late, Places, Segment, Template, TemplateError, Value, load, render, show};
+use crate::source::Env;
+use indexmap::IndexMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A template around a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Around {
+    /// It.
+    pub template: Arc<Template>,
+    /// What stands before it: the instructions of an agent CLI that takes them nowhere else.
+    pub head: String,
+    /// Values of variables that are known when the plan is built.
+    pub facts: IndexMap<String, String>,
+}
+
+impl Around {
+    /// The whole prompt. `task` is the user's prompt, `values` stand for the other variables; those that are none stay as they are
+    /// written.
+    ///
+    /// # Errors
+    /// Like [`Template::render`].
+    pub fn render(
+        &self,
+        task: &str,
+        values: &dyn Fn(&str) -> Option<Value>,
+    ) -> Result<crate::prompt::Rendered, TemplateError> {
+        let value = |name: &str| match name {
+            "task_prompt" => Some(Value::new(task)),
+            _ => values(name).or_else(|| self.facts.get(name).map(Value::new)),
+        };
+        let mut rendered = self.template.render(&value)?;
+        if !self.head.is_empty() {
+            rendered.pieces.insert(0, crate::prompt::Piece::of("instructions", &self.head));
+        }
+        // A template that does not mention the task stands before it (C16).
+        if !self.template.variables().contains("task_prompt") && !task.is_empty() {
+            let newline = if rendered.text().ends_with('\n') { "\n" } else { "\n\n" };
+            rendered.pieces.push(crate::prompt::Piece::of("task_prompt", &format!("{newline}{task}")));
+        }
+        Ok(rendered)
+    }
+
+    /// Whether what ended the last round has a place in it.
+    #[must_use]
+    pub fn names_feedback(&self) -> bool {
+        let names = self.template.variables();
+        ["feedback", "reviewer_notes"].iter().any(|name| names.contains(*name))
+    }
+}
+
+impl PlannedPrompt {
+    /// The prompt as far as it is known, with the names of what only a run can know.
+    #[must_use]
+    pub fn show(&self) -> String {
+        let task = show(&self.segments);
+        match &self.around {
+            None => task,
+            Some(around) => match around.render(&task, &|_| None) {
+                Ok(rendered) => rendered.text(),
+                Err(error) => format!("[{error}]"),
+            },
+        }
+    }
+
+    /// The size of what is known of it, in bytes.
+    #[must_use]
+    pub fn known_bytes(&self) -> usize {
+        match &self.around {
+            Some(_) => self.show().len(),
+            None => {
+                self.segments.iter().map(|segment| if let Segment::Text(text) = segment { text.len() } else { 0 }).sum()
+            }
+        }
+    }
+
+    /// The user's prompt, with late names filled in.
+    #[must_use]
+    pub fn task(&self, value: &dyn Fn(Late) -> String) -> String {
+        render(&self.segments, value)
+    }
+
+    /// What only a run can know of it, by name.
+    #[must_use]
+    pub fn late(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        let task = self.segments.iter().filter_map(|segment| match segment {
+            Segment::Late(late) => Some(late.name().to_string()),
+            Segment::Text(_) => None,
+        });
+        names.extend(task);
+        if let Some(around) = &self.around {
+            let known = |name: &String| name == "task_prompt" || around.facts.contains_key(name);
+            names.extend(around.template.variables().into_iter().filter(|name| !known(name)));
+        }
+        names
+    }
+}
+
+/// Where templates and skills are: `templates` of the config, else `forge/agents` and `forge/skills`.
+#[must_use]
+pub fn places(config: &Config, root: &Path, env: &dyn Env) -> Places {
+    let root = root.to_path_buf();
+    match &config.templates {
+        Some(folder) => {
+            let templates = context::path_of(&folder.value, &folder.at.source.base, env);
+            Places { shared: templates.join("skills"), templates, root }
+        }
+        None => Places { templates: root.join("forge/agents"), shared: root.join("forge/skills"), root },
+    }
+}
+
+/// The template of a step's agent; none for one that has none.
+pub(super) fn around(context: &Context<'_>, step: &Step, agent: &Agent, faults: &mut Faults) -> Option<Around> {
+    let (name, asked) = match &agent.template {
+        Some(name) => (name.value.as_str(), true),
+        None => (step.name.value.as_str(), false),
+    };
+    let places = places(context.request.config, context.request.root, context.env);
+    let template = faults.many(load(name, asked, &places, true, context.files))??;
+    Some(Around { template: Arc::new(template), head: String::new(), facts: facts(context, step, agent) })
+}
+
+/// What is known of an agent's step before the run.
+pub(super) fn facts(context: &Context<'_>, step: &Step, agent: &Agent) -> IndexMap<String, String> {
+    let config = context.request.config;
+    let root = context.request.root.display().to_string();
+    let command = |name: &str| {
+        let check = config.checks.get(name).and_then(|entry| entry.value.as_ref());
+        check.map_or_else(String::new, |check| match &check.run {
+            Run::Shell(line) => line.value.clone(),
+            Run::Words(words) => words.iter().map(|word| word.value.as_str()).collect::<Vec<_>>().join(" "),
+        })
+    };
+    let model = agent.model.as_ref().map_or(step.name.value.as_str(), |model| model.value.as_str());
+    let mut variables = context.vars.all();
+    let spec = variables.get("SPEC").cloned().unwrap_or_default();
+    if !spec.is_empty() {
+        context.vars.note_mentioned("SPEC");
+    }
+    let title = context.chain_name();
+    let iterations = match step.limit {
+        crate::chain::Limit::Once => 1,
+        crate::chain::Limit::UpTo(count) => count.get(),
+    };
+    let known = [
+        ("role", step.name.value.clone()),
+        ("task_title", title.to_string()),
+        ("project_path", root.clone()),
+        ("repo_root", root.clone()),
+        ("worktree_path", root),
+        ("source_file", spec.clone()),
+        ("spec_path", spec),
+        ("reviewer_model", model.to_string()),
+        ("build_command", command("build")),
+        ("test_command", command("test")),
+        ("max_iterations", iterations.to_string()),
+        ("chain", title.to_string()),
+        ("marker", context.marker.clone()),
+    ];
+    let mut facts: IndexMap<String, String> = known.map(|(name, value)| (name.to_string(), value)).into();
+    facts.extend(variables.drain(..).map(|(name, value)| (format!("vars.{name}"), value)));
+    facts
+}
+
+/// Chain variables that a template names, and that nobody has given or declared.
+pub(super) fn missing_variables(around: &Around, at: &crate::source::Place, faults: &mut Faults) {
+    for name in around.template.variables() {
+        if name.starts_with("vars.") && !around.facts.contains_key(&name) {
+            let known = around.facts.keys().filter_map(|known| known.strip_prefix("vars."));
+            let name = name.trim_start_matches("vars.");
+            faults.0.push(super::errors::template_variable(
+                at,
+                around.template.origin(),
+                name,
+                crate::source::nearest(name, known),
+            ));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Code fences around values (C8): a fence of the template grows past any run in a value inside it; one that a value leaves open is
+//! closed behind it; the note of a value that was cut stands outside.
+
+use super::render::{Origin, Piece};
+use std::collections::BTreeMap;
+
+/// A code fence, as `CommonMark` has it: at most three blanks, then at least three of one sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    sign: char,
+    indent: usize,
+    length: usize,
+    /// Whether nothing but blanks follows: it may close.
+    bare: bool,
+}
+
+fn run_of(line: &str) -> Option<Run> {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let rest = &line[indent..];
+    let sign = rest.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
+    let length = rest.len() - rest.trim_start_matches(sign).len();
+    let after = rest[length..].trim_end_matches('\n');
+    // What follows an opening fence of backticks has none.
+    let opens = sign == '~' || !after.contains('`');
+    (indent <= 3 && length >= 3 && opens).then_some(Run { sign, indent, length, bare: after.trim().is_empty() })
+}
+
+/// The longest run of a sign in a text.
+fn longest(text: &str, sign: char) -> usize {
+    let (mut most, mut now) = (0, 0);
+    for next in text.chars() {
+        now = if next == sign { now + 1 } else { 0 };
+        most = most.max(now);
+    }
+    most
+}
+
+/// What is changed about one piece.
+#[derive(Default)]
+struct Change {
+    /// Signs that are put in, at these offsets.
+    grow: Vec<(usize, String)>,
+    /// Pieces that are put in behind these offsets.
+    insert: Vec<(usize, Piece)>,
+}
+
+enum State {
+    Outside,
+    /// In a fence of the template: where its signs are, and the longest run in the values so far.
+    Inside {
+        run: Run,
+        at: (usize, usize),
+        most: usize,
+    },
+    /// In a fence of this value.
+    InValue {
+        run: Run,
+        piece: usize,
+    },
+}
+
+/// Protects every value of a rendered prompt.
+pub(super) fn protect(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut changes: BTreeMap<usize, Change> = BTreeMap::new();
+    let mut notes: Vec<Piece> = Vec::new();
+    let mut state = State::Outside;
+    for line in lines(&pieces) {
+        let mut parts = &line[..];
+        // The rest of a line behind a value that had left a fence open is a line of its own.
+        while let Some(first) = parts.first() {
+            if let State::InValue { run, piece } = state
+                && first.piece != piece
+            {
+                guard(&pieces, &mut changes, run, piece);
+                state = State::Outside;
+            }
+            let split = match state {
+                State::InValue { piece, .. } => {
+                    parts.iter().position(|part| part.piece != piece).unwrap_or(parts.len())
+                }
+                _ => parts.len(),
+            };
+            state = one_line(&pieces, &parts[..split], state, &mut changes);
+            for part in parts[..split].iter().filter(|part| part.ends) {
+                if let Some(note) = &pieces[part.piece].note {
+                    let note = Piece::new(format!("\n{note}\n"), Origin::Note);
+                    match state {
+                        State::Inside { .. } => notes.push(note),
+                        _ => changes.entry(part.piece).or_default().insert.push((part.from + part.text.len(), note)),
+                    }
+                }
+            }
+            if !matches!(state, State::Inside { .. })
+                && let Some(last) = parts[..split].last()
+            {
+                let at = last.from + last.text.len();
+                changes.entry(last.piece).or_default().insert.extend(notes.drain(..).map(|note| (at, note)));
+            }
+            parts = &parts[split..];
+        }
+    }
+    if let State::InValue { run, piece } = state {
+        guard(&pieces, &mut changes, run, piece);
+    }
+    rebuilt(pieces, changes, notes)
+}
+
+/// A part of a line: bytes of one piece.
+struct Part<'a> {
+    piece: usize,
+    from: usize,
+    text: &'a str,
+    /// Whether the piece ends with it.
+    ends: bool,
+}
+
+fn lines(pieces: &[Piece]) -> Vec<Vec<Part<'_>>> {
+    let mut lines = vec![Vec::new()];
+    for (piece, of) in pieces.iter().enumerate() {
+        let mut from = 0;
+        for text in of.text.split_inclusive('\n') {
+            let part = Part { piece, from, text, ends: from + text.len() == of.text.len() };
+            from += text.len();
+            if let Some(line) = lines.last_mut() {
+                line.push(part);
+            }
+            if text.ends_with('\n') {
+                lines.push(Vec::new());
+            }
+        }
+    }
+    lines
+}
+
+fn one_line(pieces: &[Piece], parts: &[Part<'_>], state: State, changes: &mut BTreeMap<usize, Change>) -> State {
+    let text: String = parts.iter().map(|part| part.text).collect();
+    let run = run_of(&text);
+    // Whose signs they are.
+    let owner = run.and_then(|run| {
+        let mut at = 0;
+        parts.iter().find_map(|part| {
+            let (begin, end) = (at, at + part.text.len());
+            at = end;
+            (run.indent >= begin && run.indent + run.length <= end).then_some((
+                part.piece,
+                part.from + run.indent - begin,
+                pieces[part.piece].is_value(),
+            ))
+        })
+    });
+    match (state, run, owner) {
+        (State::Outside, Some(run), Some((piece, at, false))) => State::Inside { run, at: (piece, at), most: 0 },
+        (State::Outside, Some(run), Some((piece, _, true))) => State::InValue { run, piece },
+        (State::Inside { run: open, at, most }, Some(run), Some((piece, offset, false)))
+            if run.sign == open.sign && run.bare && run.length >= open.length =>
+        {
+            if most >= open.length {
+                let more = |length: usize| open.sign.to_string().repeat((most + 1).saturating_sub(length));
+                changes.entry(at.0).or_default().grow.push((at.1, more(open.length)));
+                changes.entry(piece).or_default().grow.push((offset, more(run.length)));
+            }
+            State::Outside
+        }
+        (State::Inside { run: open, at, most }, ..) => {
+            let values = parts.iter().filter(|part| pieces[part.piece].is_value());
+            let here = values.map(|part| longest(part.text, open.sign)).max().unwrap_or(0);
+            State::Inside { run: open, at, most: most.max(here) }
+        }
+        (State::InValue { run: open, .. }, Some(run), _)
+            if run.sign == open.sign && run.bare && run.length >= open.length =>
+        {
+            State::Outside
+        }
+        (state, ..) => state,
+    }
+}
+
+fn guard(pieces: &[Piece], changes: &mut BTreeMap<usize, Change>, run: Run, piece: usize) {
+    let newline = if pieces[piece].text.ends_with('\n') { "" } else { "\n" };
+    let text = format!("{newline}{}\n", run.sign.to_string().repeat(run.length));
+    let change = changes.entry(piece).or_default();
+    change.insert.insert(0, (pieces[piece].text.len(), Piece::new(text, Origin::Guard)));
+}
+
+fn rebuilt(pieces: Vec<Piece>, mut changes: BTreeMap<usize, Change>, notes: Vec<Piece>) -> Vec<Piece> {
+    let mut rebuilt = Vec::with_capacity(pieces.len());
+    for (index, piece) in pieces.into_iter().enumerate() {
+        let Change { mut grow, mut insert } = changes.remove(&index).unwrap_or_default();
+        grow.sort_by_key(|(at, _)| *at);
+        insert.sort_by_key(|(at, _)| *at);
+        let (mut from, mut grow) = (0, grow.into_iter().peekable());
+        let ends = insert.into_iter().map(|(at, piece)| (at, Some(piece))).chain([(piece.text.len(), None)]);
+        for (end, added) in ends {
+            let mut text = String::new();
+            while let Some((at, signs)) = grow.next_if(|(at, _)| *at < end) {
+                text.push_str(&piece.text[from..at]);
+                text.push_str(&signs);
+                from = at;
+            }
+            text.push_str(&piece.text[from..end]);
+            from = end;
+            if !text.is_empty() || added.is_none() && index == 0 {
+                rebuilt.push(Piece::new(text, piece.origin.clone()));
+            }
+            rebuilt.extend(added);
+        }
+    }
+    rebuilt.extend(notes);
+    rebuilt
+}

@@ -1,0 +1,299 @@
+//! Reading a template and the skills that it names: every fault of them at once, before anything is started.
+
+use super::errors;
+use super::front::{Front, front};
+use super::parse::{Node, parse};
+use super::variables::{is_variable, names};
+use crate::source::{Diagnostic, Files, Kind, Place, Source, nearest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Skills are not nested deeper than this.
+const DEEPEST: usize = 32;
+/// Built-in templates, and the skills that they share.
+const BUILT_IN: [(&str, &str); 6] = [
+    ("coder", include_str!("../../../prompts/coder.md")),
+    ("coder-resume", include_str!("../../../prompts/coder-resume.md")),
+    ("reviewer", include_str!("../../../prompts/reviewer.md")),
+    ("planner", include_str!("../../../prompts/planner.md")),
+    ("carbon", include_str!("../../../prompts/carbon.md")),
+    ("helium", include_str!("../../../prompts/helium.md")),
+];
+const BUILT_IN_SKILLS: [(&str, &str); 4] = [
+    ("checklist", include_str!("../../../prompts/skills/checklist.md")),
+    ("conventions", include_str!("../../../prompts/skills/conventions.md")),
+    ("review-rules", include_str!("../../../prompts/skills/review-rules.md")),
+    ("handoff-format", include_str!("../../../prompts/skills/handoff-format.md")),
+];
+/// Templates that a user writes for the repository; ours are only there to begin with.
+const MANDATORY: [&str; 2] = ["carbon", "helium"];
+
+/// Our templates and skills, as files for editing: path below the templates' folder, and text.
+#[must_use]
+pub fn built_in_files() -> Vec<(String, &'static str)> {
+    let templates = BUILT_IN.iter().map(|(name, text)| (format!("{name}/prompt.md"), *text));
+    let skills = BUILT_IN_SKILLS.iter().map(|(name, text)| (format!("../skills/{name}.md"), *text));
+    templates.chain(skills).collect()
+}
+
+/// A template with every skill that it reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// The name by which it was asked for.
+    pub name: String,
+    pub(super) main: Arc<Part>,
+    pub(super) skills: BTreeMap<String, Arc<Part>>,
+}
+
+/// A parsed file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) source: Arc<Source>,
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Template {
+    /// Where it was read.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.main.source.name
+    }
+
+    /// The skills that it reaches, by name.
+    pub fn skills(&self) -> impl Iterator<Item = &str> {
+        self.skills.keys().map(String::as_str)
+    }
+
+    /// Every variable that it or one of its skills names.
+    #[must_use]
+    pub fn variables(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for part in std::iter::once(&self.main).chain(self.skills.values()) {
+            collect(&part.nodes, &mut |node| match node {
+                Node::Variable { name, .. } | Node::If { name, .. } => drop(found.insert(name.clone())),
+                _ => {}
+            });
+        }
+        found
+    }
+}
+
+/// Where templates and skills are.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// Folders of templates, one an agent.
+    pub templates: PathBuf,
+    /// Skills that all agents share.
+    pub shared: PathBuf,
+    /// What paths are shown from.
+    pub root: PathBuf,
+}
+
+/// Loads the template of this name: a folder of the templates, or a `.md` file by its path. None where there is none and it was
+/// not `asked` for; then a built-in one may stand in.
+///
+/// # Errors
+/// Every fault of it and its skills.
+pub fn load(
+    name: &str,
+    asked: bool,
+    places: &Places,
+    strict: bool,
+    files: &dyn Files,
+) -> Result<Option<Template>, Vec<Diagnostic>> {
+    let by_path = Path::new(name).extension().is_some_and(|extension| extension == "md");
+    if !by_path && !is_role(name) {
+        return if asked { Err(vec![errors::invalid_role(name)]) } else { Ok(None) };
+    }
+    let folder = places.templates.join(name);
+    let path = if by_path { places.root.join(name) } else { folder.join("prompt.md") };
+    let own = if by_path { path.parent().unwrap_or(&places.root).to_path_buf() } else { folder };
+    let loader = Loader { places, own, strict, files };
+    let source = match loader.read(&path, loader.own.as_path()) {
+        Ok(Some(source)) => source,
+        Err(fault) => return Err(vec![fault]),
+        Ok(None) if !asked => return Ok(None),
+        Ok(None) => {
+            let ours = BUILT_IN.iter().find(|(known, _)| *known == name && !MANDATORY.contains(known));
+            let Some((_, text)) = ours else { return Err(vec![errors::not_found(&path, name)]) };
+            Source::new(format!("built-in template {name}"), *text, &places.root)
+        }
+    };
+    loader.template(name, source).map(Some)
+}
+
+struct Loader<'a> {
+    places: &'a Places,
+    own: PathBuf,
+    strict: bool,
+    files: &'a dyn Files,
+}
+
+impl Loader<'_> {
+    /// A file of `folder`, normalised; none where there is none.
+    fn read(&self, path: &Path, folder: &Path) -> Result<Option<Arc<Source>>, Diagnostic> {
+        match self.files.kind(path) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Ok(Kind::Folder) => return Err(errors::unreadable(path, "it is a folder")),
+            _ => {}
+        }
+        let real =
+            |path: &Path| self.files.canonical(path).map_err(|error| errors::unreadable(path, &error.to_string()));
+        if !real(path)?.starts_with(real(folder)?) {
+            return Err(errors::outside(path));
+        }
+        let bytes = self.files.read(path).map_err(|error| errors::unreadable(path, &error.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| errors::unreadable(path, "it is not UTF-8"))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
+        let name = path.strip_prefix(&self.places.root).unwrap_or(path).display().to_string();
+        Ok(Some(Source::new(name, text, &self.places.root)))
+    }
+
+    fn template(&self, name: &str, source: Arc<Source>) -> Result<Template, Vec<Diagnostic>> {
+        let mut faults = Vec::new();
+        let Some(main) = self.part(source, &mut faults) else { return Err(faults) };
+        let mut template = Template { name: name.to_string(), main: Arc::clone(&main), skills: BTreeMap::new() };
+        let mut path = Vec::new();
+        self.follow(&main, &mut template, &mut path, &mut BTreeMap::new(), &mut faults);
+        if faults.is_empty() { Ok(template) } else { Err(faults) }
+    }
+
+    fn part(&self, source: Arc<Source>, faults: &mut Vec<Diagnostic>) -> Option<Arc<Part>> {
+        let Front { syntax, end, .. } = front(&source).map_err(|more| faults.extend(more)).ok()?;
+        let text = source.text[end..].to_string();
+        let (nodes, more) = parse(&source, &text, end, syntax, &is_variable);
+        faults.extend(more);
+        if self.strict {
+            collect(&nodes, &mut |node| {
+                if let Node::Variable { name, span, .. } | Node::If { name, span, .. } = node
+                    && !is_variable(name)
+                {
+                    faults.push(errors::undefined_variable(
+                        &Place::new(&source, span.clone()),
+                        name,
+                        nearest(name, names()),
+                    ));
+                }
+            });
+        }
+        Some(Arc::new(Part { source, nodes }))
+    }
+
+    /// Loads every skill that a part reaches, depth first; `path` is how we came here, `done` what is known to be sound, with how
+    /// deep it goes. Returns how deep the part goes.
+    fn follow(
+        &self,
+        part: &Part,
+        template: &mut Template,
+        path: &mut Vec<String>,
+        done: &mut BTreeMap<String, usize>,
+        faults: &mut Vec<Diagnostic>,
+    ) -> usize {
+        let mut deepest = 0;
+        let mut named: Vec<(String, Place)> = Vec::new();
+        collect(&part.nodes, &mut |node| {
+            if let Node::Skill { name, span } = node {
+                named.push((name.clone(), Place::new(&part.source, span.clone())));
+            }
+        });
+        for (name, place) in named {
+            if path.contains(&name) {
+                let from = path.iter().position(|known| *known == name).unwrap_or(0);
+                let circle: Vec<String> = path[from..].iter().cloned().chain([name]).collect();
+                faults.push(errors::cycle(&place, &circle));
+                continue;
+            }
+            let depth = match done.get(&name) {
+                Some(depth) => *depth,
+                None if path.len() >= DEEPEST => DEEPEST,
+                None => {
+                    let Some(skill) = self.skill(&name, &place, template, faults) else { continue };
+                    path.push(name.clone());
+                    let depth = 1 + self.follow(&skill, template, path, done, faults);
+                    path.pop();
+                    done.insert(name, depth);
+                    depth
+                }
+            };
+            if path.len() + depth > DEEPEST {
+                faults.push(errors::too_deep(&place, DEEPEST));
+                return deepest;
+            }
+            deepest = deepest.max(depth);
+        }
+        deepest
+    }
+
+    /// The agent's own skill, else the shared one, else ours.
+    fn skill(
+        &self,
+        name: &str,
+        at: &Place,
+        template: &mut Template,
+        faults: &mut Vec<Diagnostic>,
+    ) -> Option<Arc<Part>> {
+        if let Some(known) = template.skills.get(name) {
+            return Some(Arc::clone(known));
+        }
+        if !is_skill(name) {
+            faults.push(errors::bad_skill_name(at, name));
+            return None;
+        }
+        let mut found = None;
+        for folder in [self.own.join("skills"), self.places.shared.clone()] {
+            match self.read(&folder.join(format!("{name}.md")), &folder) {
+                Ok(Some(source)) => {
+                    found = Some(source);
+                    break;
+                }
+                Ok(None) => {}
+                Err(fault) => {
+                    faults.push(fault);
+                    return None;
+                }
+            }
+        }
+        let ours = || BUILT_IN_SKILLS.iter().find(|(known, _)| *known == name);
+        let found = found.or_else(|| {
+            ours().map(|(_, text)| Source::new(format!("built-in skill {name}"), *text, &self.places.root))
+        });
+        let Some(source) = found else {
+            let known = BUILT_IN_SKILLS.iter().map(|(known, _)| *known);
+            faults.push(errors::undefined_skill(at, name, nearest(name, known)));
+            return None;
+        };
+        // One final newline is the file's, not the text's.
+        let source = match source.text.strip_suffix('\n') {
+            Some(text) => Source::new(source.name.clone(), text, &source.base),
+            None => source,
+        };
+        let part = self.part(source, faults)?;
+        template.skills.insert(name.to_string(), Arc::clone(&part));
+        Some(part)
+    }
+}
+
+fn collect(nodes: &[Node], see: &mut dyn FnMut(&Node)) {
+    for node in nodes {
+        see(node);
+        if let Node::If { then, otherwise, .. } = node {
+            collect(then, see);
+            collect(otherwise, see);
+        }
+    }
+}
+
+/// `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` without `..` (C13).
+fn is_skill(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+        && !name.contains("..")
+}
+
+/// An agent's name, whose `:` separates parts.
+fn is_role(name: &str) -> bool {
+    name.split(':').all(is_skill)
+}

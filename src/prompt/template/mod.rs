@@ -1,0 +1,19 @@
+//! The template language (DESIGN.md, "Substitution"): parsed first, rendered in one pass, values never looked at.
+
+mod errors;
+mod fences;
+mod front;
+mod load;
+mod parse;
+mod render;
+mod sizes;
+mod variables;
+
+pub use load::{Places, Template, built_in_files, load};
+pub use parse::Syntax;
+pub use render::{Origin, Piece, Rendered, TemplateError, Value, Values};
+pub use sizes::{Cut, cut, fit};
+pub use variables::VARIABLES;
+
+#[cfg(test)]
+mod tests;

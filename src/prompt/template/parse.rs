@@ -1,0 +1,221 @@
+//! A template's text becomes nodes, in one of two dialects. What is no tag of the dialect is text; values are never looked at.
+
+use super::errors;
+use crate::source::{Diagnostic, Place, Source, Span};
+use std::sync::Arc;
+
+/// How tags are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Syntax {
+    /// `{{name}}`, `{{name + 1}}`, `{{skill:name}}`, `{{#if name}}…{{else}}…{{/if}}`; `\{{` is text.
+    #[default]
+    Mustache,
+    /// `{name}`, `{name + 1}`, `{if_name}…{end_if}`, for names that are known; `{{` and `}}` are text.
+    Braces,
+}
+
+/// A piece of a parsed template. Spans are bytes of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Node {
+    Text(String, Span),
+    Variable { name: String, plus: i64, span: Span },
+    Skill { name: String, span: Span },
+    If { name: String, then: Vec<Node>, otherwise: Vec<Node>, span: Span },
+}
+
+/// What a tag says.
+enum Tag {
+    /// An escaped sign.
+    Literal(&'static str),
+    Variable(String, i64),
+    Skill(String),
+    If(String),
+    Else,
+    End,
+}
+
+/// Parses `text`, which begins at `offset` of its source. `known` are the variables' names. Every block that is not closed, or not
+/// open, is a fault; what can be read is there all the same.
+pub(super) fn parse(
+    source: &Arc<Source>,
+    text: &str,
+    offset: usize,
+    syntax: Syntax,
+    known: &dyn Fn(&str) -> bool,
+) -> (Vec<Node>, Vec<Diagnostic>) {
+    let mut parser = Parser { source, offset, faults: Vec::new(), open: vec![Block::default()] };
+    let (mut at, mut escaped) = (0, 0);
+    while let Some(next) = text[at..].find(['{', '}', '\\']).map(|found| at + found) {
+        let found = match syntax {
+            Syntax::Mustache => mustache(&text[next..]),
+            Syntax::Braces => braces(&text[next..], &mut escaped, known),
+        };
+        let Some((tag, length)) = found else {
+            let sign = text[next..].chars().next().map_or(1, char::len_utf8);
+            parser.text(&text[at..next + sign], at);
+            at = next + sign;
+            continue;
+        };
+        let (mut from, mut end) = (next, next + length);
+        if matches!(tag, Tag::If(_) | Tag::Else | Tag::End) {
+            // A block's tag alone on its line takes the line with it.
+            let line = text[..next].rfind('\n').map_or(0, |newline| newline + 1);
+            let rest = text[end..].find('\n').map_or(text.len(), |newline| end + newline + 1);
+            if line >= at && text[line..next].trim().is_empty() && text[end..rest].trim().is_empty() {
+                (from, end) = (line, rest);
+            }
+        }
+        parser.text(&text[at..from], at);
+        parser.tag(tag, next, next + length);
+        at = end;
+    }
+    parser.text(&text[at..], at);
+    parser.finish()
+}
+
+/// A block that is open: its name, what it holds, and whether its `else` has come.
+#[derive(Default)]
+struct Block {
+    name: String,
+    span: Span,
+    then: Vec<Node>,
+    otherwise: Option<Vec<Node>>,
+}
+
+struct Parser<'a> {
+    source: &'a Arc<Source>,
+    offset: usize,
+    faults: Vec<Diagnostic>,
+    /// Never empty; the first is the template itself.
+    open: Vec<Block>,
+}
+
+impl Parser<'_> {
+    fn push(&mut self, node: Node) {
+        if let Some(block) = self.open.last_mut() {
+            block.otherwise.as_mut().unwrap_or(&mut block.then).push(node);
+        }
+    }
+
+    fn text(&mut self, text: &str, at: usize) {
+        if text.is_empty() {
+            return;
+        }
+        let span = self.offset + at..self.offset + at + text.len();
+        let last =
+            self.open.last_mut().and_then(|block| block.otherwise.as_mut().unwrap_or(&mut block.then).last_mut());
+        match last {
+            Some(Node::Text(known, place)) if place.end == span.start => {
+                known.push_str(text);
+                place.end = span.end;
+            }
+            _ => self.push(Node::Text(text.to_string(), span)),
+        }
+    }
+
+    fn tag(&mut self, tag: Tag, from: usize, to: usize) {
+        let span = self.offset + from..self.offset + to;
+        match tag {
+            Tag::Literal(sign) => self.push(Node::Text(sign.to_string(), span)),
+            Tag::Variable(name, plus) => self.push(Node::Variable { name, plus, span }),
+            Tag::Skill(name) => self.push(Node::Skill { name, span }),
+            Tag::If(name) => self.open.push(Block { name, span, ..Block::default() }),
+            Tag::Else => match self.open.last_mut() {
+                Some(block) if !block.name.is_empty() && block.otherwise.is_none() => {
+                    block.otherwise = Some(Vec::new());
+                }
+                _ => self.faults.push(errors::not_open(&Place::new(self.source, span))),
+            },
+            Tag::End if self.open.len() > 1 => {
+                if let Some(Block { name, span, then, otherwise }) = self.open.pop() {
+                    self.push(Node::If { name, then, otherwise: otherwise.unwrap_or_default(), span });
+                }
+            }
+            Tag::End => self.faults.push(errors::not_open(&Place::new(self.source, span))),
+        }
+    }
+
+    fn finish(mut self) -> (Vec<Node>, Vec<Diagnostic>) {
+        while self.open.len() > 1 {
+            if let Some(Block { span, then, otherwise, .. }) = self.open.pop() {
+                self.faults.push(errors::not_closed(&Place::new(self.source, span)));
+                then.into_iter().chain(otherwise.into_iter().flatten()).for_each(|node| self.push(node));
+            }
+        }
+        (self.open.swap_remove(0).then, self.faults)
+    }
+}
+
+/// The tag at the beginning of the text, and its length.
+fn mustache(text: &str) -> Option<(Tag, usize)> {
+    if text.starts_with("\\{{") {
+        return Some((Tag::Literal("{{"), 3));
+    }
+    let inside = text.strip_prefix("{{")?;
+    let close = inside.find("}}")?;
+    let (inside, length) = (inside[..close].trim(), close + 4);
+    let tag = match inside {
+        "else" => Tag::Else,
+        "/if" => Tag::End,
+        _ => {
+            if let Some(name) = inside.strip_prefix("skill:") {
+                Tag::Skill(name.trim().to_string())
+            } else if let Some(name) = inside.strip_prefix("#if ") {
+                Tag::If(Some(name.trim()).filter(|name| is_name(name))?.to_string())
+            } else {
+                let (name, plus) = with_sum(inside)?;
+                Tag::Variable(name, plus)
+            }
+        }
+    };
+    Some((tag, length))
+}
+
+/// `escaped` counts the `{{` that are open: without one a `}}` is the end of somebody's JSON.
+fn braces(text: &str, escaped: &mut usize, known: &dyn Fn(&str) -> bool) -> Option<(Tag, usize)> {
+    if text.starts_with("{{") {
+        *escaped += 1;
+        return Some((Tag::Literal("{"), 2));
+    }
+    if *escaped > 0 && text.starts_with("}}") {
+        *escaped -= 1;
+        return Some((Tag::Literal("}"), 2));
+    }
+    let inside = text.strip_prefix('{')?;
+    let close = inside.find('}')?;
+    let (inside, length) = (&inside[..close], close + 2);
+    if inside == "end_if" {
+        return Some((Tag::End, length));
+    }
+    if let Some(name) = inside.strip_prefix("if_").filter(|name| is_name(name)) {
+        return Some((Tag::If(name.to_string()), length));
+    }
+    let (name, plus) = with_sum(inside).filter(|(name, _)| known(name))?;
+    Some((Tag::Variable(name, plus), length))
+}
+
+/// `name`, `name + 1`, `name - 1`.
+fn with_sum(inside: &str) -> Option<(String, i64)> {
+    let end = inside.find([' ', '+', '-']).unwrap_or(inside.len());
+    let (name, rest) = inside.split_at(end);
+    let plus = match rest.trim_start() {
+        "" => 0,
+        rest => {
+            let (sign, digits) = match rest.strip_prefix('+') {
+                Some(digits) => (1, digits),
+                None => (-1, rest.strip_prefix('-')?),
+            };
+            sign * digits.trim().parse::<i32>().ok().map(i64::from)?
+        }
+    };
+    is_name(name).then(|| (name.to_string(), plus))
+}
+
+/// `[a-z_][a-z0-9_]*`, or `vars.` and a chain variable's name.
+fn is_name(name: &str) -> bool {
+    if let Some(variable) = name.strip_prefix("vars.") {
+        return !variable.is_empty() && variable.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    }
+    name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}

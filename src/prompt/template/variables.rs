@@ -1,0 +1,57 @@
+//! The names that a template may use. Gathered only when it names them.
+
+/// Every variable with what it stands for: the 16 of seed 000, the 6 of seed 001, those of seed 003, and ours.
+pub const VARIABLES: [(&str, &str); 41] = [
+    ("task_prompt", "the prompt, as the five levels gave it"),
+    ("task_id", "the task, else the run: `run-12`"),
+    ("task_title", "the task's title, else the chain's name"),
+    ("previous_status", "the task's status before this attempt"),
+    ("rejection_count", "how often the work was rejected; rounds before this one"),
+    ("next_rejection", "one more than that"),
+    ("rejected", "true from the second round on"),
+    ("role", "the agent's name"),
+    ("project_path", "the root, absolute"),
+    ("repo_root", "the same"),
+    ("worktree_path", "the folder that is worked in: the root"),
+    ("artifacts_root", "the attempt's folder in .forkhestra"),
+    ("source_file", "the path of the specification: the chain variable SPEC"),
+    ("spec_path", "the same"),
+    ("source_file_content", "the specification"),
+    ("spec", "the same"),
+    ("agents_md_content", "AGENTS.md"),
+    ("relevant_files_summary", "files that the task seems to be about"),
+    ("reviewer_notes", "what ended the last round"),
+    ("feedback", "the same"),
+    ("issues", "the findings that are still open"),
+    ("next_tasks", "what a judge wants next"),
+    ("diagnostics", "the first real errors of the project"),
+    ("git_status_output", "git status --short"),
+    ("git_diff_output", "git diff HEAD"),
+    ("modified_files_list", "git diff HEAD --name-only"),
+    ("reviewer_model", "the agent's model"),
+    ("build_command", "the check `build`"),
+    ("test_command", "the check `test`"),
+    ("round", "the round of the group, from 1"),
+    ("iteration", "the iteration of the loop, from 1"),
+    ("max_iterations", "of how many"),
+    ("run", "the run's number"),
+    ("chain", "the chain's name, or its text"),
+    ("marker", "the marker"),
+    // Of evaluations.
+    ("prompt", "the prompt that is measured"),
+    ("task_type", "the kind of task"),
+    ("text", "the input"),
+    ("format_requirements", "what the output has to look like"),
+    ("output", "what was put out"),
+    ("expected_output", "what was expected"),
+];
+
+/// Whether a variable of this name exists; every `vars.NAME` does.
+pub(super) fn is_variable(name: &str) -> bool {
+    name.starts_with("vars.") || VARIABLES.iter().any(|(known, _)| *known == name)
+}
+
+/// Every name, for suggestions.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    VARIABLES.iter().map(|(name, _)| *name)
+}

@@ -1,0 +1,87 @@
+//! A template's prompt for one attempt: what it names is gathered, cut to size, and filled in.
+
+use super::event::At;
+use crate::context::gather;
+use crate::plan::Around;
+use crate::proc::ask;
+use crate::prompt::{Rendered, TemplateError, Value, fit};
+use indexmap::IndexMap;
+use std::path::Path;
+
+/// What is known of an attempt beside its plan.
+#[derive(Debug)]
+pub struct Moment<'a> {
+    /// The run's number.
+    pub run: i64,
+    /// Where it is.
+    pub at: &'a At,
+    /// The user's prompt.
+    pub task: &'a str,
+    /// What ended the last round; empty in the first one.
+    pub feedback: &'a str,
+    /// The attempt's folder.
+    pub folder: &'a Path,
+}
+
+/// The prompt, and the whole diff where it had to be cut.
+///
+/// # Errors
+/// When the template cannot be rendered.
+pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Rendered, Option<String>), TemplateError> {
+    let wanted = around.template.variables();
+    let fact = |name: &str| around.facts.get(name).map_or("", String::as_str);
+    let title =
+        if moment.task.is_empty() { fact("task_title") } else { moment.task.lines().next().unwrap_or_default() };
+    let mut gathered: IndexMap<String, Value> =
+        gather(&wanted, root, fact("source_file"), title, &|words| git(root, words))
+            .into_iter()
+            .map(|(name, text)| (name, Value::new(text)))
+            .collect();
+    let diff = gathered.get("git_diff_output").map(|diff| diff.text.clone());
+    for name in ["feedback", "reviewer_notes"].iter().filter(|name| wanted.contains(**name)) {
+        gathered.insert((*name).to_string(), Value::new(moment.feedback));
+    }
+    let patch = moment.folder.join("diff.patch").display().to_string();
+    let whole = |name: &str| match name {
+        "git_diff_output" => patch.clone(),
+        "agents_md_content" => "AGENTS.md".into(),
+        "source_file_content" | "spec" => fact("source_file").to_string(),
+        "git_status_output" | "modified_files_list" => "`git status`".into(),
+        _ => "the log that it names".into(),
+    };
+    let fixed = around.render("", &|_| Some(Value::new("1")))?.text().chars().count();
+    fit(&mut gathered, fixed, &whole)?;
+    let rounds = moment.at.round.saturating_sub(1);
+    let values = |name: &str| {
+        if let Some(value) = gathered.get(name) {
+            return Some(value.clone());
+        }
+        let text = match name {
+            "task_id" => format!("run-{}", moment.run),
+            "run" => moment.run.to_string(),
+            "round" | "next_rejection" => moment.at.round.to_string(),
+            "iteration" => moment.at.iteration.to_string(),
+            "rejection_count" => rounds.to_string(),
+            "rejected" => if moment.feedback.is_empty() { "" } else { "true" }.into(),
+            "previous_status" => if moment.feedback.is_empty() { "pending" } else { "review" }.into(),
+            "artifacts_root" => moment.folder.display().to_string(),
+            // What later parts of the flow bring is empty until then; facts are asked before.
+            _ if around.facts.contains_key(name) => return None,
+            _ => String::new(),
+        };
+        Some(Value::new(text))
+    };
+    let rendered = around.render(moment.task, &values)?;
+    let is_cut = gathered.get("git_diff_output").is_some_and(|diff| diff.note.is_some());
+    Ok((rendered, diff.filter(|_| is_cut)))
+}
+
+/// git, without a pager, hooks, colours, or locks that it could take away from somebody.
+fn git(root: &Path, words: &[&str]) -> Option<String> {
+    let quiet = ["--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"];
+    let words: Vec<String> = quiet.iter().chain(words).map(|word| (*word).to_string()).collect();
+    let answer = ask(Path::new("git"), &words, root)?;
+    // A comparison of files that differ ends with 1.
+    let differs = words.contains(&"--no-index".to_string()) && answer.code == Some(1);
+    (answer.code == Some(0) || differs).then_some(answer.stdout)
+}

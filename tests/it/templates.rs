@@ -1,0 +1,201 @@
+//! Templates and skills in a run, in `render`, in `doctor`, and taken over from elsewhere.
+
+use super::support::Place;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+fn git(place: &Place, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    let git =
+        git.args(["-c", "user.name=x", "-c", "user.email=x@x"]).args(arguments).current_dir(place.path("project"));
+    assert!(git.output().unwrap().status.success(), "{arguments:?}");
+}
+
+/// M-5, M-7: read when the plan is built, rendered for each attempt, and what was delivered is kept.
+#[test]
+fn a_template_wraps_the_prompt_and_is_rendered_for_each_iteration() {
+    let place = Place::new();
+    git(&place, &["init", "-q"]);
+    place.write("kept.txt", "one\n").write("AGENTS.md", "Be kind.\n");
+    git(&place, &["add", "."]);
+    git(&place, &["commit", "-qm", "first"]);
+    place.write(
+        "forge/agents/a/prompt.md",
+        "# {{role}}, iteration {{iteration}} of {{max_iterations}}\n\n{{task_prompt}}\n\n{{agents_md_content}}\n\n```diff\n{{git_diff_output}}\n```\n{{skill:rules}}\n",
+    );
+    place.write("forge/agents/a/skills/rules.md", "Mind {{vars.WHAT}}.\n");
+    place.agent("a", "sh echo two >> kept.txt; echo '```' > new.md\nnext\nmarker");
+    place.run(&["a:2", "-p", "Do {{it}} ${WHAT}.", "WHAT=the gap"]).code(0);
+    insta::assert_snapshot!("wrapped_first", place.read(".forkhestra/runs/1/1-a/1/prompt.md"));
+    insta::assert_snapshot!("wrapped_second", place.read(".forkhestra/runs/1/1-a/2/prompt.md"));
+    assert!(place.call("a", 2).contains("iteration 2 of 2"), "the program got the same");
+}
+
+#[test]
+fn the_end_of_a_round_stands_where_the_template_wants_it() {
+    let place = Place::new();
+    let template = "{{task_prompt}}\n{{#if rejected}}\nRound {{round}} was not the first (#{{rejection_count}}):\n> {{reviewer_notes}}\n{{/if}}\n";
+    place.write("forge/agents/a/prompt.md", template).agent("a", "print x");
+    place.config(r#"{"checks": {"t": {"run": "echo broken; [ \"$FORKHESTRA_ROUND\" = 2 ]"}}, "chains": {}}"#);
+    place.run(&["(a -> t):2", "-p", "Go."]).code(0);
+    assert_eq!(place.read(".forkhestra/runs/1/1-a/1/prompt.md"), "Go.\n");
+    let second = place.read(".forkhestra/runs/1/1-a/2/prompt.md");
+    assert!(second.starts_with("Go.\nRound 2 was not the first (#1):\n> "), "{second}");
+    assert!(second.contains("\n> broken") && second.matches("broken").count() == 2, "{second}");
+}
+
+/// M-2, M-6, C13: before anything is started, all faults at once.
+#[test]
+fn a_template_with_faults_is_refused_before_the_first_agent() {
+    let place = Place::new();
+    place
+        .agent("a", "print x")
+        .write("forge/agents/a/prompt.md", "{{task_promp}}\n{{skill:none}} {{vars.GONE}}\n{{#if rejected}}\n");
+    let ran = place.run(&["a", "-p", "x"]);
+    insta::assert_snapshot!("faults", ran.code(2).stderr);
+    assert_eq!(place.calls("a"), 0);
+    let carbon = place.run(&["carbon", "-p", "x"]);
+    assert!(carbon.code(2).words().contains("the template of `carbon` is not found"), "{}", carbon.stderr);
+    assert!(carbon.words().contains("mandatory"));
+    place
+        .write("secret.md", "x")
+        .config(r#"{"agents": {"b": {"command": "a", "template": "../secret"}}, "chains": {}}"#);
+    assert!(place.run(&["b"]).code(2).words().contains("invalid role"));
+}
+
+#[test]
+fn a_link_out_of_its_folder_is_no_template_and_no_skill() {
+    let place = Place::new();
+    place.agent("a", "print x").write("elsewhere.md", "secret").write("forge/agents/a/prompt.md", "{{skill:s}}");
+    std::fs::create_dir_all(place.work("forge/agents/a/skills")).unwrap();
+    symlink(place.work("elsewhere.md"), place.work("forge/agents/a/skills/s.md")).unwrap();
+    assert!(place.run(&["a"]).code(2).words().contains("leads out of its folder"));
+    std::fs::remove_file(place.work("forge/agents/a/prompt.md")).unwrap();
+    symlink(place.work("elsewhere.md"), place.work("forge/agents/a/prompt.md")).unwrap();
+    assert!(place.run(&["a"]).code(2).words().contains("leads out of its folder"));
+}
+
+/// T1-16: the attempt fails with a clear text in its folder, not the program.
+#[test]
+fn a_template_that_cannot_be_rendered_fails_its_attempt_with_the_reason_in_its_folder() {
+    let place = Place::new();
+    place.agent("a", "print x").write("forge/agents/a/prompt.md", "Well.\nIt is {{task_id + 1}}.");
+    let ran = place.run(&["a", "-p", "x"]);
+    assert!(ran.code(1).words().contains("`task_id` is no whole number: run-1"), "{}", ran.stderr);
+    assert!(place.read(".forkhestra/runs/1/1-a/1/error.txt").contains("forge/agents/a/prompt.md:2:7"));
+    assert_eq!(place.calls("a"), 0);
+}
+
+/// The folder of the founding document works as it is, with the chain that belongs to it.
+#[test]
+fn a_molecular_folder_works_as_it_is() {
+    let place = Place::new();
+    place.config(r#"{"templates": ".molecular", "backend": "claude", "chains": {}}"#);
+    place.write(
+        ".molecular/carbon/prompt.md",
+        "# Carbon Agent\n\nYou are **Carbon**.\n\n## Task\n\n{{task_prompt}}\n\n## Environment\n\n- Task ID: `{{task_id}}`\n- Worktree: `{{worktree_path}}`\n- Artifacts: `{{artifacts_root}}`\n\n## Implementation Checklist\n\n{{skill:checklist}}\n\n{{skill:handoff-format}}\n",
+    );
+    place.write(".molecular/carbon/skills/checklist.md", "1. Read AGENTS.md\n2. Commit\n");
+    place.write(".molecular/carbon/skills/handoff-format.md", "Write it to {{artifacts_root}}.\n");
+    let missing = place.run(&["--chain", "carbon-helium", "-p", "Build it."]);
+    assert!(missing.code(2).words().contains("the template of `helium` is not found"), "{}", missing.stderr);
+    let doctor = place.run(&["doctor"]);
+    assert!(
+        doctor.code(1).stdout.contains("✓ template carbon  .molecular/carbon/prompt.md, 2 skills, renders"),
+        "{}",
+        doctor.stdout
+    );
+    assert!(doctor.stdout.contains("✗ template helium  the template of `helium` is not found"), "{}", doctor.stdout);
+    place.write(".molecular/helium/prompt.md", "Inspect: {{task_prompt}}");
+    let line = |text: &str| format!(r#"print {{"type":"result","result":"{text}","is_error":false}}"#);
+    place.agent("claude", &line("FORKHESTRA_COMPLETE"));
+    place.run(&["--chain", "carbon-helium", "-p", "Build it."]).code(0);
+    let prompt = String::from_utf8(place.stdin_of("claude", 1)).unwrap();
+    assert_eq!(prompt, place.read(".forkhestra/runs/1/1-carbon/1/prompt.md"));
+    for expected in ["Build it.", "Task ID: `run-1`", "/project`", "1. Read AGENTS.md\n2. Commit\n", "Write it to /"] {
+        assert!(prompt.contains(expected), "{expected}: {prompt}");
+    }
+    assert_eq!(place.stdin_of("claude", 2), b"Inspect: Build it.");
+    // An undefined skill appended to it is a problem (T1-15).
+    place.write(".molecular/helium/prompt.md", "Well.\nSee {{skill:gone}}");
+    let json = place.run(&["doctor", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let problems = found["problems"].as_array().unwrap();
+    assert!(
+        problems.iter().any(|problem| problem
+            .as_str()
+            .unwrap()
+            .contains("undefined skill: gone (.molecular/helium/prompt.md:2:5)")),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn render_prints_the_exact_prompt_and_explains_every_piece() {
+    let place = Place::new();
+    place
+        .agent("a", "print x")
+        .write("forge/agents/a/prompt.md", "# {{role}}\n\n{{task_prompt}}\n\n{{skill:s}}\n\n{{spec}}\n");
+    place
+        .write("forge/skills/s.md", "---\ndescription: x\n---\nBe brief.\n")
+        .write("spec.md", format!("{}\n", "word ".repeat(2_500)));
+    let prompt = ["render", "a", "-p", "Do it.", "SPEC=spec.md"];
+    let text = place.run(&prompt).code(0).stdout.clone();
+    assert!(text.starts_with("# a\n\nDo it.\n\nBe brief.\n\nword word"), "{text}");
+    assert!(text.ends_with("\n[Content truncated. Full file at: spec.md]\n\n"), "{}", &text[text.len() - 80..]);
+    let explained = place.run(&[&prompt[..], &["--explain"]].concat());
+    insta::assert_snapshot!("explained", explained.code(0).stdout);
+    let json = place.run(&[&prompt[..], &["--json"]].concat());
+    let found: serde_json::Value = serde_json::from_str(&json.code(0).stdout).unwrap();
+    assert_eq!(found["text"], text);
+    assert!(!place.work(".forkhestra").exists(), "nothing is written");
+    assert!(place.run(&["render", "a -> a"]).code(2).words().contains("is not one agent"));
+    assert!(place.run(&["render", "a", "x"]).code(2).words().contains("`x` is no variable"));
+    insta::assert_snapshot!("dry_run", place.run(&["a", "-p", "Do it.", "--dry-run"]).code(0).stdout);
+}
+
+#[test]
+fn our_templates_are_written_for_editing_and_those_of_others_taken_over() {
+    let place = Place::new();
+    place.write("forge/agents/coder/prompt.md", "mine");
+    let ran = place.run(&["init", "--templates"]);
+    assert!(
+        ran.code(0).stdout.contains("kept  forge/agents/coder/prompt.md, which is there already\n"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(place.read("forge/agents/coder/prompt.md"), "mine");
+    assert!(place.read("forge/skills/checklist.md").contains("smallest change"));
+    let place = Place::new();
+    place.write(".foreman/builder/templates/builder.template.md", "Do {task_prompt} with {widget}.\n{skill:checks}\n");
+    place.write(".foreman/builder/skills/checks.md", "Check {repo_root}.\n").write(".foreman/README.md", "x");
+    let ran = place.run(&["init", "--from", ".foreman"]);
+    insta::assert_snapshot!("taken_over", ran.code(0).stdout);
+    assert_eq!(place.read("forge/agents/carbon/prompt.md"), "Do {{task_prompt}} with {{widget}}.\n{{skill:checks}}\n");
+    assert!(place.run(&["init", "--from", "nowhere"]).code(2).words().contains("holds no templates"));
+}
+
+/// The fenced block of this kind, whatever its fence's length.
+fn block(kind: &str, text: &str) -> String {
+    let mut lines = text.lines();
+    let fence = lines.find_map(|line| line.strip_suffix(kind).filter(|fence| fence.starts_with("````"))).unwrap();
+    lines.take_while(|line| *line != fence).collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// Every example of the authoring guide renders to what it says.
+#[test]
+fn the_examples_of_the_guide_render_as_it_says() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/templates.md")).unwrap();
+    let examples: Vec<&str> = text.split("<!-- example -->").skip(1).collect();
+    assert_eq!(examples.len(), 7);
+    for example in examples {
+        let place = Place::new();
+        place.agent("coder", "print x").write("forge/agents/coder/prompt.md", block("template", example));
+        place.write("forge/agents/coder/skills/house-rules.md", "- Small commits.\n- Tests first.\n");
+        place
+            .write("spec.md", "Print ``` safely.\n")
+            .config(r#"{"agents": {"coder": {"command": "coder"}}, "chains": {}}"#);
+        let ran = place.run(&["render", "coder", "-p", "Mend {{it}}.", "SPEC=spec.md", "AREA=parser"]);
+        assert_eq!(ran.code(0).stdout.trim_end(), block("rendered", example).trim_end());
+    }
+}
