@@ -161,6 +161,24 @@ mod tests {
         assert_eq!(gathered(root.path(), "", "modified_files_list"), "old.txt\nnew.txt");
     }
 
+    /// T0-19.
+    #[test]
+    fn of_many_files_a_few_by_each_word_are_named_and_each_once() {
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..8 {
+            fs::write(root.path().join(format!("parser-{number}.rs")), "").unwrap();
+        }
+        let spec: String = (0..30).map(|number| format!("`f{number}.rs` ")).collect();
+        for file in spec.split(['`', ' ']).filter(|file| !file.is_empty()) {
+            fs::write(root.path().join(file), "").unwrap();
+        }
+        let by_word = gathered(root.path(), "", "relevant_files_summary");
+        assert_eq!(by_word.matches("parser-").count(), 5);
+        fs::write(root.path().join("spec.md"), spec + "parser-0.rs").unwrap();
+        let all = gathered(root.path(), "spec.md", "relevant_files_summary");
+        assert_eq!((all.lines().count(), all.matches("- parser-0.rs").count()), (20, 1));
+    }
+
     #[test]
     fn files_are_found_by_the_specification_the_title_and_by_custom() {
         let root = tempfile::tempdir().unwrap();

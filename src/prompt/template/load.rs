@@ -146,7 +146,11 @@ impl Loader<'_> {
         }
         let bytes = self.files.read(path).map_err(|error| errors::unreadable(path, &error.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|_| errors::unreadable(path, "it is not UTF-8"))?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
+        let text = match text.strip_prefix('\u{feff}') {
+            Some(text) => text.to_string(),
+            None => text,
+        };
+        let text = if text.contains('\r') { text.replace("\r\n", "\n") } else { text };
         let name = path.strip_prefix(&self.places.root).unwrap_or(path).display().to_string();
         Ok(Some(Source::new(name, text, &self.places.root)))
     }
@@ -162,8 +166,7 @@ impl Loader<'_> {
 
     fn part(&self, source: Arc<Source>, faults: &mut Vec<Diagnostic>) -> Option<Arc<Part>> {
         let Front { syntax, end, .. } = front(&source).map_err(|more| faults.extend(more)).ok()?;
-        let text = source.text[end..].to_string();
-        let (nodes, more) = parse(&source, &text, end, syntax, &is_variable);
+        let (nodes, more) = parse(&source, &source.text[end..], end, syntax, &is_variable);
         faults.extend(more);
         if self.strict {
             collect(&nodes, &mut |node| {
@@ -296,4 +299,20 @@ fn is_skill(name: &str) -> bool {
 /// An agent's name, whose `:` separates parts.
 fn is_role(name: &str) -> bool {
     name.split(':').all(is_skill)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T1-17.
+    #[test]
+    fn a_name_cannot_lead_out_of_its_folder() {
+        for good in ["task-1", "a", "A0._-", "tasks:manager"] {
+            assert!(is_role(good), "{good}");
+        }
+        for bad in ["", "a/b", "a\\b", "../x", "/abs", "C:\\x", "a b", &"x".repeat(65), "a..b", ".a"] {
+            assert!(!is_role(bad) && !is_skill(bad), "{bad}");
+        }
+    }
 }
