@@ -46,8 +46,8 @@ fn files(circle: bool) -> Memory {
             files.insert(PathBuf::from(format!("/t/a/skills/{}.md", name(level, at))), next.into_bytes());
         }
     }
-    let template: String = (0..wide).map(|at| format!("{{{{skill:{}}}}}\n", name(0, at))).collect();
-    files.insert("/t/a/prompt.md".into(), template.into_bytes());
+    let lines: Vec<String> = (0..wide).map(|at| format!("{{{{skill:{}}}}}", name(0, at))).collect();
+    files.insert("/t/a/prompt.md".into(), lines.join("\n").into_bytes());
     Memory(files)
 }
 
