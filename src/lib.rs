@@ -3,11 +3,12 @@
 //! Data flows one way: arguments and files → chain → plan → machine → events → what people see and what is kept. The rooms,
 //! in the order in which they may know each other (docs/design.md; tests/it/layering.rs):
 //!
-//! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`] ◄ [`plan`] ◄ [`run`] (events, outcomes, machine) ◄
+//! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`], [`checks`] ◄ [`plan`] ◄ [`run`] (events, outcomes, machine) ◄
 //! [`journal`], [`report`], [`proc`], [`context`] ◄ [`run`]'s driver ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
 
 pub mod agent;
 pub mod chain;
+pub mod checks;
 pub mod cli;
 pub mod context;
 pub mod exit;

@@ -260,6 +260,11 @@ impl Files for World {
         Ok(head)
     }
 
+    fn names(&self, folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         fs::canonicalize(path)
     }

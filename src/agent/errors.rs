@@ -32,12 +32,6 @@ pub(super) fn check_named_as_agent(at: &Place, name: &str) -> Diagnostic {
         .help(format!("write {{ \"check\": \"{name}\" }}"))
 }
 
-pub(super) fn reserved_check(at: &Place, name: &str) -> Diagnostic {
-    Diagnostic::error("check/not-configured", format!("the check `{name}` has no command"))
-        .at(at, "its name is reserved for the project's own check")
-        .help(format!("say what it runs, in forge/chains.json: \"checks\": {{ \"{name}\": {{ \"run\": \"…\" }} }}"))
-}
-
 pub(super) fn not_on_path(at: &Place, program: &str, path: &OsStr) -> Diagnostic {
     Diagnostic::error("agent/not-on-path", format!("the program `{program}` is not on PATH"))
         .at(at, "needed here")

@@ -17,6 +17,8 @@ pub enum Found<'a> {
     Agent(&'a Entry<Agent>),
     /// A check of the config.
     Check(&'a Entry<Option<Check>>),
+    /// A built-in check that no config configures: the project's own command is detected.
+    BuiltInCheck,
     /// A program on PATH that no config mentions.
     Program(PathBuf),
 }
@@ -31,7 +33,13 @@ pub fn lookup<'a>(step: &Step, config: &'a Config, files: &dyn Files, env: &dyn 
     let check = config.checks.get(name);
     let project_agent = agent.filter(|entry| entry.layer != LayerKind::BuiltIn);
     match step.wants {
-        Wants::Check => return check.map(Found::Check).ok_or_else(|| unknown_check(step, config)),
+        Wants::Check => {
+            return match check {
+                Some(check) => Ok(Found::Check(check)),
+                None if BUILT_IN_CHECKS.contains(&name) => Ok(Found::BuiltInCheck),
+                None => Err(unknown_check(step, config)),
+            };
+        }
         Wants::Either => {
             if let Some(check) = check.filter(|_| project_agent.is_none()) {
                 return Ok(Found::Check(check));
@@ -43,7 +51,7 @@ pub fn lookup<'a>(step: &Step, config: &'a Config, files: &dyn Files, env: &dyn 
         return Ok(Found::Agent(agent));
     }
     if BUILT_IN_CHECKS.contains(&name) && step.wants == Wants::Either {
-        return Err(errors::reserved_check(&step.name.at, name));
+        return Ok(Found::BuiltInCheck);
     }
     if let Some(agent) = agent {
         return Ok(Found::Agent(agent));
@@ -67,8 +75,5 @@ fn unknown(step: &Step, config: &Config) -> Diagnostic {
 
 fn unknown_check(step: &Step, config: &Config) -> Diagnostic {
     let name = step.name.value.as_str();
-    if BUILT_IN_CHECKS.contains(&name) {
-        return errors::reserved_check(&step.name.at, name);
-    }
     errors::unknown_check(&step.name.at, name, nearest(name, config.checks.keys().map(String::as_str)))
 }

@@ -61,10 +61,43 @@ pub(super) enum Verb {
     Render(RenderArgs),
     /// Check a config, all of it
     Validate(ValidateArgs),
+    /// Say what builds, tests and lints this project, as its files tell
+    Detect(DetectArgs),
+    /// Build and test this project as the check `verify` does
+    Verify(VerifyArgs),
+    /// Show the first real errors of this project, as the check `diagnose` does
+    Diagnose(DiagnoseArgs),
     /// Try out whether this machine keeps our promises, and show what a run would find
     Doctor(DoctorArgs),
     /// Write a commented forge/chains.json and prompts that run at once; or templates to begin with
     Init(InitArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DetectArgs {
+    /// For machines
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    /// How much: strict, fast (the default), smoke or yolo
+    #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]
+    pub(super) profile: Option<String>,
+    /// For machines
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DiagnoseArgs {
+    /// What to begin with: auto (the default), build, test or lint
+    #[arg(long, value_parser = ["auto", "build", "test", "lint"])]
+    pub(super) kind: Option<String>,
+    /// For machines
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod chain;
+mod checks;
 mod clis;
 mod config;
 mod demo;
@@ -48,6 +49,9 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
         Verb::Show(args) => show::show(world, &common, &args),
         Verb::Validate(args) => validate::validate(world, &common, &args),
         Verb::Doctor(args) => doctor::doctor(world, &common, &args),
+        Verb::Detect(args) => checks::detected(world, &common, &args),
+        Verb::Verify(args) => checks::verify(world, &common, &args),
+        Verb::Diagnose(args) => checks::diagnose(world, &common, &args),
         Verb::Init(args) => init::init(world, &common, &args),
         Verb::Render(args) => render::render(world, &common, &args),
     }

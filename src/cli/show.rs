@@ -39,6 +39,7 @@ fn found(world: &World, config: &Config, step: &Step) -> String {
     let place = match lookup(step, config, world, world) {
         Ok(Found::Program(path)) => return format!("the program {}", path.display()),
         Ok(Found::Agent(entry)) => layer(entry.layer, &entry.at),
+        Ok(Found::BuiltInCheck) => return "a built-in check".into(),
         Ok(Found::Check(entry)) => format!("{}, a check", layer(entry.layer, &entry.at)),
         Err(fault) => return fault.message,
     };

@@ -3,7 +3,10 @@
 use crate::source::Diagnostic;
 use std::ffi::{OsStr, OsString};
 
-const VERBS: [&str; 10] = ["run", "resume", "runs", "list", "show", "render", "validate", "doctor", "init", "help"];
+const VERBS: [&str; 13] = [
+    "run", "resume", "runs", "list", "show", "render", "validate", "detect", "verify", "diagnose", "doctor", "init",
+    "help",
+];
 /// Options of every verb that take no value, and those that take one.
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 1] = ["--cwd"];

@@ -98,7 +98,7 @@ fn plan_step(
     let entry_faults = match &found {
         Found::Agent(entry) => &entry.faults[..],
         Found::Check(entry) => &entry.faults[..],
-        Found::Program(_) => &[],
+        Found::Program(_) | Found::BuiltInCheck => &[],
     };
     if !entry_faults.is_empty() {
         return Err(if used.insert(name.to_string()) { entry_faults.to_vec() } else { Vec::new() });
@@ -107,6 +107,7 @@ fn plan_step(
         Found::Agent(entry) => agent::plan_agent(context, number, step, Some(entry), grouped)?,
         Found::Program(_) => agent::plan_agent(context, number, step, None, grouped)?,
         Found::Check(entry) => check::plan_check(context, number, step, entry)?,
+        Found::BuiltInCheck => check::plan_built_in(context, number, step)?,
     };
     let mut faults: Vec<Diagnostic> =
         check_startable(&planned.program, &step.name.at, context.files).err().into_iter().collect();

@@ -3,9 +3,38 @@
 use super::context::{Context, Faults, own_environment};
 use super::{EnvDelta, Found, Kind, PlannedStep, errors};
 use crate::agent::find_command;
-use crate::chain::{Check, Entry, Limit, Run, Step};
+use crate::chain::{Check, Entry, LayerKind, Limit, Run, Step};
+use crate::checks::{Kind as CheckKind, Profile, detect, wanted};
 use crate::prompt::{Level, expand_config, text};
-use crate::source::Diagnostic;
+use crate::source::{Diagnostic, Text};
+use indexmap::IndexMap;
+
+/// Plans a built-in check: what the project's own files say, else nothing, which is skipped and never passed (C37).
+pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -> Result<PlannedStep, Vec<Diagnostic>> {
+    let kind = CheckKind::named(&step.name.value).unwrap_or(CheckKind::Verify);
+    let detected = detect(context.request.root, context.files);
+    let wanted = wanted(kind, Profile::Fast, &detected, context.request.config);
+    let at = step.name.at.clone();
+    let line = Text { value: if wanted.commands.is_empty() { ":".into() } else { wanted.line() }, at: at.clone() };
+    let check = Check {
+        description: None,
+        run: Run::Shell(line),
+        env: IndexMap::new(),
+        // It shows what is wrong; the agents after it are there to mend that.
+        optional: kind == CheckKind::Diagnose,
+        timeout: Some(wanted.timeout),
+    };
+    let entry = Entry { value: Some(check), at, layer: LayerKind::BuiltIn, faults: Vec::new() };
+    let mut planned = plan_check(context, number, step, &entry)?;
+    planned.found = Found::Config(LayerKind::BuiltIn, "built-in, by the files of the project".into());
+    if let Kind::Check { skipped, line, .. } = &mut planned.kind {
+        // For people, without the words that name each command in the output.
+        *line = wanted.commands.join(" && ");
+        let none = wanted.commands.is_empty();
+        *skipped = none.then(|| format!("no command was found for `{}`", step.name.value));
+    }
+    Ok(planned)
+}
 
 /// Plans a step whose name is a check of the config.
 pub(super) fn plan_check(
@@ -50,7 +79,7 @@ pub(super) fn plan_check(
     Ok(PlannedStep {
         number,
         name: step.name.value.clone(),
-        kind: Kind::Check { optional: check.optional, line },
+        kind: Kind::Check { optional: check.optional, line, skipped: None },
         limit: Limit::Once,
         idle_timeout: None,
         timeout: context.request.timeout.or(step.timeout).or(check.timeout),

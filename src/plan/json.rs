@@ -70,6 +70,7 @@ fn step_json(step: &PlannedStep) -> Value {
         "kind": kind,
         "backend": backend,
         "optional": optional,
+        "skipped": match &step.kind { Kind::Check { skipped, .. } => json!(skipped), Kind::Agent { .. } => Value::Null },
         "permissions": step.permissions(),
         "iterations": iterations(step),
         "timeout": step.timeout.map(show_duration),

@@ -113,6 +113,8 @@ pub enum Kind {
         optional: bool,
         /// What it runs, for people.
         line: String,
+        /// Why it is skipped, if it is: the project has no command for it.
+        skipped: Option<String>,
     },
 }
 

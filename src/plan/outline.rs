@@ -67,7 +67,7 @@ pub fn outline(plan: &Plan) -> Outline {
 fn step(step: &PlannedStep) -> OutlineStep {
     let (check, optional, backend) = match &step.kind {
         Kind::Agent { backend, .. } => (None, false, backend.clone()),
-        Kind::Check { optional, line } => (Some(line.clone()), *optional, None),
+        Kind::Check { optional, line, .. } => (Some(line.clone()), *optional, None),
     };
     let digests = json::digests(step);
     OutlineStep {

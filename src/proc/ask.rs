@@ -1,21 +1,24 @@
-//! Asking a program for its version or its options: a short run without a lifeline, ended with its group when it takes too long.
+//! Short runs without a lifeline: asking a program for its version, asking git, running the project's own checks by hand. Each is
+//! ended with its group when it takes too long.
 #![expect(clippy::disallowed_methods, reason = "the spawner")]
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::channel;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The longest an answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest answer that is read, in bytes.
-const ANSWER: u64 = 1 << 20;
+/// The most of each stream that is kept, in bytes; the rest is read, and counts for nothing.
+const KEPT: usize = 4 << 20;
+/// How much is read at once.
+const PIECE: usize = 16 << 10;
 
 /// What a program said.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Its standard output, as text.
     pub stdout: String,
@@ -23,49 +26,75 @@ pub struct Answer {
     pub stderr: String,
     /// Its exit code; none when a signal ended it.
     pub code: Option<i32>,
+    /// Whether its time was over.
+    pub timed_out: bool,
 }
 
 /// What a program says when it is called so; none when it cannot be started or does not answer in time.
 #[must_use]
 pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer> {
+    let answer = run_by_hand(program, arguments, folder, PATIENCE, &mut |_| {})?;
+    (!answer.timed_out).then_some(answer)
+}
+
+/// Runs a program, shows every piece of its output as it comes, and says how it ended; none when it cannot be started.
+#[must_use]
+pub fn run_by_hand(
+    program: &Path,
+    arguments: &[String],
+    folder: &Path,
+    timeout: Duration,
+    show: &mut dyn FnMut(&[u8]),
+) -> Option<Answer> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).process_group(0);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
     let group = Pid::from_child(&child);
-    let (sender, answers) = channel();
+    let (sender, pieces) = channel();
     // Threads, so that a daemon that holds a pipe keeps nobody: what is read late is not waited for.
     let out = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     let err = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     for (order, pipe) in [out, err].into_iter().enumerate() {
-        let (sender, pipe) = (sender.clone(), pipe?);
+        let (sender, mut pipe) = (sender.clone(), pipe?);
         std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = pipe.take(ANSWER).read_to_end(&mut bytes);
-            let _ = sender.send((order, bytes));
+            let mut bytes = vec![0; PIECE];
+            while let Ok(read @ 1..) = pipe.read(&mut bytes) {
+                if sender.send((order, bytes[..read].to_vec())).is_err() {
+                    return;
+                }
+            }
         });
     }
-    let until = Instant::now() + PATIENCE;
-    let mut answer = [Vec::new(), Vec::new()];
-    let mut answered = 0;
-    while answered < 2 {
-        let Ok((order, bytes)) = answers.recv_timeout(until.saturating_duration_since(Instant::now())) else { break };
-        answer[order] = bytes;
-        answered += 1;
-    }
-    let over = |child: &mut std::process::Child| {
-        // Its streams are over, so it is all but gone.
-        for _ in 0..200 {
-            if let Ok(Some(status)) = child.try_wait() {
-                return status.code();
+    drop(sender);
+    let until = Instant::now() + timeout;
+    let mut streams = [Vec::new(), Vec::new()];
+    let timed_out = loop {
+        match pieces.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok((order, piece)) => {
+                show(&piece);
+                let room = KEPT.saturating_sub(streams[order].len());
+                streams[order].extend_from_slice(&piece[..piece.len().min(room)]);
             }
-            std::thread::sleep(Duration::from_millis(5));
+            Err(RecvTimeoutError::Disconnected) => break false,
+            // A daemon may hold the pipes of a program that has ended.
+            Err(RecvTimeoutError::Timeout) => break child.try_wait().is_ok_and(|status| status.is_none()),
         }
-        None
     };
-    let code = if answered == 2 { over(&mut child) } else { None };
+    let code = if timed_out { None } else { code_of(&mut child) };
     // What it left behind in its group, or it itself.
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
-    let [stdout, stderr] = answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    (answered == 2).then_some(Answer { stdout, stderr, code })
+    let [stdout, stderr] = streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Some(Answer { stdout, stderr, code, timed_out })
+}
+
+/// Its streams are over, so it is all but gone.
+fn code_of(child: &mut Child) -> Option<i32> {
+    for _ in 0..200 {
+        if let Ok(Some(status)) = child.try_wait() {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    None
 }

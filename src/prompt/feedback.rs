@@ -8,13 +8,14 @@ pub const FEEDBACK_CHARACTERS: usize = 8_000;
 /// The longest line of a check that is quoted, in Unicode scalars.
 const LINE_CHARACTERS: usize = 300;
 
-/// Feedback after a failed check: its words, its end, and the last lines of its two streams. `folder` is the attempt's.
+/// Feedback after a failed check: its words, its end, the first `errors` that were read from it, and the last lines of its two streams. `folder` is the attempt's.
 #[must_use]
 pub fn failed_check_feedback(
     round: u32,
     check: &str,
     line: &str,
     how: &str,
+    errors: &str,
     output: &[String; 2],
     folder: &str,
 ) -> String {
@@ -23,7 +24,13 @@ pub fn failed_check_feedback(
     let more = if cut < line.trim_end().len() { " …" } else { "" };
     let first =
         format!("The check `{check}` {how} in round {round}. Mend what it found. It ran: {}{more}", &first[..cut]);
-    section(&first, output, folder)
+    let errors = if errors.is_empty() {
+        String::new()
+    } else {
+        let fence = fence_for(errors);
+        format!("\n\nThe first errors:\n\n{fence}\n{errors}\n{fence}\n\nThe end of its output:")
+    };
+    section(&(first + &errors), output, folder)
 }
 
 /// Feedback after a loop that did not reach its marker.
@@ -84,7 +91,7 @@ mod tests {
 
     #[test]
     fn feedback_quotes_the_end_of_the_output_in_a_fence_that_holds_it() {
-        let text = failed_check_feedback(2, "build", "make", "failed (exit 2)", &words("a ``` b\n", ""), "/log");
+        let text = failed_check_feedback(2, "build", "make", "failed (exit 2)", "", &words("a ``` b\n", ""), "/log");
         assert_eq!(
             text,
             "\n\n## Feedback from the last round\n\nThe check `build` failed (exit 2) in round 2. Mend what it found. It \
@@ -108,6 +115,7 @@ mod tests {
             "t",
             "cargo test",
             "failed",
+            "",
             &words("THE FAILURE\n", &"warning\n".repeat(9_000)),
             "/log",
         );
@@ -118,8 +126,15 @@ mod tests {
 
     #[test]
     fn of_a_long_check_one_line_is_quoted() {
-        let text =
-            failed_check_feedback(1, "t", &format!("{}\nsecond", "x".repeat(400)), "failed", &words("", ""), "/log");
+        let text = failed_check_feedback(
+            1,
+            "t",
+            &format!("{}\nsecond", "x".repeat(400)),
+            "failed",
+            "",
+            &words("", ""),
+            "/log",
+        );
         assert!(text.ends_with(&format!("It ran: {} …\n", "x".repeat(300))), "{text}");
     }
 }

@@ -113,6 +113,9 @@ impl<'a> Console<'a> {
                 self.attempt_finished(at, outcome, *marker, finished)
             }
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => self.round_failed(*round, feedback),
+            EventKind::StepSkipped { step, name, why } => {
+                self.warning(&format!("{step}/{} {name}: skipped, {why}", self.outline.steps.len()))
+            }
             EventKind::RunFinished { outcome } => {
                 let text = self.run_finished(*outcome);
                 // A failure is said even to those who want quiet.

@@ -43,6 +43,7 @@ fn row(text: &mut String, paint: Paint, name: &str, value: &str) {
 
 fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, verbose: bool) {
     let how_often = match (&step.kind, step.limit) {
+        (Kind::Check { skipped: Some(why), .. }, _) => format!("skipped: {why}"),
         (Kind::Check { optional: true, .. }, _) => "an optional check".into(),
         (Kind::Check { .. }, _) => "a check, judged by its exit code".into(),
         (_, Limit::Once) => "once, succeeds with exit code 0".into(),

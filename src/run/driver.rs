@@ -12,6 +12,7 @@ use super::state::State;
 use super::stopwatch::Stopwatch;
 use super::timers::Timers;
 use crate::chain::Limit;
+use crate::checks::{failures, summary};
 use crate::context::TreeWatch;
 use crate::journal::{AttemptFolder, Journal, JournalError, token_digest};
 use crate::marker::count_lines;
@@ -29,6 +30,9 @@ use tokio::time::Instant;
 
 /// How long a screen that does not move is waited for when a run did not end by itself.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How much of the end of a check's output is searched for errors, in bytes; how many of them are told.
+const READ_FOR_ERRORS: u64 = 1 << 20;
+const FIRST_ERRORS: usize = 5;
 /// How long our last words before a stop may take.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -390,7 +394,15 @@ impl Driver<'_> {
             _ => String::new(),
         });
         let Some(around) = &prompt.around else { return Ok(Ok(task)) };
-        let moment = Moment { run: self.cast.run, at, task: &task, feedback: told, folder: folder.path() };
+        let diagnostics = self.diagnostics();
+        let moment = Moment {
+            run: self.cast.run,
+            at,
+            task: &task,
+            feedback: told,
+            diagnostics: &diagnostics,
+            folder: folder.path(),
+        };
         match fill(around, self.cast.root, &moment) {
             Ok((rendered, diff)) => {
                 if let Some(diff) = diff {
@@ -443,11 +455,23 @@ impl Driver<'_> {
         inherited.chain(set).chain([("PWD".into(), self.cast.root.into())]).collect()
     }
 
+    /// What the last `diagnose` of this run found; nothing when it passed or there was none.
+    fn diagnostics(&self) -> String {
+        let steps = self.cast.plan.steps.iter().filter(|step| step.is_check() && step.name == "diagnose");
+        let mut last = steps.filter_map(|step| {
+            let number = u32::try_from(step.number).ok()?;
+            let attempts = self.state.attempts(number);
+            (attempts > 0 && self.state.last_failed(number)).then_some((number, attempts))
+        });
+        let Some((step, attempt)) = last.next_back() else { return String::new() };
+        let folder = self.cast.journal.attempt_folder(self.cast.run, step, "diagnose", attempt);
+        summary(&folder.last_words(READ_FOR_ERRORS).concat(), FIRST_ERRORS)
+    }
+
     fn feedback_text(&self, feedback: &Feedback) -> String {
         let from = &feedback.from;
         let folder = self.cast.journal.attempt_folder(self.cast.run, from.step, &from.name, from.attempt);
-        // Four bytes a character at the most.
-        let words = folder.last_words(FEEDBACK_CHARACTERS as u64 * 4);
+        let words = folder.last_words(READ_FOR_ERRORS);
         let log = folder.path().display().to_string();
         match &feedback.cause {
             FeedbackCause::Exhausted { iterations } => {
@@ -465,7 +489,9 @@ impl Driver<'_> {
                     Some(Kind::Check { line, .. }) => line.as_str(),
                     _ => "",
                 };
-                failed_check_feedback(from.round, &from.name, line, &how, &words, &log)
+                let output = words.concat();
+                let errors = if failures(&output).is_empty() { String::new() } else { summary(&output, FIRST_ERRORS) };
+                failed_check_feedback(from.round, &from.name, line, &how, &errors, &words, &log)
             }
         }
     }

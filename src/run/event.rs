@@ -365,6 +365,16 @@ pub enum EventKind {
         /// What else is known.
         finished: Finished,
     },
+    /// A check has nothing to run: it is passed over, and not passed.
+    #[serde(rename_all = "camelCase")]
+    StepSkipped {
+        /// The step's number.
+        step: u32,
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// A step has reached its aim.
     #[serde(rename_all = "camelCase")]
     StepSucceeded {

@@ -19,6 +19,8 @@ pub struct Moment<'a> {
     pub task: &'a str,
     /// What ended the last round; empty in the first one.
     pub feedback: &'a str,
+    /// The first errors that `diagnose` has found; empty for none.
+    pub diagnostics: &'a str,
     /// The attempt's folder.
     pub folder: &'a Path,
 }
@@ -40,6 +42,9 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     let diff = gathered.get("git_diff_output").map(|diff| diff.text.clone());
     for name in ["feedback", "reviewer_notes"].iter().filter(|name| wanted.contains(**name)) {
         gathered.insert((*name).to_string(), Value::new(moment.feedback));
+    }
+    if wanted.contains("diagnostics") {
+        gathered.insert("diagnostics".into(), Value::new(moment.diagnostics));
     }
     let patch = moment.folder.join("diff.patch").display().to_string();
     let whole = |name: &str| match name {

@@ -140,7 +140,12 @@ impl Decision<'_> {
         loop {
             match self.plan.program.ops.get(op).copied() {
                 None => return self.finish(RunOutcome::Succeeded),
-                Some(Op::Step(index)) => return self.plan_attempt(number(index), 1, 0),
+                Some(Op::Step(index)) => match self.plan.steps.get(index).map(|step| (&step.name, &step.kind)) {
+                    Some((name, Kind::Check { skipped: Some(why), .. })) => {
+                        self.emit(EventKind::StepSkipped { step: number(index), name: name.clone(), why: why.clone() });
+                    }
+                    _ => return self.plan_attempt(number(index), 1, 0),
+                },
                 Some(Op::Enter(index)) => {
                     let rounds = self.plan.program.groups[index].rounds;
                     self.emit(EventKind::RoundStarted { group: number(index), round: 1, rounds });

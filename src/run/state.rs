@@ -54,6 +54,8 @@ pub struct State {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct OfStep {
     attempts: u32,
+    /// Whether the last one failed.
+    failed: bool,
     /// The last quick failure, and how often it came in a row.
     failure: Option<(AttemptOutcome, u32)>,
     /// The last fingerprint, and how often it came in a row.
@@ -119,6 +121,7 @@ impl State {
     pub fn evolve(&mut self, event: &EventKind) {
         match event {
             EventKind::RunStarted { .. }
+            | EventKind::StepSkipped { .. }
             | EventKind::StepSucceeded { .. }
             | EventKind::AttemptStopped { .. }
             | EventKind::AttemptContinued { .. } => {}
@@ -206,6 +209,7 @@ impl State {
         let Some(step) = of(&mut self.steps, at.step) else { return };
         let failed =
             matches!(outcome, AttemptOutcome::Failed { .. } | AttemptOutcome::Crashed { .. } | AttemptOutcome::Errored);
+        step.failed = *outcome != AttemptOutcome::Completed;
         in_a_row(&mut step.failure, Some(outcome.clone()).filter(|_| failed && finished.took_ms < QUICK_MS));
         if at.iteration == 1 {
             step.fingerprint = None;
@@ -247,6 +251,11 @@ impl State {
     /// How many attempts a step has had.
     pub(super) fn attempts(&self, step: u32) -> u32 {
         self.step(step).map_or(0, |step| step.attempts)
+    }
+
+    /// Whether the last attempt of a step failed.
+    pub(super) fn last_failed(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.failed)
     }
 
     /// How often a step has failed in the same quick way, in a row.

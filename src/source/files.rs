@@ -40,6 +40,11 @@ pub trait Files {
     /// What the operating system says, `NotFound` among it.
     fn kind(&self, path: &Path) -> io::Result<Kind>;
 
+    /// The names of what a folder holds, in no order; none of what is no folder.
+    fn names(&self, _folder: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The path without links and dots.
     ///
     /// # Errors

@@ -5,37 +5,41 @@ use std::path::Path;
 
 /// Every room with the rooms that it may know. `run` is two rooms in one folder: the pure half, which much may know, and the
 /// driver, which only `cli` may.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("exit", &[]),
     ("source", &[]),
     ("marker", &["source"]),
     ("chain", &["source", "marker"]),
     ("prompt", &["source", "marker", "chain"]),
     ("agent", &["source", "marker", "chain"]),
-    ("plan", &["source", "marker", "chain", "prompt", "agent"]),
-    ("run (pure)", &["source", "marker", "chain", "prompt", "agent", "plan"]),
-    ("journal", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
-    ("report", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
-    ("proc", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
-    ("context", &["source", "marker", "chain", "prompt", "agent", "plan", "run"]),
+    ("checks", &["source", "marker", "chain"]),
+    ("plan", &["source", "marker", "chain", "prompt", "agent", "checks"]),
+    ("run (pure)", &["source", "marker", "chain", "prompt", "agent", "checks", "plan"]),
+    ("journal", &["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run"]),
+    ("report", &["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run"]),
+    ("proc", &["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run"]),
+    ("context", &["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run"]),
     ("world", &["source"]),
     (
         "run (driver)",
         &[
-            "source", "marker", "chain", "prompt", "agent", "plan", "run", "journal", "report", "proc", "context",
-            "world",
+            "source", "marker", "chain", "prompt", "agent", "checks", "plan", "run", "journal", "report", "proc",
+            "context", "world",
         ],
     ),
     (
         "cli",
-        &["source", "marker", "chain", "prompt", "agent", "plan", "run", "journal", "report", "proc", "world", "exit"],
+        &[
+            "source", "marker", "chain", "prompt", "agent", "checks", "plan", "run", "journal", "report", "proc",
+            "world", "exit",
+        ],
     ),
     ("main", &["cli", "proc", "world", "report", "exit"]),
     (
         "lib",
         &[
-            "agent", "chain", "cli", "context", "exit", "journal", "marker", "plan", "proc", "prompt", "report", "run",
-            "source", "world",
+            "agent", "chain", "checks", "cli", "context", "exit", "journal", "marker", "plan", "proc", "prompt",
+            "report", "run", "source", "world",
         ],
     ),
 ];
@@ -45,7 +49,7 @@ const DRIVER: [&str; 8] =
 /// What pure rooms may not name.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];
-const PURE: [&str; 7] = ["source", "marker", "chain", "prompt", "agent", "plan", "run (pure)"];
+const PURE: [&str; 8] = ["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run (pure)"];
 
 fn room_of(path: &Path) -> String {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();

@@ -4,6 +4,7 @@
 
 mod agents;
 mod bytes;
+mod checks;
 mod corpus;
 mod demo;
 mod doctor;

@@ -1,0 +1,9 @@
+//! What JUDGES by its exit code: which commands build, test and lint a project, and what their failures say. Pure.
+
+mod detect;
+mod failures;
+mod profile;
+
+pub use detect::{Detected, Stack, detect};
+pub use failures::{Failure, failures, summary};
+pub use profile::{Kind, Profile, Wanted, wanted};

@@ -1,0 +1,157 @@
+//! What the built-in checks run: the project's own commands, in the measure that a profile asks for (K-5, C33).
+
+use super::detect::Detected;
+use crate::chain::{Config, Run};
+use std::time::Duration;
+
+/// A built-in check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Builds.
+    Build,
+    /// Tests.
+    Test,
+    /// Lints.
+    Lint,
+    /// Looks at the syntax.
+    Syntax,
+    /// Everything that the profile asks for.
+    Verify,
+    /// Shows the first real errors.
+    Diagnose,
+}
+
+impl Kind {
+    /// Every one by its name.
+    pub const NAMES: [(&'static str, Self); 6] = [
+        ("build", Self::Build),
+        ("test", Self::Test),
+        ("lint", Self::Lint),
+        ("syntax", Self::Syntax),
+        ("verify", Self::Verify),
+        ("diagnose", Self::Diagnose),
+    ];
+
+    /// The check of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    }
+}
+
+/// How much is verified.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Test, build and lint; a missing one fails.
+    Strict,
+    /// The diagnostic command, and the tests.
+    #[default]
+    Fast,
+    /// The diagnostic command.
+    Smoke,
+    /// The diagnostic command.
+    Yolo,
+}
+
+impl Profile {
+    /// Every one by its name.
+    pub const NAMES: [(&'static str, Self); 4] =
+        [("strict", Self::Strict), ("fast", Self::Fast), ("smoke", Self::Smoke), ("yolo", Self::Yolo)];
+
+    /// The profile of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, profile)| *profile)
+    }
+}
+
+/// What a built-in check comes to in a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its commands, in order; the first that fails ends it. None: it is skipped, which is not passed (C37).
+    pub commands: Vec<String>,
+    /// What the profile asks for, and the project does not have.
+    pub missing: Vec<&'static str>,
+    /// The longest it may take.
+    pub timeout: Duration,
+}
+
+impl Wanted {
+    /// All of it as one line for a shell; each command is named before its output.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match self.commands.as_slice() {
+            [one] => one.clone(),
+            all => {
+                let named = all.iter().map(|command| {
+                    let shown = shlex::try_quote(command).map_or_else(|_| String::new(), std::borrow::Cow::into_owned);
+                    format!("printf '$ %s\\n' {shown} && {{ {command}; }}")
+                });
+                named.collect::<Vec<_>>().join(" && ")
+            }
+        }
+    }
+}
+
+/// What a built-in check runs. Checks of the config stand before what was detected.
+#[must_use]
+pub fn wanted(kind: Kind, profile: Profile, detected: &Detected, config: &Config) -> Wanted {
+    let configured = |name: &str| {
+        let check = config.checks.get(name).and_then(|entry| entry.value.as_ref())?;
+        Some(match &check.run {
+            Run::Shell(line) => line.value.clone(),
+            Run::Words(words) => shlex::try_join(words.iter().map(|word| word.value.as_str())).ok()?,
+        })
+    };
+    let of = |name: &'static str, found: &Option<String>| (name, configured(name).or_else(|| found.clone()));
+    let build = of("build", &detected.build);
+    let test = of("test", &detected.test);
+    let lint = of("lint", &detected.lint);
+    let syntax = of("syntax", &detected.syntax);
+    let diagnose = of("diagnose", &detected.diagnose);
+    let minutes = |minutes| Duration::from_mins(minutes);
+    let (parts, timeout) = match (kind, profile) {
+        (Kind::Build, _) => (vec![build], minutes(5)),
+        (Kind::Test, _) => (vec![test], minutes(10)),
+        (Kind::Lint, _) => (vec![lint], minutes(5)),
+        (Kind::Syntax, _) => (vec![syntax], minutes(5)),
+        (Kind::Verify, Profile::Strict) => (vec![build, test, lint], minutes(20)),
+        (Kind::Verify, Profile::Fast) => (vec![diagnose, test], minutes(15)),
+        (Kind::Diagnose, _) | (Kind::Verify, Profile::Smoke | Profile::Yolo) => (vec![diagnose], minutes(10)),
+    };
+    let (mut commands, mut missing): (Vec<String>, Vec<&'static str>) = (Vec::new(), Vec::new());
+    for (name, command) in parts {
+        match command {
+            Some(command) if commands.contains(&command) => {}
+            Some(command) => commands.push(command),
+            None => missing.push(name),
+        }
+    }
+    Wanted { commands, missing, timeout }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn detected() -> Detected {
+        let some = |text: &str| Some(text.to_string());
+        Detected { build: some("b"), test: some("t"), lint: some("l"), diagnose: some("t"), ..Detected::default() }
+    }
+
+    #[test]
+    fn a_profile_asks_for_its_commands_and_names_what_is_missing() {
+        let of = |kind, profile, detected: &Detected| {
+            let wanted = wanted(kind, profile, detected, &Config::default());
+            (wanted.commands.join(" "), wanted.missing)
+        };
+        assert_eq!(of(Kind::Verify, Profile::Strict, &detected()), ("b t l".into(), vec![]));
+        assert_eq!(of(Kind::Verify, Profile::Fast, &detected()), ("t".into(), vec![]), "the same command once");
+        assert_eq!(of(Kind::Diagnose, Profile::Fast, &detected()), ("t".into(), vec![]));
+        let without = Detected { lint: None, ..detected() };
+        assert_eq!(of(Kind::Verify, Profile::Strict, &without), ("b t".into(), vec!["lint"]));
+        assert_eq!(of(Kind::Lint, Profile::Fast, &without), (String::new(), vec!["lint"]));
+        let both = wanted(Kind::Verify, Profile::Strict, &without, &Config::default());
+        assert_eq!(both.line(), "printf '$ %s\\n' b && { b; } && printf '$ %s\\n' t && { t; }");
+    }
+}

@@ -1,0 +1,150 @@
+//! `detect`, `verify`, `diagnose`: the project's own commands, found by its files and run by hand.
+
+use super::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
+use super::config::{Project, project};
+use super::{answer, refuse};
+use crate::checks::{Detected, Kind, Profile, Wanted, detect, failures, summary, wanted};
+use crate::exit::Exit;
+use crate::proc::{Answer, run_by_hand};
+use crate::report::{Paint, print, print_bytes, print_error};
+use crate::source::Diagnostic;
+use crate::world::World;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+
+/// The most failures that are listed.
+const MOST: usize = 5;
+
+/// Says what was found.
+pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exit {
+    let project = project(world, common);
+    let found = detect(&project.root, world);
+    if args.json {
+        return answer(&(json!(found).to_string() + "\n"));
+    }
+    let paint = Paint::for_stdout(world);
+    let mut text = String::new();
+    let stacks = found.stacks.iter().map(|stack| json!(stack).as_str().unwrap_or_default().to_string());
+    let stacks = stacks.collect::<Vec<_>>().join(", ");
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{}  {}", paint.dim("stack   "), if stacks.is_empty() { "unknown" } else { &stacks });
+    for (name, kind) in Kind::NAMES {
+        let wanted = wanted(kind, Profile::Fast, &found, &project.config);
+        let own = if project.config.checks.contains_key(name) { paint.dim("  (chains.json)") } else { String::new() };
+        let line =
+            if wanted.commands.is_empty() { paint.dim("none found: skipped") } else { wanted.commands.join(" && ") };
+        let _ = writeln!(text, "{}  {line}{own}", paint.dim(&format!("{name:8}")));
+    }
+    if let Some(smoke) = &found.smoke {
+        let _ = writeln!(text, "{}  {smoke}", paint.dim("smoke   "));
+    }
+    answer(&text)
+}
+
+/// Runs what the profile asks for.
+pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Exit {
+    let project = project(world, common);
+    let profile = args.profile.as_deref().and_then(Profile::named).unwrap_or_default();
+    let found = detect(&project.root, world);
+    let wanted = wanted(Kind::Verify, profile, &found, &project.config);
+    if profile == Profile::Strict && !wanted.missing.is_empty() {
+        return refuse(world, &[strict_needs(&wanted.missing)]);
+    }
+    run(world, common, &project, &found, &wanted, args.json)
+}
+
+/// Runs one command, and says what is wrong first.
+pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> Exit {
+    let project = project(world, common);
+    let found = detect(&project.root, world);
+    // The kind that is asked for, then what comes nearest (K-3).
+    let order: &[Kind] = match args.kind.as_deref() {
+        Some("build") => &[Kind::Build, Kind::Test, Kind::Lint],
+        Some("test") => &[Kind::Test, Kind::Build, Kind::Lint],
+        Some("lint") => &[Kind::Lint, Kind::Test, Kind::Build],
+        _ => &[Kind::Diagnose],
+    };
+    let all = order.iter().map(|kind| wanted(*kind, Profile::Fast, &found, &project.config));
+    let first = all.reduce(|first, next| if first.commands.is_empty() { next } else { first });
+    let Some(wanted) = first else { return Exit::Success };
+    run(world, common, &project, &found, &wanted, args.json)
+}
+
+fn run(world: &World, common: &Common, project: &Project, found: &Detected, wanted: &Wanted, as_json: bool) -> Exit {
+    if wanted.commands.is_empty() {
+        return skipped(found, as_json);
+    }
+    let line = wanted.line();
+    if !as_json && !common.quiet {
+        print_error(&format!("$ {}\n", wanted.commands.join(" && ")));
+    }
+    let mut show = |piece: &[u8]| {
+        if !as_json && !common.quiet {
+            // A reader that is gone misses it; the verdict is the exit code's.
+            let _ = print_bytes(piece);
+        }
+    };
+    let words = ["-c".to_string(), line];
+    let Some(answered) = run_by_hand(Path::new("/bin/sh"), &words, &project.root, wanted.timeout, &mut show) else {
+        return refuse(world, &[no_shell()]);
+    };
+    let passed = answered.code == Some(0);
+    if as_json {
+        let _ = print(&(told(wanted, &answered).to_string() + "\n"));
+    } else if !passed {
+        print_error(&words_of(&answered, Paint::for_stderr(world)));
+    } else if !common.quiet {
+        print_error(&format!("{}\n", Paint::for_stderr(world).good("passed")));
+    }
+    if passed { Exit::Success } else { Exit::Incomplete }
+}
+
+fn told(wanted: &Wanted, answered: &Answer) -> Value {
+    let output = format!("{}\n{}", answered.stdout, answered.stderr);
+    json!({
+        "kind": "diagnostic",
+        "command": wanted.commands.join(" && "),
+        "missing": wanted.missing,
+        "exitCode": answered.code,
+        "timedOut": answered.timed_out,
+        "passed": answered.code == Some(0),
+        "failures": failures(&output),
+        "stdout": answered.stdout,
+        "stderr": answered.stderr,
+    })
+}
+
+fn words_of(answered: &Answer, paint: Paint) -> String {
+    let how = match answered.code {
+        _ if answered.timed_out => "took longer than its timeout".into(),
+        Some(code) => format!("failed with exit code {code}"),
+        None => "was killed".into(),
+    };
+    let output = format!("{}\n{}", answered.stdout, answered.stderr);
+    let first = failures(&output);
+    let list = if first.is_empty() { String::new() } else { format!("{}\n", summary(&output, MOST)) };
+    format!("\n{}\n{list}", paint.bad(&how))
+}
+
+/// No command is no verdict: it is skipped, and says what was looked for (K-3, C37).
+fn skipped(found: &Detected, as_json: bool) -> Exit {
+    let message = "no command was found; name one in `checks` of forge/chains.json";
+    if as_json {
+        let told = json!({ "kind": "diagnostic_unavailable", "message": message, "stack": found.stacks, "passed": Value::Null });
+        return answer(&(told.to_string() + "\n"));
+    }
+    answer(&format!("skipped: {message}\n"))
+}
+
+fn strict_needs(missing: &[&str]) -> Diagnostic {
+    Diagnostic::error(
+        "verify/strict",
+        format!("the profile `strict` needs what this project does not have: {}", missing.join(", ")),
+    )
+    .help("name its command in `checks` of forge/chains.json, or verify with another profile")
+}
+
+fn no_shell() -> Diagnostic {
+    Diagnostic::error("verify/shell", "/bin/sh cannot be started").help("the project's commands are run by it")
+}

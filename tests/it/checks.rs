@@ -1,0 +1,96 @@
+//! The built-in checks: the project's own commands, in a chain and by hand.
+
+use super::support::Place;
+use serde_json::Value;
+
+/// A project whose build is a script that prints as rustc does.
+fn project(place: &Place) {
+    place.write("Makefile", "build:\n\t@sh ./build.sh\ntest:\n\t@true\n");
+    place.write("build.sh", "test -f fixed && exit 0\nprintf 'error[E0308]: mismatched types\\n  --> src/a.rs:3:9\\n' >&2; seq 3000; exit 1\n");
+}
+
+/// K-3, K-4: the first errors, not the last lines, reach the agent; and a failing diagnosis stops nothing.
+#[test]
+fn a_diagnosis_is_in_the_prompt_of_the_coder_and_the_same_command_verifies() {
+    let place = Place::new();
+    project(&place);
+    place.write(
+        "forge/agents/coder/prompt.md",
+        "{{task_prompt}}\n{{#if diagnostics}}\nFirst:\n{{diagnostics}}\n{{/if}}\n",
+    );
+    place
+        .agent("coder", "sh true\nnext\ntouch fixed")
+        .config(r#"{"agents": {"coder": {"command": "coder"}}, "chains": {}}"#);
+    let ran = place.run(&["diagnose -> (coder -> verify):3", "-p", "Mend it."]);
+    ran.code(0);
+    assert_eq!(
+        place.read(".forkhestra/runs/1/2-coder/1/prompt.md"),
+        "Mend it.\nFirst:\nsrc/a.rs:3: [E0308] mismatched types\n"
+    );
+    let second = place.read(".forkhestra/runs/1/2-coder/2/prompt.md");
+    assert!(second.contains("The first errors:\n\n```\nsrc/a.rs:3: [E0308] mismatched types\n```"), "{second}");
+    insta::assert_snapshot!(ran.stderr);
+}
+
+/// C37: no command is no verdict.
+#[test]
+fn a_check_without_a_command_is_skipped_and_not_passed() {
+    let place = Place::new();
+    place.agent("a", "print x");
+    let ran = place.run(&["lint -> a"]);
+    assert!(ran.code(0).stderr.contains("! 1/2 lint: skipped, no command was found for `lint`"), "{}", ran.stderr);
+    assert!(
+        place
+            .run(&["lint -> a", "--dry-run"])
+            .code(0)
+            .stdout
+            .contains("1. lint, skipped: no command was found for `lint`")
+    );
+    assert_eq!(
+        place.run(&["verify"]).code(0).stdout,
+        "skipped: no command was found; name one in `checks` of forge/chains.json\n"
+    );
+    let json: Value = serde_json::from_str(&place.run(&["diagnose", "--json"]).code(0).stdout).unwrap();
+    assert_eq!((&json["kind"], &json["passed"]), (&"diagnostic_unavailable".into(), &Value::Null));
+    let strict = place.run(&["verify", "--profile", "strict"]);
+    assert!(
+        strict.code(2).words().contains("needs what this project does not have: build, test, lint"),
+        "{}",
+        strict.stderr
+    );
+}
+
+#[test]
+fn detect_names_what_was_found_and_the_config_stands_before_it() {
+    let place = Place::new();
+    place.write("package.json", r#"{"scripts": {"build": "b", "test": "t"}}"#).write("Cargo.toml", "");
+    place.config(r#"{"checks": {"test": {"run": "make quick"}}, "chains": {}}"#);
+    insta::assert_snapshot!("detected", place.run(&["detect"]).code(0).stdout);
+    let json: Value = serde_json::from_str(&place.run(&["detect", "--json"]).code(0).stdout).unwrap();
+    assert_eq!(
+        (&json["stacks"][0], &json["lint"]),
+        (&"node".into(), &"cargo clippy --all-targets -- -D warnings".into())
+    );
+}
+
+#[test]
+fn verify_and_diagnose_by_hand_end_as_the_project_does() {
+    let place = Place::new();
+    project(&place);
+    let ran = place.run(&["diagnose"]);
+    assert!(
+        ran.code(1).stderr.ends_with("failed with exit code 2\nsrc/a.rs:3: [E0308] mismatched types\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.contains("2999\n3000\n"));
+    let json: Value =
+        serde_json::from_str(&place.run(&["diagnose", "--json", "--kind", "build"]).code(1).stdout).unwrap();
+    assert_eq!(
+        (&json["passed"], &json["failures"][0]["line"], &json["failures"][0]["code"]),
+        (&false.into(), &3.into(), &"E0308".into())
+    );
+    place.write("fixed", "");
+    assert!(place.run(&["verify"]).code(0).stderr.ends_with("passed\n"));
+    assert!(!place.work(".forkhestra").exists(), "nothing is kept");
+}
