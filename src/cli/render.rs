@@ -48,8 +48,15 @@ fn of(prompt: &PlannedPrompt, root: &Path, at: &At) -> Result<Rendered, String> 
     let Some(around) = &prompt.around else {
         return Ok(Rendered { pieces: vec![Piece::of(&format!("the prompt, from {}", prompt.origin), &task)] });
     };
-    let moment =
-        Moment { run: 0, at, task: &task, feedback: "", diagnostics: "", folder: Path::new(".forkhestra/runs/0") };
+    let moment = Moment {
+        run: 0,
+        at,
+        task: &task,
+        feedback: "",
+        diagnostics: "",
+        base: "HEAD",
+        folder: Path::new(".forkhestra/runs/0"),
+    };
     fill(around, root, &moment).map(|(rendered, _)| rendered).map_err(|error| error.to_string())
 }
 

@@ -20,13 +20,15 @@ const STANDARD: [&str; 6] = ["AGENTS.md", "CLAUDE.md", "README.md", "package.jso
 const MOST_NEW: usize = 50;
 const LARGEST_NEW: u64 = 64 << 10;
 
-/// The gathered ones of these variables. `spec` is the path of the specification, `title` what the task is about.
+/// The gathered ones of these variables. `spec` is the path of the specification, `title` what the task is about, `base` the
+/// commit that changes are shown from: the run's first, so that what agents commit is part of them.
 #[must_use]
 pub fn gather(
     wanted: &BTreeSet<String>,
     root: &Path,
     spec: &str,
     title: &str,
+    base: &str,
     git: &Git<'_>,
 ) -> IndexMap<String, String> {
     let mut gathered = IndexMap::new();
@@ -37,8 +39,8 @@ pub fn gather(
             "source_file_content" | "spec" => specification(root, spec),
             "relevant_files_summary" => concerned(root, spec, title),
             "git_status_output" => or(git(&["status", "--short"]), "No uncommitted changes"),
-            "git_diff_output" => or(diff(root, git), "No changes"),
-            "modified_files_list" => or(modified(git), "No files modified"),
+            "git_diff_output" => or(diff(root, base, git), "No changes"),
+            "modified_files_list" => or(modified(base, git), "No files modified"),
             _ => continue,
         };
         gathered.insert(name.clone(), value);
@@ -63,11 +65,11 @@ fn specification(root: &Path, spec: &str) -> String {
     read(&root.join(spec)).unwrap_or_else(|| format!("Specification file not found: {spec}"))
 }
 
-/// Everything that is not committed, new files too. A repository without a commit has only new ones.
-fn diff(root: &Path, git: &Git<'_>) -> Option<String> {
+/// Everything since the base, committed or not, new files too. A repository without a commit has only new ones.
+fn diff(root: &Path, base: &str, git: &Git<'_>) -> Option<String> {
     let options = ["--no-ext-diff", "--no-textconv", "--no-color"];
     let of = |what: &[&str]| git(&[&["diff"][..], &options, what].concat());
-    let mut diff = of(&["HEAD"]).or_else(|| of(&[]))?;
+    let mut diff = of(&[base]).or_else(|| of(&[]))?;
     for file in new_files(git).iter().take(MOST_NEW) {
         let small = fs::metadata(root.join(file)).is_ok_and(|file| file.is_file() && file.len() <= LARGEST_NEW);
         if small && let Some(added) = of(&["--no-index", "--", "/dev/null", file]) {
@@ -82,8 +84,8 @@ fn new_files(git: &Git<'_>) -> Vec<String> {
     listed.split('\0').filter(|file| !file.is_empty()).map(str::to_string).collect()
 }
 
-fn modified(git: &Git<'_>) -> Option<String> {
-    let changed = git(&["diff", "--name-only", "HEAD"]).or_else(|| git(&["diff", "--name-only"]))?;
+fn modified(base: &str, git: &Git<'_>) -> Option<String> {
+    let changed = git(&["diff", "--name-only", base]).or_else(|| git(&["diff", "--name-only"]))?;
     let lines = changed.lines().map(str::to_string).chain(new_files(git));
     Some(lines.collect::<Vec<_>>().join("\n"))
 }
@@ -134,7 +136,7 @@ mod tests {
             ["status", ..] => Some(String::new()),
             _ => None,
         };
-        gather(&[name.to_string()].into(), root, spec, "Mend the parser", &git).swap_remove(name).unwrap()
+        gather(&[name.to_string()].into(), root, spec, "Mend the parser", "HEAD", &git).swap_remove(name).unwrap()
     }
 
     #[test]
@@ -145,8 +147,14 @@ mod tests {
         assert_eq!(of("", "spec"), "No specification file linked.");
         assert_eq!(of("no.md", "source_file_content"), "Specification file not found: no.md");
         assert_eq!(of("", "git_status_output"), "No uncommitted changes");
-        let none =
-            gather(&["git_diff_output".into(), "modified_files_list".into()].into(), root.path(), "", "", &|_| None);
+        let none = gather(
+            &["git_diff_output".into(), "modified_files_list".into()].into(),
+            root.path(),
+            "",
+            "",
+            "HEAD",
+            &|_| None,
+        );
         assert_eq!(none["git_diff_output"], "No changes");
         assert_eq!(none["modified_files_list"], "No files modified");
         fs::write(root.path().join("AGENTS.md"), "Be kind.\n").unwrap();

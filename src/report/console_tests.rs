@@ -30,6 +30,7 @@ fn started() -> EventKind {
         digest: String::new(),
         root: String::new(),
         forkhestra: String::new(),
+        base: None,
         steps: 2,
         overrides: crate::run::Overrides::default(),
     }

@@ -3,7 +3,7 @@
 
 use super::attempt::{Attempt, sleep};
 use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, Leftover, Overrides};
-use super::fill::{Moment, fill};
+use super::fill::{Moment, base_commit, fill};
 use super::machine::{Effect, Input, Timer};
 use super::outcome::{AttemptOutcome, RunOutcome};
 use super::signals::{Heard, Signals};
@@ -123,6 +123,7 @@ pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
         state: State::default(),
         seq: 0,
         tree: TreeWatch::default(),
+        base: None,
         output_error: None,
     };
     let outcome = driver.run(begin).await;
@@ -146,6 +147,8 @@ pub(super) struct Driver<'a> {
     state: State,
     seq: u64,
     tree: TreeWatch,
+    /// The commit that the work began at.
+    base: Option<String>,
     output_error: Option<io::Error>,
 }
 
@@ -157,6 +160,8 @@ impl Driver<'_> {
             Begin::New(overrides) => overrides,
             Begin::Again { events, leftovers, limits } => return self.begin_again(&events, leftovers, limits),
         };
+        let templated = plan.steps.iter().filter_map(|step| step.prompt.as_ref()).any(|prompt| prompt.around.is_some());
+        self.base = if templated { base_commit(self.cast.root) } else { None };
         self.record(vec![EventKind::RunStarted {
             chain: plan.chain.clone(),
             name: plan.name.clone(),
@@ -167,6 +172,7 @@ impl Driver<'_> {
             forkhestra: env!("CARGO_PKG_VERSION").into(),
             steps: u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
             overrides,
+            base: self.base.clone(),
         }])?;
         self.take(Input::Begin)
     }
@@ -179,6 +185,9 @@ impl Driver<'_> {
         limits: Vec<String>,
     ) -> Result<Vec<Effect>, JournalError> {
         let mut watch = Stopwatch::default();
+        if let Some(EventKind::RunStarted { base, .. }) = events.first().map(|event| &event.event) {
+            self.base.clone_from(base);
+        }
         for event in events {
             self.state.evolve(&event.event);
             watch.see(event);
@@ -401,6 +410,7 @@ impl Driver<'_> {
             task: &task,
             feedback: told,
             diagnostics: &diagnostics,
+            base: self.base.as_deref().unwrap_or("HEAD"),
             folder: folder.path(),
         };
         match fill(around, self.cast.root, &moment) {

@@ -239,6 +239,9 @@ pub enum EventKind {
         /// What the command line said of times and limits.
         #[serde(default)]
         overrides: Overrides,
+        /// The commit that the work began at, where templates show what was changed since.
+        #[serde(default)]
+        base: Option<String>,
     },
     /// The run goes on after it was ended before its aim, or after a crash.
     #[serde(rename_all = "camelCase")]

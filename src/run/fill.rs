@@ -21,6 +21,8 @@ pub struct Moment<'a> {
     pub feedback: &'a str,
     /// The first errors that `diagnose` has found; empty for none.
     pub diagnostics: &'a str,
+    /// The commit that changes are shown from.
+    pub base: &'a str,
     /// The attempt's folder.
     pub folder: &'a Path,
 }
@@ -35,7 +37,7 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     let title =
         if moment.task.is_empty() { fact("task_title") } else { moment.task.lines().next().unwrap_or_default() };
     let mut gathered: IndexMap<String, Value> =
-        gather(&wanted, root, fact("source_file"), title, &|words| git(root, words))
+        gather(&wanted, root, fact("source_file"), title, moment.base, &|words| git(root, words))
             .into_iter()
             .map(|(name, text)| (name, Value::new(text)))
             .collect();
@@ -79,6 +81,12 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     let rendered = around.render(moment.task, &values)?;
     let is_cut = gathered.get("git_diff_output").is_some_and(|diff| diff.note.is_some());
     Ok((rendered, diff.filter(|_| is_cut)))
+}
+
+/// The commit that is checked out; none in no repository, and in one without a commit.
+#[must_use]
+pub(super) fn base_commit(root: &Path) -> Option<String> {
+    git(root, &["rev-parse", "--verify", "--quiet", "HEAD"]).map(|commit| commit.trim().to_string())
 }
 
 /// git, without a pager, hooks, colours, or locks that it could take away from somebody.

@@ -24,7 +24,8 @@ fn a_template_wraps_the_prompt_and_is_rendered_for_each_iteration() {
         "# {{role}}, iteration {{iteration}} of {{max_iterations}}\n\n{{task_prompt}}\n\n{{agents_md_content}}\n\n```diff\n{{git_diff_output}}\n```\n{{skill:rules}}\n",
     );
     place.write("forge/agents/a/skills/rules.md", "Mind {{vars.WHAT}}.\n");
-    place.agent("a", "sh echo two >> kept.txt; echo '```' > new.md\nnext\nmarker");
+    // What it commits is part of the change, too.
+    place.agent("a", "sh echo two >> kept.txt; git -c user.name=x -c user.email=x@x commit -qam more; echo '```' > new.md\nnext\nmarker");
     place.run(&["a:2", "-p", "Do {{it}} ${WHAT}.", "WHAT=the gap"]).code(0);
     insta::assert_snapshot!("wrapped_first", place.read(".forkhestra/runs/1/1-a/1/prompt.md"));
     insta::assert_snapshot!("wrapped_second", place.read(".forkhestra/runs/1/1-a/2/prompt.md"));
