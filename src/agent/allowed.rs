@@ -19,7 +19,15 @@ pub struct Allowed {
 const READING: [&str; 6] = ["git status", "git diff", "git log", "git show", "git blame", "git rev-parse"];
 const EDITING: [&str; 5] = ["git add", "git commit", "git restore --staged", "git mv", "git rm"];
 /// Our verbs that start nothing.
-const OURS: [&str; 3] = ["forkhestra list", "forkhestra show", "forkhestra runs"];
+const OURS: [&str; 7] = [
+    "forkhestra list",
+    "forkhestra show",
+    "forkhestra runs show",
+    "forkhestra runs log",
+    "forkhestra detect",
+    "forkhestra verify",
+    "forkhestra diagnose",
+];
 
 /// The file by which a kind of project is known, and what builds and tests it.
 const PROJECTS: [(&str, &[&str]); 9] = [

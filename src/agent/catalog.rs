@@ -61,14 +61,19 @@ pub fn default_backend<'a>(
     }
     if let Some(name) = env.var("FORKHESTRA_BACKEND").filter(|name| !name.is_empty()) {
         let name = name.to_string_lossy().into_owned();
-        let found = by_name(&name, config).map(|(named, _)| named);
-        return found.ok_or_else(|| vec![errors::unknown_backend_variable(&name, &names(config))]);
+        return match by_name(&name, config) {
+            Some((named, entry)) if entry.faults.is_empty() => Ok(named),
+            Some((_, entry)) => Err(entry.faults.clone()),
+            None => Err(vec![errors::unknown_backend_variable(&name, &names(config))]),
+        };
     }
     let installed = |backend: &Backend| {
         let program = backend.program.as_ref().filter(|program| program.value != OWN_PROGRAM);
         program.is_some_and(|program| !find_all_on_path(&program.value, files, env).is_empty())
     };
-    let found = config.backends.iter().find(|(_, entry)| entry.faults.is_empty() && installed(&entry.value));
-    let found = found.map(|(name, entry)| Named { name, backend: &entry.value });
-    found.ok_or_else(|| vec![errors::no_backend(asking, &names(config))])
+    match config.backends.iter().find(|(_, entry)| installed(&entry.value)) {
+        Some((name, entry)) if entry.faults.is_empty() => Ok(Named { name, backend: &entry.value }),
+        Some((_, entry)) => Err(entry.faults.clone()),
+        None => Err(vec![errors::no_backend(asking, &names(config))]),
+    }
 }

@@ -13,6 +13,8 @@ pub(super) struct Claude {
     /// The end of a limit that was met, in seconds after 1970.
     resets_at: Option<i64>,
     over: bool,
+    /// Whether a result has told the sum, which later messages do not lower.
+    told: bool,
 }
 
 impl Dialect for Claude {
@@ -20,7 +22,7 @@ impl Dialect for Claude {
         if let Some(session) = event["session_id"].as_str() {
             report.session.get_or_insert_with(|| session.to_string());
         }
-        if event["type"] == "assistant" && !self.over {
+        if event["type"] == "assistant" && !self.told {
             self.message_usage(&event["message"]);
             let last = self.last.as_ref().map(|(_, usage)| self.earlier.plus(usage));
             report.usage = last.or(report.usage);
@@ -30,7 +32,13 @@ impl Dialect for Claude {
             return;
         }
         match event["type"].as_str() {
-            Some("assistant") => assistant(&event["message"]["content"], show),
+            Some("assistant") => {
+                // It goes on after a result, when what it left in the background is done.
+                if std::mem::take(&mut self.over) {
+                    report.final_message = None;
+                }
+                assistant(&event["message"]["content"], show);
+            }
             Some("system") => retry(event, report, show),
             Some("result") => self.result(event, report),
             Some("rate_limit_event") => {
@@ -59,13 +67,19 @@ impl Claude {
         }
     }
 
-    /// The result's own sum is the whole of it, sub-agents included.
     fn result(&mut self, event: &Value, report: &mut Report) {
-        self.over = true;
+        (self.over, self.told) = (true, true);
         let said = event["result"].as_str();
         report.final_message = said.map(str::to_string);
-        if event["usage"].is_object() {
-            report.usage = Some(usage_of(&event["usage"], event["total_cost_usd"].as_f64()));
+        // By model it is the sum of all, sub-agents and earlier results too; `usage` is of this result alone.
+        let cost = event["total_cost_usd"].as_f64();
+        match event["modelUsage"].as_object().filter(|models| !models.is_empty()) {
+            Some(models) => {
+                let sum = models.values().fold(Usage::default(), |sum, model| sum.plus(&usage_by_model(model)));
+                report.usage = Some(Usage { cost_usd: cost, ..sum });
+            }
+            None if event["usage"].is_object() => report.usage = Some(usage_of(&event["usage"], cost)),
+            None => {}
         }
         let denials = event["permission_denials"].as_array();
         let tools = denials.into_iter().flatten().filter_map(|denial| denial["tool_name"].as_str());
@@ -103,6 +117,16 @@ fn assistant(content: &Value, show: &mut dyn FnMut(&str)) {
             Some("tool_use") => tool(block["name"].as_str().unwrap_or("tool"), &block["input"], show),
             _ => {}
         }
+    }
+}
+
+fn usage_by_model(model: &Value) -> Usage {
+    Usage {
+        input_tokens: count(model, "inputTokens"),
+        output_tokens: count(model, "outputTokens"),
+        cache_read_tokens: count(model, "cacheReadInputTokens"),
+        cache_write_tokens: count(model, "cacheCreationInputTokens"),
+        cost_usd: None,
     }
 }
 

@@ -17,6 +17,10 @@ impl Dialect for Copilot {
     fn event(&mut self, event: &Value, report: &mut Report, show: &mut dyn FnMut(&str)) {
         let data = &event["data"];
         let word = |key: &str| data[key].as_str().unwrap_or_default().to_string();
+        // A sub-agent's words are its parent's business.
+        if data["parentToolCallId"].is_string() {
+            return;
+        }
         match event["type"].as_str() {
             Some("assistant.message") => {
                 let text = word("content");

@@ -9,39 +9,53 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
     let words = words.to_ascii_lowercase();
     let says = |any: &[&str]| any.iter().any(|part| words.contains(part));
     let status = status.or_else(|| named_status(&words));
-    let about_model = says(&["model"])
-        && says(&["not found", "not exist", "not supported", "unknown model", "invalid model", "may not have access"]);
-    match status {
-        Some(429 | 529) => return ErrorClass::UsageLimit,
-        Some(401 | 403) => return ErrorClass::Credentials,
-        Some(400 | 404) if about_model => return ErrorClass::Model,
-        Some(500..) => return ErrorClass::Service,
-        _ => {}
+    let refused = ["not found", "not exist", "not supported", "unknown model", "invalid model", "may not have access"];
+    let about_model = says(&[
+        "model `",
+        "model '",
+        "model \"",
+        "selected model",
+        "models/",
+        "unknown model",
+        "invalid model",
+        "the model",
+        "model:",
+        "' model",
+        "` model",
+    ]) && says(&refused);
+    // Only payment helps: nobody waits for that.
+    if says(&["billing", "insufficient_quota", "credit balance"]) {
+        return ErrorClass::Credentials;
     }
-    if says(&["usage limit", "rate limit", "rate_limit", "quota", "too many requests", "overloaded", "limit reached|"])
-    {
-        ErrorClass::UsageLimit
-    } else if says(&["turns", "budget"]) && says(&["max", "limit", "exceed"]) {
-        ErrorClass::Turns
-    } else if says(&[
-        "unauthorized",
-        "authenticat",
-        "api key",
-        "api_key",
-        "not logged in",
-        "/login",
-        "credential",
-        "auth type",
-    ]) {
-        ErrorClass::Credentials
-    } else if about_model {
-        ErrorClass::Model
-    } else if says(&["high demand", "server error", "internal error", "unavailable"]) {
-        ErrorClass::Service
-    } else if says(&["connect", "network", "econnrefused", "fetch failed", "unreachable", "getaddrinfo"]) {
-        ErrorClass::Network
-    } else {
-        ErrorClass::Other
+    let limited =
+        ["usage limit", "rate limit", "rate_limit", "quota", "too many requests", "overloaded", "limit reached|"];
+    if says(&limited) || matches!(status, Some(429 | 529)) {
+        return ErrorClass::UsageLimit;
+    }
+    match status {
+        Some(401 | 403) => ErrorClass::Credentials,
+        Some(400 | 404) if about_model => ErrorClass::Model,
+        Some(500..) => ErrorClass::Service,
+        _ if says(&["turns", "budget"]) && says(&["max", "limit", "exceed"]) => ErrorClass::Turns,
+        _ if says(&[
+            "unauthorized",
+            "authenticat",
+            "api key",
+            "api_key",
+            "not logged in",
+            "/login",
+            "credential",
+            "auth type",
+        ]) =>
+        {
+            ErrorClass::Credentials
+        }
+        None if about_model => ErrorClass::Model,
+        _ if says(&["high demand", "server error", "internal error", "unavailable"]) => ErrorClass::Service,
+        _ if says(&["connect", "network", "econnrefused", "fetch failed", "unreachable", "getaddrinfo"]) => {
+            ErrorClass::Network
+        }
+        _ => ErrorClass::Other,
     }
 }
 
@@ -116,6 +130,10 @@ mod tests {
             (None, "Reached max session turns for this session.", Turns),
             (None, "Not logged in · Please run /login", Credentials),
             (None, "No auth type is selected. Please configure an auth type", Credentials),
+            (Some(403), "You have exceeded a secondary rate limit. Please wait a few minutes", UsageLimit),
+            (Some(503), "The model is overloaded. Please try again later.", UsageLimit),
+            (None, "model tool 'x' not found in MCP server", Other),
+            (Some(429), "Quota exceeded. Check your plan and billing details.", Credentials),
             (None, "it broke", Other),
         ] {
             assert_eq!(classify(status, words), expected, "{words}");

@@ -108,12 +108,12 @@ impl Reader {
         }
         let line = std::mem::take(&mut self.line);
         if !line.trim_ascii().is_empty() && !self.dialect.skips(&line) {
-            match serde_json::from_slice::<Value>(&line) {
-                Ok(event) if event.is_object() => {
+            match parsed(&line) {
+                Some(event) => {
                     self.report.waits = false;
                     self.dialect.event(&event, &mut self.report, show);
                 }
-                _ => show(&(String::from_utf8_lossy(&line).into_owned() + "\n")),
+                None => show(&(String::from_utf8_lossy(&line).into_owned() + "\n")),
             }
         }
         if line.capacity() <= KEPT_BUFFER {
@@ -121,6 +121,43 @@ impl Reader {
             self.line.clear();
         }
     }
+}
+
+/// The object of a line. What JavaScript writes and JSON forbids is mended once: half a character, bytes that are no text, a byte
+/// order mark.
+fn parsed(line: &[u8]) -> Option<Value> {
+    let value = serde_json::from_slice::<Value>(line).ok().or_else(|| {
+        let text = String::from_utf8_lossy(line);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        serde_json::from_str(&whole_characters(text)).ok()
+    });
+    value.filter(Value::is_object)
+}
+
+/// Escapes of half a character, such as `\ud83d` alone, as the sign for what is no text.
+fn whole_characters(text: &str) -> String {
+    let half = |text: &str, low: bool| {
+        let digits = text.strip_prefix("\\u")?.get(..4)?;
+        let unit = u32::from_str_radix(digits, 16).ok()?;
+        (if low { 0xDC00..0xE000 } else { 0xD800..0xDC00 }).contains(&unit).then_some(6)
+    };
+    let (mut whole, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('\\') {
+        whole.push_str(&rest[..at]);
+        let escape = &rest[at..];
+        let length = match (half(escape, false), half(escape, true)) {
+            (Some(_), _) if escape.get(6..).and_then(|next| half(next, true)).is_some() => 12,
+            (Some(length), _) | (None, Some(length)) => {
+                whole.push_str("\\ufffd");
+                rest = &escape[length..];
+                continue;
+            }
+            _ => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        whole.push_str(&escape[..length]);
+        rest = &escape[length..];
+    }
+    whole + rest
 }
 
 /// Text of the agent, as whole lines.

@@ -142,3 +142,22 @@ fn a_limit_that_names_its_end_is_read() {
     assert_eq!(report.usage_limit.unwrap().resets_in.unwrap().as_secs(), 7_500);
     assert_eq!(report.error.unwrap().0, ErrorClass::UsageLimit);
 }
+
+#[test]
+fn half_a_character_and_bytes_that_are_no_text_lose_no_final_message() {
+    let line = |middle: &[u8]| {
+        [&b"{\"type\":\"result\",\"result\":\"done "[..], middle, b"\\nFORKHESTRA_COMPLETE\"}"].concat()
+    };
+    for (middle, expected) in [
+        (&b"\\ud83d"[..], "done \u{fffd}\nFORKHESTRA_COMPLETE"),
+        (b"\\udc00 x", "done \u{fffd} x\nFORKHESTRA_COMPLETE"),
+        (b"\\ud83d\\ude80", "done 🚀\nFORKHESTRA_COMPLETE"),
+        (b"\xff", "done \u{fffd}\nFORKHESTRA_COMPLETE"),
+        (b"\\\\ud83d", "done \\ud83d\nFORKHESTRA_COMPLETE"),
+    ] {
+        let (_, report) = read(Format::ClaudeStream, [&line(middle)[..]]);
+        assert_eq!(report.final_message.as_deref(), Some(expected));
+    }
+    let marked = [&b"\xef\xbb\xbf"[..], &line(b"")].concat();
+    assert!(read(Format::ClaudeStream, [&marked[..]]).1.final_message.is_some());
+}

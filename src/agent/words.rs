@@ -17,6 +17,11 @@ pub fn fill(words: &[String], value: &str) -> Vec<String> {
 /// Words for a list: `{}` is all values with commas, a word with `{each}` is repeated for each.
 #[must_use]
 pub fn fill_list(words: &[String], values: &[String]) -> Vec<String> {
+    if let [one] = values
+        && !words.iter().any(|word| word.contains("{each}"))
+    {
+        return fill(words, one);
+    }
     let joined = values.join(",");
     words
         .iter()

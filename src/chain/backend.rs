@@ -140,6 +140,8 @@ pub struct Backend {
     pub env: IndexMap<String, String>,
     /// Variables that make it refuse to run, or run differently, inside another agent.
     pub unset: Option<Vec<String>>,
+    /// Whether it takes a prompt that begins with `/name` as a command of its own.
+    pub slash_commands: Option<bool>,
     /// How a person goes on with its session; `{}` is the session.
     pub resume: Option<Vec<String>>,
     /// Variables, and files (with a `/` in them), of which one holds its credentials.
@@ -183,6 +185,7 @@ impl Backend {
             output: self.output.or(earlier.output),
             env: merged(earlier.env, self.env),
             unset: self.unset.or(earlier.unset),
+            slash_commands: self.slash_commands.or(earlier.slash_commands),
             resume: self.resume.or(earlier.resume),
             credentials: self.credentials.or(earlier.credentials),
             version: self.version.or(earlier.version),
@@ -190,14 +193,5 @@ impl Backend {
             help: self.help.or(earlier.help),
             exits: self.exits.or(earlier.exits),
         }
-    }
-
-    /// What an exit code means, if that is known.
-    #[must_use]
-    pub fn exit_words(&self, code: i32) -> Option<&str> {
-        self.exits.iter().flatten().find_map(|line| {
-            let (number, words) = line.split_once(": ")?;
-            (number.parse() == Ok(code)).then_some(words)
-        })
     }
 }

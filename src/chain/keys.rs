@@ -224,6 +224,11 @@ pub(super) static BACKEND: Object = Object {
         key("output", Shape::Choice(&OUTPUTS), "The format of its output. Default: `plain`."),
         key("env", Shape::TextMap, "Environment of every run, unless it is set already."),
         key("unset", Shape::Texts, "Variables that are removed from its environment."),
+        key(
+            "slashCommands",
+            Shape::Flag,
+            "Whether it takes a prompt that begins with `/name` as a command of its own; such a prompt is then refused.",
+        ),
         key("resume", Shape::Texts, "The arguments by which a person goes on with its session, `{}`."),
         key(
             "credentials",

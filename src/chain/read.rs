@@ -163,6 +163,8 @@ fn delivery(reader: Reader<'_>) -> Option<Delivery> {
 /// An entry of `backends`.
 pub(super) fn backend(reader: Reader<'_>) -> Backend {
     let words = |key| reader.texts(key).map(|words| words.into_iter().map(|word| word.value).collect());
+    // Words without a place for the value would drop it silently.
+    let template = |key| words(key).filter(|words: &Vec<String>| words.iter().any(|word| word.contains('{')));
     let text = |key| reader.text(key).map(|text| text.value);
     let levels = Permissions::NAMES.iter().filter_map(|(name, _)| {
         let level = reader.get("permissions")?.get(name)?;
@@ -177,18 +179,19 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         arguments: words("arguments"),
         last: words("last"),
         deliver: delivery(reader),
-        system_prompt: words("systemPrompt"),
-        model: words("model"),
-        max_turns: words("maxTurns"),
-        allowed_tools: words("allowedTools"),
-        disallowed_tools: words("disallowedTools"),
-        mcp_config: words("mcpConfig"),
-        settings: words("settings"),
+        system_prompt: template("systemPrompt"),
+        model: template("model"),
+        max_turns: template("maxTurns"),
+        allowed_tools: template("allowedTools"),
+        disallowed_tools: template("disallowedTools"),
+        mcp_config: template("mcpConfig"),
+        settings: template("settings"),
         permissions: levels.collect(),
         command: text("command"),
         output: text("output").and_then(|name| Format::named(&name)),
         env: values(reader),
         unset: words("unset"),
+        slash_commands: reader.flag("slashCommands"),
         resume: words("resume"),
         credentials: words("credentials"),
         version: words("version"),

@@ -1,8 +1,8 @@
 //! The agent CLIs that `doctor` looks for: found, of a known version, with the options that we use, with credentials.
 
 use super::config::Project;
-use crate::agent::{OWN_PROGRAM, find_all_on_path};
-use crate::chain::Backend;
+use crate::agent::{OWN_PROGRAM, find_command};
+use crate::chain::{Backend, LayerKind};
 use crate::proc::ask;
 use crate::report::{Finding, Health};
 use crate::source::Files;
@@ -18,8 +18,15 @@ pub(super) fn clis(world: &World, project: &Project) -> Vec<Finding> {
         let Some(program) = entry.value.program.as_ref().filter(|program| program.value != OWN_PROGRAM) else {
             continue;
         };
-        let (health, words) = if let Some(path) = find_all_on_path(&program.value, world, world).first() {
-            probe(world, project, &entry.value, path)
+        let base = &program.at.source.base;
+        let found = find_command(&program.value, base, &program.at, world, world);
+        let (health, words) = if let Ok(path) = found {
+            if entry.layer == LayerKind::BuiltIn {
+                probe(world, project, &entry.value, &path)
+            } else {
+                // The words of a checkout are not run by looking at it.
+                (Health::Good, format!("{}; changed by your config, not asked for its version", path.display()))
+            }
         } else {
             let install = entry.value.install.as_ref().map_or_else(String::new, |how| format!("; install it: {how}"));
             (Health::Absent, format!("not on PATH{install}"))

@@ -97,7 +97,13 @@ fn git(project: &Project) -> Finding {
 }
 
 fn files(world: &World, project: &Project) -> [Finding; 2] {
-    let faults = project.config.faults.iter().filter(|fault| fault.is_error()).count();
+    let found = &project.config;
+    let entries =
+        found.backends.values().map(|entry| &entry.faults).chain(found.agents.values().map(|entry| &entry.faults));
+    let entries = entries
+        .chain(found.checks.values().map(|entry| &entry.faults))
+        .chain(found.chains.values().map(|entry| &entry.faults));
+    let faults = found.faults.iter().chain(entries.flatten()).filter(|fault| fault.is_error()).count();
     let config = match (project.config.files.last(), faults) {
         (Some(file), 0) => finding("config", Health::Good, file.source.name.clone()),
         (file, faults) => {

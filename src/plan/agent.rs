@@ -61,6 +61,9 @@ pub(super) fn plan_agent(
             prompt.segments.push(Segment::Late(Late::Feedback));
         }
         check_prompt(context, prompt, grouped, at, &mut faults);
+        if named.is_some_and(|named| named.backend.slash_commands == Some(true)) && is_slash_command(&prompt.show()) {
+            faults.0.push(errors::slash_command(&prompt.origin));
+        }
     }
 
     let (program, mut argv) = match &headless {
@@ -96,6 +99,7 @@ pub(super) fn plan_agent(
             backend: named.map(|named| named.name.to_string()),
             format: agent.output.or(named.and_then(|named| named.backend.output)).unwrap_or(Format::Plain),
             permissions: headless.as_ref().map(|headless| headless.permissions),
+            exits: headless.as_ref().map_or_else(Vec::new, |headless| headless.exits.clone()),
         },
         limit: step.limit,
         timeout,
@@ -166,6 +170,15 @@ fn check_prompt(context: &Context<'_>, prompt: &PlannedPrompt, grouped: bool, at
             faults.0.push(errors::nul_in_prompt(at, &prompt.origin));
         }
     }
+}
+
+/// Whether a text begins as a command of an agent CLI's own: `/clear`, but no path.
+fn is_slash_command(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    word.strip_prefix('/').is_some_and(|name| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.chars().all(|next| next.is_ascii_alphanumeric() || matches!(next, '-' | '_' | ':'))
+    })
 }
 
 /// A command, or the program of the agent's name.
@@ -242,6 +255,14 @@ fn environment(
             settings.push(name.clone());
             set.push((name.clone(), text(value.as_str())));
         }
+    }
+    for (name, value) in backend.iter().flat_map(|(_, headless)| &headless.level_env) {
+        settings.push(name.clone());
+        set.push((name.clone(), text(value.as_str())));
+    }
+    if !backend.is_some_and(|(_, headless)| headless.ours) {
+        // What a user writes there may be a secret: its name is shown only.
+        settings.clear();
     }
     for (name, value) in &agent.env {
         if let Some(value) = faults.many(expand_config(value, &context.vars, context.env)) {

@@ -6,7 +6,7 @@ use super::errors;
 use crate::agent::{
     Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
 };
-use crate::chain::{Agent, Level, Permissions};
+use crate::chain::{Agent, LayerKind, Level, Permissions};
 use crate::prompt::read_prompt_file;
 use crate::source::{Diagnostic, Place, Text};
 use std::path::PathBuf;
@@ -57,6 +57,12 @@ pub(super) struct Headless {
     pub(super) last: Vec<String>,
     /// Environment, unless the user has set it.
     pub(super) env: Vec<(String, String)>,
+    /// Environment that expresses the permissions, whatever else is set.
+    pub(super) level_env: Vec<(String, String)>,
+    /// Whether all of that is ours, and its values may be shown.
+    pub(super) ours: bool,
+    /// What exit codes mean.
+    pub(super) exits: Vec<String>,
     pub(super) permissions: Permissions,
     /// The system prompt, where it has to stand at the head of the prompt.
     pub(super) preface: Option<String>,
@@ -76,11 +82,12 @@ pub(super) fn backend_command(
 ) -> Headless {
     let backend = named.backend;
     let mut argv = backend.arguments.clone().unwrap_or_default();
-    let mut env: Vec<(String, String)> = backend.env.clone().into_iter().collect();
+    let env: Vec<(String, String)> = backend.env.clone().into_iter().collect();
+    let mut level_env = Vec::new();
     let permissions = permissions_of(context, agent);
     if let Some(level) = level(context, named, agent, at, permissions, faults) {
         argv.extend(level_words(backend, level, &allowed(context.request.root, context.request.config, context.files)));
-        env.extend(level.env.clone());
+        level_env.extend(level.env.clone());
     }
     let system = system_prompt(context, agent, looped, faults);
     let preface = match (&backend.system_prompt, system) {
@@ -121,7 +128,9 @@ pub(super) fn backend_command(
     }
     let last = backend.last.clone().unwrap_or_default();
     let program = program(context, named, at, faults);
-    Headless { program, argv, last, env, permissions, preface }
+    let ours = context.request.config.backends.get(named.name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
+    let exits = backend.exits.clone().unwrap_or_default();
+    Headless { program, argv, last, env, level_env, ours, exits, permissions, preface }
 }
 
 fn program(context: &Context<'_>, named: Named<'_>, at: &Place, faults: &mut Faults) -> Option<PathBuf> {

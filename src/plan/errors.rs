@@ -89,6 +89,14 @@ pub(super) fn template_variable(at: &Place, template: &str, name: &str, near: Op
     ))
 }
 
+pub(super) fn slash_command(origin: &str) -> Diagnostic {
+    Diagnostic::error(
+        "plan/slash-command",
+        format!("the prompt from {origin} begins as a command of the agent CLI's own"),
+    )
+    .help("its model would never see it, and it would end with success; put a word before it")
+}
+
 pub(super) fn no_such_permissions(at: &Place, backend: &str, wanted: &str, known: &[&str]) -> Diagnostic {
     let known = known.join(", ");
     Diagnostic::error(

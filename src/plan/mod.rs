@@ -106,6 +106,8 @@ pub enum Kind {
         format: Format,
         /// What it may do unasked; none for a plain program, which does what it does.
         permissions: Option<Permissions>,
+        /// What its exit codes mean: `53: its limit on turns was reached`.
+        exits: Vec<String>,
     },
     /// A check.
     Check {
@@ -176,6 +178,16 @@ impl PlannedStep {
             Kind::Agent { format, .. } => Some(format),
             Kind::Check { .. } => None,
         }
+    }
+
+    /// What an exit code of it means, if that is known.
+    #[must_use]
+    pub fn exit_words(&self, code: i32) -> Option<&str> {
+        let Kind::Agent { exits, .. } = &self.kind else { return None };
+        exits.iter().find_map(|line| {
+            let (number, words) = line.split_once(": ")?;
+            (number.parse() == Ok(code)).then_some(words)
+        })
     }
 
     /// What it may do unasked; none for a check and for a plain program.

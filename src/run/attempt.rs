@@ -178,14 +178,21 @@ impl<'a> Attempt<'a> {
         let got = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?;
         self.got(driver, got);
         let mut effects = Vec::new();
-        if self.stage.marker_seen() && !self.marker_told {
-            self.marker_told = true;
-            effects.extend(driver.take(Input::Marker)?);
-        }
+        effects.extend(self.tell_marker(driver)?);
         if let Some(tokens) = self.stage.used() {
             effects.extend(driver.take(Input::Used(tokens))?);
         }
         Ok(effects)
+    }
+
+    /// What is new about the marker: a program may go on after it, and end without one.
+    fn tell_marker(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, JournalError> {
+        let seen = self.stage.marker_seen();
+        if seen == self.marker_told {
+            return Ok(Vec::new());
+        }
+        self.marker_told = seen;
+        driver.take(if seen { Input::Marker } else { Input::MarkerGone })
     }
 
     /// Something was read, or nothing was there. So much after the drain's end that somebody is flooding ends it.
@@ -247,13 +254,14 @@ impl<'a> Attempt<'a> {
         driver.timers.attempt_over();
         let held_open = !self.stage.is_over() || self.drain.left == 0;
         self.stage.finish(self.folder, driver.cast.screen, driver.cast.world)?;
-        if self.stage.marker_seen() && !self.marker_told {
-            driver.take(Input::Marker)?;
-        }
+        self.tell_marker(driver)?;
         let took_ms = driver.cast.world.milliseconds_since(self.began);
         let fingerprint = driver.fingerprint(&self.stage);
-        let finished: Finished = self.stage.finished(took_ms, held_open, leftovers, fingerprint);
+        let mut finished: Finished = self.stage.finished(took_ms, held_open, leftovers, fingerprint);
         let exit = self.exited.unwrap_or(Exit::Signal(Sig::Kill.number()));
+        if let (Exit::Code(code @ 1..), None) = (exit, &finished.error) {
+            finished.error = driver.exit_words(code);
+        }
         Ok(driver.take(Input::Exited { exit, finished })?)
     }
 }

@@ -287,6 +287,12 @@ impl Driver<'_> {
         self.timers.arm(timer, time, Instant::now());
     }
 
+    /// What an exit code of the current attempt's program means, if that is known.
+    pub(super) fn exit_words(&self, code: i32) -> Option<String> {
+        let step = self.cast.plan.steps.get(self.state.at()?.step as usize - 1)?;
+        step.exit_words(code).map(str::to_string)
+    }
+
     /// What an iteration of a loop leaves behind: the tree, and what was said last (V-26).
     pub(super) fn fingerprint(&mut self, stage: &Stage) -> Option<String> {
         let step = self.cast.plan.steps.get(self.state.at()?.step as usize - 1)?;

@@ -302,6 +302,12 @@ pub enum EventKind {
         /// By which attempt.
         at: At,
     },
+    /// The agent has gone on, and its last message has no marker.
+    #[serde(rename_all = "camelCase")]
+    MarkerWithdrawn {
+        /// By which attempt.
+        at: At,
+    },
     /// The run is being ended.
     #[serde(rename_all = "camelCase")]
     Terminating {

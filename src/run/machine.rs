@@ -56,6 +56,8 @@ pub enum Input {
         /// What the operating system said.
         why: String,
     },
+    /// A later final message has no marker: the earlier one does not count.
+    MarkerGone,
     /// The marker was seen.
     Marker,
     /// The attempt has used so much by now.
@@ -146,6 +148,9 @@ impl Decision<'_> {
             }
             // Its words may overtake the word that it runs.
             (Phase::Starting | Phase::Running, Input::Marker) if !self.state.marker => self.marker_seen(),
+            (Phase::Starting | Phase::Running, Input::MarkerGone) if self.state.marker => {
+                self.about_attempt(|at| EventKind::MarkerWithdrawn { at });
+            }
             (Phase::Starting | Phase::Running, Input::Used(tokens)) => self.used(tokens),
             (Phase::Running, Input::AgentStopped(signal)) => {
                 self.about_attempt(|at| EventKind::AttemptStopped { at, signal });

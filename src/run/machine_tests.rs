@@ -493,6 +493,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(UP),
         Just(UP),
         Just(Input::Marker),
+        Just(Input::MarkerGone),
         Just(Input::TimeOver(Timer::Grace)),
         Just(Input::TimeOver(Timer::Timeout)),
         Just(Input::TimeOver(Timer::Idle)),

@@ -38,6 +38,8 @@ pub(super) struct Stage {
     near_miss: Option<String>,
     pub(super) stdout: Tape,
     pub(super) stderr: Tape,
+    /// Whether a final message was looked at.
+    final_noted: bool,
     /// What has been reported of the tokens, and whether that was told.
     tokens: Option<Tokens>,
     told: Option<Tokens>,
@@ -66,6 +68,7 @@ impl Stage {
             near_miss: None,
             stdout: Tape::new(Stream::Out, folder.transcript("stdout.log")?),
             stderr: Tape::new(Stream::Err, folder.transcript("stderr.log")?),
+            final_noted: false,
             tokens: None,
             told: None,
             report: Report::default(),
@@ -101,8 +104,10 @@ impl Stage {
         self.tokens = reader.usage().map(tokens);
         let message = reader.final_message().map(str::to_string);
         screen.give_back(piece);
-        if let Some(message) = message {
-            self.note_final(&message);
+        // None again, when the program has gone on after it.
+        if message.is_some() || self.final_noted {
+            self.final_noted = message.is_some();
+            self.note_final(message.as_deref().unwrap_or_default());
         }
         self.show_text(text, screen);
         Ok(got)
@@ -192,8 +197,8 @@ impl Stage {
         self.show_text(text, screen);
         if let Some(message) = &report.final_message {
             folder.write_final(message)?;
-            self.note_final(message);
         }
+        self.note_final(report.final_message.as_deref().unwrap_or_default());
         self.tokens = report.usage.map(tokens);
         self.usage_limit = report.usage_limit.map(|limit| UsageLimit {
             resets_at: limit.resets_at.map(|seconds| world.timestamp_of(seconds)),

@@ -153,6 +153,7 @@ impl State {
             }
             EventKind::AttemptStarted { .. } => self.phase = Phase::Running,
             EventKind::MarkerSeen { .. } => self.marker = true,
+            EventKind::MarkerWithdrawn { .. } => self.marker = false,
             EventKind::UsageReported { tokens, .. } => self.spending = *tokens,
             EventKind::Terminating { why, with } => {
                 self.ending.get_or_insert(*why);

@@ -103,3 +103,49 @@ fn an_agent_that_only_waits_for_its_service_is_idle() {
     let ran = place.run(&["-q", "a", "-p", "x", "--idle-timeout", "1s"]);
     assert!(ran.code(1).words().contains("silent and idle") || ran.words().contains("idle"), "{}", ran.stderr);
 }
+
+/// It goes on when what it left in the background is done, and takes its word back.
+#[test]
+fn a_final_message_that_another_follows_without_the_marker_does_not_count() {
+    let place = Place::new();
+    let result = |text: &str| {
+        format!(
+            r#"print {{"type":"result","result":"{text}","is_error":false,"modelUsage":{{"m":{{"inputTokens":1000,"outputTokens":50}}}}}}"#
+        )
+    };
+    let more = r#"print {"type":"assistant","parent_tool_use_id":null,"message":{"id":"m","content":[{"type":"text","text":"the tests failed"}],"usage":{"input_tokens":1}}}"#;
+    place.agent(
+        "claude",
+        &format!(
+            "{}\n{more}\n{}\nnext\n{}",
+            result("FORKHESTRA_COMPLETE"),
+            result("NOT finished"),
+            result("FORKHESTRA_COMPLETE")
+        ),
+    );
+    place.config(r#"{"agents": {"a": {"backend": "claude"}}, "chains": {}}"#);
+    let ran = place.run(&["a:2", "-p", "x"]);
+    assert!(
+        ran.code(0).stderr.contains("iteration 1 of 2: exit 0, no marker yet, 0.0 s, 1,050 tokens"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(place.calls("claude"), 2);
+}
+
+#[test]
+fn what_a_user_has_set_cannot_widen_permissions_and_what_exit_codes_mean_is_said() {
+    let mut place = Place::new();
+    place
+        .set("OPENCODE_PERMISSION", r#"{"edit":"allow"}"#)
+        .agent("opencode", "")
+        .agent("gemini", "exit 41")
+        .agent("claude", "");
+    place.config(r#"{"agents": {"a": {"backend": "opencode", "permissions": "read"}, "g": {"backend": "gemini"}, "c": {"backend": "claude"}}, "chains": {}}"#);
+    let shown = place.run(&["a", "--dry-run"]);
+    assert!(shown.code(0).stdout.contains(r#"sets OPENCODE_PERMISSION='{"edit":"deny""#), "{}", shown.stdout);
+    assert!(place.run(&["g", "-p", "x"]).code(1).words().contains("it has no valid credentials"));
+    let slash = place.run(&["c", "-p", "/clear everything"]);
+    assert!(slash.code(2).words().contains("begins as a command of the agent CLI's own"), "{}", slash.stderr);
+    place.run(&["c", "-p", "/etc/hosts is broken", "--dry-run"]).code(0);
+}

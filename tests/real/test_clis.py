@@ -19,6 +19,7 @@ DONE = says(f"hello.txt is there.\n\n{MARKER}\n")
 WRITE = {"text": "I will write the file.", "do": "write", "path": "${WORK}/hello.txt", "content": "hi\n"}
 NO_TOOLS = {"aider"}
 NO_EDIT_LEVEL = {"pi"}
+NO_READ_LEVEL = {"copilot"}
 NO_TOKENS = {"copilot", "aider"}
 NO_SESSION = {"aider"}
 # They change the ends of a prompt, or wrap it.
@@ -153,10 +154,16 @@ class Real:
         shell = lambda command: {"do": "shell", "command": command}
         # read: nothing is written, git may be asked.
         place = self.place([WRITE, shell("echo x > by-shell"), DONE], permissions="read")
-        place.run(self.name, "-p", PROMPT)
+        code, _, stderr = place.run(self.name, "-p", PROMPT)
+        if self.name in NO_READ_LEVEL:
+            self.assertEqual(code, 2, stderr)
         self.assertFalse((place.work / "hello.txt").exists() or (place.work / "by-shell").exists())
         if self.name in NO_EDIT_LEVEL:
             return
+        place = self.place([shell("git log --output=by-git"), DONE], permissions="read")
+        os.system(f"cd {place.work} && git init -q && git -c user.name=x -c user.email=x@x commit -q --allow-empty -m first")
+        place.run(self.name, "-p", PROMPT)
+        self.assertFalse((place.work / "by-git").exists())
         # edit: files are written, git is committed to.
         place = self.place([WRITE, shell("git add hello.txt"), shell("git commit -m made"), DONE])
         os.system(f"cd {place.work} && git init -q && git config user.name x && git config user.email x@x")
