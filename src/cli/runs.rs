@@ -1,10 +1,11 @@
 //! `runs`: what was run, how it went, where its words are.
 
 use super::args::{Common, LogArgs, PruneArgs, RunsArgs, RunsVerb};
+use super::config::Project;
 use super::history::{is_alive, journal, meant, state};
 use super::stage::{broken_journal, resume_line};
 use super::{answer, refuse};
-use crate::agent::{Format, Reader};
+use crate::agent::{Format, Reader, fill};
 use crate::chain::parse_duration;
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
@@ -63,7 +64,14 @@ fn with_state(row: &RunRow, state: RunState) -> serde_json::Value {
 fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done {
     let (project, journal) = journal(world, common)?;
     let (row, state) = meant(&journal, run, any, "yet")?;
-    let attempts = journal.attempts(row.id).map_err(broken)?;
+    let mut attempts = journal.attempts(row.id).map_err(broken)?;
+    for event in journal.events(row.id).map_err(broken)? {
+        if let EventKind::AttemptFinished { at, finished, .. } = event.event
+            && let Some(attempt) = attempts.iter_mut().find(|row| (row.step, row.attempt) == (at.step, at.attempt))
+        {
+            attempt.session = finished.session;
+        }
+    }
     if as_json {
         let mut shown = with_state(&row, state);
         shown["attempts"] = json!(attempts);
@@ -72,10 +80,25 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done
     let outline = journal.outline(row.id).map_err(broken)?;
     let attempts: Vec<AttemptRow> = attempts
         .into_iter()
-        .map(|attempt| AttemptRow { folder: world.relative(Path::new(&attempt.folder)), ..attempt })
+        .map(|attempt| {
+            let session = attempt
+                .session
+                .as_deref()
+                .and_then(|session| session_line(&project, outline.as_ref(), attempt.step, session));
+            AttemptRow { folder: world.relative(Path::new(&attempt.folder)), session, ..attempt }
+        })
         .collect();
     let resume = resume_line(world, common, &project.root, row.id);
     Ok(answer(&run_text(&row, state, &attempts, outline.as_ref(), &resume, Paint::for_stdout(world))))
+}
+
+/// The command line by which a person goes on with an agent's session.
+fn session_line(project: &Project, outline: Option<&Outline>, step: u32, session: &str) -> Option<String> {
+    let step = outline?.steps.get((step as usize).checked_sub(1)?)?;
+    let backend = &project.config.backends.get(step.backend.as_deref()?)?.value;
+    let program = backend.program.as_ref()?.value.clone();
+    let words = fill(backend.resume.as_ref()?, session);
+    shlex::try_join(std::iter::once(program.as_str()).chain(words.iter().map(String::as_str))).ok()
 }
 
 fn events(world: &World, common: &Common, run: Option<i64>) -> Done {

@@ -96,6 +96,7 @@ impl Journal {
                 took_ms: unsigned(row, 6)?,
                 tokens: unsigned(row, 7)?,
                 cost_usd: row.get(8)?,
+                session: None,
                 folder,
             })
         };

@@ -120,9 +120,52 @@ pub fn run(
             (usd, tokens) => format!(", {}", cost(usd, tokens)),
         };
         let _ = writeln!(text, "{place}: {how}{took}{used}\n  {}", paint.dim(&attempt.folder));
+        if let Some(session) = &attempt.session {
+            let _ = writeln!(text, "  {}", paint.dim(&format!("its session: {}", first_line(session))));
+        }
     }
+    text.push_str(&by_step(attempts, paint));
     if state.may_resume() {
         let _ = writeln!(text, "\n{}", paint.dim(&format!("{resume} goes on with it")));
+    }
+    text
+}
+
+/// What the attempts of a step have taken and cost together.
+#[derive(Default)]
+struct Sum<'a> {
+    step: u32,
+    name: &'a str,
+    attempts: u32,
+    took_ms: u64,
+    tokens: Option<u64>,
+    usd: Option<f64>,
+}
+
+/// What each step has taken and cost, where there is more than one attempt of any.
+fn by_step(attempts: &[AttemptRow], paint: Paint) -> String {
+    let mut sums: Vec<Sum<'_>> = Vec::new();
+    for attempt in attempts {
+        let known = sums.iter().position(|sum| sum.step == attempt.step);
+        let index = known.unwrap_or_else(|| {
+            sums.push(Sum { step: attempt.step, name: &attempt.name, ..Sum::default() });
+            sums.len() - 1
+        });
+        let sum = &mut sums[index];
+        sum.attempts += 1;
+        sum.took_ms += attempt.took_ms.unwrap_or(0);
+        sum.tokens = attempt.tokens.map(|tokens| tokens + sum.tokens.unwrap_or(0)).or(sum.tokens);
+        sum.usd = attempt.cost_usd.map(|usd| usd + sum.usd.unwrap_or(0.0)).or(sum.usd);
+    }
+    if sums.len() == attempts.len() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", paint.dim("by step"));
+    for sum in sums {
+        let attempts = if sum.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", sum.attempts) };
+        let (took, cost) = (seconds(sum.took_ms), cost(sum.usd, sum.tokens));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {} {}: {attempts}, {took}, {cost}", sum.step, sum.name);
     }
     text
 }

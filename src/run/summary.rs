@@ -55,6 +55,8 @@ pub struct AttemptRow {
     pub cost_usd: Option<f64>,
     /// Where its prompt and its logs are.
     pub folder: String,
+    /// The session that its program can go on with, where it was asked for.
+    pub session: Option<String>,
 }
 
 /// How a run is now.

@@ -11,7 +11,7 @@ fn three_runs() -> Place {
     let mut place = Place::new();
     let line = |text: &str, cost: f64| {
         format!(
-            r#"print {{"type":"result","result":"{text}","is_error":false,"total_cost_usd":{cost},"usage":{{"input_tokens":1200,"output_tokens":34}}}}"#
+            r#"print {{"type":"result","result":"{text}","session_id":"s-1","is_error":false,"total_cost_usd":{cost},"usage":{{"input_tokens":1200,"output_tokens":34}}}}"#
         )
     };
     place.agent(
