@@ -6,6 +6,7 @@ use ignore::WalkBuilder;
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 /// Asks git; its standard output, or nothing when it fails.
@@ -19,6 +20,8 @@ const STANDARD: [&str; 6] = ["AGENTS.md", "CLAUDE.md", "README.md", "package.jso
 /// The most new files that are shown in a diff, and the largest of them in bytes.
 const MOST_NEW: usize = 50;
 const LARGEST_NEW: u64 = 64 << 10;
+/// The most of a file that is read, in bytes.
+const MOST_READ: u64 = 1 << 20;
 
 /// The gathered ones of these variables. `spec` is the path of the specification, `title` what the task is about, `base` the
 /// commit that changes are shown from: the run's first, so that what agents commit is part of them.
@@ -48,13 +51,20 @@ pub fn gather(
     gathered
 }
 
+/// A file as far as a prompt could ever show it; a pipe or a device would keep us waiting.
 fn read(path: &Path) -> Option<String> {
-    let text = String::from_utf8_lossy(&fs::read(path).ok()?).into_owned();
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path).ok()?.take(MOST_READ).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
     Some(text.trim_end_matches('\n').to_string())
 }
 
+/// What git said; nothing is one thing, and no answer another.
 fn or(text: Option<String>, none: &str) -> String {
-    let text = text.unwrap_or_default();
+    let Some(text) = text else { return "Not known: this is no git repository, or git did not answer.".into() };
     if text.trim().is_empty() { none.to_string() } else { text.trim_end_matches('\n').to_string() }
 }
 
@@ -155,8 +165,24 @@ mod tests {
             "HEAD",
             &|_| None,
         );
-        assert_eq!(none["git_diff_output"], "No changes");
-        assert_eq!(none["modified_files_list"], "No files modified");
+        assert_eq!(none["git_diff_output"], "Not known: this is no git repository, or git did not answer.");
+        assert_eq!(none["modified_files_list"], none["git_diff_output"]);
+        let quiet = |words: &[&str]| (words[0] != "ls-files").then(String::new);
+        let none = gather(
+            &["git_diff_output".into(), "modified_files_list".into()].into(),
+            root.path(),
+            "",
+            "",
+            "HEAD",
+            &quiet,
+        );
+        assert_eq!(
+            (none["git_diff_output"].as_str(), none["modified_files_list"].as_str()),
+            ("No changes", "No files modified")
+        );
+        let pipe = std::process::Command::new("mkfifo").arg(root.path().join("pipe")).status();
+        assert!(pipe.is_ok_and(|status| status.success()));
+        assert_eq!(of("pipe", "spec"), "Specification file not found: pipe");
         fs::write(root.path().join("AGENTS.md"), "Be kind.\n").unwrap();
         assert_eq!(of("AGENTS.md", "spec"), "Be kind.");
     }

@@ -137,6 +137,7 @@ impl Loader<'_> {
         match self.files.kind(path) {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
             Ok(Kind::Folder) => return Err(errors::unreadable(path, "it is a folder")),
+            Ok(Kind::Other) => return Err(errors::unreadable(path, "it is no file")),
             _ => {}
         }
         let real =
