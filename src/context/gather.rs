@@ -1,6 +1,5 @@
 //! What a template names, gathered from the working tree just before its agent is started. Nothing here fails: what is missing has a
 //! fixed text in its place (S0-8).
-#![expect(clippy::disallowed_methods, reason = "reads the working tree")]
 
 use ignore::WalkBuilder;
 use indexmap::IndexMap;
@@ -134,6 +133,7 @@ fn concerned(root: &Path, spec: &str, title: &str) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "makes a working tree")]
 mod tests {
     use super::*;
 
