@@ -8,21 +8,32 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     sign: char,
-    indent: usize,
+    /// Where its signs begin in the line, in bytes.
+    at: usize,
     length: usize,
+    /// Whether it stands in a block quote, which ends it with itself.
+    quoted: bool,
     /// Whether nothing but blanks follows: it may close.
     bare: bool,
 }
 
 fn run_of(line: &str) -> Option<Run> {
-    let indent = line.len() - line.trim_start_matches(' ').len();
-    let rest = &line[indent..];
+    let at = line.len() - line.trim_start_matches([' ', '>']).len();
+    let quote = line[..at].rfind('>');
+    let indent = quote.map_or(at, |quote| (at - quote).saturating_sub(2));
+    let rest = &line[at..];
     let sign = rest.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
     let length = rest.len() - rest.trim_start_matches(sign).len();
     let after = rest[length..].trim_end_matches('\n');
     // What follows an opening fence of backticks has none.
     let opens = sign == '~' || !after.contains('`');
-    (indent <= 3 && length >= 3 && opens).then_some(Run { sign, indent, length, bare: after.trim().is_empty() })
+    (indent <= 3 && length >= 3 && opens).then_some(Run {
+        sign,
+        at,
+        length,
+        quoted: quote.is_some(),
+        bare: after.trim().is_empty(),
+    })
 }
 
 /// The longest run of a sign in a text.
@@ -141,16 +152,16 @@ fn one_line(pieces: &[Piece], parts: &[Part<'_>], state: State, changes: &mut BT
         parts.iter().find_map(|part| {
             let (begin, end) = (at, at + part.text.len());
             at = end;
-            (run.indent >= begin && run.indent + run.length <= end).then_some((
+            (run.at >= begin && run.at + run.length <= end).then_some((
                 part.piece,
-                part.from + run.indent - begin,
+                part.from + run.at - begin,
                 pieces[part.piece].is_value(),
             ))
         })
     });
     match (state, run, owner) {
         (State::Outside, Some(run), Some((piece, at, false))) => State::Inside { run, at: (piece, at), most: 0 },
-        (State::Outside, Some(run), Some((piece, _, true))) => State::InValue { run, piece },
+        (State::Outside, Some(run), Some((piece, _, true))) if !run.quoted => State::InValue { run, piece },
         (State::Inside { run: open, at, most }, Some(run), Some((piece, offset, false)))
             if run.sign == open.sign && run.bare && run.length >= open.length =>
         {
