@@ -2,23 +2,22 @@
 //! before it performs their effects, and owns nothing that a journal does not also know.
 
 use super::attempt::{Attempt, sleep};
-use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, Leftover, Overrides};
-use super::fill::{Moment, base_commit, fill};
+use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt, Leftover, Overrides};
+use super::fill::base_commit;
 use super::machine::{Effect, Input, Timer};
-use super::outcome::{AttemptOutcome, RunOutcome};
+use super::outcome::RunOutcome;
 use super::signals::{Heard, Signals};
 use super::stage::{Show, Stage};
 use super::state::State;
 use super::stopwatch::Stopwatch;
 use super::timers::Timers;
 use crate::chain::Limit;
-use crate::checks::{failures, summary};
 use crate::context::TreeWatch;
-use crate::journal::{AttemptFolder, Journal, JournalError, token_digest};
+use crate::journal::{Journal, JournalError, token_digest};
 use crate::marker::count_lines;
-use crate::plan::{Kind, Plan, PlannedPrompt, PlannedStep};
+use crate::plan::{Kind, Plan, PlannedStep};
 use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
-use crate::prompt::{FEEDBACK_CHARACTERS, Late, exhausted_feedback, failed_check_feedback, render};
+use crate::prompt::{Late, render};
 use crate::report::{Console, Screen};
 use crate::world::World;
 use std::collections::VecDeque;
@@ -30,9 +29,6 @@ use tokio::time::Instant;
 
 /// How long a screen that does not move is waited for when a run did not end by itself.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How much of the end of a check's output is searched for errors, in bytes; how many of them are told.
-const READ_FOR_ERRORS: u64 = 1 << 20;
-const FIRST_ERRORS: usize = 5;
 /// How long our last words before a stop may take.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -144,11 +140,11 @@ pub(super) struct Driver<'a> {
     pub(super) signals: Signals,
     pub(super) timers: Timers,
     show: Show,
-    state: State,
+    pub(super) state: State,
     seq: u64,
     tree: TreeWatch,
     /// The commit that the work began at.
-    base: Option<String>,
+    pub(super) base: Option<String>,
     output_error: Option<io::Error>,
 }
 
@@ -329,16 +325,6 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// The last lines of the attempt that the run is given up for.
-    fn show_failure(&mut self) {
-        let Some(at) = self.state.at() else { return };
-        let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, at.attempt);
-        let [stdout, stderr] = folder.last_words(FEEDBACK_CHARACTERS as u64);
-        let (stream, words) = if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) };
-        let excerpt = self.cast.console.excerpt(stream, &words);
-        self.cast.screen.say(&excerpt);
-    }
-
     /// One attempt from its folder to its sweep.
     async fn attempt(&mut self, at: &At, feedback: Option<&Feedback>) -> Result<Vec<Effect>, Failure> {
         // What came meanwhile is heard before anything new is started.
@@ -396,44 +382,6 @@ impl Driver<'_> {
         }
     }
 
-    /// The prompt of an attempt, or why there is none: then its folder says so, too.
-    fn prompt(
-        &self,
-        prompt: &PlannedPrompt,
-        at: &At,
-        told: &str,
-        folder: &AttemptFolder,
-    ) -> Result<Result<String, String>, JournalError> {
-        let task = prompt.task(&|late| match late {
-            Late::Feedback => told.to_string(),
-            _ => String::new(),
-        });
-        let Some(around) = &prompt.around else { return Ok(Ok(task)) };
-        let diagnostics = self.diagnostics();
-        let moment = Moment {
-            run: self.cast.run,
-            at,
-            task: &task,
-            feedback: told,
-            diagnostics: &diagnostics,
-            base: self.base.as_deref().unwrap_or("HEAD"),
-            folder: folder.path(),
-        };
-        match fill(around, self.cast.root, &moment) {
-            Ok((rendered, diff)) => {
-                if let Some(diff) = diff {
-                    folder.write_diff(&diff)?;
-                }
-                Ok(Ok(rendered.text()))
-            }
-            Err(error) => {
-                let why = format!("its template cannot be rendered: {error}");
-                folder.write_error(&why)?;
-                Ok(Err(why))
-            }
-        }
-    }
-
     /// Hears the signals that came while nothing ran, and stands still as long as they want.
     async fn may_start(&mut self) -> Result<bool, Failure> {
         let mut next = self.signals.pending().await;
@@ -469,47 +417,6 @@ impl Driver<'_> {
         let inherited = self.cast.world.environment().iter().filter(|(name, _)| !changed(name)).cloned();
         let set = step.env.set.iter().map(|(name, segments)| (name.into(), render(segments, value).into()));
         inherited.chain(set).chain([("PWD".into(), self.cast.root.into())]).collect()
-    }
-
-    /// What the last `diagnose` of this run found; nothing when it passed or there was none.
-    fn diagnostics(&self) -> String {
-        let steps = self.cast.plan.steps.iter().filter(|step| step.is_check() && step.name == "diagnose");
-        let mut last = steps.filter_map(|step| {
-            let number = u32::try_from(step.number).ok()?;
-            let attempts = self.state.attempts(number);
-            (attempts > 0 && self.state.last_failed(number)).then_some((number, attempts))
-        });
-        let Some((step, attempt)) = last.next_back() else { return String::new() };
-        let folder = self.cast.journal.attempt_folder(self.cast.run, step, "diagnose", attempt);
-        summary(&folder.last_words(READ_FOR_ERRORS).concat(), FIRST_ERRORS)
-    }
-
-    fn feedback_text(&self, feedback: &Feedback) -> String {
-        let from = &feedback.from;
-        let folder = self.cast.journal.attempt_folder(self.cast.run, from.step, &from.name, from.attempt);
-        let words = folder.last_words(READ_FOR_ERRORS);
-        let log = folder.path().display().to_string();
-        match &feedback.cause {
-            FeedbackCause::Exhausted { iterations } => {
-                exhausted_feedback(from.round, &from.name, *iterations, &words, &log)
-            }
-            FeedbackCause::CheckFailed { outcome } => {
-                let how = match outcome {
-                    AttemptOutcome::Failed { code } => format!("failed with exit code {code}"),
-                    AttemptOutcome::Crashed { signal } => format!("was killed by signal {signal}"),
-                    AttemptOutcome::TimedOut => "took longer than its timeout".into(),
-                    AttemptOutcome::Idle => "hung, silent and idle".into(),
-                    _ => "failed".into(),
-                };
-                let line = match self.cast.plan.steps.get(from.step as usize - 1).map(|step| &step.kind) {
-                    Some(Kind::Check { line, .. }) => line.as_str(),
-                    _ => "",
-                };
-                let output = words.concat();
-                let errors = if failures(&output).is_empty() { String::new() } else { summary(&output, FIRST_ERRORS) };
-                failed_check_feedback(from.round, &from.name, line, &how, &errors, &words, &log)
-            }
-        }
     }
 
     /// Standard output takes no more.

@@ -15,6 +15,7 @@ mod stopwatch;
 mod summary;
 mod tape;
 mod timers;
+mod told;
 
 pub use driver::{Begin, Cast, Ended, Failure, drive};
 pub use event::{

@@ -44,8 +44,8 @@ const ARROWS: [(&str, &[&str]); 18] = [
     ),
 ];
 
-const DRIVER: [&str; 8] =
-    ["idle.rs", "tape.rs", "attempt.rs", "driver.rs", "signals.rs", "stage.rs", "timers.rs", "fill.rs"];
+const DRIVER: [&str; 9] =
+    ["idle.rs", "tape.rs", "attempt.rs", "driver.rs", "signals.rs", "stage.rs", "timers.rs", "fill.rs", "told.rs"];
 /// What pure rooms may not name.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];

@@ -1,0 +1,105 @@
+//! What an attempt is told, and what people are told of one that failed: words out of earlier attempts' folders.
+
+use super::driver::Driver;
+use super::event::{At, Feedback, FeedbackCause};
+use super::fill::{Moment, fill};
+use super::outcome::AttemptOutcome;
+use crate::checks::{failures, summary};
+use crate::journal::{AttemptFolder, JournalError};
+use crate::plan::{Kind, PlannedPrompt};
+use crate::prompt::{FEEDBACK_CHARACTERS, Late, exhausted_feedback, failed_check_feedback};
+
+/// How much of the end of a check's output is searched for errors, in bytes; how many of them are told.
+const READ_FOR_ERRORS: u64 = 1 << 20;
+const FIRST_ERRORS: usize = 5;
+
+impl Driver<'_> {
+    /// The last lines of the attempt that the run is given up for.
+    pub(super) fn show_failure(&mut self) {
+        let Some(at) = self.state.at() else { return };
+        let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, at.attempt);
+        let [stdout, stderr] = folder.last_words(FEEDBACK_CHARACTERS as u64);
+        let (stream, words) = if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) };
+        let excerpt = self.cast.console.excerpt(stream, &words);
+        self.cast.screen.say(&excerpt);
+    }
+
+    /// The prompt of an attempt, or why there is none: then its folder says so, too.
+    pub(super) fn prompt(
+        &self,
+        prompt: &PlannedPrompt,
+        at: &At,
+        told: &str,
+        folder: &AttemptFolder,
+    ) -> Result<Result<String, String>, JournalError> {
+        let task = prompt.task(&|late| match late {
+            Late::Feedback => told.to_string(),
+            _ => String::new(),
+        });
+        let Some(around) = &prompt.around else { return Ok(Ok(task)) };
+        let diagnostics = self.diagnostics();
+        let moment = Moment {
+            run: self.cast.run,
+            at,
+            task: &task,
+            feedback: told,
+            diagnostics: &diagnostics,
+            base: self.base.as_deref().unwrap_or("HEAD"),
+            folder: folder.path(),
+        };
+        match fill(around, self.cast.root, &moment) {
+            Ok((rendered, diff)) => {
+                if let Some(diff) = diff {
+                    folder.write_diff(&diff)?;
+                }
+                Ok(Ok(rendered.text()))
+            }
+            Err(error) => {
+                let why = format!("its template cannot be rendered: {error}");
+                folder.write_error(&why)?;
+                Ok(Err(why))
+            }
+        }
+    }
+
+    /// What the last `diagnose` of this run found; nothing when it passed or there was none.
+    pub(super) fn diagnostics(&self) -> String {
+        let steps = self.cast.plan.steps.iter().filter(|step| step.is_check() && step.name == "diagnose");
+        let mut last = steps.filter_map(|step| {
+            let number = u32::try_from(step.number).ok()?;
+            let attempts = self.state.attempts(number);
+            (attempts > 0 && self.state.last_failed(number)).then_some((number, attempts))
+        });
+        let Some((step, attempt)) = last.next_back() else { return String::new() };
+        let folder = self.cast.journal.attempt_folder(self.cast.run, step, "diagnose", attempt);
+        summary(&folder.last_words(READ_FOR_ERRORS).concat(), FIRST_ERRORS)
+    }
+
+    pub(super) fn feedback_text(&self, feedback: &Feedback) -> String {
+        let from = &feedback.from;
+        let folder = self.cast.journal.attempt_folder(self.cast.run, from.step, &from.name, from.attempt);
+        let words = folder.last_words(READ_FOR_ERRORS);
+        let log = folder.path().display().to_string();
+        match &feedback.cause {
+            FeedbackCause::Exhausted { iterations } => {
+                exhausted_feedback(from.round, &from.name, *iterations, &words, &log)
+            }
+            FeedbackCause::CheckFailed { outcome } => {
+                let how = match outcome {
+                    AttemptOutcome::Failed { code } => format!("failed with exit code {code}"),
+                    AttemptOutcome::Crashed { signal } => format!("was killed by signal {signal}"),
+                    AttemptOutcome::TimedOut => "took longer than its timeout".into(),
+                    AttemptOutcome::Idle => "hung, silent and idle".into(),
+                    _ => "failed".into(),
+                };
+                let line = match self.cast.plan.steps.get(from.step as usize - 1).map(|step| &step.kind) {
+                    Some(Kind::Check { line, .. }) => line.as_str(),
+                    _ => "",
+                };
+                let output = words.concat();
+                let errors = if failures(&output).is_empty() { String::new() } else { summary(&output, FIRST_ERRORS) };
+                failed_check_feedback(from.round, &from.name, line, &how, &errors, &words, &log)
+            }
+        }
+    }
+}
