@@ -11,6 +11,8 @@ pub enum Exit {
     Incomplete,
     /// 2: usage, configuration, preflight or journal error; nothing was run.
     Refused,
+    /// 3: a human is needed: disputed, unclear, or rejected too often.
+    HumanNeeded,
     /// 4: a limit of the run was reached.
     LimitReached,
     /// 129: the terminal went away.
@@ -31,6 +33,7 @@ impl Exit {
             Self::Success => 0,
             Self::Incomplete => 1,
             Self::Refused => 2,
+            Self::HumanNeeded => 3,
             Self::LimitReached => 4,
             Self::HungUp => 129,
             Self::Interrupted => 130,

@@ -3,7 +3,7 @@
 //! Data flows one way: arguments and files → chain → plan → machine → events → what people see and what is kept. The rooms,
 //! in the order in which they may know each other (docs/design.md; tests/it/layering.rs):
 //!
-//! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`], [`checks`] ◄ [`plan`] ◄ [`run`] (events, outcomes, machine) ◄
+//! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`], [`checks`], [`verdict`] ◄ [`plan`] ◄ [`run`] (events, outcomes, machine) ◄
 //! [`journal`], [`report`], [`proc`], [`context`] ◄ [`run`]'s driver ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
 
 pub mod agent;
@@ -20,4 +20,5 @@ pub mod prompt;
 pub mod report;
 pub mod run;
 pub mod source;
+pub mod verdict;
 pub mod world;

@@ -4,12 +4,21 @@ use std::fmt::Write;
 
 /// The headless contract; for a loop with the marker's rule, whose marker never stands on a line of its own.
 #[must_use]
-pub fn contract(marker: Option<&str>) -> String {
+pub fn contract(marker: Option<&str>, judges: bool) -> String {
     let mut text = String::from(
         "You run unattended, started by a program. Nobody reads along and nobody can answer: do not ask questions, decide \
          yourself, and say what you decided. Do the work in the current folder. Your last message is what is read \
          afterwards: say in it what you did, what you checked, and what is left.",
     );
+    if judges {
+        text.push_str(
+            "\n\nYou are to judge, and you change nothing: your verdict does not count if you edit files. Name each finding on a \
+             line of its own, the worst first, as an item of a list that begins with its place: `- FILE:LINE: what happens, and what \
+             would mend it`; one that need not be mended begins with `- minor: FILE:LINE:`. End your last message with a single \
+             line: the word VERDICT, a colon, and either approve (what was asked is done and harms nothing), reject (something has \
+             to be mended), dispute (a human must decide, say why), or skip (there is nothing to do).",
+        );
+    }
     if let Some(marker) = marker {
         // Writing to a String cannot fail.
         let _ = write!(
@@ -29,8 +38,8 @@ mod tests {
 
     #[test]
     fn the_contract_cannot_end_a_loop_by_its_echo() {
-        assert!(contract(Some(DEFAULT)).contains(DEFAULT));
-        assert_eq!(count_lines(contract(Some(DEFAULT)).as_bytes(), DEFAULT), 0);
-        assert!(!contract(None).contains(DEFAULT));
+        assert!(contract(Some(DEFAULT), false).contains(DEFAULT));
+        assert_eq!(count_lines(contract(Some(DEFAULT), false).as_bytes(), DEFAULT), 0);
+        assert!(!contract(None, true).contains(DEFAULT));
     }
 }

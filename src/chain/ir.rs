@@ -137,6 +137,34 @@ impl Limits {
     }
 }
 
+/// What an agent may decide.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Does the work; may submit, dispute, skip, and be done.
+    #[default]
+    Worker,
+    /// Judges it; may approve, reject, dispute and skip.
+    Judge,
+}
+
+impl Role {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::Judge => "judge",
+        }
+    }
+
+    /// The role of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Worker, Self::Judge].into_iter().find(|role| role.name() == name)
+    }
+}
+
 /// An entry of `agents`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Agent {
@@ -162,6 +190,8 @@ pub struct Agent {
     pub settings: Option<Text>,
     /// The template around its prompt.
     pub template: Option<Text>,
+    /// What it may decide.
+    pub role: Option<Role>,
     /// The agent CLI that runs this agent.
     pub backend: Option<Text>,
     /// The program that runs this agent.

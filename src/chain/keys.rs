@@ -72,7 +72,7 @@ const fn later(name: &'static str, about: &'static str, with: &'static str) -> K
     Key { name, shape: Shape::Anything, about, later: Some(with) }
 }
 
-const FLOW: &str = "verdicts and tasks";
+const EVALUATION: &str = "evaluations";
 
 /// The whole file.
 pub(super) static ROOT: Object = Object {
@@ -166,7 +166,11 @@ pub(super) static AGENT: Object = Object {
             Shape::Text,
             "The template around the prompt: a folder of the templates, or a `.md` file. Default: the one of the agent's name, if there is one.",
         ),
-        later("role", "`worker` or `judge`.", FLOW),
+        key(
+            "role",
+            Shape::Choice(&["worker", "judge"]),
+            "What it may decide: a worker works, a judge approves or rejects. Default: `worker`.",
+        ),
         key(
             "permissions",
             Shape::Choice(&["read", "edit", "full"]),
@@ -178,8 +182,8 @@ pub(super) static AGENT: Object = Object {
             Shape::Duration,
             "The longest an iteration may print nothing and use no CPU time. Default: 15m.",
         ),
-        later("verdict", "The form of a judge's verdict.", FLOW),
-        later("minScore", "The least score that passes.", FLOW),
+        later("verdict", "The form of a judge's verdict.", EVALUATION),
+        later("minScore", "The least score that passes.", EVALUATION),
     ],
     required: &[],
     one_of: &[],

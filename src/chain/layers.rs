@@ -212,6 +212,7 @@ fn refine(earlier: Agent, later: Agent) -> Agent {
         mcp_config: later.mcp_config.or(earlier.mcp_config),
         settings: later.settings.or(earlier.settings),
         template: later.template.or(earlier.template),
+        role: later.role.or(earlier.role),
         backend: earlier.backend,
         command: earlier.command,
         args: later.args.or(earlier.args),

@@ -3,7 +3,7 @@
 use super::backend::{Backend, Format, Level, Permissions};
 use super::duration::parse_duration;
 use super::errors;
-use super::ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, Limits, Run, Said, Step, Wants};
+use super::ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, Limits, Role, Run, Said, Step, Wants};
 use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
@@ -139,6 +139,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         mcp_config: reader.text("mcpConfig"),
         settings: reader.text("settings"),
         template: reader.text("template"),
+        role: reader.text("role").and_then(|text| Role::named(&text.value)),
         backend: reader.text("backend"),
         command: reader.get("command").and_then(line),
         args: reader.texts("args"),

@@ -77,6 +77,12 @@ pub fn summary(output: &str, most: usize) -> String {
     text.trim_end().to_string()
 }
 
+/// What is wrong, in a form that tells it from other failures: without numbers, which change by themselves.
+#[must_use]
+pub fn signature(output: &str) -> String {
+    summary(output, usize::MAX).chars().filter(|next| !next.is_ascii_digit()).collect()
+}
+
 /// Without escape sequences.
 fn plain(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());

@@ -5,5 +5,5 @@ mod failures;
 mod profile;
 
 pub use detect::{Detected, Stack, detect};
-pub use failures::{Failure, failures, summary};
+pub use failures::{Failure, failures, signature, summary};
 pub use profile::{Kind, Profile, Wanted, wanted};

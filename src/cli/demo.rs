@@ -37,7 +37,7 @@ fn plan(iteration: &str) -> io::Result<String> {
     Ok(format!("The plan is in plan.md.\n{DEFAULT}\n"))
 }
 
-/// A typo in round 1, mended in round 2, when the check's output has come with the prompt.
+/// A typo in round 1, mended in round 2, when the check's output has come with the prompt; in round 3 what the reviewer asks for.
 fn code(round: &str) -> io::Result<String> {
     if round == "1" {
         fs::write("greet.sh", "echo \"hello, wrld\"\n")?;
@@ -45,12 +45,19 @@ fn code(round: &str) -> io::Result<String> {
     }
     let mut prompt = String::new();
     io::stdin().read_to_string(&mut prompt)?;
+    if let Some(finding) = prompt.lines().find(|line| line.starts_with("- F1")) {
+        fs::write("greet.sh", "#!/bin/sh\necho \"hello, world\"\n")?;
+        return Ok(format!("The reviewer found: {finding}\nF1: mended, greet.sh says now what runs it.\n"));
+    }
     let found = prompt.lines().find(|line| line.contains("wrld")).unwrap_or("nothing");
     fs::write("greet.sh", "echo \"hello, world\"\n")?;
     Ok(format!("My prompt brings the check's output: {found}\nThat is a typo of mine. I mended greet.sh.\n"))
 }
 
 fn review() -> io::Result<String> {
-    let lines = fs::read_to_string("greet.sh")?.lines().count();
-    Ok(format!("I read greet.sh: {lines} line, and it does what the plan asks.\n{DEFAULT}\n"))
+    let program = fs::read_to_string("greet.sh")?;
+    if program.starts_with("#!") {
+        return Ok("I read greet.sh: it greets, and it says what runs it.\nVERDICT: approve\n".into());
+    }
+    Ok("I read greet.sh.\n- greet.sh:1: no first line says what runs it; `#!/bin/sh` would\nVERDICT: reject\n".into())
 }

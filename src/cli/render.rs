@@ -53,6 +53,8 @@ fn of(prompt: &PlannedPrompt, root: &Path, at: &At) -> Result<Rendered, String> 
         at,
         task: &task,
         feedback: "",
+        issues: "",
+        rejections: 0,
         diagnostics: "",
         base: "HEAD",
         folder: Path::new(".forkhestra/runs/0"),

@@ -79,6 +79,7 @@ pub(super) fn planned(
         idle_timeout,
         limits: &limits,
         permissions: permissions.as_deref().and_then(Permissions::named),
+        task: None,
         own_program: world.own_program(),
     };
     build(&request, world, world)

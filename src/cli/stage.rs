@@ -173,8 +173,10 @@ fn exit(ended: &Ended) -> Exit {
         RunOutcome::Succeeded => Exit::Success,
         RunOutcome::Failed { .. }
         | RunOutcome::Exhausted { .. }
+        | RunOutcome::Rejected { .. }
         | RunOutcome::Failing { .. }
         | RunOutcome::Stalled { .. } => Exit::Incomplete,
+        RunOutcome::NeedsHuman { .. } => Exit::HumanNeeded,
         RunOutcome::LimitReached { .. } => Exit::LimitReached,
         RunOutcome::OutputClosed => Exit::OutputClosed,
         RunOutcome::Interrupted { signal } => match signal {

@@ -71,6 +71,7 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
             timeout: None,
             idle_timeout: None,
             limits: &Limits::default(),
+            task: None,
             own_program: world.own_program(),
         };
         for fault in build(&request, world, world).err().into_iter().flatten() {

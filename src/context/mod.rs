@@ -4,4 +4,4 @@ mod gather;
 mod tree;
 
 pub use gather::{Git, gather};
-pub use tree::TreeWatch;
+pub use tree::{Snapshot, TreeWatch};

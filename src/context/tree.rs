@@ -15,6 +15,18 @@ use std::path::Path;
 /// A larger file is known by its size and time alone.
 const LARGEST: u64 = 4 << 20;
 
+/// What is no part of the work, whether git would ignore it or not.
+const CACHES: [&str; 8] =
+    [".git", ".forkhestra", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox"];
+
+/// A tree at one moment. Comparable with others of its watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// By the hash of a path, what stands for its content.
+    files: HashMap<u64, u64>,
+    head: [u8; 8],
+}
+
 /// Remembers what files held, so that one written anew with the same words is no change. Costs one walk a look, one `stat` a
 /// file, and one reading of each file that was touched since the last look; ignored files are no part of the work.
 #[derive(Debug, Default)]
@@ -25,9 +37,45 @@ pub struct TreeWatch {
 }
 
 impl TreeWatch {
+    /// The tree as it is now.
+    pub fn snapshot(&mut self, root: &Path) -> Snapshot {
+        let mut files = HashMap::new();
+        self.walk(root, &mut |path, content| {
+            files.insert(hashed(path.as_os_str().as_bytes()), content);
+        });
+        Snapshot { files, head: head_log(root) }
+    }
+
+    /// The files that were changed, made or removed since, from the root, at most so many; a commit counts as one.
+    pub fn changes(&mut self, root: &Path, before: &Snapshot, most: usize) -> Vec<String> {
+        let (mut changed, mut seen) = (Vec::new(), 0);
+        self.walk(root, &mut |path, content| {
+            let known = before.files.get(&hashed(path.as_os_str().as_bytes()));
+            seen += usize::from(known.is_some());
+            if known != Some(&content) {
+                changed.push(path.strip_prefix(root).unwrap_or(path).display().to_string());
+            }
+        });
+        changed.sort_unstable();
+        let more = changed.len().saturating_sub(most);
+        changed.truncate(most);
+        if more > 0 {
+            changed.push(format!("{more} more"));
+        }
+        match before.files.len().saturating_sub(seen) {
+            0 => {}
+            removed => changed.push(format!("{removed} removed")),
+        }
+        if changed.is_empty() && head_log(root) != before.head {
+            changed.push("a commit".into());
+        }
+        changed
+    }
+
     /// The fingerprint, in hexadecimal. Comparable with others of this watch.
     pub fn fingerprint(&mut self, root: &Path, words: &[u8]) -> String {
-        let mut tree = self.tree(root);
+        let mut tree = Vec::new();
+        self.walk(root, &mut |path, content| tree.push((hashed(path.as_os_str().as_bytes()), content)));
         tree.sort_unstable();
         let mut hash = Sha256::new();
         for (path, content) in tree {
@@ -44,16 +92,15 @@ impl TreeWatch {
         hexadecimal
     }
 
-    /// Every file that git would not ignore, as the hash of its path and of what it holds.
-    fn tree(&mut self, root: &Path) -> Vec<(u64, u64)> {
-        let ours = |name: &std::ffi::OsStr| name == ".git" || name == ".forkhestra";
+    /// Every file that git would not ignore and that is no cache, with the hash of what it holds.
+    fn walk(&mut self, root: &Path, each: &mut dyn FnMut(&Path, u64)) {
+        let ours = |name: &std::ffi::OsStr| CACHES.iter().any(|cache| name == *cache);
         let walk = WalkBuilder::new(root)
             .hidden(false)
             .require_git(false)
             .git_global(false)
             .filter_entry(move |entry| entry.depth() == 0 || !ours(entry.file_name()))
             .build();
-        let mut tree = Vec::new();
         for entry in walk.flatten().filter(|entry| entry.depth() > 0) {
             let Ok(metadata) = entry.metadata() else { continue };
             let path = hashed(entry.path().as_os_str().as_bytes());
@@ -65,10 +112,12 @@ impl TreeWatch {
                 _ => content_of(entry.path(), &metadata).unwrap_or(stat),
             };
             self.files.insert(path, (stat, content));
-            tree.push((path, content));
+            // A folder is known by what is in it.
+            if !metadata.is_dir() {
+                each(entry.path(), content);
+            }
         }
         self.looked = true;
-        tree
     }
 }
 

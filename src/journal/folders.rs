@@ -129,6 +129,21 @@ impl AttemptFolder {
         self.write("diff.patch", diff)
     }
 
+    /// Writes what was decided, in its normal form.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_verdict(&self, verdict: &str) -> Result<(), JournalError> {
+        self.write("verdict.json", verdict)
+    }
+
+    /// The prompt as it was delivered; empty without one.
+    #[must_use]
+    pub fn prompt(&self) -> String {
+        fs::read(self.prompt_path())
+            .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Writes why there is no prompt.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The only owner of `.forkhestra/`: the database of runs and events, and the transcripts beside it.
 
+mod calls;
 mod error;
 mod folders;
 mod lock;
@@ -7,6 +8,7 @@ mod runs;
 mod schema;
 mod store;
 
+pub use calls::{Recorded, record_call, role_of_call};
 pub use error::JournalError;
 pub use folders::{AttemptFolder, Transcript};
 pub use lock::{BusyLock, RunLock, Taken};

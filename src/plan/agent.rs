@@ -5,7 +5,7 @@ use super::context::{Context, Faults, own_environment};
 use super::template::{Around, around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Format, Named, find_command};
-use crate::chain::{Agent, Command, Delivery, Entry, Limit, Step};
+use crate::chain::{Agent, Command, Delivery, Entry, Limit, Role, Step};
 use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
@@ -33,7 +33,8 @@ pub(super) fn plan_agent(
     let at = entry.map_or(&step.name.at, |entry| &entry.at);
     let (level, picked) = pick(context.request.said, &step.said, &context.request.chain.said, &agent.said);
     let mut prompt = prompt_text(context, picked, level, &mut faults);
-    let looped = step.limit != Limit::Once;
+    let role = agent.role.unwrap_or_default();
+    let looped = step.limit != Limit::Once && role == Role::Worker;
 
     if let Some(around) = around(context, step, agent, &mut faults) {
         missing_variables(&around, at, &mut faults);
@@ -47,7 +48,7 @@ pub(super) fn plan_agent(
         prompt = Some(PlannedPrompt { around: Some(around.clone()), ..prompt.unwrap_or_else(silent) });
     }
     let Some(named) = faults.many(backend_of(context, agent, at)) else { return Err(faults.0) };
-    let headless = named.map(|named| backend_command(context, named, agent, at, looped, &mut faults));
+    let headless = named.map(|named| backend_command(context, named, agent, at, looped, role, &mut faults));
     let deliver = match named {
         Some(named) => named.backend.deliver.unwrap_or(Delivery::Stdin),
         None => agent.deliver.unwrap_or(Delivery::Arg),
@@ -57,7 +58,7 @@ pub(super) fn plan_agent(
     }
     if let Some(prompt) = &mut prompt {
         prompt.deliver = deliver;
-        if grouped && !prompt.around.as_ref().is_some_and(Around::names_feedback) {
+        if (grouped || role == Role::Judge) && !prompt.around.as_ref().is_some_and(Around::names_feedback) {
             prompt.segments.push(Segment::Late(Late::Feedback));
         }
         check_prompt(context, prompt, grouped, at, &mut faults);
@@ -98,6 +99,7 @@ pub(super) fn plan_agent(
         kind: Kind::Agent {
             backend: named.map(|named| named.name.to_string()),
             format: agent.output.or(named.and_then(|named| named.backend.output)).unwrap_or(Format::Plain),
+            role,
             permissions: headless.as_ref().map(|headless| headless.permissions),
             exits: headless.as_ref().map_or_else(Vec::new, |headless| headless.exits.clone()),
         },

@@ -6,7 +6,7 @@ use super::errors;
 use crate::agent::{
     Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
 };
-use crate::chain::{Agent, LayerKind, Level, Permissions};
+use crate::chain::{Agent, LayerKind, Level, Permissions, Role};
 use crate::prompt::read_prompt_file;
 use crate::source::{Diagnostic, Place, Text};
 use std::path::PathBuf;
@@ -78,6 +78,7 @@ pub(super) fn backend_command(
     agent: &Agent,
     at: &Place,
     looped: bool,
+    role: Role,
     faults: &mut Faults,
 ) -> Headless {
     let backend = named.backend;
@@ -89,7 +90,7 @@ pub(super) fn backend_command(
         argv.extend(level_words(backend, level, &allowed(context.request.root, context.request.config, context.files)));
         level_env.extend(level.env.clone());
     }
-    let system = system_prompt(context, agent, looped, faults);
+    let system = system_prompt(context, agent, looped, role, faults);
     let preface = match (&backend.system_prompt, system) {
         (Some(words), Some(system)) => {
             argv.extend(fill(words, &system));
@@ -176,7 +177,13 @@ fn level<'a>(
 }
 
 /// The headless contract, then the agent's own system prompt.
-fn system_prompt(context: &Context<'_>, agent: &Agent, looped: bool, faults: &mut Faults) -> Option<String> {
+fn system_prompt(
+    context: &Context<'_>,
+    agent: &Agent,
+    looped: bool,
+    role: Role,
+    faults: &mut Faults,
+) -> Option<String> {
     let own = match (&agent.system_prompt_text, &agent.system_prompt) {
         (Some(said), _) => Some(said.value.clone()),
         (None, Some(name)) => {
@@ -185,7 +192,7 @@ fn system_prompt(context: &Context<'_>, agent: &Agent, looped: bool, faults: &mu
         }
         (None, None) => None,
     };
-    let contract = contract(looped.then_some(context.marker.as_str()));
+    let contract = contract(looped.then_some(context.marker.as_str()), role == Role::Judge);
     Some(match own.filter(|own| !own.trim().is_empty()) {
         Some(own) => format!("{contract}\n\n{own}"),
         None => contract,

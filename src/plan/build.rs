@@ -78,9 +78,13 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         steps: planned,
         program,
         limits: limits::resolve(request),
+        task: request.task.cloned(),
         warnings: faults,
         digest: String::new(),
     };
+    if plan.has_judged_group() {
+        plan.limits.iterations.get_or_insert(limits::JUDGED_ITERATIONS);
+    }
     plan.digest = digest(&plan);
     Ok(plan)
 }

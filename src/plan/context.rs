@@ -1,5 +1,6 @@
 //! What all steps of a plan share while it is built.
 
+use super::TaskFacts;
 use crate::chain::{Chain, Config, Limit, Limits, Permissions, Said, Step};
 use crate::prompt::{Late, Segment, Vars, text};
 use crate::source::{Diagnostic, Env, Files, Source};
@@ -29,6 +30,8 @@ pub struct Request<'a> {
     pub limits: &'a Limits,
     /// The command line's permissions of every agent CLI.
     pub permissions: Option<Permissions>,
+    /// The task that is worked on.
+    pub task: Option<&'a TaskFacts>,
     /// Our own program, which runs the demo's agents.
     pub own_program: &'a Path,
 }
@@ -85,5 +88,6 @@ pub(super) fn own_environment(context: &Context<'_>, number: usize, step: &Step)
         ("FORKHESTRA_ROUND".into(), vec![Segment::Late(Late::Round)]),
         ("FORKHESTRA_MARKER".into(), text(&context.marker)),
         ("FORKHESTRA_TOKEN".into(), vec![Segment::Late(Late::Token)]),
+        ("FORKHESTRA_RESULT".into(), vec![Segment::Late(Late::Result)]),
     ]
 }

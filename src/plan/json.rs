@@ -1,7 +1,7 @@
 //! The plan as JSON: for machines (`--dry-run --json`), and in its canonical form for the digest.
 
 use super::{Found, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
-use crate::chain::{Limit, show_duration};
+use crate::chain::show_duration;
 use crate::prompt::{Segment, show};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -71,6 +71,7 @@ fn step_json(step: &PlannedStep) -> Value {
         "backend": backend,
         "optional": optional,
         "skipped": match &step.kind { Kind::Check { skipped, .. } => json!(skipped), Kind::Agent { .. } => Value::Null },
+        "role": step.role(),
         "permissions": step.permissions(),
         "iterations": iterations(step),
         "timeout": step.timeout.map(show_duration),
@@ -89,10 +90,7 @@ fn step_json(step: &PlannedStep) -> Value {
 }
 
 fn iterations(step: &PlannedStep) -> Value {
-    match step.limit {
-        Limit::Once => Value::Null,
-        Limit::UpTo(count) => json!(count),
-    }
+    if step.is_loop() { json!(step.iterations()) } else { Value::Null }
 }
 
 /// SHA-256 over what the run will do: late names unexpanded, program paths left out, so that another machine's or another
@@ -107,6 +105,7 @@ pub fn digest(plan: &Plan) -> String {
                 "name": step.name,
                 "check": step.is_check(),
                 "backend": match &step.kind { Kind::Agent { backend, .. } => json!(backend), Kind::Check { optional, .. } => json!(optional) },
+                "role": step.role(),
                 "iterations": iterations(step),
                 "timeout": step.timeout.map(show_duration),
                 "idleTimeout": step.idle_timeout.map(show_duration),

@@ -8,6 +8,9 @@ use crate::source::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// The most iterations of a run with a judge in a group, unless somebody says otherwise (C25).
+pub(super) const JUDGED_ITERATIONS: u32 = 150;
+
 /// What a whole run may use; none is no limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,16 +6,18 @@ mod build;
 mod check;
 mod context;
 mod errors;
+mod flow;
 mod json;
 mod limits;
 mod outline;
 mod template;
 
 use crate::agent::Format;
-use crate::chain::{Delivery, LayerKind, Limit, Permissions, Program};
+use crate::chain::{Delivery, LayerKind, Limit, Permissions, Program, Role};
 use crate::prompt::{Level, Segment, show};
 use crate::source::Diagnostic;
 use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,10 +51,32 @@ pub struct Plan {
     pub program: Program,
     /// What the whole run may use.
     pub limits: Limits,
+    /// The task that it works on.
+    pub task: Option<TaskFacts>,
     /// What was noticed and does not stop the run.
     pub warnings: Vec<Diagnostic>,
     /// SHA-256 of the canonical plan, in hexadecimal.
     pub digest: String,
+}
+
+/// A task as a plan knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TaskFacts {
+    /// Its name.
+    pub id: String,
+    /// What is to be done, in a line.
+    pub title: String,
+    /// The file that says it whole, from the root; empty without one.
+    pub spec: String,
+    /// What shows that it is done; empty if that is not said.
+    pub tests: String,
+    /// Its status before this run.
+    pub status: String,
+    /// How often it was rejected before this run.
+    pub rejections: u32,
+    /// What the last reject said; empty without one.
+    pub notes: String,
 }
 
 /// Where a run works.
@@ -104,6 +128,8 @@ pub enum Kind {
         backend: Option<String>,
         /// What it prints.
         format: Format,
+        /// What it may decide.
+        role: Role,
         /// What it may do unasked; none for a plain program, which does what it does.
         permissions: Option<Permissions>,
         /// What its exit codes mean: `53: its limit on turns was reached`.
@@ -188,6 +214,21 @@ impl PlannedStep {
             let (number, words) = line.split_once(": ")?;
             (number.parse() == Ok(code)).then_some(words)
         })
+    }
+
+    /// What it may decide; none for a check.
+    #[must_use]
+    pub fn role(&self) -> Option<Role> {
+        match self.kind {
+            Kind::Agent { role, .. } => Some(role),
+            Kind::Check { .. } => None,
+        }
+    }
+
+    /// Whether it loops until its marker. A judge never does: its count, if it has one, says nothing.
+    #[must_use]
+    pub fn is_loop(&self) -> bool {
+        self.limit != Limit::Once && self.role() == Some(Role::Worker)
     }
 
     /// What it may do unasked; none for a check and for a plain program.

@@ -1,7 +1,7 @@
 //! A plan without its words: what the journal keeps of it, to tell a run again, and to tell what has changed since.
 
 use super::{Kind, Limits, Plan, PlannedStep, json};
-use crate::chain::{Format, Limit, Permissions, show_duration};
+use crate::chain::{Format, Permissions, Role, show_duration};
 use serde::{Deserialize, Serialize};
 
 /// What a run was planned to be. Holds no prompt and no value of the environment, only their digests.
@@ -36,6 +36,9 @@ pub struct OutlineStep {
     pub format: Format,
     /// What it may do unasked.
     pub permissions: Option<Permissions>,
+    /// What it may decide; none for a check.
+    #[serde(default)]
+    pub role: Option<Role>,
     /// The most iterations of a loop; none for a step that runs once.
     pub iterations: Option<u32>,
     /// The longest an iteration may take.
@@ -77,10 +80,8 @@ fn step(step: &PlannedStep) -> OutlineStep {
         backend,
         format: step.format().unwrap_or_default(),
         permissions: step.permissions(),
-        iterations: match step.limit {
-            Limit::Once => None,
-            Limit::UpTo(count) => Some(count.get()),
-        },
+        role: step.role(),
+        iterations: step.is_loop().then(|| step.iterations()),
         timeout: step.timeout.map(show_duration),
         idle_timeout: step.idle_timeout.map(show_duration),
         program: step.program.display().to_string(),

@@ -89,6 +89,7 @@ pub(crate) fn planned(
         timeout: None,
         idle_timeout: None,
         limits: &crate::chain::Limits::default(),
+        task: None,
         own_program: Path::new("/bin/forkhestra"),
     };
     build(&request, world, world)

@@ -33,6 +33,26 @@ pub fn failed_check_feedback(
     section(&(first + &errors), output, folder)
 }
 
+/// Feedback after a reject: the judge's words, and every finding so far with what became of it.
+#[must_use]
+pub fn rejected_feedback(round: u32, judge: &str, rejection: u32, notes: &str, ledger: &str) -> String {
+    let mut text = format!(
+        "\n\n## Feedback from the last round\n\n`{judge}` rejected round {round} (rejection {rejection}). In its words:\n\n"
+    );
+    for line in notes.lines() {
+        let quoted = format!("> {line}");
+        text.push_str(quoted.trim_end());
+        text.push('\n');
+    }
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "\nAll findings so far:\n\n{ledger}\nMend what is new, open or reopened. Answer each of them in your last message, one line \
+         each: `F1: mended`, or `F1: not mended, because …`.\n"
+    );
+    text
+}
+
 /// Feedback after a loop that did not reach its marker.
 #[must_use]
 pub fn exhausted_feedback(round: u32, agent: &str, iterations: u32, output: &[String; 2], folder: &str) -> String {

@@ -26,6 +26,8 @@ pub enum Late {
     PromptFile,
     /// The whole prompt, rendered.
     Prompt,
+    /// The path of the file that may hold the agent's result.
+    Result,
     /// The attempt's own random word, by which its processes are known.
     Token,
 }
@@ -41,6 +43,7 @@ impl Late {
             Self::Round => "round",
             Self::PromptFile => "prompt_file",
             Self::Prompt => "prompt",
+            Self::Result => "result",
             Self::Token => "token",
         }
     }

@@ -2,12 +2,14 @@
 
 use super::dry_run::prompt_block;
 use super::paint::Paint;
+use super::verdicts::{human_words, unclear_words, verdict_lines};
 use crate::chain::show_duration;
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
     At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, LimitKind, RunOutcome,
     RunState, Sig, Stopwatch,
 };
+use crate::verdict::Decision;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -40,6 +42,7 @@ pub struct Console<'a> {
     attempts: u32,
     tokens: u64,
     cost: Option<f64>,
+    rejections: u32,
     /// The attempt that the run may stop at, with its outcome.
     last: Option<(At, AttemptOutcome, bool)>,
     pid: i32,
@@ -71,6 +74,7 @@ impl<'a> Console<'a> {
             attempts: 0,
             tokens: 0,
             cost: None,
+            rejections: 0,
             last: None,
             pid: 0,
             counting: false,
@@ -83,7 +87,7 @@ impl<'a> Console<'a> {
         let text = match &event.event {
             EventKind::RunStarted { steps, .. } => self.run_started(event.run, *steps),
             EventKind::RunResumed { .. } => self.run_resumed(event.run),
-            EventKind::RoundStarted { round, rounds, .. } => self.round_started(*round, *rounds),
+            EventKind::RoundStarted { round, rounds, judged, .. } => self.round_started(*round, *rounds, *judged),
             EventKind::AttemptPlanned { at, iterations, retry, .. } => {
                 self.attempts += 1;
                 self.attempt_planned(at, *iterations, *retry)
@@ -111,6 +115,14 @@ impl<'a> Console<'a> {
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
                 self.last = Some((at.clone(), outcome.clone(), *marker));
                 self.attempt_finished(at, outcome, *marker, finished)
+            }
+            EventKind::VerdictGiven { verdict, converged, .. } => {
+                self.rejections += u32::from(verdict.decision == Decision::Reject && !converged);
+                verdict_lines(verdict, *converged, self.rejections, self.paint)
+            }
+            EventKind::VerdictUnclear { at, why, asked } => self.warning(&unclear_words(&at.name, why, *asked)),
+            EventKind::NothingSubmitted { at } => {
+                self.warning(&format!("{} changed nothing; it is asked once more", at.name))
             }
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => self.round_failed(*round, feedback),
             EventKind::StepSkipped { step, name, why } => {
@@ -187,12 +199,17 @@ impl<'a> Console<'a> {
         format!("{} {} {}\n", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
     }
 
-    fn round_started(&self, round: u32, rounds: u32) -> String {
+    fn round_started(&self, round: u32, rounds: u32, judged: Option<u32>) -> String {
         if rounds == 1 {
             return String::new();
         }
         let sign = self.paint.sign("↻", "~");
-        format!("{}\n", self.paint.bold(&format!("{sign} round {round} of {rounds}")))
+        // Where a judge stands in the group, rounds that a check ends are not counted.
+        let of = match judged {
+            Some(judged) if judged + 1 != round => format!("({judged} of {rounds} judged)"),
+            _ => format!("of {rounds}"),
+        };
+        format!("{}\n", self.paint.bold(&format!("{sign} round {round} {of}")))
     }
 
     /// `2/5 coder, iteration 1 of 3`.
@@ -317,6 +334,7 @@ impl<'a> Console<'a> {
         let why = match &feedback.cause {
             FeedbackCause::CheckFailed { .. } => format!("{name} failed"),
             FeedbackCause::Exhausted { iterations } => format!("{name} did not finish in {iterations}"),
+            FeedbackCause::Rejected { .. } => format!("{name} rejected"),
         };
         format!("  {}\n", self.paint.dim(&format!("round {round} ends: {why}")))
     }
@@ -338,6 +356,8 @@ impl<'a> Console<'a> {
             RunOutcome::Failed { step }
             | RunOutcome::Exhausted { step }
             | RunOutcome::Failing { step }
+            | RunOutcome::Rejected { step }
+            | RunOutcome::NeedsHuman { step, .. }
             | RunOutcome::Stalled { step } => bad(self.stopped(step, outcome)),
             RunOutcome::LimitReached { limit } => bad(self.limit_words(limit)),
             RunOutcome::Interrupted { signal } => bad(format!("interrupted by {signal}")),
@@ -365,6 +385,9 @@ impl<'a> Console<'a> {
             RunOutcome::LimitReached { limit } => {
                 Some(format!("to go on under a higher limit: {resume} --limit {}=…", limit.key()))
             }
+            RunOutcome::Rejected { .. } => {
+                Some(format!("to have it mended, repeat the steps in rounds: \"({}):5\"", self.outline.chain))
+            }
             outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
         }
     }
@@ -386,7 +409,16 @@ impl<'a> Console<'a> {
         let planned = (step as usize).checked_sub(1).and_then(|index| self.outline.steps.get(index));
         let name = planned.map_or("?", |step| step.name.as_str());
         let of = format!("stopped at step {step} of {}", self.outline.steps.len());
+        let is_check = planned.is_some_and(|step| step.check.is_some());
         let why = match &self.last {
+            _ if matches!(outcome, RunOutcome::Rejected { .. }) => format!("{name} rejected"),
+            _ if matches!(outcome, RunOutcome::NeedsHuman { .. }) => match outcome {
+                RunOutcome::NeedsHuman { why, .. } => human_words(name, why, self.rejections),
+                _ => String::new(),
+            },
+            _ if is_check && matches!(outcome, RunOutcome::Stalled { .. }) => {
+                format!("{name} fails in the same way on a tree that it has seen before: the rounds move in a circle")
+            }
             Some((at, how, marker)) if matches!(outcome, RunOutcome::Exhausted { .. }) => {
                 match (self.iterations(at), how) {
                     (Some(count), AttemptOutcome::Unfinished) => {

@@ -1,7 +1,7 @@
 //! A plan for people: what would run, from where, with which words. The bytes shown are those the run delivers.
 
 use super::paint::{Paint, printable};
-use crate::chain::{Delivery, Limit, show_duration};
+use crate::chain::{Delivery, Limit, Role, show_duration};
 use crate::plan::{Found, Kind, Plan, PlannedStep, Root};
 use crate::prompt::{Late, Level, Segment, show};
 use std::fmt::Write;
@@ -46,6 +46,7 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
         (Kind::Check { skipped: Some(why), .. }, _) => format!("skipped: {why}"),
         (Kind::Check { optional: true, .. }, _) => "an optional check".into(),
         (Kind::Check { .. }, _) => "a check, judged by its exit code".into(),
+        (Kind::Agent { role: Role::Judge, .. }, _) => "a judge, succeeds when it approves".into(),
         (_, Limit::Once) => "once, succeeds with exit code 0".into(),
         (_, Limit::UpTo(count)) if count.get() == 1 => "a loop of 1 iteration, needs the marker".into(),
         (_, Limit::UpTo(count)) => format!("a loop of up to {count} iterations, until the marker"),

@@ -3,7 +3,7 @@
 use super::console::{first_line, iterations_words, outcome_words, seconds, thousands};
 use super::paint::Paint;
 use crate::plan::Outline;
-use crate::run::{AttemptRow, RunOutcome, RunRow, RunState, State};
+use crate::run::{AttemptRow, HumanNeeded, RunOutcome, RunRow, RunState, State};
 use std::fmt::Write;
 
 fn words(state: RunState) -> &'static str {
@@ -12,6 +12,8 @@ fn words(state: RunState) -> &'static str {
         RunState::Crashed => "crashed",
         RunState::Interrupted => "interrupted",
         RunState::LimitReached => "limit reached",
+        RunState::Unclear => "unclear",
+        RunState::NeedsHuman => "needs a human",
         RunState::Complete => "complete",
         RunState::Incomplete => "incomplete",
         RunState::NeverBegan => "never began",
@@ -26,6 +28,12 @@ fn why(outcome: Option<RunOutcome>) -> String {
         Some(RunOutcome::Exhausted { step }) => {
             format!(": step {step} did not complete in its last iteration or round")
         }
+        Some(RunOutcome::Rejected { step }) => format!(": step {step} rejected"),
+        Some(RunOutcome::NeedsHuman { step, why }) => match why {
+            HumanNeeded::Disputed => format!(": step {step} disputes what it was asked"),
+            HumanNeeded::Unclear => format!(": step {step} gave no clear verdict"),
+            HumanNeeded::Rejections => format!(": step {step} rejected, and no round is left"),
+        },
         Some(RunOutcome::Failing { step }) => format!(": step {step} failed again and again, at once"),
         Some(RunOutcome::Stalled { step }) => format!(": step {step} changed nothing (`stalledAfter`)"),
         Some(RunOutcome::LimitReached { limit }) => format!(": `{}`", limit.key()),

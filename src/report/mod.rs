@@ -10,6 +10,7 @@ mod explain;
 mod history;
 mod paint;
 mod screen;
+mod verdicts;
 
 pub use catalogue::{list, list_json, show_chain, show_chain_json};
 pub use console::{Console, Verbosity};

@@ -4,6 +4,7 @@ use super::driver::{Driver, Failure};
 use super::event::{Finished, Leftover};
 use super::machine::{Effect, Input, Timer};
 use super::outcome::{Exit, Sig};
+use super::reading::Before;
 use super::signals::Heard;
 use super::stage::Stage;
 use super::tape::Got;
@@ -26,6 +27,7 @@ pub(super) struct Attempt<'a> {
     folder: &'a AttemptFolder,
     token: &'a str,
     began: std::time::Instant,
+    before: Before,
     spawned: bool,
     exited: Option<Exit>,
     marker_told: bool,
@@ -51,6 +53,7 @@ impl<'a> Attempt<'a> {
         folder: &'a AttemptFolder,
         token: &'a str,
         began: std::time::Instant,
+        before: Before,
     ) -> Self {
         Self {
             child,
@@ -58,6 +61,7 @@ impl<'a> Attempt<'a> {
             folder,
             token,
             began,
+            before,
             spawned: false,
             exited: None,
             marker_told: false,
@@ -257,12 +261,14 @@ impl<'a> Attempt<'a> {
         self.tell_marker(driver)?;
         let took_ms = driver.cast.world.milliseconds_since(self.began);
         let fingerprint = driver.fingerprint(&self.stage);
-        let mut finished: Finished = self.stage.finished(took_ms, held_open, leftovers, fingerprint);
         let exit = self.exited.unwrap_or(Exit::Signal(Sig::Kill.number()));
+        let read = driver.read(&self.stage, self.folder, self.token, &self.before, exit)?;
+        let mut finished: Finished = self.stage.finished(took_ms, held_open, leftovers, fingerprint);
+        let said = read.into_finished(&mut finished);
         if let (Exit::Code(code @ 1..), None) = (exit, &finished.error) {
             finished.error = driver.exit_words(code);
         }
-        Ok(driver.take(Input::Exited { exit, finished })?)
+        Ok(driver.take(Input::Exited { exit, finished: Box::new(finished), said })?)
     }
 }
 

@@ -142,7 +142,7 @@ pub(super) struct Driver<'a> {
     show: Show,
     pub(super) state: State,
     seq: u64,
-    tree: TreeWatch,
+    pub(super) tree: TreeWatch,
     /// The commit that the work began at.
     pub(super) base: Option<String>,
     output_error: Option<io::Error>,
@@ -337,15 +337,18 @@ impl Driver<'_> {
         let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt)?;
         let fresh = new_token(&self.cast)?;
         let token = std::mem::replace(&mut self.token, fresh);
-        let told = feedback.map_or_else(String::new, |feedback| self.feedback_text(feedback));
+        let feedback = feedback.map_or_else(String::new, |feedback| self.feedback_text(feedback));
+        let note = self.note(at);
+        let told = feedback.clone() + &note;
         let mut whole = String::new();
         if let Some(prompt) = &step.prompt {
-            whole = match self.prompt(prompt, at, &told, &folder)? {
+            whole = match self.prompt(prompt, at, &feedback, &note, &folder)? {
                 Ok(whole) => whole,
                 Err(why) => return Ok(self.take(Input::NotStarted { why })?),
             };
             folder.write_prompt(&whole)?;
         }
+        let before = self.before(at);
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),
             Late::Run => self.cast.run.to_string(),
@@ -354,12 +357,16 @@ impl Driver<'_> {
             Late::PromptFile => folder.prompt_path().display().to_string(),
             Late::Prompt => whole.clone(),
             Late::Token => token.clone(),
+            Late::Result => folder.result_path().display().to_string(),
         };
         let (format, discount) = match &step.kind {
             // What is known of it holds no marker; what was filled in may.
             Kind::Agent { format, .. } => (Some(*format), count_lines(whole.as_bytes(), &plan.marker)),
             Kind::Check { .. } => (None, 0),
         };
+        if let Some(role) = step.role() {
+            folder.open_calls(&token, role.name())?;
+        }
         let stage = Stage::open(&folder, format, &plan.marker, discount, self.show)?;
         let lifeline = self.cast.world.lifeline();
         let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
@@ -375,7 +382,7 @@ impl Driver<'_> {
         match Child::start(&launch) {
             Err(error) => Ok(self.take(Input::NotStarted { why: error.to_string() })?),
             Ok(mut child) => {
-                let attended = Attempt::new(&mut child, stage, &folder, &token, began).attend(self).await;
+                let attended = Attempt::new(&mut child, stage, &folder, &token, began, before).attend(self).await;
                 child.reap();
                 attended
             }

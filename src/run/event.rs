@@ -2,6 +2,7 @@
 
 use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig};
 use crate::agent::ErrorClass;
+use crate::verdict::{Answer, Unclear, Verdict};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +70,11 @@ pub enum FeedbackCause {
     Exhausted {
         /// After so many iterations.
         iterations: u32,
+    },
+    /// A judge rejected.
+    Rejected {
+        /// The number of this rejection in its run, from 1.
+        rejection: u32,
     },
 }
 
@@ -210,6 +216,15 @@ pub struct Finished {
     pub usage_limit: Option<UsageLimit>,
     /// A digest of the working tree and of what was said last; equal ones mean that nothing changed (V-26).
     pub fingerprint: Option<String>,
+    /// Of a worker whose work is judged: whether the working tree is as it was before.
+    #[serde(default)]
+    pub unchanged: Option<bool>,
+    /// Of a check that failed: a digest of the working tree and of its errors.
+    #[serde(default)]
+    pub trouble: Option<String>,
+    /// What a worker says to findings.
+    #[serde(default)]
+    pub answers: Vec<Answer>,
 }
 
 /// What happened.
@@ -263,8 +278,11 @@ pub enum EventKind {
         group: u32,
         /// The round, from 1.
         round: u32,
-        /// Of how many at most.
+        /// Of how many at most; where a judge stands in the group, of how many judged ones.
         rounds: u32,
+        /// How many were judged so far, where a judge stands in it.
+        #[serde(default)]
+        judged: Option<u32>,
     },
     /// An attempt is about to be started. In the journal before its process exists.
     #[serde(rename_all = "camelCase")]
@@ -373,6 +391,33 @@ pub enum EventKind {
         marker: bool,
         /// What else is known.
         finished: Finished,
+    },
+    /// An agent decided.
+    #[serde(rename_all = "camelCase")]
+    VerdictGiven {
+        /// Which attempt.
+        at: At,
+        /// What.
+        verdict: Verdict,
+        /// Whether it is a reject that leaves nothing to be mended, and so ends the round well.
+        #[serde(default)]
+        converged: bool,
+    },
+    /// An agent's words hold no verdict that counts.
+    #[serde(rename_all = "camelCase")]
+    VerdictUnclear {
+        /// Which attempt.
+        at: At,
+        /// Why.
+        why: Unclear,
+        /// How often it was asked by now; 0 for a worker, whose exit code counts instead.
+        asked: u32,
+    },
+    /// A worker ended well and changed nothing; it is asked once more.
+    #[serde(rename_all = "camelCase")]
+    NothingSubmitted {
+        /// Which attempt.
+        at: At,
     },
     /// A check has nothing to run: it is passed over, and not passed.
     #[serde(rename_all = "camelCase")]

@@ -19,6 +19,10 @@ pub struct Moment<'a> {
     pub task: &'a str,
     /// What ended the last round; empty in the first one.
     pub feedback: &'a str,
+    /// Every finding so far, and what became of it; empty for none.
+    pub issues: &'a str,
+    /// How often the work was rejected.
+    pub rejections: u32,
     /// The first errors that `diagnose` has found; empty for none.
     pub diagnostics: &'a str,
     /// The commit that changes are shown from.
@@ -45,6 +49,9 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     for name in ["feedback", "reviewer_notes"].iter().filter(|name| wanted.contains(**name)) {
         gathered.insert((*name).to_string(), Value::new(moment.feedback));
     }
+    if wanted.contains("issues") {
+        gathered.insert("issues".into(), Value::new(moment.issues));
+    }
     if wanted.contains("diagnostics") {
         gathered.insert("diagnostics".into(), Value::new(moment.diagnostics));
     }
@@ -58,7 +65,6 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     };
     let fixed = around.render("", &|_| Some(Value::new("1")))?.text().chars().count();
     fit(&mut gathered, fixed, &whole)?;
-    let rounds = moment.at.round.saturating_sub(1);
     let values = |name: &str| {
         if let Some(value) = gathered.get(name) {
             return Some(value.clone());
@@ -66,9 +72,10 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
         let text = match name {
             "task_id" => format!("run-{}", moment.run),
             "run" => moment.run.to_string(),
-            "round" | "next_rejection" => moment.at.round.to_string(),
+            "round" => moment.at.round.to_string(),
+            "next_rejection" => moment.rejections.saturating_add(1).to_string(),
             "iteration" => moment.at.iteration.to_string(),
-            "rejection_count" => rounds.to_string(),
+            "rejection_count" => moment.rejections.to_string(),
             "rejected" => if moment.feedback.is_empty() { "" } else { "true" }.into(),
             "previous_status" => if moment.feedback.is_empty() { "pending" } else { "review" }.into(),
             "artifacts_root" => moment.folder.display().to_string(),

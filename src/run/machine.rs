@@ -4,8 +4,8 @@
 use super::event::{At, Ending, EventKind, Feedback, Finished, HighestAttempt, Leftover, Tokens};
 use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
 use super::state::{Phase, State};
-use crate::chain::Limit;
 use crate::plan::{Plan, PlannedStep};
+use crate::verdict::Said;
 use std::time::Duration;
 
 /// How long an agent may go on after its marker.
@@ -81,7 +81,9 @@ pub enum Input {
         /// How.
         exit: Exit,
         /// What else is known.
-        finished: Finished,
+        finished: Box<Finished>,
+        /// What it decided; none for a check.
+        said: Option<Said>,
     },
 }
 
@@ -144,7 +146,7 @@ impl Decision<'_> {
             (Phase::Starting, Input::Spawned { pid, start_time }) => self.spawned(pid, start_time),
             (Phase::Starting, Input::NotStarted { why }) => {
                 let outcome = if going { AttemptOutcome::NotStarted { why } } else { AttemptOutcome::Interrupted };
-                self.attempt_over(outcome, Finished::default());
+                self.attempt_over(outcome, Finished::default(), None);
             }
             // Its words may overtake the word that it runs.
             (Phase::Starting | Phase::Running, Input::Marker) if !self.state.marker => self.marker_seen(),
@@ -171,9 +173,9 @@ impl Decision<'_> {
                     self.effects.push(Effect::ContinueAgent);
                 }
             }
-            (Phase::Starting | Phase::Running, Input::Exited { exit, finished }) => {
-                let outcome = self.outcome(exit, &finished);
-                self.attempt_over(outcome, finished);
+            (Phase::Starting | Phase::Running, Input::Exited { exit, finished, said }) => {
+                let outcome = self.outcome(exit, &finished, said.as_ref());
+                self.attempt_over(outcome, *finished, said);
             }
             // Late timers, repeated markers, anything after the end.
             _ => {}
@@ -197,7 +199,7 @@ impl Decision<'_> {
 
     /// Whether the current attempt is one of a loop, whose aim is the marker.
     fn in_loop(&self) -> bool {
-        self.state.at.as_ref().and_then(|at| self.step(at.step)).is_some_and(|step| step.limit != Limit::Once)
+        self.state.at.as_ref().and_then(|at| self.step(at.step)).is_some_and(PlannedStep::is_loop)
     }
 
     pub(super) fn finish(&mut self, outcome: RunOutcome) {
@@ -254,13 +256,18 @@ impl Decision<'_> {
     }
 
     /// How an attempt ended. The marker is looked at before any limit (V-22).
-    fn outcome(&self, exit: Exit, finished: &Finished) -> AttemptOutcome {
-        let done = self.state.marker && self.in_loop();
+    fn outcome(&self, exit: Exit, finished: &Finished, said: Option<&Said>) -> AttemptOutcome {
+        let step = self.state.at.as_ref().map_or(0, |at| at.step);
+        let unclear = self.is_judge(step) && !matches!(said, Some(Said::Clear(_))) || self.is_not_done(step, said);
+        // A worker of a loop that says `done` or `submit` has ended it as the marker does (C24).
+        let decided = matches!(said, Some(Said::Clear(_)));
+        let done = (self.state.marker || decided) && self.in_loop();
         match (self.state.ending, self.state.cut, exit) {
             (Some(Ending::Limit { .. }), ..) | (None, Some(_), _) if done => AttemptOutcome::Completed,
             (Some(_), ..) => AttemptOutcome::Interrupted,
             (None, Some(Cut::Timeout | Cut::Lingering), _) => AttemptOutcome::TimedOut,
             (None, Some(Cut::Idle), _) => AttemptOutcome::Idle,
+            (None, None, Exit::Code(0)) if finished.error.is_none() && unclear => AttemptOutcome::Unfinished,
             (None, None, Exit::Code(0)) if finished.error.is_none() && (done || !self.in_loop()) => {
                 AttemptOutcome::Completed
             }

@@ -2,25 +2,41 @@
 
 use super::super::event::UsageLimit;
 use super::super::progress::RETRIES;
+use super::super::verdicts::{ASKED, UNJUDGED};
 use super::*;
-use crate::chain::Said;
+use crate::chain::{Role, Said as Prompted};
 use crate::plan::tests::{planned, world};
+use crate::verdict::{Decision as Decided, Finding, ReadFrom, Severity, Unclear, Verdict};
 use proptest::prelude::*;
 use std::collections::{HashSet, VecDeque};
 
-const CONFIG: &str = r#"{"checks": {"t": {"run": "true"}, "o": {"run": "true", "optional": true}}, "chains": {}}"#;
+const CONFIG: &str = r#"{"agents": {"j": {"command": "x", "role": "judge"}}, "checks": {"t": {"run": "true"}, "o": {"run": "true", "optional": true}}, "chains": {}}"#;
 
 fn plan(chain: &str) -> Plan {
-    planned(&world(&[]), CONFIG, chain, &Said::default(), &[]).unwrap()
+    planned(&world(&[]), CONFIG, chain, &Prompted::default(), &[]).unwrap()
 }
 
 const UP: Input = Input::Spawned { pid: 7, start_time: 1 };
 
 fn exit(code: i32) -> Input {
-    Input::Exited { exit: Exit::Code(code), finished: Finished::default() }
+    Input::Exited { exit: Exit::Code(code), finished: Box::default(), said: None }
 }
 
-/// One letter an input: `.` exit 0, `m` marker and exit 0, `x` exit 1, `M` marker and exit 1, `k` killed by SIGKILL.
+fn ended(finished: Finished) -> Input {
+    Input::Exited { exit: Exit::Code(0), finished: Box::new(finished), said: None }
+}
+
+fn says(said: Said) -> Input {
+    Input::Exited { exit: Exit::Code(0), finished: Box::default(), said: Some(said) }
+}
+
+fn verdict(decision: Decided) -> Said {
+    let notes = if decision == Decided::Reject { "it is wrong" } else { "" };
+    Said::Clear(Verdict { decision, notes: notes.into(), findings: Vec::new(), from: ReadFrom::Line })
+}
+
+/// One letter an input: `.` exit 0, `m` marker and exit 0, `x` exit 1, `M` marker and exit 1, `k` killed by SIGKILL; with exit 0
+/// `a` approve, `r` reject, `d` dispute, `s` skip, `u` nothing clear, `n` nothing changed.
 fn inputs(script: &str) -> Vec<Input> {
     let mut inputs = vec![Input::Begin];
     for letter in script.chars() {
@@ -30,7 +46,13 @@ fn inputs(script: &str) -> Vec<Input> {
         }
         inputs.push(match letter {
             '.' | 'm' => exit(0),
-            'k' => Input::Exited { exit: Exit::Signal(9), finished: Finished::default() },
+            'k' => Input::Exited { exit: Exit::Signal(9), finished: Box::default(), said: None },
+            'a' => says(verdict(Decided::Approve)),
+            'r' => says(verdict(Decided::Reject)),
+            'd' => says(verdict(Decided::Dispute)),
+            's' => says(verdict(Decided::Skip)),
+            'u' => says(Said::Unclear(Unclear::Nothing)),
+            'n' => ended(Finished { unchanged: Some(true), ..Finished::default() }),
             _ => exit(1),
         });
     }
@@ -143,6 +165,88 @@ fn feedback_comes_from_the_attempt_that_ended_the_round_and_goes_to_every_step_o
     assert_eq!(heard, expected.map(|(name, told)| (name.to_string(), told)));
 }
 
+/// C22, C25, DESIGN.md's step table.
+#[test]
+fn a_judge_approves_or_is_asked_again_and_its_reject_begins_another_round() {
+    assert_eq!(story("coder -> j", ".a"), "coder.1 j.1 Succeeded");
+    assert_eq!(story("coder -> j:1", ".mua"), "coder.1 j.1 j.2 j.3 Succeeded", "its marker alone is unclear");
+    assert_eq!(story("coder -> j", ".uuu"), "coder.1 j.1 j.2 j.3 NeedsHuman { step: 2, why: Unclear }");
+    assert_eq!(story("coder -> j", ".r"), "coder.1 j.1 Rejected { step: 2 }");
+    assert_eq!(story("(coder -> j):3 -> x", ".r.a."), "coder.1 j.1 coder.1/2 j.1/2 x.1 Succeeded");
+    assert_eq!(story("(coder -> j):2", ".r.r"), "coder.1 j.1 coder.1/2 j.1/2 NeedsHuman { step: 2, why: Rejections }");
+    assert_eq!(story("(coder -> j -> j):3", ".ar.aa"), "coder.1 j.1 j.1 coder.1/2 j.1/2 j.1/2 Succeeded");
+    assert_eq!(story("(coder -> j):3", ".xa"), "coder.1 j.1 j.1+1 Succeeded", "a judge that fails is tried again");
+}
+
+#[test]
+fn a_dispute_is_for_a_human_and_a_skip_ends_the_group_well() {
+    assert_eq!(story("(coder -> j):3 -> x", "d"), "coder.1 NeedsHuman { step: 1, why: Disputed }");
+    assert_eq!(story("(coder -> j):3 -> x", ".d"), "coder.1 j.1 NeedsHuman { step: 2, why: Disputed }");
+    assert_eq!(story("(coder -> j):3 -> x", "s."), "coder.1 x.1 Succeeded");
+    assert_eq!(story("coder -> x", "s."), "coder.1 x.1 Succeeded");
+}
+
+#[test]
+fn rounds_that_a_check_ends_are_not_counted_where_a_judge_is_and_have_their_own_end() {
+    assert_eq!(story("(coder -> t -> j):1", ".x.x..a"), "coder.1 t.1 coder.1/2 t.1/2 coder.1/3 t.1/3 j.1/3 Succeeded");
+    let five = "coder.1 t.1 coder.1/2 t.1/2 coder.1/3 t.1/3 coder.1/4 t.1/4 coder.1/5 t.1/5 Exhausted { step: 2 }";
+    assert_eq!(story("(coder -> t -> j):9", ".x.x.x.x.x"), five);
+    assert_eq!(
+        story("(coder -> t -> j):9", &".x.x.x.x..r".repeat(2))[..20],
+        *"coder.1 t.1 coder.1/",
+        "a judged round ends the row"
+    );
+}
+
+/// C21.
+#[test]
+fn a_worker_that_changes_nothing_is_asked_once_more_and_then_judged() {
+    assert_eq!(story("(coder -> j):3", "nna"), "coder.1 coder.1+1 j.1 Succeeded");
+    assert_eq!(story("(coder -> j):3", "n.a"), "coder.1 coder.1+1 j.1 Succeeded");
+}
+
+/// C25.
+#[test]
+fn a_check_that_fails_on_a_tree_and_with_errors_seen_before_stops_the_group() {
+    let trouble = |mark: &str| {
+        let finished = Finished { trouble: Some(mark.into()), ..Finished::default() };
+        Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None }
+    };
+    let after = |marks: &[&str]| {
+        let inputs = marks.iter().flat_map(|mark| [UP, exit(0), UP, trouble(mark)]);
+        run(&plan("(coder -> t):9"), std::iter::once(Input::Begin).chain(inputs)).events.pop()
+    };
+    let stalled = Some(EventKind::RunFinished { outcome: RunOutcome::Stalled { step: 2 } });
+    assert_eq!(after(&["a", "a"]), stalled);
+    assert_eq!(after(&["a", "b", "a"]), stalled, "to and fro");
+    assert_ne!(after(&["a", "b", "c"]), stalled);
+}
+
+#[test]
+fn a_reject_that_names_only_what_is_minor_ends_the_round_well() {
+    let minor = Finding { title: "a name".into(), severity: Severity::Minor, ..Finding::default() };
+    let said = Said::Clear(Verdict {
+        decision: Decided::Reject,
+        notes: String::new(),
+        findings: vec![minor],
+        from: ReadFrom::Object,
+    });
+    assert_eq!(end(&plan("(coder -> j):2"), [Input::Begin, UP, exit(0), UP, says(said)]), RunOutcome::Succeeded);
+}
+
+/// S0-17: the fifteenth reject of a task fails it, whichever run it comes in.
+#[test]
+fn the_fifteenth_reject_of_a_task_is_its_last() {
+    let mut plan = plan("(coder -> j):99");
+    plan.limits.iterations = None;
+    let rejects = |plan: &Plan| run(plan, inputs(&".r".repeat(40))).state.rejections();
+    assert_eq!(rejects(&plan), 40, "a chain without a task has its own count");
+    plan.task = Some(crate::plan::TaskFacts::default());
+    assert_eq!(rejects(&plan), 15);
+    plan.task = Some(crate::plan::TaskFacts { rejections: 14, ..Default::default() });
+    assert_eq!(rejects(&plan), 1);
+}
+
 /// A plan with every limit.
 fn limited_plan(chain: &str) -> Plan {
     let mut plan = plan(chain);
@@ -162,7 +266,7 @@ fn end(plan: &Plan, inputs: impl IntoIterator<Item = Input>) -> RunOutcome {
 
 fn left(fingerprint: &str) -> Input {
     let finished = Finished { fingerprint: Some(fingerprint.into()), ..Finished::default() };
-    Input::Exited { exit: Exit::Code(0), finished }
+    ended(finished)
 }
 
 /// V-25.
@@ -174,7 +278,10 @@ fn a_loop_that_fails_three_times_in_the_same_quick_way_is_given_up_at_once() {
         *"coder.1 coder.2 coder.3 coder.4 coder.5 coder.6 coder.7 coder.8 coder.9"
     );
     assert_eq!(story("(coder:2 -> t):9", "xxx"), "coder.1 coder.2 coder.1/2 Failing { step: 1 }");
-    let slow = || Input::Exited { exit: Exit::Code(1), finished: Finished { took_ms: 5_000, ..Finished::default() } };
+    let slow = || {
+        let finished = Finished { took_ms: 5_000, ..Finished::default() };
+        Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None }
+    };
     assert_eq!(
         end(&plan("coder:3"), [Input::Begin, UP, slow(), UP, slow(), UP, slow()]),
         RunOutcome::Exhausted { step: 1 }
@@ -247,8 +354,7 @@ fn a_limit_ends_the_run_while_the_agent_runs_unless_its_marker_came_first() {
     let nine = std::iter::once(Input::Begin).chain((0..9).flat_map(|_| [UP, exit(0)]));
     assert_eq!(end(&limited_plan("coder:10"), nine), reached(LimitKind::Iterations));
     let costly = Finished { tokens: Some(Tokens { cost_usd: Some(1.5), ..tokens(1) }), ..Finished::default() };
-    let costly = Input::Exited { exit: Exit::Code(0), finished: costly };
-    assert_eq!(end(&plan, [Input::Begin, UP, costly]), reached(LimitKind::Cost));
+    assert_eq!(end(&plan, [Input::Begin, UP, ended(costly)]), reached(LimitKind::Cost));
 }
 
 #[test]
@@ -343,7 +449,7 @@ fn a_marker_before_the_timeout_counts_and_a_signal_outranks_it() {
             UP,
             Input::Marker,
             Input::TimeOver(Timer::Timeout),
-            Input::Exited { exit: Exit::Signal(15), finished: Finished::default() },
+            Input::Exited { exit: Exit::Signal(15), finished: Box::default(), said: None },
         ],
     );
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
@@ -379,14 +485,16 @@ fn after_a_signal_no_further_attempt_begins_and_the_first_signal_is_the_outcome(
 #[test]
 fn an_error_that_the_program_reports_with_exit_0_is_no_success() {
     let finished = Finished { error: Some("API Error".into()), ..Finished::default() };
-    let ran = run(&plan("coder"), [Input::Begin, UP, Input::Exited { exit: Exit::Code(0), finished }]);
+    let ran = run(&plan("coder"), [Input::Begin, UP, ended(finished)]);
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
 }
 
 #[test]
 fn an_exit_before_the_word_of_the_spawn_ends_the_attempt() {
-    let ran =
-        run(&plan("coder"), [Input::Begin, Input::Exited { exit: Exit::Signal(9), finished: Finished::default() }]);
+    let ran = run(
+        &plan("coder"),
+        [Input::Begin, Input::Exited { exit: Exit::Signal(9), finished: Box::default(), said: None }],
+    );
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
 }
 
@@ -406,10 +514,12 @@ fn a_program_that_cannot_be_started_stops_the_chain() {
 fn bound(plan: &Plan) -> u64 {
     let of = |index: usize| {
         let step = &plan.steps[index];
-        let mut product = u64::from(step.iterations()) * u64::from(RETRIES + 1);
+        let iterations = if plan.steps[index].role() == Some(Role::Judge) { ASKED } else { step.iterations() };
+        let mut product = u64::from(iterations) * u64::from(RETRIES + 1);
         let mut group = plan.program.step_group[index];
         while let Some(index) = group {
-            product *= u64::from(plan.program.groups[index].rounds);
+            let most = if plan.is_judged(index) { UNJUDGED } else { 1 };
+            product *= u64::from(plan.program.groups[index].rounds) * u64::from(most);
             group = plan.program.groups[index].parent;
         }
         product
@@ -468,7 +578,8 @@ fn tokens(input: u64) -> Tokens {
 
 fn limited(resets_in_ms: Option<u64>) -> Input {
     let usage_limit = Some(UsageLimit { resets_at: None, resets_in_ms });
-    Input::Exited { exit: Exit::Code(1), finished: Finished { usage_limit, ..Finished::default() } }
+    let finished = Finished { usage_limit, ..Finished::default() };
+    Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None }
 }
 
 fn any_input() -> impl Strategy<Value = Input> {
@@ -486,8 +597,24 @@ fn any_input() -> impl Strategy<Value = Input> {
         (0..2_u64).prop_map(|hours| limited(Some(hours * 3_600_000))),
         (0..2_u32).prop_map(|same| Input::Exited {
             exit: Exit::Code(0),
-            finished: Finished { fingerprint: Some(same.to_string()), tokens: Some(tokens(5)), ..Finished::default() },
+            finished: Box::new(Finished {
+                fingerprint: Some(same.to_string()),
+                tokens: Some(tokens(5)),
+                ..Finished::default()
+            }),
+            said: None,
         }),
+        (0..2_u32).prop_map(|same| Input::Exited {
+            exit: Exit::Code(1),
+            finished: Box::new(Finished { trouble: Some(same.to_string()), ..Finished::default() }),
+            said: None,
+        }),
+        Just(says(verdict(Decided::Approve))),
+        Just(says(verdict(Decided::Reject))),
+        Just(says(verdict(Decided::Dispute))),
+        Just(says(verdict(Decided::Skip))),
+        Just(says(Said::Unclear(Unclear::Nothing))),
+        Just(ended(Finished { unchanged: Some(true), ..Finished::default() })),
         Just(Input::Begin),
         Just(UP),
         Just(UP),
@@ -506,12 +633,20 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(exit(0)),
         Just(exit(1)),
         Just(exit(1)),
-        Just(Input::Exited { exit: Exit::Signal(11), finished: Finished::default() }),
+        Just(Input::Exited { exit: Exit::Signal(11), finished: Box::default(), said: None }),
     ]
 }
 
-const CHAINS: [&str; 5] =
-    ["coder", "coder:3 -> x", "(coder:2 -> t):3 -> x", "((coder -> t):2 -> x -> o):2", "t -> (x):2"];
+const CHAINS: [&str; 8] = [
+    "coder",
+    "coder:3 -> x",
+    "(coder:2 -> t):3 -> x",
+    "((coder -> t):2 -> x -> o):2",
+    "t -> (x):2",
+    "coder -> j",
+    "(coder -> t -> j):3 -> x",
+    "((coder -> t):2 -> j):2 -> (coder -> j -> j:2):2",
+];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
@@ -542,8 +677,11 @@ proptest! {
                 for event in &events {
                     state.evolve(event);
                 }
+                let finishes = effects.iter().any(|effect| matches!(effect, Effect::Finish(_)));
+                let ended = events.iter().any(|event| matches!(event, EventKind::RunFinished { .. }));
+                prop_assert_eq!(ended, (!was_over || resumed && !events.is_empty()) && state.is_over());
                 log.extend(events);
-                prop_assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Finish(_))), !was_over && state.is_over());
+                prop_assert_eq!(finishes, ended, "an end is told and performed");
             }
             // As the journal does it: through the text that is stored.
             let mut again = State::default();
@@ -578,7 +716,7 @@ proptest! {
     /// V-50, on paper.
     #[test]
     fn a_run_that_was_cut_off_anywhere_goes_on_to_the_same_end_and_repeats_only_what_was_under_way(
-        chain in 0..CHAINS.len(), script in "[.mxMk]{100}", cut in 1..60_usize,
+        chain in 0..CHAINS.len(), script in "[.mxMkarudsn]{200}", cut in 1..60_usize,
     ) {
         thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
         PLANS.with(|plans| {
@@ -603,7 +741,7 @@ proptest! {
     }
 
     #[test]
-    fn every_run_ends_within_the_bound_of_its_plan(chain in 0..CHAINS.len(), script in "[.mxMk]{400}") {
+    fn every_run_ends_within_the_bound_of_its_plan(chain in 0..CHAINS.len(), script in "[.mxMkarudsn]{2000}") {
         thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
         PLANS.with(|plans| {
             let ran = run(&plans[chain], inputs(&script));

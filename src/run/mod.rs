@@ -8,6 +8,7 @@ mod idle;
 mod machine;
 mod outcome;
 mod progress;
+mod reading;
 mod signals;
 mod stage;
 mod state;
@@ -16,6 +17,7 @@ mod summary;
 mod tape;
 mod timers;
 mod told;
+mod verdicts;
 
 pub use driver::{Begin, Cast, Ended, Failure, drive};
 pub use event::{
@@ -24,7 +26,8 @@ pub use event::{
 };
 pub use fill::{Moment, fill};
 pub use machine::{Effect, Input, Timer};
-pub use outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
+pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig};
 pub use state::State;
 pub use stopwatch::Stopwatch;
 pub use summary::{AttemptRow, RunRow, RunState};
+pub use verdicts::MOST_REJECTIONS;

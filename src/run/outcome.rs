@@ -130,6 +130,19 @@ pub enum AttemptOutcome {
     Interrupted,
 }
 
+/// Why a human is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum HumanNeeded {
+    /// An agent disputes what it is asked.
+    Disputed,
+    /// A judge was not understood, time and again.
+    Unclear,
+    /// No round is left after a reject.
+    Rejections,
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -146,6 +159,18 @@ pub enum RunOutcome {
     Exhausted {
         /// The number of the step that ended last.
         step: u32,
+    },
+    /// A judge rejected, and no round follows.
+    Rejected {
+        /// Its number.
+        step: u32,
+    },
+    /// A human has to decide.
+    NeedsHuman {
+        /// The number of the step that asks for one.
+        step: u32,
+        /// Why.
+        why: HumanNeeded,
     },
     /// A loop failed in the same way again and again, at once.
     Failing {

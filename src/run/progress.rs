@@ -4,8 +4,9 @@ use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, Finished, Lef
 use super::machine::{Decision, Effect, Timer};
 use super::outcome::{AttemptOutcome, LimitKind, RunOutcome};
 use crate::agent::ErrorClass;
-use crate::chain::{Limit, Op};
+use crate::chain::Op;
 use crate::plan::Kind;
+use crate::verdict::{Said, Unclear};
 use std::time::Duration;
 
 /// How often an agent that fails in a group is tried again in place (DESIGN.md, "The language").
@@ -17,19 +18,24 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 impl Decision<'_> {
-    pub(super) fn attempt_over(&mut self, outcome: AttemptOutcome, finished: Finished) {
+    pub(super) fn attempt_over(&mut self, outcome: AttemptOutcome, finished: Finished, said: Option<Said>) {
         let Some(at) = self.state.at.clone() else { return };
         let (marker, usage_limit) = (self.state.marker, finished.usage_limit.clone());
         let permanent = finished.error_class.is_some_and(ErrorClass::is_permanent);
+        let kept = finished.clone();
         self.emit(EventKind::AttemptFinished { at: at.clone(), outcome: outcome.clone(), marker, finished });
         if outcome == AttemptOutcome::Completed {
-            return self.step_succeeded(at);
+            return self.completed(at, said, &kept);
         }
         if self.state.ending.is_some() {
             return self.finish_ended();
         }
         if let (AttemptOutcome::Limited, Some(limit)) = (&outcome, usage_limit) {
             return self.wait(at, &limit);
+        }
+        if let Some(Said::Unclear(why @ Unclear::Stopped { .. })) = &said {
+            self.emit(EventKind::VerdictUnclear { at: at.clone(), why: why.clone(), asked: 0 });
+            return self.finish(RunOutcome::Failed { step: at.step });
         }
         let Some(step) = self.step(at.step) else { return };
         match &step.kind {
@@ -39,10 +45,16 @@ impl Decision<'_> {
             }
             Kind::Check { optional: true, .. } => self.step_succeeded(at),
             Kind::Check { .. } => {
+                if self.would_go_again(at.step) && self.state.moves_in_a_circle(at.step) {
+                    return self.finish(RunOutcome::Stalled { step: at.step });
+                }
                 let cause = FeedbackCause::CheckFailed { outcome };
                 self.round_over(&Feedback { from: at, cause });
             }
-            Kind::Agent { .. } if step.limit != Limit::Once => {
+            Kind::Agent { .. } if self.is_judge(at.step) && outcome == AttemptOutcome::Unfinished => {
+                self.unclear(at, said);
+            }
+            Kind::Agent { .. } if step.is_loop() => {
                 let iterations = step.iterations();
                 self.iteration_over(at, iterations);
             }
@@ -108,31 +120,32 @@ impl Decision<'_> {
 
     // The program.
 
-    fn step_succeeded(&mut self, at: At) {
+    pub(super) fn step_succeeded(&mut self, at: At) {
         let after = self.plan.program.ops.iter().position(|op| *op == Op::Step(at.step as usize - 1));
         self.emit(EventKind::StepSucceeded { at });
         self.go_from(after.map_or(usize::MAX, |op| op + 1));
     }
 
     /// The round of the innermost group ends; a group at its last round ends the round around it.
-    fn round_over(&mut self, feedback: &Feedback) {
+    pub(super) fn round_over(&mut self, feedback: &Feedback) {
         let mut group = self.group_of(feedback.from.step);
         while let Some(index) = group {
             let span = self.plan.program.groups[index];
             let round = self.state.round_of(index);
             let number = number(index);
             self.emit(EventKind::RoundFinished { group: number, round, ended_by: Some(feedback.clone()) });
-            if round < span.rounds {
-                self.emit(EventKind::RoundStarted { group: number, round: round + 1, rounds: span.rounds });
+            if self.may_go_again(index) {
+                let judged = self.judged_so_far(index);
+                self.emit(EventKind::RoundStarted { group: number, round: round + 1, rounds: span.rounds, judged });
                 return self.go_from(span.enter + 1);
             }
             group = span.parent;
         }
-        let step = feedback.from.step;
-        self.finish(match feedback.cause {
-            FeedbackCause::CheckFailed { .. } if self.group_of(step).is_none() => RunOutcome::Failed { step },
-            _ => RunOutcome::Exhausted { step },
-        });
+        self.finish(self.no_round_left(feedback));
+    }
+
+    fn judged_so_far(&self, group: usize) -> Option<u32> {
+        self.plan.is_judged(group).then(|| self.state.rounds_of(group).0)
     }
 
     /// Walks the program from `op` to the next step, or to the end.
@@ -148,7 +161,8 @@ impl Decision<'_> {
                 },
                 Some(Op::Enter(index)) => {
                     let rounds = self.plan.program.groups[index].rounds;
-                    self.emit(EventKind::RoundStarted { group: number(index), round: 1, rounds });
+                    let judged = self.plan.is_judged(index).then_some(0);
+                    self.emit(EventKind::RoundStarted { group: number(index), round: 1, rounds, judged });
                 }
                 Some(Op::Leave(index)) => {
                     let round = self.state.round_of(index);
@@ -160,9 +174,9 @@ impl Decision<'_> {
     }
 
     /// The next attempt, unless the run is to end or a limit forbids it.
-    fn plan_attempt(&mut self, step: u32, iteration: u32, retry: u32) {
+    pub(super) fn plan_attempt(&mut self, step: u32, iteration: u32, retry: u32) {
         let Some(planned) = self.step(step) else { return };
-        let (name, limit) = (planned.name.clone(), planned.limit);
+        let (name, iterations) = (planned.name.clone(), planned.is_loop().then(|| planned.iterations()));
         let group = self.group_of(step);
         let round = group.map_or(1, |group| self.state.round_of(group));
         let at = At { step, name, round, iteration, attempt: self.state.attempts(step).saturating_add(1), lane: 1 };
@@ -172,15 +186,11 @@ impl Decision<'_> {
             return self.end(why);
         }
         let feedback = self.feedback_for(group);
-        let iterations = match limit {
-            Limit::Once => None,
-            Limit::UpTo(count) => Some(count.get()),
-        };
         self.emit(EventKind::AttemptPlanned { at: at.clone(), iterations, retry, feedback: feedback.clone() });
         self.effects.push(Effect::Spawn { at, feedback });
     }
 
-    fn group_of(&self, step: u32) -> Option<usize> {
+    pub(super) fn group_of(&self, step: u32) -> Option<usize> {
         self.plan.program.step_group.get(step as usize - 1).copied().flatten()
     }
 
@@ -202,6 +212,6 @@ fn millis(time: Duration) -> u64 {
 
 /// Numbers count from 1 where people see them.
 #[expect(clippy::cast_possible_truncation, reason = "a chain of a mebibyte has no four billion steps")]
-fn number(index: usize) -> u32 {
+pub(super) fn number(index: usize) -> u32 {
     index as u32 + 1
 }

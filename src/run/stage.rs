@@ -31,6 +31,8 @@ pub(super) struct Stage {
     show: Show,
     scanner: Option<Scanner>,
     reader: Option<Reader>,
+    /// Whether there is a reader, or was one.
+    structured: bool,
     marker: String,
     /// Marker lines that an echo of the prompt would show, and those seen.
     discount: usize,
@@ -61,6 +63,7 @@ impl Stage {
             // A terminal sees decoded text, which is not what the log holds.
             show: if reader.is_some() && show == Show::CatchUp { Show::InStep } else { show },
             scanner: (format == Some(Format::Plain)).then(|| Scanner::new(marker)),
+            structured: reader.is_some(),
             reader,
             marker: marker.to_string(),
             discount,
@@ -162,6 +165,20 @@ impl Stage {
         }
     }
 
+    /// The final message; for a plain program the end of its output.
+    pub(super) fn message(&self) -> String {
+        match &self.report.final_message {
+            Some(message) => message.clone(),
+            None if self.structured => String::new(),
+            None => String::from_utf8_lossy(&self.stdout.tail(LAST_WORDS)).into_owned(),
+        }
+    }
+
+    /// Whether its output may begin with an echo of its prompt.
+    pub(super) fn echoes(&self) -> bool {
+        !self.structured
+    }
+
     /// What was said last: the final message, else the end of the output and its length.
     pub(super) fn last_words(&self) -> Vec<u8> {
         match &self.report.final_message {
@@ -235,6 +252,7 @@ impl Stage {
             error_class,
             usage_limit: self.usage_limit,
             fingerprint,
+            ..Finished::default()
         }
     }
 }

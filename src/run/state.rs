@@ -1,10 +1,13 @@
 //! What is remembered of a run: a fold of its events, and nothing else.
 
-use super::event::{At, Ending, EventKind, Feedback, Finished, Tokens};
-use super::outcome::{AttemptOutcome, Cut, RunOutcome, Sig};
+use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, Finished, Tokens};
+use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
+use crate::verdict::{Decision, Ledger, Unclear, Verdict};
 
 /// A failure within this time is quick; quick failures in a row make a loop hopeless (V-25).
 const QUICK_MS: u64 = 5_000;
+/// How many failures of a check are compared.
+const TRAIL: usize = 3;
 /// More steps or groups than any chain has: a number beyond it comes from a damaged journal.
 const MOST: u32 = 1 << 20;
 
@@ -48,6 +51,11 @@ pub struct State {
     pub(super) waited_ms: u64,
     steps: Vec<OfStep>,
     groups: Vec<OfGroup>,
+    /// Every finding of its judges, and what became of it.
+    ledger: Ledger,
+    rejections: u32,
+    /// The last verdict of a judge.
+    verdict: Option<(At, Verdict)>,
 }
 
 /// What is remembered of a step.
@@ -60,6 +68,12 @@ struct OfStep {
     failure: Option<(AttemptOutcome, u32)>,
     /// The last fingerprint, and how often it came in a row.
     fingerprint: Option<(String, u32)>,
+    /// What the last failures of a check were, as digests of the tree and the errors.
+    trail: Vec<String>,
+    /// How often a judge was not understood, in a row, and why the last time.
+    unclear: Option<(Unclear, u32)>,
+    /// Whether its last attempt changed nothing.
+    idle: bool,
 }
 
 /// What is remembered of a group.
@@ -67,6 +81,9 @@ struct OfStep {
 struct OfGroup {
     round: u32,
     feedback: Option<Feedback>,
+    /// How many rounds a judge has ended, and how many others have ended in a row.
+    judged: u32,
+    unjudged: u32,
 }
 
 /// The element of this number, from 1, of a list that grows as needed.
@@ -100,7 +117,10 @@ impl State {
             None => true,
             Some(outcome) => matches!(
                 outcome,
-                RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed | RunOutcome::LimitReached { .. }
+                RunOutcome::Interrupted { .. }
+                    | RunOutcome::OutputClosed
+                    | RunOutcome::LimitReached { .. }
+                    | RunOutcome::NeedsHuman { why: HumanNeeded::Unclear, .. }
             ),
         }
     }
@@ -122,6 +142,7 @@ impl State {
         match event {
             EventKind::RunStarted { .. }
             | EventKind::StepSkipped { .. }
+            | EventKind::NothingSubmitted { .. }
             | EventKind::StepSucceeded { .. }
             | EventKind::AttemptStopped { .. }
             | EventKind::AttemptContinued { .. } => {}
@@ -129,7 +150,7 @@ impl State {
                 if let Some(group) = of(&mut self.groups, *group) {
                     group.round = *round;
                     if *round == 1 {
-                        group.feedback = None;
+                        *group = OfGroup { round: 1, ..OfGroup::default() };
                     }
                 }
             }
@@ -148,8 +169,17 @@ impl State {
                 if !self.has_process() {
                     self.phase = Phase::Idle;
                 }
+                if matches!(self.outcome, Some(RunOutcome::NeedsHuman { .. })) {
+                    self.steps.iter_mut().for_each(|step| step.unclear = None);
+                }
                 (self.ending, self.rung, self.outcome, self.paused) = (None, None, None, false);
                 (self.waits, self.waited_ms) = (0, 0);
+            }
+            EventKind::VerdictGiven { at, verdict, converged } => self.verdict_given(at, verdict, *converged),
+            EventKind::VerdictUnclear { at, why, asked } => {
+                if let Some(step) = of(&mut self.steps, at.step).filter(|_| *asked > 0) {
+                    step.unclear = Some((why.clone(), *asked));
+                }
             }
             EventKind::AttemptStarted { .. } => self.phase = Phase::Running,
             EventKind::MarkerSeen { .. } => self.marker = true,
@@ -174,6 +204,14 @@ impl State {
             EventKind::RoundFinished { group, ended_by, .. } => {
                 if let Some(group) = of(&mut self.groups, *group) {
                     group.feedback.clone_from(ended_by);
+                    match ended_by.as_ref().map(|feedback| &feedback.cause) {
+                        Some(FeedbackCause::Rejected { .. }) => {
+                            group.judged = group.judged.saturating_add(1);
+                            group.unjudged = 0;
+                        }
+                        Some(_) => group.unjudged = group.unjudged.saturating_add(1),
+                        None => {}
+                    }
                 }
             }
             EventKind::RunFinished { outcome } => {
@@ -207,7 +245,17 @@ impl State {
             return;
         }
         (self.waits, self.waited_ms) = (0, 0);
+        self.ledger.answered(&finished.answers);
         let Some(step) = of(&mut self.steps, at.step) else { return };
+        step.idle = finished.unchanged == Some(true);
+        match &finished.trouble {
+            Some(trouble) => {
+                step.trail.push(trouble.clone());
+                let more = step.trail.len().saturating_sub(TRAIL);
+                step.trail.drain(..more);
+            }
+            None => step.trail.clear(),
+        }
         let failed =
             matches!(outcome, AttemptOutcome::Failed { .. } | AttemptOutcome::Crashed { .. } | AttemptOutcome::Errored);
         step.failed = *outcome != AttemptOutcome::Completed;
@@ -216,6 +264,63 @@ impl State {
             step.fingerprint = None;
         }
         in_a_row(&mut step.fingerprint, finished.fingerprint.clone());
+    }
+
+    fn verdict_given(&mut self, at: &At, verdict: &Verdict, converged: bool) {
+        let judges = matches!(verdict.decision, Decision::Approve | Decision::Reject);
+        if let Some(step) = of(&mut self.steps, at.step) {
+            step.unclear = None;
+        }
+        if judges {
+            self.ledger.judged(at.step, &verdict.weighed());
+            self.verdict = Some((at.clone(), verdict.clone()));
+        }
+        if verdict.decision == Decision::Reject && !converged {
+            self.rejections = self.rejections.saturating_add(1);
+        }
+    }
+
+    /// Every finding of the run's judges.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// How often a judge has rejected.
+    #[must_use]
+    pub fn rejections(&self) -> u32 {
+        self.rejections
+    }
+
+    /// The last verdict of a judge.
+    pub(super) fn verdict(&self) -> Option<&(At, Verdict)> {
+        self.verdict.as_ref()
+    }
+
+    /// How often a judge was not understood, in a row.
+    pub(super) fn unclear(&self, step: u32) -> u32 {
+        self.step(step).and_then(|step| step.unclear.as_ref()).map_or(0, |(_, asked)| *asked)
+    }
+
+    /// Why a judge was not understood the last time.
+    pub(super) fn last_unclear(&self, step: u32) -> Option<&Unclear> {
+        self.step(step)?.unclear.as_ref().map(|(why, _)| why)
+    }
+
+    /// Whether the last attempt of a step changed nothing.
+    pub(super) fn was_idle(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.idle)
+    }
+
+    /// How many rounds of a group a judge has ended, and how many others have ended in a row.
+    pub(super) fn rounds_of(&self, group: usize) -> (u32, u32) {
+        self.groups.get(group).map_or((0, 0), |group| (group.judged, group.unjudged))
+    }
+
+    /// Whether a check fails on a tree and with errors that it has failed with before: the last time, or the time before that.
+    pub(super) fn moves_in_a_circle(&self, step: u32) -> bool {
+        let Some((now, before)) = self.step(step).and_then(|step| step.trail.split_last()) else { return false };
+        before.contains(now)
     }
 
     /// The attempt whose process runs, or is being started.
@@ -227,6 +332,11 @@ impl State {
     /// Whether an attempt's process runs, or is being started.
     pub(super) fn has_process(&self) -> bool {
         matches!(self.phase, Phase::Starting | Phase::Running)
+    }
+
+    /// Whether the current attempt is one that is tried again.
+    pub(super) fn is_retry(&self) -> bool {
+        self.retry > 0
     }
 
     /// Whether a usage limit is waited out.

@@ -1,6 +1,6 @@
 //! Runs and attempts in one line each, and how a run is now. Data that the journal gives and the report shows.
 
-use super::outcome::{AttemptOutcome, RunOutcome};
+use super::outcome::{AttemptOutcome, HumanNeeded, RunOutcome};
 use serde::Serialize;
 
 /// A run, in one line.
@@ -73,6 +73,10 @@ pub enum RunState {
     LimitReached,
     /// All steps succeeded.
     Complete,
+    /// A judge was not understood; a resume asks it again.
+    Unclear,
+    /// A human has to decide.
+    NeedsHuman,
     /// A step did not complete.
     Incomplete,
     /// Its process died before it had begun.
@@ -95,6 +99,8 @@ impl RunState {
             Some(RunOutcome::Succeeded) => Self::Complete,
             Some(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed) => Self::Interrupted,
             Some(RunOutcome::LimitReached { .. }) => Self::LimitReached,
+            Some(RunOutcome::NeedsHuman { why: HumanNeeded::Unclear, .. }) => Self::Unclear,
+            Some(RunOutcome::NeedsHuman { .. }) => Self::NeedsHuman,
             Some(_) => Self::Incomplete,
         }
     }
@@ -102,6 +108,6 @@ impl RunState {
     /// Whether `resume` may go on with it.
     #[must_use]
     pub fn may_resume(self) -> bool {
-        matches!(self, Self::Crashed | Self::Interrupted | Self::LimitReached)
+        matches!(self, Self::Crashed | Self::Interrupted | Self::LimitReached | Self::Unclear)
     }
 }

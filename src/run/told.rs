@@ -7,7 +7,7 @@ use super::outcome::AttemptOutcome;
 use crate::checks::{failures, summary};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::{Kind, PlannedPrompt};
-use crate::prompt::{FEEDBACK_CHARACTERS, Late, exhausted_feedback, failed_check_feedback};
+use crate::prompt::{FEEDBACK_CHARACTERS, Late, Segment, exhausted_feedback, failed_check_feedback, rejected_feedback};
 
 /// How much of the end of a check's output is searched for errors, in bytes; how many of them are told.
 const READ_FOR_ERRORS: u64 = 1 << 20;
@@ -29,11 +29,12 @@ impl Driver<'_> {
         &self,
         prompt: &PlannedPrompt,
         at: &At,
-        told: &str,
+        feedback: &str,
+        note: &str,
         folder: &AttemptFolder,
     ) -> Result<Result<String, String>, JournalError> {
         let task = prompt.task(&|late| match late {
-            Late::Feedback => told.to_string(),
+            Late::Feedback => format!("{feedback}{note}"),
             _ => String::new(),
         });
         let Some(around) = &prompt.around else { return Ok(Ok(task)) };
@@ -42,7 +43,9 @@ impl Driver<'_> {
             run: self.cast.run,
             at,
             task: &task,
-            feedback: told,
+            feedback,
+            issues: &self.state.ledger().text(),
+            rejections: self.rejections(),
             diagnostics: &diagnostics,
             base: self.base.as_deref().unwrap_or("HEAD"),
             folder: folder.path(),
@@ -52,7 +55,12 @@ impl Driver<'_> {
                 if let Some(diff) = diff {
                     folder.write_diff(&diff)?;
                 }
-                Ok(Ok(rendered.text()))
+                // A template that has a place for feedback has none for this.
+                let mut text = rendered.text();
+                if !prompt.segments.contains(&Segment::Late(Late::Feedback)) {
+                    text.push_str(note);
+                }
+                Ok(Ok(text))
             }
             Err(error) => {
                 let why = format!("its template cannot be rendered: {error}");
@@ -60,6 +68,12 @@ impl Driver<'_> {
                 Ok(Err(why))
             }
         }
+    }
+
+    /// How often the work was rejected, earlier runs of its task included.
+    fn rejections(&self) -> u32 {
+        let before = self.cast.plan.task.as_ref().map_or(0, |task| task.rejections);
+        before.saturating_add(self.state.rejections())
     }
 
     /// What the last `diagnose` of this run found; nothing when it passed or there was none.
@@ -83,6 +97,12 @@ impl Driver<'_> {
         match &feedback.cause {
             FeedbackCause::Exhausted { iterations } => {
                 exhausted_feedback(from.round, &from.name, *iterations, &words, &log)
+            }
+            FeedbackCause::Rejected { .. } => {
+                let verdict = self.state.verdict().filter(|(at, _)| at == from);
+                let notes = verdict.map_or("", |(_, verdict)| verdict.notes.as_str());
+                let ledger = self.state.ledger().text();
+                rejected_feedback(from.round, &from.name, self.rejections(), notes, &ledger)
             }
             FeedbackCause::CheckFailed { outcome } => {
                 let how = match outcome {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Every room with the rooms that it may know. `run` is two rooms in one folder: the pure half, which much may know, and the
 /// driver, which only `cli` may.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("exit", &[]),
     ("source", &[]),
     ("marker", &["source"]),
@@ -13,25 +13,26 @@ const ARROWS: [(&str, &[&str]); 18] = [
     ("prompt", &["source", "marker", "chain"]),
     ("agent", &["source", "marker", "chain"]),
     ("checks", &["source", "marker", "chain"]),
-    ("plan", &["source", "marker", "chain", "prompt", "agent", "checks"]),
-    ("run (pure)", &["source", "marker", "chain", "prompt", "agent", "checks", "plan"]),
-    ("journal", &["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run"]),
-    ("report", &["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run"]),
-    ("proc", &["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run"]),
-    ("context", &["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run"]),
+    ("verdict", &["source", "marker", "chain"]),
+    ("plan", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict"]),
+    ("run (pure)", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan"]),
+    ("journal", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
+    ("report", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
+    ("proc", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
+    ("context", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
     ("world", &["source"]),
     (
         "run (driver)",
         &[
-            "source", "marker", "chain", "prompt", "agent", "checks", "plan", "run", "journal", "report", "proc",
-            "context", "world",
+            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "journal", "report",
+            "proc", "context", "world",
         ],
     ),
     (
         "cli",
         &[
-            "source", "marker", "chain", "prompt", "agent", "checks", "plan", "run", "journal", "report", "proc",
-            "world", "exit",
+            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "journal", "report",
+            "proc", "world", "exit",
         ],
     ),
     ("main", &["cli", "proc", "world", "report", "exit"]),
@@ -39,17 +40,27 @@ const ARROWS: [(&str, &[&str]); 18] = [
         "lib",
         &[
             "agent", "chain", "checks", "cli", "context", "exit", "journal", "marker", "plan", "proc", "prompt",
-            "report", "run", "source", "world",
+            "report", "run", "source", "verdict", "world",
         ],
     ),
 ];
 
-const DRIVER: [&str; 9] =
-    ["idle.rs", "tape.rs", "attempt.rs", "driver.rs", "signals.rs", "stage.rs", "timers.rs", "fill.rs", "told.rs"];
+const DRIVER: [&str; 10] = [
+    "idle.rs",
+    "tape.rs",
+    "attempt.rs",
+    "driver.rs",
+    "signals.rs",
+    "stage.rs",
+    "timers.rs",
+    "fill.rs",
+    "told.rs",
+    "reading.rs",
+];
 /// What pure rooms may not name.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];
-const PURE: [&str; 8] = ["source", "marker", "chain", "prompt", "agent", "checks", "plan", "run (pure)"];
+const PURE: [&str; 9] = ["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run (pure)"];
 
 fn room_of(path: &Path) -> String {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();

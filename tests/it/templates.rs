@@ -41,7 +41,7 @@ fn the_end_of_a_round_stands_where_the_template_wants_it() {
     place.run(&["(a -> t):2", "-p", "Go."]).code(0);
     assert_eq!(place.read(".forkhestra/runs/1/1-a/1/prompt.md"), "Go.\n");
     let second = place.read(".forkhestra/runs/1/1-a/2/prompt.md");
-    assert!(second.starts_with("Go.\nRound 2 was not the first (#1):\n> "), "{second}");
+    assert!(second.starts_with("Go.\nRound 2 was not the first (#0):\n> "), "{second}");
     assert!(second.contains("\n> broken") && second.matches("broken").count() == 2, "{second}");
 }
 
@@ -109,7 +109,8 @@ fn a_molecular_folder_works_as_it_is() {
     assert!(doctor.stdout.contains("✗ template helium  the template of `helium` is not found"), "{}", doctor.stdout);
     place.write(".molecular/helium/prompt.md", "Inspect: {{task_prompt}}");
     let line = |text: &str| format!(r#"print {{"type":"result","result":"{text}","is_error":false}}"#);
-    place.agent("claude", &line("FORKHESTRA_COMPLETE"));
+    let built = format!("sh echo built > built.txt\n{}", line("Built."));
+    place.agent("claude", &format!("{built}\nnext\n{}", line("VERDICT: approve")));
     place.run(&["--chain", "carbon-helium", "-p", "Build it."]).code(0);
     let prompt = String::from_utf8(place.stdin_of("claude", 1)).unwrap();
     assert_eq!(prompt, place.read(".forkhestra/runs/1/1-carbon/1/prompt.md"));
@@ -117,6 +118,28 @@ fn a_molecular_folder_works_as_it_is() {
         assert!(prompt.contains(expected), "{expected}: {prompt}");
     }
     assert_eq!(place.stdin_of("claude", 2), b"Inspect: Build it.");
+    // T1-18: approved at once; changes and then approved; rejected too often; a builder that could not do its work.
+    let work = |work: &str| format!(r#"sh echo '{{"run": {{"status": "ok"}}, "work": {work}}}' > $FORKHESTRA_RESULT"#);
+    let changes = r#"{"decision": "changes_requested", "issues": [{"severity": "major", "description": "no test", "paths": ["a.rs"]}]}"#;
+    let changes = format!("{}\n{}", work(changes), line("See the file."));
+    let script = |rounds: usize| {
+        vec![format!("{}\nsh date +%N >> built.txt\nnext\n{changes}", line("Built.")); rounds].join("\nnext\n")
+    };
+    let built = format!("sh date +%N >> built.txt\n{}", line("Again."));
+    let approved = format!("{}\n{}", work(r#"{"decision": "approved"}"#), line("See the file."));
+    place.agent("claude", &format!("{}\nnext\n{built}\nnext\n{approved}", script(1)));
+    let twice = place.run(&["--chain", "carbon-helium", "-p", "Build it."]);
+    assert_eq!(place.calls("claude"), 6, "one more round: {}", twice.code(0).stderr);
+    assert!(twice.stderr.contains("rejects (rejection 1)\n    a.rs: no test\n"), "{}", twice.stderr);
+    place.agent("claude", &script(3));
+    let never = place.run(&["--chain", "carbon-helium", "-p", "Build it."]);
+    assert!(never.code(3).stderr.contains("helium rejected 3 times, and no round is left"), "{}", never.stderr);
+    let failed =
+        r#"sh echo '{"run": {"status": "failed", "error": "no compiler"}, "work": null}' > $FORKHESTRA_RESULT"#;
+    place.agent("claude", &format!("{failed}\n{}", line("See the file.")));
+    let failed = place.run(&["--chain", "carbon-helium", "-p", "Build it."]);
+    assert!(failed.code(1).stderr.contains("it could not do its work: no compiler"), "{}", failed.stderr);
+    assert_eq!(place.calls("claude"), 13, "a hard stop");
     // An undefined skill appended to it is a problem (T1-15).
     place.write(".molecular/helium/prompt.md", "Well.\nSee {{skill:gone}}");
     let json = place.run(&["doctor", "--json"]);

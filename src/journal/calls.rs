@@ -1,0 +1,96 @@
+//! What an agent records by calling one of our verbs: a file of its attempt, named by the attempt's token. The host reads it when
+//! the attempt is over, and only then does it mean anything.
+#![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
+
+use super::error::JournalError;
+use super::folders::AttemptFolder;
+use super::store::token_digest;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The most of a result file or of recorded calls that is read, in bytes.
+const MOST: u64 = 1 << 20;
+
+/// What came of recording a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is written down.
+    Yes,
+    /// The attempt of this token is over, or never was.
+    Stale,
+}
+
+fn file_of(folder: &Path, token: &str) -> PathBuf {
+    let digest = token_digest(token.as_bytes());
+    folder.join(format!("calls-{}.jsonl", &digest[..16]))
+}
+
+impl AttemptFolder {
+    /// Where the agent may leave its result.
+    #[must_use]
+    pub fn result_path(&self) -> PathBuf {
+        self.path().join("result.json")
+    }
+
+    /// From now on calls with this token are recorded; the first line says who may decide what.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn open_calls(&self, token: &str, role: &str) -> Result<(), JournalError> {
+        let path = file_of(self.path(), token);
+        let failed = |cause| JournalError::Write { path: path.clone(), cause };
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+        writeln!(file, "{{\"role\":\"{role}\"}}").map_err(failed)
+    }
+
+    /// What was recorded, and an end to it: a later call is stale.
+    #[must_use]
+    pub fn take_calls(&self, token: &str) -> String {
+        let (path, kept) = (file_of(self.path(), token), self.path().join("calls.jsonl"));
+        // A file that somebody removed holds no call.
+        let _ = fs::rename(path, &kept);
+        read_text(&kept).unwrap_or_default()
+    }
+
+    /// The result file, if the agent left one; the handoff files of seed 001 have names of their own (M-10).
+    #[must_use]
+    pub fn result(&self) -> Option<String> {
+        let names = ["result.json", "builder_result.json", "inspector_result.json"];
+        names.iter().find_map(|name| read_text(&self.path().join(name)))
+    }
+}
+
+/// The text of a plain file, at most so much of it; what is no text becomes U+FFFD.
+fn read_text(path: &Path) -> Option<String> {
+    let file = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file).and_then(|_| File::open(path).ok())?;
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The role of the attempt that a token belongs to; none when it is stale. `result` is its result file's path.
+#[must_use]
+pub fn role_of_call(result: &Path, token: &str) -> Option<String> {
+    let text = read_text(&file_of(result.parent()?, token))?;
+    let first = text.lines().next()?.strip_prefix("{\"role\":\"")?;
+    Some(first.trim_end_matches("\"}").to_string())
+}
+
+/// Writes one call down, in one write.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn record_call(result: &Path, token: &str, line: &str) -> Result<Recorded, JournalError> {
+    let Some(folder) = result.parent() else { return Ok(Recorded::Stale) };
+    let path = file_of(folder, token);
+    match OpenOptions::new().append(true).open(&path) {
+        Ok(mut file) => {
+            let written = file.write_all(line.as_bytes());
+            written.map(|()| Recorded::Yes).map_err(|cause| JournalError::Write { path, cause })
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Recorded::Stale),
+        Err(cause) => Err(JournalError::Write { path, cause }),
+    }
+}

@@ -1,0 +1,36 @@
+//! What a plan's judges make of its groups.
+
+use super::Plan;
+use crate::chain::{Limit, Op, Role};
+
+impl Plan {
+    /// The step of this index in the program, if it is a judge or a worker.
+    fn role_at(&self, op: usize) -> Option<Role> {
+        let Some(Op::Step(index)) = self.program.ops.get(op) else { return None };
+        self.steps.get(*index)?.role()
+    }
+
+    /// Whether a judge stands in a group, at any depth: then its rounds are judged ones.
+    #[must_use]
+    pub fn is_judged(&self, group: usize) -> bool {
+        let span = self.program.groups[group];
+        (span.enter..span.leave).any(|op| self.role_at(op) == Some(Role::Judge))
+    }
+
+    /// Whether a step hands its work to a judge: a worker that runs once, the last one before the judge of its group (C21).
+    #[must_use]
+    pub fn submits(&self, step: u32) -> bool {
+        let index = step as usize - 1;
+        let Some(group) = self.program.step_group.get(index).copied().flatten() else { return false };
+        let once = self.steps.get(index).is_some_and(|step| step.limit == Limit::Once);
+        let Some(op) = self.program.ops.iter().position(|op| *op == Op::Step(index)) else { return false };
+        let next = (op + 1..self.program.groups[group].leave).find_map(|op| self.role_at(op));
+        once && self.role_at(op) == Some(Role::Worker) && next == Some(Role::Judge)
+    }
+
+    /// Whether any group of the plan is judged.
+    #[must_use]
+    pub fn has_judged_group(&self) -> bool {
+        (0..self.program.groups.len()).any(|group| self.is_judged(group))
+    }
+}

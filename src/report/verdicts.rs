@@ -1,0 +1,64 @@
+//! What agents decided, in lines for people.
+
+use super::console::first_line;
+use super::paint::Paint;
+use crate::run::HumanNeeded;
+use crate::verdict::{Decision, Finding, Severity, Unclear, Verdict};
+
+/// How many findings of a verdict are shown; the rest are in its folder.
+const SHOWN: usize = 5;
+
+/// A verdict; `rejection` is its number in the run, if it is a reject.
+pub(super) fn verdict_lines(verdict: &Verdict, converged: bool, rejection: u32, paint: Paint) -> String {
+    let said = first_line(verdict.notes.trim());
+    let because = if said.is_empty() { said } else { format!(": {said}") };
+    let first = match verdict.decision {
+        Decision::Approve => paint.good(&format!("{} approves", paint.sign("✓", "+"))),
+        Decision::Reject if converged => paint.good(&format!(
+            "{} rejects, and names nothing that has to be mended: the round converges",
+            paint.sign("✓", "+")
+        )),
+        Decision::Reject => paint.bad(&format!("{} rejects (rejection {rejection})", paint.sign("✗", "x"))),
+        Decision::Dispute => paint.warn(&format!("! disputes{because}")),
+        Decision::Skip => paint.warn(&format!("! skips, there is nothing to do{because}")),
+        Decision::Submit | Decision::Done => return String::new(),
+    };
+    let mut text = format!("  {first}\n");
+    if verdict.decision == Decision::Reject || verdict.decision == Decision::Approve {
+        let findings = verdict.weighed();
+        for finding in findings.iter().take(SHOWN) {
+            text.push_str(&format_args!("    {}\n", paint.dim(&finding_line(finding))).to_string());
+        }
+        if findings.len() > SHOWN {
+            let more = format!("… and {} more", findings.len() - SHOWN);
+            text.push_str(&format_args!("    {}\n", paint.dim(&more)).to_string());
+        }
+    }
+    text
+}
+
+fn finding_line(finding: &Finding) -> String {
+    let line = finding.line.map_or_else(String::new, |line| format!(":{line}"));
+    let place = finding.file.as_ref().map_or_else(String::new, |file| format!("{file}{line}: "));
+    let minor = if finding.severity == Severity::Minor { "minor: " } else { "" };
+    first_line(&format!("{minor}{place}{}", finding.title))
+}
+
+/// No verdict that counts.
+pub(super) fn unclear_words(name: &str, why: &Unclear, asked: u32) -> String {
+    let why = first_line(&why.words());
+    match asked {
+        0 => format!("{name}: its verdict does not count: {why}"),
+        asked => format!("{name}: no clear verdict (asked {asked} of 3): {why}"),
+    }
+}
+
+/// Why a human is needed.
+pub(super) fn human_words(name: &str, why: HumanNeeded, rejections: u32) -> String {
+    match why {
+        HumanNeeded::Disputed => format!("{name} disputes what was asked; a human has to decide"),
+        HumanNeeded::Unclear => format!("{name} gave no clear verdict, time and again; a human has to look"),
+        HumanNeeded::Rejections if rejections == 1 => format!("{name} rejected, and no round is left"),
+        HumanNeeded::Rejections => format!("{name} rejected {rejections} times, and no round is left"),
+    }
+}

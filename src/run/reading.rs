@@ -1,0 +1,134 @@
+//! What an attempt decided, and what it did to the tree meanwhile.
+
+use super::driver::Driver;
+use super::event::{At, Finished};
+use super::outcome::Exit;
+use super::stage::Stage;
+use crate::chain::Role;
+use crate::checks::signature;
+use crate::context::Snapshot;
+use crate::journal::{AttemptFolder, JournalError};
+use crate::verdict::{Answer, Heard, Said, Unclear, answers, read};
+use std::fmt::Write;
+
+/// How much of the end of a check's output is searched for errors, in bytes.
+const READ_FOR_ERRORS: u64 = 1 << 20;
+/// How many files that a judge changed are named.
+const NAMED: usize = 5;
+
+/// What is remembered from before an attempt.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    tree: Option<Snapshot>,
+}
+
+/// What was read of an attempt that is over.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    said: Option<Said>,
+    answers: Vec<Answer>,
+    unchanged: Option<bool>,
+    trouble: Option<String>,
+}
+
+impl Read {
+    /// The facts go to the attempt's end, the decision to the machine.
+    pub(super) fn into_finished(self, finished: &mut Finished) -> Option<Said> {
+        finished.answers = self.answers;
+        finished.unchanged = self.unchanged;
+        finished.trouble = self.trouble;
+        self.said
+    }
+}
+
+impl Driver<'_> {
+    /// Looks at the tree where something depends on it: a judge must not change it, a worker whose work is judged should. Costs
+    /// one walk of the tree.
+    pub(super) fn before(&mut self, at: &At) -> Before {
+        let plan = self.cast.plan;
+        let judge = self.role(at) == Some(Role::Judge);
+        let looks = judge || plan.submits(at.step);
+        Before { tree: looks.then(|| self.tree.snapshot(self.cast.root)) }
+    }
+
+    fn role(&self, at: &At) -> Option<Role> {
+        self.cast.plan.steps.get(at.step as usize - 1)?.role()
+    }
+
+    /// What the attempt decided; nothing for a check. Its normal form is kept in its folder.
+    pub(super) fn read(
+        &mut self,
+        stage: &Stage,
+        folder: &AttemptFolder,
+        token: &str,
+        before: &Before,
+        exit: Exit,
+    ) -> Result<Read, JournalError> {
+        let mut found = Read::default();
+        let Some(at) = self.state.at().cloned() else { return Ok(found) };
+        let Some(role) = self.role(&at) else {
+            found.trouble = (exit != Exit::Code(0) && self.group_of(&at).is_some()).then(|| self.trouble(folder));
+            return Ok(found);
+        };
+        let calls = folder.take_calls(token);
+        let file = folder.result();
+        let (message, echo) = (stage.message(), if stage.echoes() { folder.prompt() } else { String::new() });
+        if role == Role::Worker {
+            found.answers = answers(&message);
+        }
+        let heard = Heard { calls: &calls, file: file.as_deref(), message: &message, echo: &echo };
+        let mut said = read(role, heard);
+        if let Some(tree) = &before.tree {
+            let changed = self.tree.changes(self.cast.root, tree, NAMED);
+            match role {
+                Role::Judge if !changed.is_empty() => said = Said::Unclear(Unclear::Edited { files: changed }),
+                Role::Judge => {}
+                Role::Worker => found.unchanged = Some(changed.is_empty()),
+            }
+        }
+        if let Said::Clear(verdict) = &said {
+            folder.write_verdict(&serde_json::to_string_pretty(verdict).unwrap_or_default())?;
+        }
+        found.said = Some(said);
+        Ok(found)
+    }
+
+    /// What tells one failure of a check from the next: the tree that it saw, and its errors without their numbers.
+    fn trouble(&mut self, folder: &AttemptFolder) -> String {
+        let words = signature(&folder.last_words(READ_FOR_ERRORS).concat());
+        self.tree.fingerprint(self.cast.root, words.as_bytes())
+    }
+
+    /// What the host has to say to an agent about this attempt, beside what ended the last round.
+    pub(super) fn note(&self, at: &At) -> String {
+        let mut note = String::new();
+        let (plan, state) = (self.cast.plan, &self.state);
+        // Writing to a String cannot fail.
+        if let Some(why) = state.last_unclear(at.step) {
+            let _ = write!(
+                note,
+                "\n\n## Your last answer could not be used\n\nAbout it: {}. Judge again, and end your last message with one line of \
+                 its own, outside any code fence: the word VERDICT, a colon, and approve, reject, dispute or skip.\n",
+                why.words()
+            );
+        }
+        let idle = |step: usize| {
+            let number = u32::try_from(step + 1).unwrap_or(0);
+            plan.submits(number) && state.was_idle(number) && plan.program.step_group[step] == self.group_of(at)
+        };
+        if self.role(at) == Some(Role::Judge) && (0..plan.steps.len()).any(idle) {
+            note.push_str("\n\nThe worker of this round ended without changing anything.\n");
+        }
+        if self.role(at) == Some(Role::Worker) && plan.submits(at.step) && state.was_idle(at.step) && state.is_retry() {
+            note.push_str(
+                "\n\n## Your last attempt changed nothing\n\nNo file was changed and nothing was committed. Do what is asked; if \
+                 there is nothing to do, say why, and end with a line of its own: the word VERDICT, a colon, and skip.\n",
+            );
+        }
+        note
+    }
+
+    fn group_of(&self, at: &At) -> Option<usize> {
+        self.cast.plan.program.step_group.get(at.step as usize - 1).copied().flatten()
+    }
+}

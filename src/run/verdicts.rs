@@ -1,0 +1,126 @@
+//! What follows a verdict: the next step, the next round, another question, or a human.
+
+use super::event::{At, EventKind, Feedback, FeedbackCause, Finished};
+use super::machine::Decision;
+use super::outcome::{HumanNeeded, RunOutcome};
+use crate::chain::{Limit, Role};
+use crate::verdict::{Decision as Decided, Ledger, Said, Unclear, Verdict};
+
+/// How often a judge is asked in all (C22).
+pub(super) const ASKED: u32 = 3;
+/// How many rounds in a row may end before a judge is reached (C25).
+pub(super) const UNJUDGED: u32 = 5;
+/// After so many rejections a task has failed, whatever its chain says (S0-17).
+pub const MOST_REJECTIONS: u32 = 15;
+
+impl Decision<'_> {
+    /// An attempt has reached its aim as far as its process goes; what it decided is looked at.
+    pub(super) fn completed(&mut self, at: At, said: Option<Said>, finished: &Finished) {
+        match said {
+            Some(Said::Clear(verdict)) => self.decided(at, verdict),
+            // The exit code rules for a worker; what was not its to say is shown and does not count.
+            Some(Said::Unclear(why)) if why != Unclear::Nothing => {
+                self.emit(EventKind::VerdictUnclear { at: at.clone(), why, asked: 0 });
+                self.step_succeeded(at);
+            }
+            _ if finished.unchanged == Some(true) && self.state.retry == 0 => {
+                self.emit(EventKind::NothingSubmitted { at: at.clone() });
+                self.plan_attempt(at.step, at.iteration, 1);
+            }
+            _ => self.step_succeeded(at),
+        }
+    }
+
+    fn decided(&mut self, at: At, verdict: Verdict) {
+        let decision = verdict.decision;
+        let converged = decision == Decided::Reject && !self.would_block(at.step, &verdict);
+        self.emit(EventKind::VerdictGiven { at: at.clone(), verdict, converged });
+        match decision {
+            Decided::Approve | Decided::Submit | Decided::Done => self.step_succeeded(at),
+            Decided::Reject if converged => self.step_succeeded(at),
+            Decided::Reject => self.rejected(at),
+            Decided::Dispute => self.finish(RunOutcome::NeedsHuman { step: at.step, why: HumanNeeded::Disputed }),
+            Decided::Skip => self.skip(at),
+        }
+    }
+
+    /// Whether a reject leaves anything that has to be mended: a round with nothing new and nothing open converges.
+    fn would_block(&self, step: u32, verdict: &Verdict) -> bool {
+        let mut ledger: Ledger = self.state.ledger().clone();
+        ledger.judged(step, &verdict.weighed());
+        ledger.blocks(step)
+    }
+
+    fn rejected(&mut self, at: At) {
+        let rejection = self.state.rejections();
+        let before = self.plan.task.as_ref().map_or(0, |task| task.rejections);
+        if self.plan.task.is_some() && before + rejection >= MOST_REJECTIONS {
+            return self.finish(RunOutcome::NeedsHuman { step: at.step, why: HumanNeeded::Rejections });
+        }
+        self.round_over(&Feedback { from: at, cause: FeedbackCause::Rejected { rejection } });
+    }
+
+    /// There is nothing to do: the group ends well, outside of one the step does.
+    fn skip(&mut self, at: At) {
+        let Some(index) = self.group_of(at.step) else { return self.step_succeeded(at) };
+        let (span, round) = (self.plan.program.groups[index], self.state.round_of(index));
+        self.emit(EventKind::RoundFinished { group: super::progress::number(index), round, ended_by: None });
+        self.go_from(span.leave + 1);
+    }
+
+    /// A judge was not understood: it is asked again, a few times, then a human is.
+    pub(super) fn unclear(&mut self, at: At, said: Option<Said>) {
+        let why = match said {
+            Some(Said::Unclear(why)) => why,
+            _ => Unclear::Nothing,
+        };
+        let asked = self.state.unclear(at.step).saturating_add(1);
+        let step = at.step;
+        let iteration = at.iteration.saturating_add(1);
+        self.emit(EventKind::VerdictUnclear { at, why, asked });
+        if asked >= ASKED {
+            self.finish(RunOutcome::NeedsHuman { step, why: HumanNeeded::Unclear });
+        } else {
+            self.plan_attempt(step, iteration, 0);
+        }
+    }
+
+    /// Whether another round of a group may follow this one: judged rounds are counted apart from those that a check ended.
+    pub(super) fn may_go_again(&self, group: usize) -> bool {
+        let rounds = self.plan.program.groups[group].rounds;
+        if self.plan.is_judged(group) {
+            let (judged, unjudged) = self.state.rounds_of(group);
+            judged < rounds && unjudged < UNJUDGED
+        } else {
+            self.state.round_of(group) < rounds
+        }
+    }
+
+    /// Whether a round follows when a check ends this one.
+    pub(super) fn would_go_again(&self, step: u32) -> bool {
+        let Some(group) = self.group_of(step) else { return false };
+        self.may_go_again(group) && (!self.plan.is_judged(group) || self.state.rounds_of(group).1 + 1 < UNJUDGED)
+    }
+
+    /// How a run ends whose last round was ended by this, with no round left.
+    pub(super) fn no_round_left(&self, feedback: &Feedback) -> RunOutcome {
+        let step = feedback.from.step;
+        let grouped = self.group_of(step).is_some();
+        match feedback.cause {
+            FeedbackCause::CheckFailed { .. } if !grouped => RunOutcome::Failed { step },
+            FeedbackCause::Rejected { .. } if grouped => RunOutcome::NeedsHuman { step, why: HumanNeeded::Rejections },
+            FeedbackCause::Rejected { .. } => RunOutcome::Rejected { step },
+            _ => RunOutcome::Exhausted { step },
+        }
+    }
+
+    pub(super) fn is_judge(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.role() == Some(Role::Judge))
+    }
+
+    /// A worker that runs once, and says itself that it is not done.
+    pub(super) fn is_not_done(&self, step: u32, said: Option<&Said>) -> bool {
+        let once = self.step(step).is_some_and(|step| step.limit == Limit::Once && step.role() == Some(Role::Worker));
+        once && matches!(said, Some(Said::Unclear(Unclear::NotDone { .. } | Unclear::Stopped { .. })))
+    }
+}

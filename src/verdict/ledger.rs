@@ -1,0 +1,204 @@
+//! The findings of a run over its rounds: which is new, open, mended, or came back.
+
+use super::{Answer, Finding, Severity};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// What has become of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum FindingState {
+    /// Named for the first time.
+    New,
+    /// Named again.
+    Open,
+    /// No longer named by its judge.
+    Fixed,
+    /// Named again after it was fixed.
+    Reopened,
+    /// The worker says why it is not mended.
+    Answered,
+}
+
+impl FindingState {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Open => "open",
+            Self::Fixed => "fixed",
+            Self::Reopened => "reopened",
+            Self::Answered => "answered",
+        }
+    }
+
+    fn is_open(self) -> bool {
+        matches!(self, Self::New | Self::Open | Self::Reopened)
+    }
+}
+
+/// A finding with its number and its fate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number, from 1: `F1`.
+    pub number: u32,
+    /// The judge's step that named it.
+    pub judge: u32,
+    /// As it was named last.
+    pub finding: Finding,
+    /// What has become of it.
+    pub state: FindingState,
+    /// What the worker said to it.
+    pub answer: Option<String>,
+}
+
+/// The most that is kept of a run.
+const MOST: usize = 500;
+
+/// All of them; a fold over verdicts and answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    entries: Vec<Entry>,
+}
+
+impl Ledger {
+    /// Takes what a judge found; what it named earlier and no longer names is fixed.
+    pub fn judged(&mut self, judge: u32, findings: &[Finding]) {
+        let mut named = Vec::new();
+        for finding in findings {
+            let known = self.entries.iter_mut().find(|entry| entry.judge == judge && same(entry, finding));
+            if let Some(entry) = known {
+                entry.state =
+                    if entry.state == FindingState::Fixed { FindingState::Reopened } else { FindingState::Open };
+                // A mere `F2: still open` says less than what stands there.
+                if finding.file.is_some() || entry.finding.file.is_none() {
+                    entry.finding = Finding { rule: entry.finding.rule.clone(), ..finding.clone() };
+                }
+                entry.finding.severity = finding.severity;
+                named.push(entry.number);
+            } else if self.entries.len() < MOST {
+                let number = u32::try_from(self.entries.len()).unwrap_or(u32::MAX).saturating_add(1);
+                let rule = finding.rule.clone().filter(|rule| number_of(rule).is_none());
+                let finding = Finding { rule, ..finding.clone() };
+                self.entries.push(Entry { number, judge, finding, state: FindingState::New, answer: None });
+                named.push(number);
+            }
+        }
+        for entry in self.entries.iter_mut().filter(|entry| entry.judge == judge) {
+            if !named.contains(&entry.number) && entry.state.is_open() {
+                entry.state = FindingState::Fixed;
+            }
+        }
+    }
+
+    /// Takes what a worker says to findings.
+    pub fn answered(&mut self, answers: &[Answer]) {
+        for answer in answers {
+            let entry = self.entries.iter_mut().find(|entry| entry.number == answer.finding && entry.state.is_open());
+            if let Some(entry) = entry {
+                entry.answer = Some(answer.words.clone());
+                if !answer.mended {
+                    entry.state = FindingState::Answered;
+                }
+            }
+        }
+    }
+
+    /// Whether anything that has to be mended is new or open for a judge.
+    #[must_use]
+    pub fn blocks(&self, judge: u32) -> bool {
+        let of_judge = self.entries.iter().filter(|entry| entry.judge == judge);
+        of_judge.into_iter().any(|entry| entry.state.is_open() && entry.finding.severity == Severity::Blocking)
+    }
+
+    /// All of them, in order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// How many are new, open again or still, and fixed.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let of = |wanted: fn(FindingState) -> bool| self.entries.iter().filter(|entry| wanted(entry.state)).count();
+        let open = |state| matches!(state, FindingState::Open | FindingState::Reopened | FindingState::Answered);
+        (of(|state| state == FindingState::New), of(open), of(|state| state == FindingState::Fixed))
+    }
+
+    /// A line for each, for prompts and people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for entry in &self.entries {
+            let finding = &entry.finding;
+            let minor = if finding.severity == Severity::Minor { ", minor" } else { "" };
+            let line = finding.line.map_or_else(String::new, |line| format!(":{line}"));
+            let place = finding.file.as_ref().map_or_else(String::new, |file| format!(" {file}{line}"));
+            let answer = entry.answer.as_ref().map_or_else(String::new, |answer| format!(" (the worker: {answer})"));
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "- F{} ({}{minor}){place}: {}{answer}",
+                entry.number,
+                entry.state.name(),
+                finding.title.lines().next().unwrap_or_default()
+            );
+        }
+        text
+    }
+}
+
+/// Whether a finding is one that is known: by its number, or by its file and its rule or words.
+fn same(entry: &Entry, finding: &Finding) -> bool {
+    if let Some(number) = finding.rule.as_deref().and_then(number_of) {
+        return number == entry.number;
+    }
+    if entry.finding.file != finding.file {
+        return false;
+    }
+    match (&entry.finding.rule, &finding.rule) {
+        (Some(known), Some(named)) => known == named,
+        _ => key(&entry.finding.title) == key(&finding.title),
+    }
+}
+
+fn number_of(rule: &str) -> Option<u32> {
+    rule.strip_prefix('F')?.parse().ok()
+}
+
+/// The words of a title, whatever stands between them.
+fn key(title: &str) -> Vec<String> {
+    title.split(|next: char| !next.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::findings;
+
+    #[test]
+    fn a_finding_keeps_its_number_over_the_rounds_and_its_state_says_what_became_of_it() {
+        let mut ledger = Ledger::default();
+        ledger.judged(4, &findings("- a.rs:1: sum is wrong\n- b.rs:2: leaks\n- minor: c.rs: a name"));
+        assert!(ledger.blocks(4));
+        ledger.answered(&[
+            Answer { finding: 1, mended: true, words: "mended".into() },
+            Answer { finding: 2, mended: false, words: "not mended, because it must".into() },
+        ]);
+        ledger.judged(4, &findings("- a.rs:9: Sum is *wrong*!\n- minor: c.rs: a name"));
+        ledger.judged(5, &[]);
+        assert_eq!(
+            ledger.text(),
+            "- F1 (open) a.rs:9: Sum is wrong! (the worker: mended)\n\
+             - F2 (answered) b.rs:2: leaks (the worker: not mended, because it must)\n\
+             - F3 (open, minor) c.rs: a name\n"
+        );
+        ledger.judged(4, &findings("- minor: c.rs: a name"));
+        assert!(!ledger.blocks(4), "what is minor does not keep a round from converging");
+        ledger.judged(4, &findings("- F1: it is back"));
+        assert_eq!(ledger.entries()[0].state, FindingState::Reopened);
+        assert_eq!(ledger.counts(), (0, 2, 1));
+    }
+}

@@ -1,0 +1,189 @@
+//! Where a verdict is read: the recorded call, the result file, an object in the final message, a line of it (C23). What disagrees
+//! is unclear, wherever it stands.
+
+use super::handoff::Handoff;
+use super::line::Line;
+use super::object::{distinct, verdict_objects};
+use super::{Decision, Finding, ReadFrom, Said, Unclear, Verdict, Word, decision_lines, findings, handoff};
+use crate::chain::Role;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The longest notes that are kept, in Unicode scalars (C10).
+const NOTES: usize = 8_000;
+
+/// Everything in which a verdict may stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Heard<'a> {
+    /// The recorded calls, a JSON object a line.
+    pub calls: &'a str,
+    /// The result file.
+    pub file: Option<&'a str>,
+    /// The final message; for a plain program the end of its output.
+    pub message: &'a str,
+    /// What the agent was told, where its output may begin with an echo of it.
+    pub echo: &'a str,
+}
+
+/// One recorded call.
+#[derive(Serialize, Deserialize)]
+struct Call {
+    verdict: Decision,
+    notes: String,
+}
+
+/// A recorded call as a line of its file.
+#[must_use]
+pub fn note_call(decision: Decision, notes: &str) -> String {
+    serde_json::to_string(&Call { verdict: decision, notes: notes.into() }).unwrap_or_default() + "\n"
+}
+
+/// Reads what an agent decided.
+#[must_use]
+pub fn read(role: Role, heard: Heard<'_>) -> Said {
+    match gather(role, heard) {
+        Ok(verdict) => judged(role, verdict),
+        Err(unclear) => Said::Unclear(unclear),
+    }
+}
+
+/// What its role may decide, and a reject that says why.
+fn judged(role: Role, mut verdict: Verdict) -> Said {
+    if !verdict.decision.is_open_to(role) {
+        return Said::Unclear(Unclear::NotItsRight { decision: verdict.decision });
+    }
+    if verdict.decision == Decision::Reject && verdict.notes.trim().is_empty() && verdict.findings.is_empty() {
+        return Said::Unclear(Unclear::NoNotes);
+    }
+    verdict.notes = verdict.notes.trim().chars().take(NOTES).collect();
+    Said::Clear(verdict)
+}
+
+fn gather(role: Role, heard: Heard<'_>) -> Result<Verdict, Unclear> {
+    let mut all: Vec<Verdict> = Vec::new();
+    for call in heard.calls.lines().filter_map(|line| serde_json::from_str::<Call>(line).ok()) {
+        let findings = findings(&call.notes);
+        all.push(Verdict { decision: call.verdict, notes: call.notes, findings, from: ReadFrom::Call });
+    }
+    if let Some(file) = heard.file {
+        all.extend(of_file(file)?);
+    }
+    let message = without_echo(heard.message, heard.echo);
+    for object in verdict_objects(&message) {
+        let notes = object.notes.unwrap_or_default();
+        let found = object.findings.unwrap_or_default();
+        let findings = if found.is_empty() { findings(&notes) } else { found };
+        all.push(Verdict { decision: object.verdict, notes, findings, from: ReadFrom::Object });
+    }
+    let lines = decision_lines(&message);
+    match of_lines(role, &lines) {
+        Ok(Some(decision)) => {
+            let notes = notes_before(&message);
+            let findings = if decision == Decision::Reject { findings(&notes) } else { Vec::new() };
+            all.push(Verdict { decision, notes, findings, from: ReadFrom::Line });
+        }
+        Err(unclear) if all.is_empty() => return Err(unclear),
+        Err(several @ Unclear::Several { .. }) => return Err(several),
+        Ok(None) | Err(_) => {}
+    }
+    let decisions = distinct(all.iter().map(|verdict| verdict.decision));
+    if decisions.len() > 1 {
+        return Err(Unclear::Several { decisions });
+    }
+    // The last call, else the first of the others: the order is that of DESIGN.md.
+    let calls = all.iter().filter(|verdict| verdict.from == ReadFrom::Call).count();
+    all.into_iter().nth(calls.saturating_sub(1)).ok_or(Unclear::Nothing)
+}
+
+/// The lines' decision. One in a fence counts for a judge when the fence holds nothing else and no line stands outside.
+fn of_lines(role: Role, lines: &[Line]) -> Result<Option<Decision>, Unclear> {
+    let outside: Vec<&Line> = lines.iter().filter(|line| !line.fenced).collect();
+    let counted: Vec<&Line> = if outside.is_empty() {
+        lines.iter().filter(|line| line.alone && role == Role::Judge).collect()
+    } else {
+        outside
+    };
+    let decisions = distinct(counted.iter().filter_map(|line| match line.word {
+        Word::Decided(decision) => Some(decision),
+        Word::NotDone(_) => None,
+    }));
+    match decisions.as_slice() {
+        [one] => Ok(Some(*one)),
+        [] => {
+            let not_done = counted.iter().find_map(|line| match &line.word {
+                Word::NotDone(line) => Some(line.clone()),
+                Word::Decided(_) => None,
+            });
+            match not_done {
+                Some(line) => Err(Unclear::NotDone { line }),
+                None if counted.is_empty() && !lines.is_empty() => Err(Unclear::Fenced),
+                None => Ok(None),
+            }
+        }
+        _ => Err(Unclear::Several { decisions }),
+    }
+}
+
+/// The words of the message without its verdict lines.
+fn notes_before(message: &str) -> String {
+    let kept = message.lines().filter(|line| decision_lines(line).is_empty());
+    kept.collect::<Vec<_>>().join("\n").trim().to_string()
+}
+
+/// The text without as many verdict lines from its beginning as an echo of the prompt would show; their order is the echo's.
+fn without_echo(message: &str, echo: &str) -> String {
+    let mut left: Vec<Word> = echo.lines().flat_map(decision_lines).map(|line| line.word).collect();
+    if left.is_empty() {
+        return message.to_string();
+    }
+    let mut kept = String::new();
+    for line in message.split_inclusive('\n') {
+        let echoed = decision_lines(line).first().and_then(|said| left.iter().position(|word| *word == said.word));
+        match echoed {
+            Some(at) => drop(left.remove(at)),
+            None => kept.push_str(line),
+        }
+    }
+    kept
+}
+
+/// A result file: a verdict, or a handoff.
+fn of_file(text: &str) -> Result<Option<Verdict>, Unclear> {
+    let bad = |why: String| Unclear::BadFile { why };
+    let value: Value = serde_json::from_str(text).map_err(|error| bad(format!("it is no JSON: {error}")))?;
+    if value.get("tasks").is_some() && value.get("verdict").is_none() {
+        return Ok(None);
+    }
+    let verdict = |decision, notes, findings| Some(Verdict { decision, notes, findings, from: ReadFrom::File });
+    match handoff(&value) {
+        Some(Ok(Handoff::Built { summary })) => return Ok(verdict(Decision::Submit, summary, Vec::new())),
+        Some(Ok(Handoff::Inspected { decision, issues, next_tasks })) => {
+            let mut notes: Vec<String> = issues.iter().map(line_of).collect();
+            notes.extend(next_tasks.iter().map(|task| format!("- next: {task}")));
+            return Ok(verdict(decision, notes.join("\n"), issues));
+        }
+        Some(Ok(Handoff::Failed { error })) => return Err(Unclear::Stopped { error }),
+        Some(Err(faults)) => {
+            let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            return Err(bad(all.join("; ")));
+        }
+        None => {}
+    }
+    let objects = verdict_objects(text);
+    let [object] = objects.as_slice() else {
+        return Err(bad("it holds no verdict (schemas/verdict.schema.json)".into()));
+    };
+    let notes = object.notes.clone().unwrap_or_default();
+    let found = object.findings.clone().unwrap_or_default();
+    Ok(verdict(object.verdict, notes.clone(), if found.is_empty() { findings(&notes) } else { found }))
+}
+
+/// A finding as a line of notes.
+fn line_of(finding: &Finding) -> String {
+    let place = finding.file.as_ref().map_or_else(String::new, |file| format!("{file}: "));
+    format!("- {place}{}", finding.title)
+}
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;
