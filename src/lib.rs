@@ -4,7 +4,7 @@
 //! in the order in which they may know each other (docs/design.md; tests/it/layering.rs):
 //!
 //! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`], [`checks`], [`verdict`] ◄ [`plan`] ◄ [`run`] (events, outcomes, machine) ◄
-//! [`journal`], [`report`], [`proc`], [`context`] ◄ [`run`]'s driver ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
+//! [`task`] ◄ [`journal`], [`report`], [`proc`], [`context`] ◄ [`run`]'s driver ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
 
 pub mod agent;
 pub mod chain;
@@ -20,5 +20,6 @@ pub mod prompt;
 pub mod report;
 pub mod run;
 pub mod source;
+pub mod task;
 pub mod verdict;
 pub mod world;

@@ -136,6 +136,13 @@ impl World {
         format!("{:.3}", now.checked_sub(age).unwrap_or(jiff::Timestamp::MIN))
     }
 
+    /// How many whole days have passed since a time, RFC 3339; none for what is no time.
+    #[must_use]
+    pub fn days_since(&self, then: &str) -> Option<u64> {
+        let (now, then): (jiff::Timestamp, jiff::Timestamp) = (self.timestamp().parse().ok()?, then.parse().ok()?);
+        u64::try_from((now.as_second() - then.as_second()) / 86_400).ok()
+    }
+
     /// A path as it is reached from where the shell stands.
     #[must_use]
     pub fn relative(&self, path: &Path) -> String {

@@ -3,7 +3,9 @@
 mod detect;
 mod failures;
 mod profile;
+mod scope;
 
 pub use detect::{Detected, Stack, detect};
 pub use failures::{Failure, failures, signature, summary};
 pub use profile::{Kind, Profile, Wanted, wanted};
+pub use scope::Scope;

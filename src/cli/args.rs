@@ -1,5 +1,6 @@
 //! The command line as clap reads it. No I/O.
 
+use super::task_args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -12,8 +13,8 @@ Examples:
   forkhestra init                                    writes a commented forge/chains.json
 
 `forkhestra \"CHAIN\" …` is short for `forkhestra run \"CHAIN\" …`.
-Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 4 a limit
-was reached, 129, 130, 143 interrupted, 141 standard output closed.";
+Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 3 a human is
+needed, 4 a limit was reached, 129, 130, 143 interrupted, 141 standard output closed.";
 
 const USAGE: &str = "forkhestra \"CHAIN\" [OPTIONS] [NAME=VALUE]...
        forkhestra --chain NAME [OPTIONS] [NAME=VALUE]...
@@ -53,6 +54,11 @@ pub(super) enum Verb {
     Resume(ResumeArgs),
     /// What was run, how it went, and where its words are
     Runs(RunsArgs),
+    /// What is to be done, and how far it is: add, list, show, run, approve, reject, skip, reset, delete
+    #[command(alias = "tasks")]
+    Task(TaskArgs),
+    /// What waits for a human: list, show, resolve. For an agent: a human has to decide
+    Dispute(DisputeArgs),
     /// List chains, agents and checks, and where they come from
     List(ListArgs),
     /// Show a chain of the config
@@ -71,6 +77,14 @@ pub(super) enum Verb {
     Doctor(DoctorArgs),
     /// Write a commented forge/chains.json and prompts that run at once; or templates to begin with
     Init(InitArgs),
+    /// For an agent: the work is ready to be checked and judged
+    Submit(NotesArgs),
+    /// For an agent that judges: what was asked is done
+    Approve(NotesArgs),
+    /// For an agent that judges: something has to be mended
+    Reject(RejectArgs),
+    /// For an agent: there is nothing to do
+    Skip(NotesArgs),
 }
 
 #[derive(Debug, Args)]
@@ -123,6 +137,9 @@ pub(super) struct RenderArgs {
     /// A file with the prompt; - reads standard input
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(super) prompt_file: Option<String>,
+    /// The task that it is about
+    #[arg(long, value_name = "ID")]
+    pub(super) task: Option<String>,
     /// Say where every piece comes from, and how large it is
     #[arg(long)]
     pub(super) explain: bool,
@@ -131,7 +148,7 @@ pub(super) struct RenderArgs {
     pub(super) json: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct RunArgs {
     /// A chain, as one quoted word ("coder:3 -> reviewer"), and variables, NAME=value
     #[arg(value_name = "CHAIN | NAME=VALUE")]
@@ -158,6 +175,18 @@ pub(super) struct RunArgs {
     /// stalledAfter=3, grace=10s. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) limit: Vec<String>,
+    /// The task that it is about: its title is the prompt, its status follows the run
+    #[arg(long, value_name = "ID")]
+    pub(super) task: Option<String>,
+    /// The commit from which changes are shown to a judge; the one that is checked out by default
+    #[arg(long, value_name = "COMMIT")]
+    pub(super) base: Option<String>,
+    /// How much is verified: strict, fast (the default), smoke or yolo
+    #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]
+    pub(super) profile: Option<String>,
+    /// How large the work is: tiny, normal or large; told from the words of the prompt by default
+    #[arg(long, value_parser = ["tiny", "normal", "large"])]
+    pub(super) scope: Option<String>,
     /// Show all that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,

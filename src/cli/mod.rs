@@ -17,13 +17,19 @@ mod run;
 mod runs;
 mod show;
 mod stage;
+mod task;
+mod task_args;
+mod task_errors;
+mod task_run;
 mod templates;
 mod validate;
+mod verdict;
 mod words;
 
 use crate::exit::Exit;
 use crate::report::{Paint, print_error, render};
 use crate::source::Diagnostic;
+use crate::verdict::Decision;
 use crate::world::World;
 use args::{Cli, Verb};
 use clap::Parser;
@@ -53,6 +59,12 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
         Verb::Verify(args) => checks::verify(world, &common, &args),
         Verb::Diagnose(args) => checks::diagnose(world, &common, &args),
         Verb::Init(args) => init::init(world, &common, &args),
+        Verb::Task(args) => task::task(world, &common, &args),
+        Verb::Dispute(args) => task::dispute(world, &common, &args),
+        Verb::Submit(args) => verdict::record(world, Decision::Submit, args.notes.as_deref().unwrap_or_default()),
+        Verb::Approve(args) => verdict::record(world, Decision::Approve, args.notes.as_deref().unwrap_or_default()),
+        Verb::Reject(args) => verdict::record(world, Decision::Reject, &args.notes),
+        Verb::Skip(args) => verdict::record(world, Decision::Skip, args.notes.as_deref().unwrap_or_default()),
         Verb::Render(args) => render::render(world, &common, &args),
     }
 }

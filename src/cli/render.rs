@@ -3,11 +3,11 @@
 use super::args::{Common, RenderArgs};
 use super::chain::split;
 use super::config::project;
-use super::run::{Typed, planned, said_of};
+use super::run::{Typed, planned, said_by, said_of, task_of};
 use super::{answer, refuse};
 use crate::chain::parse;
 use crate::exit::Exit;
-use crate::plan::PlannedPrompt;
+use crate::plan::{PlannedPrompt, TaskFacts};
 use crate::prompt::{Piece, Rendered};
 use crate::report::{Paint, explained, explained_json};
 use crate::run::{At, Moment, Overrides, fill};
@@ -33,17 +33,19 @@ fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Rendere
     }
     let chain = parse(&Source::new("command line", args.agent.as_str(), &project.shell))?;
     let said = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project)?;
-    let typed = Typed { said, overrides: Overrides::default() };
+    let task = args.task.as_ref().map(|id| task_of(&project, id)).transpose().map_err(|fault| vec![fault])?;
+    let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
+    let typed = Typed { said, overrides: Overrides::default(), task };
     let plan = planned(world, &project, &chain, &given, &typed)?;
     let Some(step) = plan.steps.first().filter(|_| plan.steps.len() == 1) else {
         return Err(vec![one_agent(&args.agent)]);
     };
     let Some(prompt) = &step.prompt else { return Err(vec![no_prompt(&args.agent)]) };
     let at = At { step: 1, name: step.name.clone(), round: 1, iteration: 1, attempt: 1, lane: 1 };
-    of(prompt, &project.root, &at).map_err(|why| vec![not_rendered(&why)])
+    of(prompt, plan.task.as_ref(), &project.root, &at).map_err(|why| vec![not_rendered(&why)])
 }
 
-fn of(prompt: &PlannedPrompt, root: &Path, at: &At) -> Result<Rendered, String> {
+fn of(prompt: &PlannedPrompt, work: Option<&TaskFacts>, root: &Path, at: &At) -> Result<Rendered, String> {
     let task = prompt.task(&|_| String::new());
     let Some(around) = &prompt.around else {
         return Ok(Rendered { pieces: vec![Piece::of(&format!("the prompt, from {}", prompt.origin), &task)] });
@@ -53,8 +55,9 @@ fn of(prompt: &PlannedPrompt, root: &Path, at: &At) -> Result<Rendered, String> 
         at,
         task: &task,
         feedback: "",
+        work,
         issues: "",
-        rejections: 0,
+        rejections: work.map_or(0, |task| task.rejections),
         diagnostics: "",
         base: "HEAD",
         folder: Path::new(".forkhestra/runs/0"),

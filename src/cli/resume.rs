@@ -100,7 +100,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
 
 /// The chain, its variables, and what else the command line said when the run began.
 fn restored(project: &Project, events: &[Event], args: &ResumeArgs) -> Result<(Chain, Given, Typed), Vec<Diagnostic>> {
-    let Some(EventKind::RunStarted { chain, name, prompt, vars, overrides, .. }) =
+    let Some(EventKind::RunStarted { chain, name, prompt, vars, overrides, task, .. }) =
         events.first().map(|event| &event.event)
     else {
         return Err(vec![never_began()]);
@@ -122,7 +122,7 @@ fn restored(project: &Project, events: &[Event], args: &ResumeArgs) -> Result<(C
     });
     let limits = overrides.limits.iter().chain(later.flatten()).chain(&args.limit).cloned().collect();
     let overrides = Overrides { limits, ..overrides.clone() };
-    Ok((chain, given.collect(), Typed { said: Said { inline, file: None }, overrides }))
+    Ok((chain, given.collect(), Typed { said: Said { inline, file: None }, overrides, task: task.clone() }))
 }
 
 /// What is different from when the run began. A run cannot go on in a chain of other steps.
@@ -144,6 +144,11 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: Ready) -> Exi
         print_error(&render(&[taken(&changes)], Paint::for_stderr(world)));
     }
     if let Err(error) = journal.begin_again(row.id, &outline, worker()) {
+        return refuse(world, &[broken_journal(&error)]);
+    }
+    if let Some(task) = &plan.task
+        && let Err(error) = journal.follow(row.id, &task.id, &outline)
+    {
         return refuse(world, &[broken_journal(&error)]);
     }
     let leftovers = match survivors(&journal, row.id, &events) {

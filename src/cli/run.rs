@@ -3,11 +3,15 @@
 use super::args::{Common, RunArgs};
 use super::chain::{Given, chosen};
 use super::config::{Project, project};
-use super::stage::start;
+use super::stage::{broken_journal, start};
+use super::task_errors::unknown;
+use super::task_run::facts;
 use super::{answer, refuse};
 use crate::chain::{Chain, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
+use crate::checks::{Profile, Scope};
 use crate::exit::Exit;
-use crate::plan::{Plan, Request, build, to_json};
+use crate::journal::Journal;
+use crate::plan::{Plan, Request, TaskFacts, build, to_json};
 use crate::report::{Paint, dry_run, print_error, render};
 use crate::run::Overrides;
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -21,7 +25,11 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         Err(faults) => return refuse(world, &faults),
     };
     let said = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project);
-    let typed = said.map(|said| Typed { said, overrides: overrides(args) });
+    let typed = said.and_then(|said| {
+        let task = args.task.as_ref().map(|id| task_of(&project, id)).transpose().map_err(|fault| vec![fault])?;
+        let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
+        Ok(Typed { said, overrides: overrides(args), task })
+    });
     let typed = match typed {
         Ok(typed) => typed,
         Err(faults) => return refuse(world, &faults),
@@ -47,6 +55,23 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
 pub(super) struct Typed {
     pub(super) said: Said,
     pub(super) overrides: Overrides,
+    pub(super) task: Option<TaskFacts>,
+}
+
+/// The task of the command line.
+pub(super) fn task_of(project: &Project, id: &str) -> Result<TaskFacts, Diagnostic> {
+    let journal = Journal::existing(&project.root).map_err(|error| broken_journal(&error))?;
+    journal.map_or_else(|| Err(unknown(id, None)), |journal| facts(&journal, id))
+}
+
+/// A task's own words, where the command line has no others.
+pub(super) fn said_by(task: &TaskFacts, project: &Project) -> Said {
+    let line = |text: &str, words: &str| if text.is_empty() { String::new() } else { format!("\n\n{words}") };
+    let spec = line(&task.spec, &format!("The specification is in `{}`.", task.spec));
+    let tests = line(&task.tests, &format!("It is done when this shows it: {}", task.tests));
+    let words = format!("{}{spec}{tests}", task.title);
+    let source = Source::new(format!("task {}", task.id), words.as_str(), &project.shell);
+    Said { inline: Some(Text { value: words, at: Place::whole(&source) }), file: None }
 }
 
 /// Builds the plan.
@@ -60,7 +85,7 @@ pub(super) fn planned(
     given: &Given,
     typed: &Typed,
 ) -> Result<Plan, Vec<Diagnostic>> {
-    let Overrides { timeout, permissions, idle_timeout, limits: limited } = &typed.overrides;
+    let Overrides { timeout, permissions, idle_timeout, limits: limited, profile, scope, .. } = &typed.overrides;
     let time = |option: &str, text: &Option<String>| {
         let Some(text) = text else { return Ok(None) };
         let source = Source::new(option, text.as_str(), &project.shell);
@@ -79,7 +104,9 @@ pub(super) fn planned(
         idle_timeout,
         limits: &limits,
         permissions: permissions.as_deref().and_then(Permissions::named),
-        task: None,
+        task: typed.task.as_ref(),
+        profile: profile.as_deref().and_then(Profile::named).unwrap_or_default(),
+        scope: scope.as_deref().and_then(Scope::named),
         own_program: world.own_program(),
     };
     build(&request, world, world)
@@ -88,7 +115,15 @@ pub(super) fn planned(
 /// What has to be remembered of the command line for a resume.
 fn overrides(args: &RunArgs) -> Overrides {
     let (timeout, idle_timeout) = (args.timeout.clone(), args.idle_timeout.clone());
-    Overrides { timeout, permissions: args.permissions.clone(), idle_timeout, limits: args.limit.clone() }
+    Overrides {
+        timeout,
+        permissions: args.permissions.clone(),
+        idle_timeout,
+        limits: args.limit.clone(),
+        profile: args.profile.clone(),
+        scope: args.scope.clone(),
+        base: args.base.clone(),
+    }
 }
 
 /// The command line's limits; a later one of a name wins.

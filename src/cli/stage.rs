@@ -1,10 +1,10 @@
 //! Everything between a plan and its end: the root, its lock, its journal, the run, the exit code.
 
 use super::args::Common;
-use super::refuse;
+use super::{refuse, task_errors};
 use crate::exit::Exit;
-use crate::journal::{Journal, JournalError, NewRun, RunLock, Taken, Worker};
-use crate::plan::{Kind, Outline, Plan, Root, outline};
+use crate::journal::{Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
+use crate::plan::{Kind, Outline, Plan, Root, TaskFacts, outline};
 use crate::proc::start_time;
 use crate::report::{Console, Paint, Screen, Verbosity, print_error, quoted, render};
 use crate::run::{Begin, Cast, Ended, Failure, Overrides, RunOutcome, Sig, drive};
@@ -31,14 +31,34 @@ pub(super) fn start(world: &World, common: &Common, plan: &Plan, overrides: Over
     let outline = outline(plan);
     let begun = Journal::open(&root).and_then(|mut journal| {
         let new = NewRun { worker: worker(), started: &world.timestamp(), digest: &plan.digest, outline: &outline };
+        let moved = plan.task.as_ref().map(|task| still_there(&journal, task)).transpose()?.flatten();
+        if let Some(fault) = moved {
+            return Ok(Err(fault));
+        }
         let run = journal.begin(new)?;
-        Ok((journal, run))
+        if let Some(task) = &plan.task {
+            journal.follow(run, &task.id, &outline)?;
+        }
+        Ok(Ok((journal, run)))
     });
     let (journal, run) = match begun {
-        Ok(begun) => begun,
+        Ok(Ok(begun)) => begun,
+        Ok(Err(fault)) => return refuse(world, &[fault]),
         Err(error) => return refuse(world, &[broken_journal(&error)]),
     };
     perform(world, common, Run { plan, outline: &outline, root: &root, journal, number: run }, Begin::New(overrides))
+}
+
+/// What was planned for a task that somebody has moved meanwhile is not run.
+fn still_there(journal: &Journal, planned: &TaskFacts) -> Result<Option<Diagnostic>, JournalError> {
+    let now = journal.task(&planned.id)?;
+    Ok(match now {
+        None => Some(task_errors::unknown(&planned.id, None)),
+        Some(task) if task.status.name() != planned.status => {
+            Some(task_errors::refused(&Refused::Moved(task.status), &planned.id))
+        }
+        Some(_) => None,
+    })
 }
 
 /// We ourselves, as the journal names us.

@@ -72,6 +72,8 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
             idle_timeout: None,
             limits: &Limits::default(),
             task: None,
+            profile: crate::checks::Profile::default(),
+            scope: None,
             own_program: world.own_program(),
         };
         for fault in build(&request, world, world).err().into_iter().flatten() {

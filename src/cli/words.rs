@@ -3,15 +3,19 @@
 use crate::source::Diagnostic;
 use std::ffi::{OsStr, OsString};
 
-const VERBS: [&str; 13] = [
-    "run", "resume", "runs", "list", "show", "render", "validate", "detect", "verify", "diagnose", "doctor", "init",
-    "help",
+const VERBS: [&str; 20] = [
+    "run", "resume", "runs", "task", "dispute", "list", "show", "render", "validate", "detect", "verify", "diagnose",
+    "doctor", "init", "submit", "approve", "reject", "skip", "tasks", "help",
 ];
 /// Options of every verb that take no value, and those that take one.
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 1] = ["--cwd"];
 /// Every option of ours: none of them can be a prompt by itself.
-const OPTIONS: [&str; 21] = [
+const OPTIONS: [&str; 25] = [
+    "--task",
+    "--base",
+    "--profile",
+    "--scope",
     "--permissions",
     "--limit",
     "--idle-timeout",
@@ -110,7 +114,7 @@ mod tests {
     fn every_verb_and_option_of_the_command_line_is_known_here() {
         let command = <super::super::args::Cli as clap::CommandFactory>::command();
         let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_string()).collect();
-        assert_eq!(verbs, VERBS[..VERBS.len() - 1]);
+        assert_eq!(verbs, VERBS[..VERBS.len() - 2]);
         let run = command.find_subcommand("run").unwrap();
         for option in command.get_arguments().chain(run.get_arguments()) {
             let long = option.get_long().map(|long| format!("--{long}"));

@@ -7,6 +7,7 @@ mod lock;
 mod runs;
 mod schema;
 mod store;
+mod tasks;
 
 pub use calls::{Recorded, record_call, role_of_call};
 pub use error::JournalError;
@@ -14,3 +15,4 @@ pub use folders::{AttemptFolder, Transcript};
 pub use lock::{BusyLock, RunLock, Taken};
 pub use runs::Lease;
 pub use store::{Journal, NewRun, Worker, token_digest};
+pub use tasks::{NewTask, Refused};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub(super) const APPLICATION: i64 = 0x666f_726b;
 
 /// Every step of the format, in order; `PRAGMA user_version` counts those that were taken.
-pub(super) const MIGRATIONS: [&str; 2] = [
+pub(super) const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE runs (
         id      INTEGER PRIMARY KEY,
@@ -64,6 +64,46 @@ pub(super) const MIGRATIONS: [&str; 2] = [
                event ->> '$.event.at.round', event ->> '$.event.at.iteration', event -> '$.event.outcome',
                event ->> '$.event.finished.tookMs'
         FROM events WHERE type = 'attemptFinished';
+",
+    // Tasks. Their status is what their audit trail comes to; at most one dispute of a task waits for a human.
+    "
+    ALTER TABLE runs ADD COLUMN task TEXT;
+    CREATE TABLE tasks (
+        id    TEXT PRIMARY KEY,
+        title TEXT NOT NULL,
+        spec  TEXT,
+        tests TEXT,
+        added TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE task_order (
+        task  TEXT NOT NULL REFERENCES tasks(id),
+        after TEXT NOT NULL REFERENCES tasks(id),
+        PRIMARY KEY (task, after)
+    ) STRICT;
+    CREATE TABLE audit (
+        id          INTEGER PRIMARY KEY,
+        task        TEXT NOT NULL REFERENCES tasks(id),
+        run         INTEGER,
+        at          TEXT NOT NULL,
+        from_status TEXT NOT NULL,
+        to_status   TEXT NOT NULL,
+        actor       TEXT NOT NULL,
+        notes       TEXT NOT NULL,
+        rejection   INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX audit_of_task ON audit (task);
+    CREATE TABLE disputes (
+        id       INTEGER PRIMARY KEY,
+        task     TEXT NOT NULL REFERENCES tasks(id),
+        run      INTEGER,
+        kind     TEXT NOT NULL,
+        reason   TEXT NOT NULL,
+        opened   TEXT NOT NULL,
+        decision TEXT,
+        notes    TEXT,
+        resolved TEXT
+    ) STRICT;
+    CREATE UNIQUE INDEX one_open_dispute ON disputes (task) WHERE resolved IS NULL AND kind <> 'minor';
 ",
 ];
 

@@ -5,6 +5,7 @@
 use super::error::JournalError;
 use super::folders::{AttemptFolder, highest_run, prepare, prepare_database};
 use super::schema::{BUSY, migrate};
+use super::tasks::{self, Following};
 use crate::plan::Outline;
 use crate::run::{Event, EventKind};
 use rusqlite::TransactionBehavior::Immediate;
@@ -28,6 +29,8 @@ pub struct Journal {
     fence: Option<i64>,
     /// The outline that a resumed run has from its next commit on.
     next_outline: Option<(i64, String)>,
+    /// The task that our run works on.
+    pub(super) following: Option<Following>,
     /// Commits until a test wants us dead.
     writes_left: Option<u32>,
 }
@@ -67,7 +70,16 @@ impl Journal {
         let mut database = Connection::open(&path).map_err(failed)?;
         database.busy_timeout(BUSY).map_err(failed)?;
         migrate(&mut database, &path)?;
-        Ok(Self { folder, path, database, synced: None, fence: None, next_outline: None, writes_left: None })
+        Ok(Self {
+            folder,
+            path,
+            database,
+            synced: None,
+            fence: None,
+            next_outline: None,
+            following: None,
+            writes_left: None,
+        })
     }
 
     /// Opens the journal of a root if there is one; makes nothing.
@@ -195,6 +207,7 @@ impl Journal {
             let update = "UPDATE runs SET outline = ?2 WHERE id = ?1";
             transaction.execute(update, params![run, outline]).map_err(failed)?;
         }
+        let mut following = self.following.clone();
         for event in events {
             let json =
                 serde_json::to_value(event).map_err(|cause| JournalError::Event { path: path.clone(), cause })?;
@@ -203,8 +216,12 @@ impl Journal {
             let row = params![event.run, event.seq.cast_signed(), event.at, kind, json, sum(event.seq, &json)];
             transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(row)).map_err(failed)?;
             project(&transaction, event, token).map_err(failed)?;
+            if let Some(following) = &mut following {
+                tasks::project(&transaction, event, following).map_err(failed)?;
+            }
         }
         transaction.commit().map_err(failed)?;
+        self.following = following;
         self.next_outline = None;
         Ok(())
     }
@@ -299,6 +316,7 @@ fn project(transaction: &Transaction<'_>, event: &Event, token: Option<&str>) ->
             let update = "UPDATE runs SET ended = ?2, outcome = ?3 WHERE id = ?1";
             transaction.execute(update, params![event.run, event.at, outcome])?;
         }
+        EventKind::TasksProposed { tasks, .. } => tasks::add_proposed(transaction, tasks, &event.at)?,
         EventKind::RunResumed { .. } => {
             transaction.execute("UPDATE runs SET ended = NULL, outcome = NULL WHERE id = ?1", [event.run])?;
         }

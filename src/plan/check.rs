@@ -4,7 +4,7 @@ use super::context::{Context, Faults, own_environment};
 use super::{EnvDelta, Found, Kind, PlannedStep, errors};
 use crate::agent::find_command;
 use crate::chain::{Check, Entry, LayerKind, Limit, Run, Step};
-use crate::checks::{Kind as CheckKind, Profile, detect, wanted};
+use crate::checks::{Kind as CheckKind, Profile, Scope, detect, wanted};
 use crate::prompt::{Level, expand_config, text};
 use crate::source::{Diagnostic, Text};
 use indexmap::IndexMap;
@@ -13,8 +13,12 @@ use indexmap::IndexMap;
 pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -> Result<PlannedStep, Vec<Diagnostic>> {
     let kind = CheckKind::named(&step.name.value).unwrap_or(CheckKind::Verify);
     let detected = detect(context.request.root, context.files);
-    let wanted = wanted(kind, Profile::Fast, &detected, context.request.config);
+    let profile = context.request.profile;
+    let wanted = wanted(kind, profile, &detected, context.request.config);
     let at = step.name.at.clone();
+    if kind == CheckKind::Verify && profile == Profile::Strict && !wanted.missing.is_empty() {
+        return Err(vec![errors::strict_needs(&at, &wanted.missing)]);
+    }
     let line = Text { value: if wanted.commands.is_empty() { ":".into() } else { wanted.line() }, at: at.clone() };
     let check = Check {
         description: None,
@@ -30,10 +34,21 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
     if let Kind::Check { skipped, line, .. } = &mut planned.kind {
         // For people, without the words that name each command in the output.
         *line = wanted.commands.join(" && ");
-        let none = wanted.commands.is_empty();
-        *skipped = none.then(|| format!("no command was found for `{}`", step.name.value));
+        let tiny = kind == CheckKind::Diagnose && profile != Profile::Strict && scope(context) == Scope::Tiny;
+        *skipped = if wanted.commands.is_empty() {
+            Some(format!("no command was found for `{}`", step.name.value))
+        } else {
+            tiny.then(|| "the work is tiny; --scope normal runs it".into())
+        };
     }
     Ok(planned)
+}
+
+/// How large the work is: as it is said, else told from the words of what is asked.
+fn scope(context: &Context<'_>) -> Scope {
+    let request = context.request;
+    let asked = request.said.inline.as_ref().or(request.chain.said.inline.as_ref());
+    request.scope.unwrap_or_else(|| asked.map_or(Scope::Normal, |asked| Scope::of(&asked.value)))
 }
 
 /// Plans a step whose name is a check of the config.

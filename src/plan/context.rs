@@ -2,6 +2,7 @@
 
 use super::TaskFacts;
 use crate::chain::{Chain, Config, Limit, Limits, Permissions, Said, Step};
+use crate::checks::{Profile, Scope};
 use crate::prompt::{Late, Segment, Vars, text};
 use crate::source::{Diagnostic, Env, Files, Source};
 use indexmap::IndexMap;
@@ -32,6 +33,10 @@ pub struct Request<'a> {
     pub permissions: Option<Permissions>,
     /// The task that is worked on.
     pub task: Option<&'a TaskFacts>,
+    /// How much is verified.
+    pub profile: Profile,
+    /// How large the work is, if somebody says so.
+    pub scope: Option<Scope>,
     /// Our own program, which runs the demo's agents.
     pub own_program: &'a Path,
 }
@@ -79,7 +84,7 @@ pub(super) fn own_environment(context: &Context<'_>, number: usize, step: &Step)
         Limit::Once => 1,
         Limit::UpTo(count) => count.get(),
     };
-    vec![
+    let mut own = vec![
         ("FORKHESTRA_RUN".into(), vec![Segment::Late(Late::Run)]),
         ("FORKHESTRA_CHAIN".into(), text(context.chain_name())),
         ("FORKHESTRA_STEP".into(), text(number.to_string())),
@@ -89,5 +94,9 @@ pub(super) fn own_environment(context: &Context<'_>, number: usize, step: &Step)
         ("FORKHESTRA_MARKER".into(), text(&context.marker)),
         ("FORKHESTRA_TOKEN".into(), vec![Segment::Late(Late::Token)]),
         ("FORKHESTRA_RESULT".into(), vec![Segment::Late(Late::Result)]),
-    ]
+    ];
+    if let Some(task) = context.request.task {
+        own.push(("FORKHESTRA_TASK".into(), text(&task.id)));
+    }
+    own
 }

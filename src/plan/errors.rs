@@ -11,6 +11,15 @@ pub(super) fn check_with_a_count(at: &Place, name: &str) -> Diagnostic {
         .help(format!("to repeat an agent until a check passes, put both in a group: (coder -> {name}):5"))
 }
 
+pub(super) fn strict_needs(at: &Place, missing: &[&str]) -> Diagnostic {
+    Diagnostic::error(
+        "verify/strict",
+        format!("the profile `strict` needs what this project does not have: {}", missing.join(", ")),
+    )
+    .at(at, "verifies strictly")
+    .help("name its command in `checks` of forge/chains.json, or choose another profile")
+}
+
 pub(super) fn marker_in_prompt(origin: &str, marker: &str) -> Diagnostic {
     Diagnostic::error("plan/marker-in-prompt", format!("the prompt from {origin} has the marker alone on a line"))
         .help(format!("an agent that echoes its prompt would end the loop at once; put other words on that line, for example: print {marker} when you are done"))

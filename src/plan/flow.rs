@@ -28,6 +28,14 @@ impl Plan {
         once && self.role_at(op) == Some(Role::Worker) && next == Some(Role::Judge)
     }
 
+    /// The steps up to this number have done their work already: a task in review begins with what looks at it.
+    #[must_use]
+    pub fn begins_after(&self) -> u32 {
+        let in_review = self.task.as_ref().is_some_and(|task| task.status == "review");
+        let submits = (1..=u32::try_from(self.steps.len()).unwrap_or(0)).rev().find(|step| self.submits(*step));
+        if in_review { submits.unwrap_or(0) } else { 0 }
+    }
+
     /// Whether any group of the plan is judged.
     #[must_use]
     pub fn has_judged_group(&self) -> bool {

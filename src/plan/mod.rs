@@ -77,6 +77,9 @@ pub struct TaskFacts {
     pub rejections: u32,
     /// What the last reject said; empty without one.
     pub notes: String,
+    /// Whether a worker was cut off in it.
+    #[serde(default)]
+    pub cut_off: bool,
 }
 
 /// Where a run works.

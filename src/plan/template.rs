@@ -123,6 +123,9 @@ pub(super) fn around(context: &Context<'_>, step: &Step, agent: &Agent, faults: 
         None => (step.name.value.as_str(), false),
     };
     let places = places(context.request.config, context.request.root, context.env);
+    // A worker that was cut off in its task is shown what it left (S0-2).
+    let cut_off = context.request.task.is_some_and(|task| task.cut_off);
+    let name = if name == "coder" && cut_off { "coder-resume" } else { name };
     let template = faults.many(load(name, asked, &places, true, context.files))??;
     Some(Around { template: Arc::new(template), head: String::new(), facts: facts(context, step, agent) })
 }
@@ -165,6 +168,15 @@ pub(super) fn facts(context: &Context<'_>, step: &Step, agent: &Agent) -> IndexM
         ("marker", context.marker.clone()),
     ];
     let mut facts: IndexMap<String, String> = known.map(|(name, value)| (name.to_string(), value)).into();
+    if let Some(task) = context.request.task {
+        let of_task = [
+            ("task_id", &task.id),
+            ("task_title", &task.title),
+            ("source_file", &task.spec),
+            ("spec_path", &task.spec),
+        ];
+        facts.extend(of_task.map(|(name, value)| (name.to_string(), value.clone())));
+    }
     facts.extend(variables.drain(..).map(|(name, value)| (format!("vars.{name}"), value)));
     facts
 }

@@ -90,6 +90,8 @@ pub(crate) fn planned(
         idle_timeout: None,
         limits: &crate::chain::Limits::default(),
         task: None,
+        profile: crate::checks::Profile::default(),
+        scope: None,
         own_program: Path::new("/bin/forkhestra"),
     };
     build(&request, world, world)

@@ -2,8 +2,9 @@
 
 use super::dry_run::prompt_block;
 use super::paint::Paint;
+use super::phrases::{first_line, iterations_words, outcome_words, seconds, thousands};
 use super::verdicts::{human_words, unclear_words, verdict_lines};
-use crate::chain::show_duration;
+use crate::chain::{Role, show_duration};
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
     At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, LimitKind, RunOutcome,
@@ -85,7 +86,10 @@ impl<'a> Console<'a> {
     pub fn event(&mut self, event: &Event) -> String {
         self.watch.see(event);
         let text = match &event.event {
-            EventKind::RunStarted { steps, .. } => self.run_started(event.run, *steps),
+            EventKind::RunStarted { steps, task, .. } => {
+                let task = task.as_ref().map(|task| format!("  task {}: {}\n", task.id, first_line(&task.title)));
+                self.run_started(event.run, *steps) + &task.unwrap_or_default()
+            }
             EventKind::RunResumed { .. } => self.run_resumed(event.run),
             EventKind::RoundStarted { round, rounds, judged, .. } => self.round_started(*round, *rounds, *judged),
             EventKind::AttemptPlanned { at, iterations, retry, .. } => {
@@ -121,6 +125,10 @@ impl<'a> Console<'a> {
                 verdict_lines(verdict, *converged, self.rejections, self.paint)
             }
             EventKind::VerdictUnclear { at, why, asked } => self.warning(&unclear_words(&at.name, why, *asked)),
+            EventKind::TasksProposed { tasks, .. } => {
+                let count = if tasks.len() == 1 { "a task".into() } else { format!("{} tasks", tasks.len()) };
+                format!("  {count} proposed; `forkhestra task list` shows what is new\n")
+            }
             EventKind::NothingSubmitted { at } => {
                 self.warning(&format!("{} changed nothing; it is asked once more", at.name))
             }
@@ -285,7 +293,11 @@ impl<'a> Console<'a> {
     fn attempt_finished(&mut self, at: &At, outcome: &AttemptOutcome, marker: bool, finished: &Finished) -> String {
         let label = self.label(at, self.iterations(at));
         let check = self.is_check(at);
-        let how = outcome_words(outcome, marker, self.iterations(at).is_some());
+        let judge = self.step(at).is_some_and(|step| step.role == Some(Role::Judge));
+        let how = match outcome {
+            AttemptOutcome::Unfinished if judge => "exit 0, no verdict".into(),
+            outcome => outcome_words(outcome, marker, self.iterations(at).is_some()),
+        };
         let mut facts = vec![how];
         if check == Some(true) && *outcome != AttemptOutcome::Completed {
             facts.push("optional".into());
@@ -445,60 +457,6 @@ impl<'a> Console<'a> {
         };
         format!("{of}: {why}")
     }
-}
-
-/// How an attempt ended, in a few words.
-pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
-    let in_spite = if marker && looped { " in spite of the marker" } else { "" };
-    match outcome {
-        AttemptOutcome::Completed if looped => "done, marker seen".into(),
-        AttemptOutcome::Completed => "done".into(),
-        AttemptOutcome::Unfinished => "exit 0, no marker yet".into(),
-        AttemptOutcome::Failed { code } => format!("failed with exit code {code}{in_spite}"),
-        AttemptOutcome::Crashed { signal } => format!("killed by signal {signal}{in_spite}"),
-        AttemptOutcome::Errored => format!("failed with exit code 0 and an error{in_spite}"),
-        AttemptOutcome::NotStarted { why } => format!("could not be started: {}", first_line(why)),
-        AttemptOutcome::TimedOut => "ended, its timeout is over".into(),
-        AttemptOutcome::Idle => "ended, it was silent and idle for too long".into(),
-        AttemptOutcome::Limited => "a usage limit; the iteration does not count".into(),
-        AttemptOutcome::Interrupted => "interrupted".into(),
-    }
-}
-
-pub(super) fn iterations_words(count: u32) -> String {
-    if count == 1 { "1 iteration".into() } else { format!("{count} iterations") }
-}
-
-pub(super) fn first_line(text: &str) -> String {
-    const WIDTH: usize = 200;
-    let line: String = text.lines().next().unwrap_or_default().chars().filter(|next| !next.is_control()).collect();
-    match line.char_indices().nth(WIDTH) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
-        None => line,
-    }
-}
-
-/// `0.3 s`, `2 min 5 s`, `1 h 3 min`.
-pub(super) fn seconds(milliseconds: u64) -> String {
-    let whole = milliseconds / 1000;
-    match whole {
-        0..60 => format!("{whole}.{} s", milliseconds % 1000 / 100),
-        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
-    }
-}
-
-/// `12,345`.
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 #[cfg(test)]

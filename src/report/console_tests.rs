@@ -31,6 +31,7 @@ fn started() -> EventKind {
         root: String::new(),
         forkhestra: String::new(),
         base: None,
+        task: None,
         steps: 2,
         overrides: crate::run::Overrides::default(),
     }

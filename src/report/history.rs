@@ -1,7 +1,7 @@
 //! Runs that were: a table of them, and one of them in every attempt.
 
-use super::console::{first_line, iterations_words, outcome_words, seconds, thousands};
 use super::paint::Paint;
+use super::phrases::{first_line, iterations_words, outcome_words, seconds, thousands};
 use crate::plan::Outline;
 use crate::run::{AttemptRow, HumanNeeded, RunOutcome, RunRow, RunState, State};
 use std::fmt::Write;

@@ -9,7 +9,9 @@ mod dry_run;
 mod explain;
 mod history;
 mod paint;
+mod phrases;
 mod screen;
+mod tasks;
 mod verdicts;
 
 pub use catalogue::{list, list_json, show_chain, show_chain_json};
@@ -21,3 +23,4 @@ pub use explain::{explained, explained_json};
 pub use history::{resume_plan, run, runs};
 pub use paint::Paint;
 pub use screen::{CHUNK, Screen, Stream, print, print_bytes, print_error};
+pub use tasks::{dispute_text, disputes_text, task_text, tasks_text};

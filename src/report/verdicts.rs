@@ -1,7 +1,7 @@
 //! What agents decided, in lines for people.
 
-use super::console::first_line;
 use super::paint::Paint;
+use super::phrases::first_line;
 use crate::run::HumanNeeded;
 use crate::verdict::{Decision, Finding, Severity, Unclear, Verdict};
 

@@ -157,7 +157,11 @@ impl Driver<'_> {
             Begin::Again { events, leftovers, limits } => return self.begin_again(&events, leftovers, limits),
         };
         let templated = plan.steps.iter().filter_map(|step| step.prompt.as_ref()).any(|prompt| prompt.around.is_some());
-        self.base = if templated { base_commit(self.cast.root) } else { None };
+        self.base = match &overrides.base {
+            Some(base) => Some(base.clone()),
+            None if templated => base_commit(self.cast.root),
+            None => None,
+        };
         self.record(vec![EventKind::RunStarted {
             chain: plan.chain.clone(),
             name: plan.name.clone(),
@@ -169,6 +173,7 @@ impl Driver<'_> {
             steps: u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
             overrides,
             base: self.base.clone(),
+            task: plan.task.clone(),
         }])?;
         self.take(Input::Begin)
     }

@@ -2,7 +2,8 @@
 
 use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig};
 use crate::agent::ErrorClass;
-use crate::verdict::{Answer, Unclear, Verdict};
+use crate::plan::TaskFacts;
+use crate::verdict::{Answer, Task, Unclear, Verdict};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +112,15 @@ pub struct Overrides {
     pub idle_timeout: Option<String>,
     /// Every `--limit`.
     pub limits: Vec<String>,
+    /// `--profile`.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// `--scope`.
+    #[serde(default)]
+    pub scope: Option<String>,
+    /// `--base`.
+    #[serde(default)]
+    pub base: Option<String>,
 }
 
 /// How far a step's attempts have come.
@@ -225,6 +235,9 @@ pub struct Finished {
     /// What a worker says to findings.
     #[serde(default)]
     pub answers: Vec<Answer>,
+    /// Tasks that a worker proposes.
+    #[serde(default)]
+    pub tasks: Vec<Task>,
 }
 
 /// What happened.
@@ -257,6 +270,9 @@ pub enum EventKind {
         /// The commit that the work began at, where templates show what was changed since.
         #[serde(default)]
         base: Option<String>,
+        /// The task that it works on, as it was then.
+        #[serde(default)]
+        task: Option<TaskFacts>,
     },
     /// The run goes on after it was ended before its aim, or after a crash.
     #[serde(rename_all = "camelCase")]
@@ -418,6 +434,14 @@ pub enum EventKind {
     NothingSubmitted {
         /// Which attempt.
         at: At,
+    },
+    /// A worker that works on no task of its own proposes some.
+    #[serde(rename_all = "camelCase")]
+    TasksProposed {
+        /// Which attempt.
+        at: At,
+        /// Them.
+        tasks: Vec<Task>,
     },
     /// A check has nothing to run: it is passed over, and not passed.
     #[serde(rename_all = "camelCase")]

@@ -2,7 +2,7 @@
 
 use super::event::At;
 use crate::context::gather;
-use crate::plan::Around;
+use crate::plan::{Around, TaskFacts};
 use crate::proc::ask;
 use crate::prompt::{Rendered, TemplateError, Value, fit};
 use indexmap::IndexMap;
@@ -19,6 +19,8 @@ pub struct Moment<'a> {
     pub task: &'a str,
     /// What ended the last round; empty in the first one.
     pub feedback: &'a str,
+    /// The task, if the run works on one.
+    pub work: Option<&'a TaskFacts>,
     /// Every finding so far, and what became of it; empty for none.
     pub issues: &'a str,
     /// How often the work was rejected.
@@ -47,7 +49,12 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
             .collect();
     let diff = gathered.get("git_diff_output").map(|diff| diff.text.clone());
     for name in ["feedback", "reviewer_notes"].iter().filter(|name| wanted.contains(**name)) {
-        gathered.insert((*name).to_string(), Value::new(moment.feedback));
+        // What an earlier run of the task was told is not lost with it.
+        let earlier = moment.work.map_or("", |task| task.notes.as_str());
+        gathered.insert(
+            (*name).to_string(),
+            Value::new(if moment.feedback.is_empty() { earlier } else { moment.feedback }),
+        );
     }
     if wanted.contains("issues") {
         gathered.insert("issues".into(), Value::new(moment.issues));
@@ -65,6 +72,7 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     };
     let fixed = around.render("", &|_| Some(Value::new("1")))?.text().chars().count();
     fit(&mut gathered, fixed, &whole)?;
+    let is_told = !moment.feedback.is_empty() || moment.work.is_some_and(|task| !task.notes.is_empty());
     let values = |name: &str| {
         if let Some(value) = gathered.get(name) {
             return Some(value.clone());
@@ -76,8 +84,11 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
             "next_rejection" => moment.rejections.saturating_add(1).to_string(),
             "iteration" => moment.at.iteration.to_string(),
             "rejection_count" => moment.rejections.to_string(),
-            "rejected" => if moment.feedback.is_empty() { "" } else { "true" }.into(),
-            "previous_status" => if moment.feedback.is_empty() { "pending" } else { "review" }.into(),
+            "rejected" => if is_told { "true" } else { "" }.into(),
+            "previous_status" => match moment.work {
+                Some(task) if moment.at.round == 1 => task.status.clone(),
+                _ => if moment.feedback.is_empty() { "pending" } else { "review" }.into(),
+            },
             "artifacts_root" => moment.folder.display().to_string(),
             // What later parts of the flow bring is empty until then; facts are asked before.
             _ if around.facts.contains_key(name) => return None,

@@ -365,4 +365,4 @@ impl Decision<'_> {
 
 #[cfg(test)]
 #[path = "machine_tests.rs"]
-mod tests;
+pub(crate) mod tests;

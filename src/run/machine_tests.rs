@@ -561,6 +561,11 @@ fn driven(plan: &Plan, script: &str, cut: Option<usize>) -> Vec<EventKind> {
     log
 }
 
+/// The events of a run whose attempts end by the letters of a script; one that is used up ends it by a signal.
+pub(crate) fn drive(plan: &Plan, script: &str) -> Vec<EventKind> {
+    run(plan, inputs(script).into_iter().chain([Input::Signal(Sig::Int), UP, exit(1)])).events
+}
+
 /// The attempts that came to their end, and how.
 fn finished(log: &[EventKind]) -> Vec<(u32, u32, u32, &AttemptOutcome)> {
     let ends = log.iter().filter_map(|event| match event {

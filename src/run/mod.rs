@@ -25,6 +25,8 @@ pub use event::{
     Overrides, Tokens, UsageLimit,
 };
 pub use fill::{Moment, fill};
+#[cfg(test)]
+pub(crate) use machine::tests::drive as tests_drive;
 pub use machine::{Effect, Input, Timer};
 pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig};
 pub use state::State;

@@ -154,6 +154,10 @@ impl Decision<'_> {
             match self.plan.program.ops.get(op).copied() {
                 None => return self.finish(RunOutcome::Succeeded),
                 Some(Op::Step(index)) => match self.plan.steps.get(index).map(|step| (&step.name, &step.kind)) {
+                    Some((name, _)) if self.state.at.is_none() && number(index) <= self.plan.begins_after() => {
+                        let why = "its work is there already, and is judged first".into();
+                        self.emit(EventKind::StepSkipped { step: number(index), name: name.clone(), why });
+                    }
                     Some((name, Kind::Check { skipped: Some(why), .. })) => {
                         self.emit(EventKind::StepSkipped { step: number(index), name: name.clone(), why: why.clone() });
                     }

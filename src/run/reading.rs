@@ -8,7 +8,7 @@ use crate::chain::Role;
 use crate::checks::signature;
 use crate::context::Snapshot;
 use crate::journal::{AttemptFolder, JournalError};
-use crate::verdict::{Answer, Heard, Said, Unclear, answers, read};
+use crate::verdict::{Answer, Heard, Said, Task, Unclear, answers, proposed_tasks, read};
 use std::fmt::Write;
 
 /// How much of the end of a check's output is searched for errors, in bytes.
@@ -29,6 +29,7 @@ pub(super) struct Read {
     answers: Vec<Answer>,
     unchanged: Option<bool>,
     trouble: Option<String>,
+    tasks: Vec<Task>,
 }
 
 impl Read {
@@ -37,6 +38,7 @@ impl Read {
         finished.answers = self.answers;
         finished.unchanged = self.unchanged;
         finished.trouble = self.trouble;
+        finished.tasks = self.tasks;
         self.said
     }
 }
@@ -75,6 +77,8 @@ impl Driver<'_> {
         let (message, echo) = (stage.message(), if stage.echoes() { folder.prompt() } else { String::new() });
         if role == Role::Worker {
             found.answers = answers(&message);
+            let proposed = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
+            found.tasks = proposed.unwrap_or_default();
         }
         let heard = Heard { calls: &calls, file: file.as_deref(), message: &message, echo: &echo };
         let mut said = read(role, heard);

@@ -143,6 +143,7 @@ impl State {
             EventKind::RunStarted { .. }
             | EventKind::StepSkipped { .. }
             | EventKind::NothingSubmitted { .. }
+            | EventKind::TasksProposed { .. }
             | EventKind::StepSucceeded { .. }
             | EventKind::AttemptStopped { .. }
             | EventKind::AttemptContinued { .. } => {}

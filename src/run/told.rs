@@ -44,6 +44,7 @@ impl Driver<'_> {
             at,
             task: &task,
             feedback,
+            work: self.cast.plan.task.as_ref(),
             issues: &self.state.ledger().text(),
             rejections: self.rejections(),
             diagnostics: &diagnostics,

@@ -16,6 +16,9 @@ pub const MOST_REJECTIONS: u32 = 15;
 impl Decision<'_> {
     /// An attempt has reached its aim as far as its process goes; what it decided is looked at.
     pub(super) fn completed(&mut self, at: At, said: Option<Said>, finished: &Finished) {
+        if !finished.tasks.is_empty() && self.plan.task.is_none() {
+            self.emit(EventKind::TasksProposed { at: at.clone(), tasks: finished.tasks.clone() });
+        }
         match said {
             Some(Said::Clear(verdict)) => self.decided(at, verdict),
             // The exit code rules for a worker; what was not its to say is shown and does not count.

@@ -4,7 +4,7 @@
 use super::handoff::Handoff;
 use super::line::Line;
 use super::object::{distinct, verdict_objects};
-use super::{Decision, Finding, ReadFrom, Said, Unclear, Verdict, Word, decision_lines, findings, handoff};
+use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, Word, decision_lines, findings, handoff};
 use crate::chain::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,7 +79,9 @@ fn gather(role: Role, heard: Heard<'_>) -> Result<Verdict, Unclear> {
     match of_lines(role, &lines) {
         Ok(Some(decision)) => {
             let notes = notes_before(&message);
-            let findings = if decision == Decision::Reject { findings(&notes) } else { Vec::new() };
+            let mut findings = findings(&notes);
+            // Of an approval only what it calls minor is a finding; the rest is what it looked at.
+            findings.retain(|finding| decision == Decision::Reject || finding.severity == Severity::Minor);
             all.push(Verdict { decision, notes, findings, from: ReadFrom::Line });
         }
         Err(unclear) if all.is_empty() => return Err(unclear),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Every room with the rooms that it may know. `run` is two rooms in one folder: the pure half, which much may know, and the
 /// driver, which only `cli` may.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("exit", &[]),
     ("source", &[]),
     ("marker", &["source"]),
@@ -16,23 +16,24 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("verdict", &["source", "marker", "chain"]),
     ("plan", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict"]),
     ("run (pure)", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan"]),
-    ("journal", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
-    ("report", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
-    ("proc", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
-    ("context", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
+    ("task", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
+    ("journal", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task"]),
+    ("report", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task"]),
+    ("proc", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task"]),
+    ("context", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task"]),
     ("world", &["source"]),
     (
         "run (driver)",
         &[
-            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "journal", "report",
-            "proc", "context", "world",
+            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task", "journal",
+            "report", "proc", "context", "world",
         ],
     ),
     (
         "cli",
         &[
-            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "journal", "report",
-            "proc", "world", "exit",
+            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task", "journal",
+            "report", "proc", "world", "exit",
         ],
     ),
     ("main", &["cli", "proc", "world", "report", "exit"]),
@@ -40,7 +41,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
         "lib",
         &[
             "agent", "chain", "checks", "cli", "context", "exit", "journal", "marker", "plan", "proc", "prompt",
-            "report", "run", "source", "verdict", "world",
+            "report", "run", "source", "task", "verdict", "world",
         ],
     ),
 ];
@@ -60,7 +61,8 @@ const DRIVER: [&str; 10] = [
 /// What pure rooms may not name.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];
-const PURE: [&str; 9] = ["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run (pure)"];
+const PURE: [&str; 10] =
+    ["task", "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run (pure)"];
 
 fn room_of(path: &Path) -> String {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();

@@ -22,10 +22,12 @@ mod schemas;
 mod signals;
 mod soak;
 mod support;
+mod tasks;
 mod templates;
 mod terminal;
 mod timeouts;
 mod usage;
+mod verdicts;
 
 /// A file that is not named above would never run.
 #[test]

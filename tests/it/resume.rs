@@ -437,7 +437,7 @@ fn the_limit_on_time_counts_what_was_cut_off() {
     let up = place.path("tmp/up");
     place.set("FORKHESTRA_TEST_STILL_CLOCK", "0");
     place.agent("a", &format!("sh sleep 1\nprint x\nhang {}", up.display()));
-    let running = place.start(&["a", "--limit", "time=1s500ms"]);
+    let running = place.start(&["a", "--limit", "time=20s"]);
     place.wait_for(&up);
     assert_eq!(running.end_by("KILL").code, None);
     let told = place.run(&["resume", "--dry-run"]);

@@ -1,0 +1,222 @@
+//! `task` and `dispute`: what is to be done, and what a human decides about it.
+
+use super::args::Common;
+use super::config::{Project, project};
+use super::history::is_alive;
+use super::stage::broken_journal;
+use super::task_args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
+use super::verdict::{in_an_iteration, record, record_for};
+use super::{answer, refuse, task_errors as errors, task_run};
+use crate::exit::Exit;
+use crate::journal::{Journal, NewTask, Refused};
+use crate::report::{Paint, dispute_text, disputes_text, task_text, tasks_text};
+use crate::source::{Diagnostic, Files};
+use crate::task::{Change, Resolution, Status, Task, check_id, resolve, waits_for};
+use crate::verdict::Decision;
+use crate::world::World;
+use serde_json::json;
+
+/// Carries a command about tasks out.
+pub(super) fn task(world: &World, common: &Common, args: &TaskArgs) -> Exit {
+    if in_an_iteration(world) {
+        return by_an_agent(world, common, args);
+    }
+    let done = match &args.verb {
+        TaskVerb::Add(args) => add(world, common, args),
+        TaskVerb::List { json } => list(world, common, *json),
+        TaskVerb::Show { id, json } => show(world, common, id, *json),
+        TaskVerb::Run(args) => return task_run::run(world, common, args),
+        TaskVerb::Approve(args) => decide(world, common, args, Status::Completed),
+        TaskVerb::Reject(args) => decide(world, common, args, Status::InProgress),
+        TaskVerb::Skip(args) => decide(world, common, args, Status::Skipped),
+        TaskVerb::Reset(args) => decide(world, common, args, Status::Pending),
+        TaskVerb::Delete { id } => delete(world, common, id),
+        TaskVerb::Update { .. } => return record(world, Decision::Submit, ""),
+    };
+    done.unwrap_or_else(|fault| refuse(world, &[fault]))
+}
+
+/// Seed 000's spellings of an agent's verbs; what only a human may do is refused.
+fn by_an_agent(world: &World, common: &Common, args: &TaskArgs) -> Exit {
+    match &args.verb {
+        TaskVerb::Update { id, .. } => record_for(world, id, Decision::Submit, ""),
+        TaskVerb::Approve(args) => record_for(world, &args.id, Decision::Approve, &args.notes),
+        TaskVerb::Reject(args) => record_for(world, &args.id, Decision::Reject, &args.notes),
+        TaskVerb::Skip(args) => record_for(world, &args.id, Decision::Skip, &args.notes),
+        TaskVerb::List { json } => list(world, common, *json).unwrap_or_else(|fault| refuse(world, &[fault])),
+        TaskVerb::Show { id, json } => show(world, common, id, *json).unwrap_or_else(|fault| refuse(world, &[fault])),
+        _ => refuse(world, &[errors::only_a_human()]),
+    }
+}
+
+/// Carries a command about disputes out.
+pub(super) fn dispute(world: &World, common: &Common, args: &DisputeArgs) -> Exit {
+    let Some(verb) = &args.verb else {
+        return record(world, Decision::Dispute, args.reason.as_deref().unwrap_or_default());
+    };
+    if let Some(recorded) = super::verdict::dispute(world, verb) {
+        return recorded;
+    }
+    let done = match verb {
+        DisputeVerb::List { json } => disputes(world, common, *json),
+        DisputeVerb::Show { id, json } => show_dispute(world, common, *id, *json),
+        DisputeVerb::Resolve { .. } if in_an_iteration(world) => Err(errors::only_a_human()),
+        DisputeVerb::Resolve { id, decision, notes } => resolve_dispute(world, common, *id, decision, notes),
+        DisputeVerb::Create { .. } => Ok(Exit::Success),
+    };
+    done.unwrap_or_else(|fault| refuse(world, &[fault]))
+}
+
+/// The project and its journal, which is made where there is none.
+pub(super) fn journal(world: &World, common: &Common) -> Result<(Project, Journal), Diagnostic> {
+    let project = project(world, common);
+    let journal = Journal::open(&project.root).map_err(|error| broken_journal(&error))?;
+    Ok((project, journal))
+}
+
+fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagnostic> {
+    let title = args.title.trim();
+    if title.is_empty() || title.contains('\n') {
+        return Err(errors::bad_title());
+    }
+    for id in args.id.iter().chain(&args.after) {
+        check_id(id).map_err(|fault| errors::bad_id(id, fault))?;
+    }
+    let (project, mut journal) = journal(world, common)?;
+    let spec = match &args.spec {
+        Some(spec) => Some(spec_of(world, &project, spec)?),
+        None => None,
+    };
+    let new = NewTask {
+        id: args.id.clone(),
+        title: title.into(),
+        spec,
+        tests: args.tests.clone(),
+        after: args.after.clone(),
+    };
+    match journal.add_task(&new, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+        Ok(id) => Ok(answer(&format!("task {id} added\n"))),
+        Err(refused) => Err(errors::refused(&refused, args.id.as_deref().unwrap_or(title))),
+    }
+}
+
+/// A specification's path from the root: a plain file inside of it, wherever links lead.
+pub(super) fn spec_of(world: &World, project: &Project, spec: &str) -> Result<String, Diagnostic> {
+    let path = project.shell.join(spec);
+    let real = |path: &std::path::Path| Files::canonical(world, path).ok();
+    let (Some(file), Some(root)) = (real(&path), real(&project.root)) else {
+        return Err(errors::no_spec(spec));
+    };
+    match (file.strip_prefix(&root), world.kind(&file)) {
+        (Ok(inside), Ok(crate::source::Kind::File { .. })) => Ok(inside.display().to_string()),
+        (Err(_), _) => Err(errors::spec_outside(spec)),
+        _ => Err(errors::no_spec(spec)),
+    }
+}
+
+fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
+    let (_, journal) = journal(world, common)?;
+    let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
+    if as_json {
+        return Ok(answer(&(json!(tasks).to_string() + "\n")));
+    }
+    Ok(answer(&tasks_text(&tasks, Paint::for_stdout(world))))
+}
+
+fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit, Diagnostic> {
+    let (_, journal) = journal(world, common)?;
+    let broken = |error| broken_journal(&error);
+    let tasks = journal.tasks().map_err(broken)?;
+    let task = known(&tasks, id)?;
+    let trail = journal.trail(id).map_err(broken)?;
+    let runs = journal.runs_of(id).map_err(broken)?;
+    let disputes: Vec<_> = journal.disputes().map_err(broken)?.into_iter().filter(|one| one.task == id).collect();
+    let waits = waits_for(task, &tasks);
+    if as_json {
+        let told = json!({ "task": task, "waitsFor": waits, "runs": runs, "audit": trail, "disputes": disputes });
+        return Ok(answer(&(told.to_string() + "\n")));
+    }
+    Ok(answer(&task_text(task, &waits, &runs, &trail, &disputes, Paint::for_stdout(world))))
+}
+
+/// The task of this name.
+pub(super) fn known<'a>(tasks: &'a [Task], id: &str) -> Result<&'a Task, Diagnostic> {
+    let near = || crate::source::nearest(id, tasks.iter().map(|task| task.id.as_str()));
+    tasks.iter().find(|task| task.id == id).ok_or_else(|| errors::unknown(id, near()))
+}
+
+fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> Result<Exit, Diagnostic> {
+    let (_, mut journal) = journal(world, common)?;
+    let broken = |error| broken_journal(&error);
+    let tasks = journal.tasks().map_err(broken)?;
+    let task = known(&tasks, &args.id)?;
+    not_at_work(&journal, &args.id)?;
+    if to == Status::InProgress && args.notes.trim().is_empty() {
+        return Err(errors::reject_without_notes());
+    }
+    if task.status == to && to != Status::InProgress {
+        return Err(errors::already(&args.id, to));
+    }
+    let rejection = to == Status::InProgress;
+    let change = Change { from: task.status, to, actor: "human".into(), notes: args.notes.clone(), rejection };
+    match journal.move_task(&args.id, &change, &world.timestamp()).map_err(broken)? {
+        Ok(()) => Ok(answer(&format!("task {} is {} now\n", args.id, to.name()))),
+        Err(refused) => Err(errors::refused(&refused, &args.id)),
+    }
+}
+
+/// A run that works on the task would go on as if nothing had been decided.
+fn not_at_work(journal: &Journal, id: &str) -> Result<(), Diagnostic> {
+    let broken = |error| broken_journal(&error);
+    let lease = journal.lease().map_err(broken)?.filter(|lease| is_alive(*lease));
+    let Some(lease) = lease else { return Ok(()) };
+    let works = journal.runs_of(id).map_err(broken)?.contains(&lease.run);
+    if works { Err(errors::at_work(id, lease.run)) } else { Ok(()) }
+}
+
+fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> {
+    let (_, mut journal) = journal(world, common)?;
+    not_at_work(&journal, id)?;
+    match journal.delete_task(id).map_err(|error| broken_journal(&error))? {
+        Ok(()) => Ok(answer(&format!("task {id} is gone; its runs stay\n"))),
+        Err(refused) => Err(errors::refused(&refused, id)),
+    }
+}
+
+fn disputes(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
+    let (_, journal) = journal(world, common)?;
+    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    if as_json {
+        return Ok(answer(&(json!(disputes).to_string() + "\n")));
+    }
+    let stale = |opened: &str| world.days_since(opened).is_some_and(|days| days >= STALE_DAYS);
+    Ok(answer(&disputes_text(&disputes, &stale, Paint::for_stdout(world))))
+}
+
+/// After so long a dispute is said to be old (S0-19).
+const STALE_DAYS: u64 = 7;
+
+fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Result<Exit, Diagnostic> {
+    let (_, journal) = journal(world, common)?;
+    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let dispute =
+        disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))?;
+    if as_json {
+        return Ok(answer(&(json!(dispute).to_string() + "\n")));
+    }
+    Ok(answer(&dispute_text(dispute, Paint::for_stdout(world))))
+}
+
+fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, notes: &str) -> Result<Exit, Diagnostic> {
+    let (_, mut journal) = journal(world, common)?;
+    let resolution = Resolution::named(decision).unwrap_or(Resolution::Custom);
+    let change = |from: Status| resolve(from, resolution, notes);
+    match journal.resolve_dispute(id, decision, &change, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+        Ok(task) => {
+            let to = change(Status::Disputed).to;
+            Ok(answer(&format!("dispute {id} is resolved; task {task} is {} now\n", to.name())))
+        }
+        Err(Refused::Unknown(_)) => Err(errors::no_dispute(&id.to_string())),
+        Err(refused) => Err(errors::refused(&refused, &id.to_string())),
+    }
+}

@@ -1,0 +1,188 @@
+//! The command line of tasks, disputes and verdicts as clap reads it. No I/O.
+
+use clap::{Args, Subcommand};
+
+/// What an agent says about its work.
+#[derive(Debug, Args)]
+pub(super) struct NotesArgs {
+    /// Why, in a few words
+    #[arg(long, alias = "reason", value_name = "TEXT", allow_hyphen_values = true)]
+    pub(super) notes: Option<String>,
+}
+
+/// A reject says what is to be mended.
+#[derive(Debug, Args)]
+pub(super) struct RejectArgs {
+    /// What is to be mended: an item a finding, `- FILE:LINE: what happens`
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(super) notes: String,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct DisputeArgs {
+    #[command(subcommand)]
+    pub(super) verb: Option<DisputeVerb>,
+    /// For an agent: why a human has to decide
+    #[arg(long, alias = "notes", value_name = "TEXT", allow_hyphen_values = true)]
+    pub(super) reason: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DisputeVerb {
+    /// Every dispute
+    List {
+        /// For machines
+        #[arg(long)]
+        json: bool,
+    },
+    /// One dispute, whole
+    Show {
+        /// Its number
+        id: i64,
+        /// For machines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Decide one: for the coder (the work stands), the reviewer (the work goes on), or otherwise
+    Resolve {
+        /// Its number
+        id: i64,
+        /// For whom
+        #[arg(value_parser = ["coder", "reviewer", "custom"])]
+        decision: String,
+        /// Why, for those who go on
+        #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
+        notes: String,
+    },
+    /// For an agent: the same as `dispute --reason`
+    #[command(hide = true)]
+    Create {
+        /// Its task
+        id: String,
+        /// Why a human has to decide
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        reason: String,
+        /// Its own role, which is known
+        #[arg(long = "type", value_parser = ["coder", "reviewer"])]
+        kind: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TaskArgs {
+    #[command(subcommand)]
+    pub(super) verb: TaskVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TaskVerb {
+    /// Add a task
+    Add(TaskAddArgs),
+    /// Every task, and how far it is
+    List {
+        /// For machines
+        #[arg(long)]
+        json: bool,
+    },
+    /// One task: what happened to it, and what it waits for
+    Show {
+        /// Its name
+        id: String,
+        /// For machines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Work on tasks: the chain `task`, or another one
+    Run(TaskRunArgs),
+    /// Decide yourself that a task is done
+    Approve(TaskDecideArgs),
+    /// Send a task back yourself
+    Reject(TaskDecideArgs),
+    /// Leave a task out
+    Skip(TaskDecideArgs),
+    /// Begin a task anew: pending, without rejections
+    Reset(TaskDecideArgs),
+    /// Remove a task and all that is known of it
+    Delete {
+        /// Its name
+        id: String,
+    },
+    /// For an agent: the same as `submit`
+    #[command(hide = true)]
+    Update {
+        /// Its task
+        id: String,
+        /// What it is to be
+        #[arg(long, value_parser = ["review"])]
+        status: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TaskAddArgs {
+    /// What is to be done, in a line
+    pub(super) title: String,
+    /// The file that says it whole
+    #[arg(long, value_name = "FILE")]
+    pub(super) spec: Option<String>,
+    /// What shows that it is done: a command, or words
+    #[arg(long, value_name = "TEXT")]
+    pub(super) tests: Option<String>,
+    /// A task that comes first. May be repeated
+    #[arg(long, value_name = "ID")]
+    pub(super) after: Vec<String>,
+    /// Its name; the next free number by default
+    #[arg(long, value_name = "ID")]
+    pub(super) id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TaskDecideArgs {
+    /// Its name
+    pub(super) id: String,
+    /// Why
+    #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
+    pub(super) notes: String,
+    /// Who judged, in the spelling of other tools
+    #[arg(long, hide = true)]
+    pub(super) model: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
+pub(super) struct TaskRunArgs {
+    /// A task, and variables, NAME=value; without one the next task
+    #[arg(value_name = "ID | NAME=VALUE")]
+    pub(super) words: Vec<String>,
+    /// The next task, which is the default
+    #[arg(long, conflicts_with = "all")]
+    pub(super) next: bool,
+    /// One after the other, until none is left that can be worked on
+    #[arg(long)]
+    pub(super) all: bool,
+    /// The chain
+    #[arg(long, value_name = "NAME", default_value = "task")]
+    pub(super) chain: String,
+    /// What agent CLIs may do unasked: read, edit (the default) or full
+    #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
+    pub(super) permissions: Option<String>,
+    /// A limit of each run: time=2h, cost=5, iterations=50. May be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) limit: Vec<String>,
+    /// How much is verified: strict, fast (the default), smoke or yolo
+    #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]
+    pub(super) profile: Option<String>,
+    /// How large the work is: tiny, normal or large; told from the words of the task by default
+    #[arg(long, value_parser = ["tiny", "normal", "large"])]
+    pub(super) scope: Option<String>,
+    /// Show all that would run, and run nothing
+    #[arg(long, conflicts_with = "all")]
+    pub(super) dry_run: bool,
+    /// Wait until another run in the same folder is over, instead of refusing
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) wait: bool,
+    /// With --dry-run: for machines
+    #[arg(long, requires = "dry_run")]
+    pub(super) json: bool,
+}

@@ -1,0 +1,99 @@
+//! What is said when a command about tasks cannot be carried out.
+
+use crate::journal::Refused;
+use crate::source::Diagnostic;
+use crate::task::{BadId, Status};
+
+pub(super) fn only_a_human() -> Diagnostic {
+    Diagnostic::error("task/human", "this is for a human, and an agent of a run has typed it")
+        .help("an agent decides by submit, approve, reject, dispute or skip")
+}
+
+pub(super) fn bad_title() -> Diagnostic {
+    Diagnostic::error("task/title", "a title is one line with something in it")
+        .help("a longer text goes into a file: --spec FILE")
+}
+
+pub(super) fn bad_id(id: &str, fault: BadId) -> Diagnostic {
+    Diagnostic::error("task/id", format!("`{id}` cannot be the name of a task: {fault}"))
+        .help("up to 64 letters, digits, `.`, `_` and `-`")
+}
+
+pub(super) fn no_spec(spec: &str) -> Diagnostic {
+    Diagnostic::error("task/spec", format!("the specification {spec} is no file that can be read"))
+        .help("write it first, then add the task")
+}
+
+pub(super) fn spec_outside(spec: &str) -> Diagnostic {
+    Diagnostic::error("task/spec-outside", format!("the specification {spec} is outside the project"))
+        .help("agents work in the project; put it there")
+}
+
+pub(super) fn unknown(id: &str, near: Option<&str>) -> Diagnostic {
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`? `forkhestra task list` shows them all"),
+        None => "`forkhestra task list` shows them all".into(),
+    };
+    Diagnostic::error("task/unknown", format!("there is no task {id}")).help(help)
+}
+
+pub(super) fn no_dispute(id: &str) -> Diagnostic {
+    Diagnostic::error("dispute/unknown", format!("there is no dispute {id}"))
+        .help("`forkhestra dispute list` shows them all")
+}
+
+pub(super) fn reject_without_notes() -> Diagnostic {
+    Diagnostic::error("task/notes", "a reject says what is to be mended").help("--notes \"…\"")
+}
+
+pub(super) fn already(id: &str, status: Status) -> Diagnostic {
+    Diagnostic::error("task/already", format!("task {id} is {} already", status.name()))
+        .help(format!("`forkhestra task show {id}` tells how it came to that"))
+}
+
+pub(super) fn at_work(id: &str, run: i64) -> Diagnostic {
+    Diagnostic::error("task/at-work", format!("run {run} works on task {id} right now"))
+        .help("end the run first, or wait for it")
+}
+
+pub(super) fn refused(refused: &Refused, id: &str) -> Diagnostic {
+    match refused {
+        Refused::Exists => Diagnostic::error("task/exists", format!("there is a task {id} already"))
+            .help("give it another name, or leave --id out"),
+        Refused::Unknown(id) => unknown(id, None),
+        Refused::Moved(status) => {
+            Diagnostic::error("task/moved", format!("task {id} has become {} meanwhile", status.name()))
+                .help("look at it again, then decide")
+        }
+        Refused::Disputed(dispute) => {
+            Diagnostic::error("dispute/exists", format!("task {id} has the open dispute {dispute}"))
+                .help(format!("resolve it: forkhestra dispute resolve {dispute} coder|reviewer|custom"))
+        }
+        Refused::Resolved => Diagnostic::error("dispute/resolved", format!("dispute {id} is resolved already"))
+            .help("a decision stands; `forkhestra task` moves the task itself"),
+    }
+}
+
+pub(super) fn terminal(id: &str, status: Status) -> Diagnostic {
+    let help = match status {
+        Status::Disputed | Status::Failed => {
+            format!("`forkhestra dispute list` shows why; resolve it there, or begin anew: forkhestra task reset {id}")
+        }
+        _ => format!("to begin it anew: forkhestra task reset {id}"),
+    };
+    Diagnostic::error("task/over", format!("task {id} is {}: nothing is left to be run", status.name())).help(help)
+}
+
+pub(super) fn waits(id: &str, before: &[&str]) -> Diagnostic {
+    Diagnostic::error("task/waits", format!("task {id} waits for: {}", before.join(", ")))
+        .help("what comes first has to be completed, not only skipped or disputed")
+}
+
+pub(super) fn nothing_to_run() -> Diagnostic {
+    Diagnostic::error("task/none", "there is no task that can be worked on")
+        .help("`forkhestra task list` shows how far they are, `forkhestra task add` adds one")
+}
+
+pub(super) fn two_tasks() -> Diagnostic {
+    Diagnostic::error("usage/task", "one task at a time, or --all").help("forkhestra task run ID")
+}

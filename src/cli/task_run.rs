@@ -1,0 +1,110 @@
+//! `task run`: the task that is meant, or one after the other, each by a run of its own.
+
+use super::args::{Common, RunArgs};
+use super::chain::split;
+use super::stage::broken_journal;
+use super::task_args::TaskRunArgs;
+use super::{refuse, run as driven, task, task_errors as errors};
+use crate::exit::Exit;
+use crate::journal::Journal;
+use crate::plan::TaskFacts;
+use crate::report::print_error;
+use crate::source::Diagnostic;
+use crate::task::{Task, next, waits_for};
+use crate::world::World;
+
+/// Works on one task, or on all of them.
+pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
+    let (project, journal) = match task::journal(world, common) {
+        Ok(found) => found,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    let (vars, ids): (Vec<String>, Vec<String>) = args.words.iter().cloned().partition(|word| word.contains('='));
+    if let Err(faults) = split(&vars, &project.shell) {
+        return refuse(world, &faults);
+    }
+    let picked = match (ids.as_slice(), args.all) {
+        ([], true) => return all(world, common, args, &vars, &journal),
+        ([], false) => next_of(&journal, &[]).and_then(|id| id.ok_or_else(errors::nothing_to_run)),
+        ([id], false) => Ok(id.clone()),
+        _ => Err(errors::two_tasks()),
+    };
+    match picked {
+        Ok(id) => driven::run(world, common, &run_args(args, &vars, id)),
+        Err(fault) => refuse(world, &[fault]),
+    }
+}
+
+/// The seed's cycle. A task that needs a human stops itself and what waits for it, not the others (C27, C28).
+fn all(world: &World, common: &Common, args: &TaskRunArgs, vars: &[String], journal: &Journal) -> Exit {
+    let (mut done, mut worst) = (Vec::new(), Exit::Success);
+    loop {
+        let id = match next_of(journal, &done) {
+            Ok(Some(id)) => id,
+            Ok(None) if done.is_empty() => return refuse(world, &[errors::nothing_to_run()]),
+            Ok(None) => return worst,
+            Err(fault) => return refuse(world, &[fault]),
+        };
+        if !common.quiet {
+            print_error(&format!("task {id}\n"));
+        }
+        done.push(id.clone());
+        match driven::run(world, common, &run_args(args, vars, id)) {
+            Exit::Incomplete if worst == Exit::Success => worst = Exit::Incomplete,
+            Exit::Success | Exit::Incomplete => {}
+            Exit::HumanNeeded => worst = Exit::HumanNeeded,
+            // Whoever ended this one, or a limit, meant all of them.
+            other => return other,
+        }
+    }
+}
+
+fn next_of(journal: &Journal, but: &[String]) -> Result<Option<String>, Diagnostic> {
+    let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
+    Ok(next(&tasks, but).map(|task| task.id.clone()))
+}
+
+fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
+    RunArgs {
+        words: vars.to_vec(),
+        chain: Some(args.chain.clone()),
+        task: Some(id),
+        permissions: args.permissions.clone(),
+        limit: args.limit.clone(),
+        profile: args.profile.clone(),
+        scope: args.scope.clone(),
+        dry_run: args.dry_run,
+        wait: args.wait,
+        json: args.json,
+        ..RunArgs::default()
+    }
+}
+
+/// A task as a plan knows it.
+///
+/// # Errors
+/// When there is none of this name, when it is over, and when it waits for another one.
+pub(super) fn facts(journal: &Journal, id: &str) -> Result<TaskFacts, Diagnostic> {
+    let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
+    let task = task::known(&tasks, id)?;
+    if task.status.is_terminal() {
+        return Err(errors::terminal(id, task.status));
+    }
+    match waits_for(task, &tasks).as_slice() {
+        [] => Ok(of(task)),
+        before => Err(errors::waits(id, before)),
+    }
+}
+
+fn of(task: &Task) -> TaskFacts {
+    TaskFacts {
+        id: task.id.clone(),
+        title: task.title.clone(),
+        spec: task.spec.clone().unwrap_or_default(),
+        tests: task.tests.clone().unwrap_or_default(),
+        status: task.status.name().into(),
+        rejections: task.rejections,
+        notes: task.notes.clone().unwrap_or_default(),
+        cut_off: task.cut_off,
+    }
+}

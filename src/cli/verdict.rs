@@ -1,0 +1,103 @@
+//! The verbs that an agent calls: what it decided is written down, and the host applies it when the attempt is over.
+
+use super::task_args::DisputeVerb;
+use super::{answer, refuse};
+use crate::chain::Role;
+use crate::exit::Exit;
+use crate::journal::{Recorded, record_call, role_of_call};
+use crate::source::{Diagnostic, Env};
+use crate::verdict::{Decision, note_call};
+use crate::world::World;
+use std::path::PathBuf;
+
+/// Whether we were called by an agent that forkhestra runs.
+pub(super) fn in_an_iteration(world: &World) -> bool {
+    world.var("FORKHESTRA_TOKEN").is_some_and(|token| !token.is_empty())
+}
+
+/// Writes a decision down.
+pub(super) fn record(world: &World, decision: Decision, notes: &str) -> Exit {
+    match recorded(world, decision, notes) {
+        Ok(()) => answer(&format!(
+            "noted: {}. It is applied when you have ended; say in your last message what you did.\n",
+            decision.name()
+        )),
+        Err(fault) => refuse(world, &[fault]),
+    }
+}
+
+/// The same for a task that the agent names.
+pub(super) fn record_for(world: &World, id: &str, decision: Decision, notes: &str) -> Exit {
+    let task = world.var("FORKHESTRA_TASK").and_then(|task| task.into_string().ok()).filter(|task| !task.is_empty());
+    match task {
+        Some(task) if task != id => refuse(world, &[other_task(id, &task)]),
+        _ => record(world, decision, notes),
+    }
+}
+
+/// `dispute create` of an agent.
+pub(super) fn dispute(world: &World, verb: &DisputeVerb) -> Option<Exit> {
+    match verb {
+        DisputeVerb::Create { id, reason, .. } => Some(record_for(world, id, Decision::Dispute, reason)),
+        _ => None,
+    }
+}
+
+fn recorded(world: &World, decision: Decision, notes: &str) -> Result<(), Diagnostic> {
+    let variable = |name: &str| world.var(name).filter(|value| !value.is_empty());
+    let token = variable("FORKHESTRA_TOKEN").and_then(|token| token.into_string().ok());
+    let result = variable("FORKHESTRA_RESULT").map(PathBuf::from);
+    let (Some(token), Some(result)) = (token, result) else { return Err(outside(decision)) };
+    let Some(role) = role_of_call(&result, &token) else { return Err(stale(decision)) };
+    let role = Role::named(&role).unwrap_or_default();
+    if !decision.is_open_to(role) {
+        return Err(not_its_right(decision, role));
+    }
+    if matches!(decision, Decision::Reject | Decision::Dispute) && notes.trim().is_empty() {
+        return Err(no_notes(decision));
+    }
+    match record_call(&result, &token, &note_call(decision, notes)) {
+        Ok(Recorded::Yes) => Ok(()),
+        Ok(Recorded::Stale) => Err(stale(decision)),
+        Err(error) => Err(Diagnostic::error("verdict/write", error.to_string()).help(error.help())),
+    }
+}
+
+fn outside(decision: Decision) -> Diagnostic {
+    let help = match decision {
+        Decision::Dispute => "`forkhestra dispute list` shows what waits for a human, `dispute resolve` decides it",
+        Decision::Submit | Decision::Done => {
+            "`forkhestra task run` works on a task; `task approve` calls it done yourself"
+        }
+        _ => "to decide about a task yourself: forkhestra task approve | reject | skip ID",
+    };
+    Diagnostic::error(
+        "verdict/outside",
+        format!("`{}` is for an agent that forkhestra runs, and this is none", decision.name()),
+    )
+    .help(help)
+}
+
+fn stale(decision: Decision) -> Diagnostic {
+    Diagnostic::error("verdict/stale", format!("the attempt that this `{}` belongs to is over", decision.name()))
+        .help("what it decided was read when it ended; a later word does not count")
+}
+
+fn not_its_right(decision: Decision, role: Role) -> Diagnostic {
+    let may = match role {
+        Role::Worker => "submit, dispute or skip",
+        Role::Judge => "approve, reject, dispute or skip",
+    };
+    Diagnostic::error("verdict/right", format!("a {} may not {}", role.name(), decision.name()))
+        .help(format!("it may {may}"))
+}
+
+fn no_notes(decision: Decision) -> Diagnostic {
+    Diagnostic::error("verdict/notes", format!("a {} says why", decision.name()))
+        .help("for each finding a line: `- FILE:LINE: what happens, and what would mend it`")
+}
+
+fn other_task(id: &str, task: &str) -> Diagnostic {
+    Diagnostic::error("verdict/task", format!("this attempt works on task {task}, not on {id}"))
+        .help(format!("name {task}, or leave the name out: forkhestra submit | approve | reject | dispute | skip"))
+}

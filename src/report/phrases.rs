@@ -1,0 +1,57 @@
+//! Outcomes, times and numbers in a few words.
+
+use crate::run::AttemptOutcome;
+
+/// How an attempt ended, in a few words.
+pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
+    let in_spite = if marker && looped { " in spite of the marker" } else { "" };
+    match outcome {
+        AttemptOutcome::Completed if looped => "done, marker seen".into(),
+        AttemptOutcome::Completed => "done".into(),
+        AttemptOutcome::Unfinished => "exit 0, no marker yet".into(),
+        AttemptOutcome::Failed { code } => format!("failed with exit code {code}{in_spite}"),
+        AttemptOutcome::Crashed { signal } => format!("killed by signal {signal}{in_spite}"),
+        AttemptOutcome::Errored => format!("failed with exit code 0 and an error{in_spite}"),
+        AttemptOutcome::NotStarted { why } => format!("could not be started: {}", first_line(why)),
+        AttemptOutcome::TimedOut => "ended, its timeout is over".into(),
+        AttemptOutcome::Idle => "ended, it was silent and idle for too long".into(),
+        AttemptOutcome::Limited => "a usage limit; the iteration does not count".into(),
+        AttemptOutcome::Interrupted => "interrupted".into(),
+    }
+}
+
+pub(super) fn iterations_words(count: u32) -> String {
+    if count == 1 { "1 iteration".into() } else { format!("{count} iterations") }
+}
+
+pub(super) fn first_line(text: &str) -> String {
+    const WIDTH: usize = 200;
+    let line: String = text.lines().next().unwrap_or_default().chars().filter(|next| !next.is_control()).collect();
+    match line.char_indices().nth(WIDTH) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+/// `0.3 s`, `2 min 5 s`, `1 h 3 min`.
+pub(super) fn seconds(milliseconds: u64) -> String {
+    let whole = milliseconds / 1000;
+    match whole {
+        0..60 => format!("{whole}.{} s", milliseconds % 1000 / 100),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// `12,345`.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

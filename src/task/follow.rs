@@ -1,0 +1,177 @@
+//! What the events of a run mean for its task. Its state diagram stands in docs/flow.md, which a test holds against this.
+
+use super::{Change, Changes, DisputeKind, Status};
+use crate::chain::Role;
+use crate::plan::Outline;
+use crate::run::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, MOST_REJECTIONS, RunOutcome};
+use crate::verdict::{Decision, Verdict};
+
+/// A task while a run works on it.
+#[derive(Debug, Clone)]
+pub struct Follower {
+    /// The role of each step; none for a check.
+    roles: Vec<Option<Role>>,
+    status: Status,
+    rejections: u32,
+    /// The last judge that approved, for the record.
+    approved: Option<String>,
+    /// Every reject of this run, in a line each.
+    history: Vec<String>,
+}
+
+impl Follower {
+    /// Of a run of this outline, for a task that is where it is.
+    #[must_use]
+    pub fn new(outline: &Outline, status: Status, rejections: u32) -> Self {
+        let roles = outline.steps.iter().map(|step| step.role).collect();
+        Self { roles, status, rejections, approved: None, history: Vec::new() }
+    }
+
+    /// With the rejects of earlier runs, in a line each.
+    #[must_use]
+    pub fn after(mut self, history: Vec<String>) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// What an event of the run means for the task. Total: from any status, for any event.
+    pub fn see(&mut self, event: &EventKind) -> Changes {
+        let mut changes = Changes::default();
+        match event {
+            EventKind::AttemptPlanned { at, .. } if self.role(at) == Some(Role::Worker) => {
+                self.to(&mut changes, Status::InProgress, &at.name, "", &[Status::Pending, Status::Review]);
+            }
+            EventKind::StepSucceeded { at } if self.role(at) == Some(Role::Worker) => {
+                self.to(&mut changes, Status::Review, &at.name, "", &[Status::InProgress]);
+            }
+            EventKind::AttemptFinished { at, outcome, .. } if self.role(at).is_none() && fails(outcome) => {
+                // Whatever an agent says, the host looks itself (S0-12).
+                let notes = format!("`{}` failed", at.name);
+                self.to(&mut changes, Status::InProgress, "host", &notes, &[Status::Review]);
+            }
+            EventKind::VerdictGiven { at, verdict, converged } => self.verdict(&mut changes, at, verdict, *converged),
+            EventKind::RoundFinished { ended_by: Some(feedback), .. }
+                if !matches!(feedback.cause, FeedbackCause::Rejected { .. }) =>
+            {
+                self.to(&mut changes, Status::InProgress, "host", "the round was not accepted", &[Status::Review]);
+            }
+            EventKind::RunFinished { outcome: RunOutcome::Succeeded } => {
+                let actor = self.approved.clone().unwrap_or_else(|| "host".into());
+                let open = [Status::Pending, Status::InProgress, Status::Review];
+                self.to(&mut changes, Status::Completed, &actor, "", &open);
+            }
+            EventKind::RunFinished { outcome: RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. } }
+                if self.rejections >= MOST_REJECTIONS && self.status != Status::Failed =>
+            {
+                self.fail(&mut changes);
+            }
+            _ => {}
+        }
+        changes
+    }
+
+    fn verdict(&mut self, changes: &mut Changes, at: &At, verdict: &Verdict, converged: bool) {
+        let live = [Status::Pending, Status::InProgress, Status::Review];
+        match verdict.decision {
+            Decision::Approve => {
+                self.approved = Some(at.name.clone());
+                // An approval with notes is a minor dispute: kept, shown, blocking nothing (C30).
+                if !verdict.findings.is_empty() {
+                    let titles = verdict.findings.iter().map(|finding| finding.title.as_str()).collect::<Vec<_>>();
+                    changes.disputes.push((DisputeKind::Minor, titles.join("\n")));
+                }
+            }
+            Decision::Reject if converged => {
+                self.approved = Some(at.name.clone());
+                changes.disputes.push((DisputeKind::Minor, verdict.notes.clone()));
+            }
+            Decision::Reject => {
+                self.rejections += 1;
+                let first = verdict.weighed().first().map_or_else(String::new, |finding| finding.title.clone());
+                self.history.push(format!("{}. {}: {first}", self.rejections, at.name));
+                let change = Change {
+                    from: self.status,
+                    to: Status::InProgress,
+                    actor: at.name.clone(),
+                    notes: verdict.notes.clone(),
+                    rejection: true,
+                };
+                self.status = Status::InProgress;
+                changes.changes.push(change);
+                if self.rejections >= MOST_REJECTIONS {
+                    self.fail(changes);
+                }
+            }
+            Decision::Dispute => {
+                let kind = if self.role(at) == Some(Role::Judge) { DisputeKind::Reviewer } else { DisputeKind::Coder };
+                changes.disputes.push((kind, verdict.notes.clone()));
+                self.to(changes, Status::Disputed, &at.name, &verdict.notes, &live);
+            }
+            Decision::Skip => self.to(changes, Status::Skipped, &at.name, &verdict.notes, &live),
+            Decision::Submit | Decision::Done => {}
+        }
+    }
+
+    /// The last rejection: the task has failed, and a dispute with its whole history is opened (S0-17).
+    fn fail(&mut self, changes: &mut Changes) {
+        let reason = format!("Exceeded {MOST_REJECTIONS} rejections without resolution");
+        let history = self.history.join("\n");
+        changes.disputes.push((DisputeKind::System, format!("{reason}\n\n{history}").trim_end().to_string()));
+        self.to(changes, Status::Failed, "host", &reason, &[Status::InProgress, Status::Review]);
+    }
+
+    fn to(&mut self, changes: &mut Changes, to: Status, actor: &str, notes: &str, from: &[Status]) {
+        if from.contains(&self.status) {
+            changes.changes.push(Change {
+                from: self.status,
+                to,
+                actor: actor.into(),
+                notes: notes.into(),
+                rejection: false,
+            });
+            self.status = to;
+        }
+    }
+
+    fn role(&self, at: &At) -> Option<Role> {
+        *self.roles.get((at.step as usize).checked_sub(1)?)?
+    }
+}
+
+fn fails(outcome: &AttemptOutcome) -> bool {
+    !matches!(outcome, AttemptOutcome::Completed | AttemptOutcome::Interrupted | AttemptOutcome::Limited)
+}
+
+/// What a human's decision about a dispute makes of its task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolution {
+    /// The worker is right: the work stands.
+    Coder,
+    /// The judge is right: the work goes on.
+    Reviewer,
+    /// Something else, said in the notes: the work goes on.
+    Custom,
+}
+
+impl Resolution {
+    /// Every one by its name.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("coder", Self::Coder), ("reviewer", Self::Reviewer), ("custom", Self::Custom)];
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, resolution)| *resolution)
+    }
+}
+
+/// The transition that resolves a dispute (T0-17).
+#[must_use]
+pub fn resolve(from: Status, resolution: Resolution, notes: &str) -> Change {
+    let to = if resolution == Resolution::Coder { Status::Completed } else { Status::InProgress };
+    Change { from, to, actor: "human".into(), notes: notes.into(), rejection: false }
+}
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;

@@ -1,0 +1,94 @@
+//! What runs mean for tasks, by script and by law.
+
+use super::super::replay;
+use super::*;
+use crate::plan::tests::{planned, world};
+use crate::plan::{Plan, outline};
+use crate::run::tests_drive;
+use proptest::prelude::*;
+
+const CONFIG: &str =
+    r#"{"agents": {"j": {"command": "x", "role": "judge"}}, "checks": {"t": {"run": "true"}}, "chains": {}}"#;
+
+fn plan(chain: &str) -> Plan {
+    let mut plan = planned(&world(&[]), CONFIG, chain, &crate::chain::Said::default(), &[]).unwrap();
+    plan.task = Some(crate::plan::TaskFacts::default());
+    plan
+}
+
+/// The statuses that a task goes through, and the disputes that are opened.
+fn story(chain: &str, script: &str) -> String {
+    let (trail, disputes) = followed(&plan(chain), script);
+    let mut words: Vec<String> = trail.iter().map(|change| change.to.name().to_string()).collect();
+    words.extend(disputes.iter().map(|(kind, _)| format!("+{}", kind.name())));
+    words.join(" ")
+}
+
+fn followed(plan: &Plan, script: &str) -> (Vec<Change>, Vec<(DisputeKind, String)>) {
+    let mut follower = Follower::new(&outline(plan), Status::Pending, 0);
+    let (mut trail, mut disputes) = (Vec::new(), Vec::new());
+    for event in tests_drive(plan, script) {
+        let mut changes = follower.see(&event);
+        trail.append(&mut changes.changes);
+        disputes.append(&mut changes.disputes);
+    }
+    (trail, disputes)
+}
+
+const CHAIN: &str = "(coder -> t -> j):20";
+
+/// T0-09, T0-10, T0-12, T0-14 … T0-16.
+#[test]
+fn a_task_goes_where_its_run_goes() {
+    assert_eq!(story(CHAIN, "..a"), "in_progress review completed");
+    assert_eq!(story(CHAIN, ".x..a"), "in_progress review in_progress review completed");
+    assert_eq!(story(CHAIN, "..r..a"), "in_progress review in_progress review completed");
+    assert_eq!(story(CHAIN, "d"), "in_progress disputed +coder");
+    assert_eq!(story(CHAIN, "..d"), "in_progress review disputed +reviewer");
+    assert_eq!(story(CHAIN, "s"), "in_progress skipped");
+    assert_eq!(story(CHAIN, "..uuu"), "in_progress review");
+    assert_eq!(story("coder", "."), "in_progress review completed");
+    assert_eq!(story("coder", "x"), "in_progress");
+    let (trail, disputes) = followed(&plan(CHAIN), &"..r".repeat(15));
+    assert_eq!(replay(&trail), (Status::Failed, 15));
+    assert_eq!(disputes.len(), 1);
+    assert_eq!(disputes[0].0, DisputeKind::System);
+    assert!(disputes[0].1.starts_with("Exceeded 15 rejections without resolution\n\n1. j: it is wrong\n2. j"));
+    let (trail, disputes) = followed(&plan(CHAIN), &("..r".repeat(14) + "..a"));
+    assert_eq!(replay(&trail), (Status::Completed, 14));
+    assert!(disputes.is_empty());
+}
+
+/// S0-12: "Build failed" is the host's word, and no rejection.
+#[test]
+fn a_failed_check_is_no_rejection_and_has_a_reason() {
+    let (trail, _) = followed(&plan(CHAIN), ".x..a");
+    assert_eq!((trail[2].actor.as_str(), trail[2].notes.as_str()), ("host", "`t` failed"));
+    assert_eq!(replay(&trail), (Status::Completed, 0));
+}
+
+/// T0-17.
+#[test]
+fn a_dispute_is_resolved_for_one_side() {
+    let to = |resolution| resolve(Status::Disputed, resolution, "").to;
+    assert_eq!(to(Resolution::Coder), Status::Completed);
+    assert_eq!(to(Resolution::Reviewer), Status::InProgress);
+    assert_eq!(to(Resolution::Custom), Status::InProgress);
+}
+
+proptest! {
+    #[test]
+    fn every_trail_is_without_gaps_and_ends_within_fifteen_rejections(script in "[.xarudsn]{300}") {
+        let (trail, _) = followed(&plan(CHAIN), &script);
+        let mut status = Status::Pending;
+        for change in &trail {
+            prop_assert_eq!(change.from, status);
+            prop_assert!(!status.is_terminal(), "nothing follows {}", status.name());
+            status = change.to;
+        }
+        let (last, rejections) = replay(&trail);
+        prop_assert_eq!(last, status);
+        prop_assert!(rejections <= MOST_REJECTIONS);
+        prop_assert!((rejections == MOST_REJECTIONS) == (last == Status::Failed));
+    }
+}

@@ -1,0 +1,196 @@
+//! Tasks: added, worked on by runs, decided by people.
+
+use crate::support::Place;
+
+const CONFIG: &str = r#"{
+  "agents": { "j": { "command": "j", "role": "judge" } },
+  "checks": { "t": { "run": "sh check.sh" } },
+  "chains": { "task": { "steps": [{ "group": [{ "agent": "c" }, { "check": "t" }, { "agent": "j" }], "iterations": 15 }] } }
+}"#;
+
+const WORKS: &str = "sh date +%N >> work.txt";
+
+fn place() -> Place {
+    let place = Place::new();
+    place.config(CONFIG).write("check.sh", "exit 0\n").agent("c", WORKS).agent("j", "print VERDICT: approve");
+    place
+}
+
+#[test]
+fn a_task_is_added_worked_on_and_completed() {
+    let place = place();
+    place.write("docs/login.md", "Users log in.\n");
+    place.run(&["task", "add", "Log in", "--spec", "docs/login.md", "--tests", "cargo test login"]).code(0);
+    place.run(&["task", "add", "Log out", "--after", "1"]).code(0);
+    insta::assert_snapshot!("task_list_before", place.run(&["task", "list"]).code(0).stdout);
+    place.agent(
+        "j",
+        "print - a.rs:1: no test\nprint VERDICT: reject\nnext\nprint - minor: a.rs:2: a name\nprint VERDICT: approve",
+    );
+    insta::assert_snapshot!("task_run", place.run(&["task", "run"]).code(0).stderr);
+    insta::assert_snapshot!("dispute_minor", place.run(&["dispute", "list"]).code(0).stdout);
+    insta::assert_snapshot!("task_show", place.run(&["task", "show", "1"]).code(0).stdout);
+    let told = place.call("c", 1);
+    assert!(
+        told.contains(
+            "Log in\n\nThe specification is in `docs/login.md`.\n\nIt is done when this shows it: cargo test login"
+        ),
+        "{told}"
+    );
+    assert!(told.contains("FORKHESTRA_TASK=1"), "{told}");
+    let again = place.run(&["task", "run", "1"]);
+    assert!(again.code(2).words().contains("task 1 is completed: nothing is left to be run"), "{}", again.stderr);
+}
+
+/// S0-22, C27, C28: the seed's cycle.
+#[test]
+fn all_tasks_are_worked_on_in_their_order_and_one_that_needs_a_human_holds_only_what_waits_for_it() {
+    let place = place();
+    for (title, more) in [("one", &[][..]), ("two", &["--after", "1"]), ("three", &[]), ("four", &["--after", "3"])] {
+        place.run(&[&["task", "add", title], more].concat()).code(0);
+    }
+    place.agent(
+        "c",
+        "sh date +%N >> work.txt\nprint It cannot be.\nprint VERDICT: dispute\nnext\nsh date +%N >> work.txt",
+    );
+    let ran = place.run(&["task", "run", "--all"]);
+    ran.code(3);
+    insta::assert_snapshot!("task_list_after_all", place.run(&["task", "list"]).code(0).stdout);
+    insta::assert_snapshot!("dispute_list", place.run(&["dispute", "list"]).code(0).stdout);
+    // T0-17: resolved for the worker, and only once.
+    place.run(&["dispute", "resolve", "1", "coder", "--notes", "it is right"]).code(0);
+    let twice = place.run(&["dispute", "resolve", "1", "reviewer"]);
+    assert!(twice.code(2).words().contains("dispute 1 is resolved already"), "{}", twice.stderr);
+    place.run(&["task", "run", "--all"]).code(0);
+    assert_eq!(place.run(&["task", "list"]).code(0).stdout.matches("completed").count(), 4);
+}
+
+/// T0-14.
+#[test]
+fn the_fifteenth_reject_fails_the_task_and_opens_a_dispute_with_its_history() {
+    let place = place();
+    place.run(&["task", "add", "Hard"]).code(0);
+    place.agent("j", "print - a.rs:1: wrong\nprint VERDICT: reject");
+    let ran = place.run(&["task", "run"]);
+    assert!(ran.code(3).stderr.contains("j rejected 15 times, and no round is left"), "{}", ran.stderr);
+    let told = place.run(&["dispute", "show", "1"]);
+    assert!(
+        told.code(0).stdout.contains("Exceeded 15 rejections without resolution\n\n1. j: wrong\n2. j: wrong"),
+        "{}",
+        told.stdout
+    );
+    assert!(place.run(&["task", "list"]).code(0).stdout.contains("failed"));
+    // A human begins it anew.
+    place.run(&["task", "reset", "1"]).code(0);
+    place.agent("j", "print VERDICT: approve");
+    place.run(&["task", "run", "1"]).code(0);
+    assert!(place.run(&["dispute", "list"]).code(0).stdout.contains("resolved: custom"));
+}
+
+/// S0-12, T0-09: whatever an agent says, the host looks itself, and that is no rejection.
+#[test]
+fn a_failed_check_sends_the_work_back_and_is_no_rejection() {
+    let place = place();
+    place.run(&["task", "add", "Build it"]).code(0);
+    place.agent("c", "sh date +%N >> work.txt\nprint All tests pass!\nnext\nsh echo exit 0 > check.sh");
+    place.write("check.sh", "echo 'a.rs:1: broken'; exit 1\n");
+    place.run(&["task", "run"]).code(0);
+    assert_eq!(place.calls("j"), 1, "the judge is paid once");
+    let shown = place.run(&["task", "show", "1"]);
+    assert!(shown.code(0).stdout.contains("review → in_progress  host, run 1: `t` failed"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("0 of 15"));
+}
+
+/// S0-2: crash, then resume by the task.
+#[test]
+fn a_task_that_was_cut_off_goes_on_and_one_in_review_is_judged_first() {
+    let place = place();
+    place.run(&["task", "add", "Long"]).code(0);
+    let up = place.path("tmp/up");
+    place.agent("c", &format!("hang {}\nnext\n{WORKS}", up.display()));
+    let running = place.start(&["task", "run"]);
+    place.wait_for(&up);
+    let busy = place.command(&["task", "approve", "1"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&busy.stderr).contains("run 1 works on task 1 right now"));
+    assert_eq!(running.end_by("KILL").code, None);
+    assert!(place.run(&["task", "list"]).code(0).stdout.contains("in_progress"));
+    place.agent("j", "print hm");
+    place.run(&["task", "run", "1"]).code(3);
+    assert!(place.run(&["task", "list"]).code(0).stdout.contains("review"));
+    place.agent("j", "print VERDICT: approve");
+    let ran = place.run(&["task", "run"]);
+    assert!(
+        ran.code(0).stderr.contains("c: skipped, its work is there already, and is judged first"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(place.calls("c"), 2);
+}
+
+/// M-12, and everything else that is refused before anything happens.
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let place = place();
+    place.write("../outside.md", "x");
+    place.run(&["task", "add", "One"]).code(0);
+    for (words, expected) in [
+        (&["task", "add", "x", "--id", "a/b"][..], "`a/b` cannot be the name of a task"),
+        (&["task", "add", "x", "--id", "1"], "there is a task 1 already"),
+        (&["task", "add", " "], "a title is one line"),
+        (&["task", "add", "x", "--spec", "none.md"], "is no file that can be read"),
+        (&["task", "add", "x", "--spec", "../outside.md"], "is outside the project"),
+        (&["task", "add", "x", "--after", "9"], "there is no task 9"),
+        (&["task", "show", "9"], "there is no task 9"),
+        (&["task", "run", "9"], "there is no task 9"),
+        (&["task", "reject", "1"], "a reject says what is to be mended"),
+        (&["task", "reset", "1"], "task 1 is pending already"),
+        (&["task", "run", "1", "2"], "one task at a time"),
+        (&["dispute", "show", "3"], "there is no dispute 3"),
+        (&["dispute", "--reason", "x"], "is for an agent that forkhestra runs"),
+        (&["c", "--task", "9"], "there is no task 9"),
+    ] {
+        let ran = place.run(words);
+        assert!(ran.code(2).words().contains(expected), "{words:?}: {}", ran.stderr);
+    }
+    place.run(&["task", "add", "Two", "--after", "1"]).code(0);
+    assert!(place.run(&["task", "run", "2"]).code(2).words().contains("task 2 waits for: 1"));
+    place.run(&["task", "delete", "1"]).code(0);
+    place.run(&["task", "approve", "2"]).code(0);
+    assert!(place.run(&["task", "run"]).code(2).words().contains("there is no task that can be worked on"));
+}
+
+#[test]
+fn a_planner_proposes_tasks_and_any_chain_can_have_a_task() {
+    let place = place();
+    place.agent(
+        "p",
+        "print Here is the plan:\nprint {\"tasks\": [{\"title\": \"First\", \"needs\": {\"tests\": \"make test\"}}, {\"title\": \"Second\", \"after\": [\"First\"]}]}",
+    );
+    let ran = place.run(&["p", "-p", "Plan."]);
+    assert!(ran.code(0).stderr.contains("2 tasks proposed"), "{}", ran.stderr);
+    place.run(&["p", "-p", "Plan."]).code(0);
+    let told: serde_json::Value = serde_json::from_str(&place.run(&["task", "list", "--json"]).code(0).stdout).unwrap();
+    assert_eq!(told.as_array().unwrap().len(), 2, "the same plan twice is one");
+    assert_eq!(told[1]["after"][0], "1");
+    assert_eq!(told[0]["tests"], "make test");
+    place.run(&["c", "--task", "1", "-p", "Other words."]).code(0);
+    assert!(place.call("c", 1).contains("Other words."));
+    assert!(place.run(&["task", "list"]).code(0).stdout.contains("completed"));
+}
+
+/// `fix` and `task` begin with the project's own errors (T2-16, T2-17).
+#[test]
+fn what_is_wrong_is_found_first_unless_the_work_is_tiny() {
+    let place = Place::new();
+    place.write("Makefile", "build:\n\t@echo 'a.c:1:2: error: broken'; exit 1\ntest:\n\ttrue\n");
+    let plan = |words: &[&str]| {
+        let shown = place.run(&[&["run", "diagnose", "--dry-run"], words].concat());
+        shown.code(0).stdout.lines().find(|line| line.starts_with("1. diagnose")).unwrap_or_default().to_string()
+    };
+    assert!(plan(&["-p", "Add a button"]).contains("optional check"));
+    assert!(plan(&["-p", "Fix a typo"]).contains("skipped: the work is tiny"));
+    assert!(plan(&["-p", "Fix a typo", "--scope", "normal"]).contains("optional check"));
+    assert!(plan(&["-p", "Fix a typo", "--profile", "strict"]).contains("optional check"));
+    let strict = place.run(&["verify", "--profile", "strict"]);
+    assert!(strict.code(2).words().contains("needs what this project does not have: lint"), "{}", strict.stderr);
+}

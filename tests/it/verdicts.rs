@@ -1,0 +1,153 @@
+//! Judges, from their words to the next round.
+
+use crate::support::Place;
+
+const CONFIG: &str = r#"{
+  "agents": { "j": { "command": "j", "role": "judge" } },
+  "checks": { "t": { "run": "sh check.sh" } },
+  "chains": {}
+}"#;
+
+fn judged(coder: &str, judge: &str) -> Place {
+    let place = Place::new();
+    place.config(CONFIG).write("check.sh", "exit 0\n").agent("c", coder).agent("j", judge);
+    place
+}
+
+const WORKS: &str = "sh date +%N >> work.txt\nprint Done.";
+
+#[test]
+fn a_reject_goes_back_with_its_findings_and_an_approval_ends_it() {
+    let place = judged(
+        WORKS,
+        "print I looked.\nprint - work.txt:1: it holds a number\nprint - minor: check.sh: it checks nothing\nprint VERDICT: reject\nnext\n\
+         print F1 is mended.\nprint **VERDICT:** APPROVE",
+    );
+    let ran = place.run(&["(c -> t -> j):3", "-p", "Work."]);
+    insta::assert_snapshot!("reject_and_approve", ran.code(0).stderr);
+    let told = place.call("c", 2);
+    insta::assert_snapshot!("reject_told_to_worker", told.split("\nenv ").next().unwrap_or_default());
+    let kept = place.read(".forkhestra/runs/1/3-j/1/verdict.json");
+    assert!(kept.contains("\"decision\": \"reject\"") && kept.contains("\"work.txt\""), "{kept}");
+}
+
+#[test]
+fn outside_a_group_a_reject_stops_the_chain_and_says_what_would_repeat_it() {
+    let place = judged(WORKS, "print It is wrong.\nprint VERDICT: reject");
+    let ran = place.run(&["c -> j -> c", "-p", "Work."]);
+    insta::assert_snapshot!(ran.code(1).stderr);
+    assert_eq!(place.calls("c"), 1);
+}
+
+/// C22, T0-35.
+#[test]
+fn a_judge_that_is_not_understood_is_asked_three_times_and_told_why_then_a_human_is() {
+    let place = judged(
+        WORKS,
+        "print I approve this.\nnext\nprint VERDICT: approve\nprint x\nprint VERDICT: reject\nnext\nprint VERDICT: approve | reject",
+    );
+    let ran = place.run(&["(c -> j):3", "-p", "Work."]);
+    insta::assert_snapshot!("unclear", ran.code(3).stderr);
+    assert!(place.call("j", 2).contains("no verdict was found in its final message"), "{}", place.call("j", 2));
+    assert!(place.call("j", 3).contains("it gave different verdicts: approve, reject"), "{}", place.call("j", 3));
+    // It is asked again by a resume, and the work is not done again.
+    place.agent("j", "print VERDICT: approve");
+    place.run(&["resume"]).code(0);
+    assert_eq!((place.calls("c"), place.calls("j")), (1, 4));
+}
+
+#[test]
+fn a_disputes_end_is_a_human_and_a_skip_ends_the_group_well() {
+    let place = judged("print The request contradicts itself.\nprint VERDICT: dispute", "print never");
+    let ran = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(ran.code(3).stderr.contains("c disputes what was asked; a human has to decide"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("! disputes: The request contradicts itself."), "{}", ran.stderr);
+    place.agent("c", "print It is there already.\nprint VERDICT: skip");
+    place.run(&["(c -> j):3 -> t", "-p", "Work."]).code(0);
+    assert_eq!(place.calls("j"), 0);
+}
+
+/// C47.
+#[test]
+fn a_judge_that_edits_loses_its_verdict() {
+    let place = judged(WORKS, "sh echo mended >> work.txt\nprint VERDICT: approve\nnext\nprint VERDICT: approve");
+    let ran = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(
+        ran.code(0).stderr.contains("it changed what it was to judge, so its verdict does not count: work.txt"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(place.calls("j"), 2);
+    // What its tests leave behind is no edit.
+    place.agent("j", "sh mkdir -p __pycache__ && date +%N > __pycache__/x.pyc\nprint VERDICT: approve");
+    assert!(!place.run(&["(c -> j):3", "-p", "Work."]).code(0).stderr.contains("does not count"));
+}
+
+/// C21.
+#[test]
+fn a_worker_that_changes_nothing_is_asked_once_more_and_the_judge_is_told() {
+    let place = judged("print All done!", "print VERDICT: approve");
+    let ran = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(ran.code(0).stderr.contains("! c changed nothing; it is asked once more"), "{}", ran.stderr);
+    assert!(place.call("c", 2).contains("Your last attempt changed nothing"), "{}", place.call("c", 2));
+    assert!(place.call("j", 1).contains("ended without changing anything"), "{}", place.call("j", 1));
+}
+
+/// C23: what an agent records by our verbs, with seed 000's spellings.
+#[test]
+fn an_agent_records_its_verdict_and_only_what_its_role_may() {
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra").display().to_string();
+    let coder = format!(
+        "sh {program} approve 2> refused.txt\nsh {program} tasks update x --status review\nsh date +%N >> work.txt"
+    );
+    let judge = format!(
+        "sh {program} reject --notes '' 2> ../tmp/blank.txt\nsh {program} tasks reject x --model m --notes '- work.txt:1: wrong'\nprint No verdict here.\n\
+         next\nsh {program} approve --notes fine\nsh (sleep 0; true)\nprint Done."
+    );
+    let place = judged(&coder, &judge);
+    let ran = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(ran.code(0).stderr.contains("rejects (rejection 1)\n    work.txt:1: wrong\n"), "{}", ran.stderr);
+    assert!(place.read("refused.txt").contains("a worker may not approve"), "{}", place.read("refused.txt"));
+    assert!(place.read("../tmp/blank.txt").contains("a reject says why"));
+    assert!(ran.stdout.contains("noted: submit."), "{}", ran.stdout);
+}
+
+#[test]
+fn a_verdict_outside_an_iteration_or_after_it_is_refused_and_says_what_to_do() {
+    let mut place =
+        judged("sh echo $FORKHESTRA_TOKEN > token; echo $FORKHESTRA_RESULT > result", "print VERDICT: approve");
+    let outside = place.run(&["approve"]);
+    assert!(
+        outside.code(2).words().contains("to decide about a task yourself: forkhestra task approve"),
+        "{}",
+        outside.stderr
+    );
+    place.run(&["c", "-p", "x"]).code(0);
+    let (token, result) = (place.read("token"), place.read("result"));
+    place.set("FORKHESTRA_TOKEN", token.trim()).set("FORKHESTRA_RESULT", result.trim());
+    let late = place.run(&["submit"]);
+    assert!(late.code(2).words().contains("the attempt that this `submit` belongs to is over"), "{}", late.stderr);
+}
+
+/// A result file, and one that holds nonsense.
+#[test]
+fn a_result_file_is_read_and_a_bad_one_is_said() {
+    let place = judged(
+        WORKS,
+        "sh echo '{\"verdict\": ' > $FORKHESTRA_RESULT\nprint x\nnext\n\
+         sh echo '{\"verdict\": \"reject\", \"findings\": [{\"title\": \"slow\", \"file\": \"work.txt\", \"severity\": \"minor\"}]}' > $FORKHESTRA_RESULT",
+    );
+    let ran = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(ran.code(0).stderr.contains("its result file cannot be read: it is no JSON"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("names nothing that has to be mended: the round converges"), "{}", ran.stderr);
+}
+
+/// C25: the same errors on the same tree.
+#[test]
+fn rounds_that_move_in_a_circle_stop() {
+    let place = judged("sh echo same > work.txt", "print never");
+    place.write("check.sh", "echo 'src/a.rs:1: wrong'; exit 1\n");
+    let ran = place.run(&["(c -> t -> j):9", "-p", "Work."]);
+    assert!(ran.code(1).stderr.contains("the rounds move in a circle"), "{}", ran.stderr);
+    assert_eq!(place.calls("c"), 3, "the second round's worker changed nothing, and was asked once more");
+}
