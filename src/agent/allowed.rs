@@ -19,7 +19,14 @@ pub struct Allowed {
 const READING: [&str; 6] = ["git status", "git diff", "git log", "git show", "git blame", "git rev-parse"];
 const EDITING: [&str; 5] = ["git add", "git commit", "git restore --staged", "git mv", "git rm"];
 /// Our verbs that start nothing.
-const OURS: [&str; 7] = [
+const OURS: [&str; 14] = [
+    "forkhestra submit",
+    "forkhestra approve",
+    "forkhestra reject",
+    "forkhestra dispute",
+    "forkhestra skip",
+    "forkhestra task list",
+    "forkhestra task show",
     "forkhestra list",
     "forkhestra show",
     "forkhestra runs show",

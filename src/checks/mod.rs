@@ -2,10 +2,14 @@
 
 mod detect;
 mod failures;
+mod integrity;
 mod profile;
 mod scope;
 
 pub use detect::{Detected, Stack, detect};
 pub use failures::{Failure, failures, signature, summary};
+pub use integrity::{
+    Deciding, Tampering, Tests, commands_of, is_test_file, says_commands, tampering, tests_of, tests_run,
+};
 pub use profile::{Kind, Profile, Wanted, wanted};
 pub use scope::Scope;

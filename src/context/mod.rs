@@ -1,7 +1,9 @@
 //! What is gathered from the working tree while a run goes on. Effects: reads files, writes nothing.
 
 mod gather;
+mod guard;
 mod tree;
 
 pub use gather::{Git, gather};
+pub use guard::GuardWatch;
 pub use tree::{Snapshot, TreeWatch};

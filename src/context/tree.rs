@@ -94,13 +94,7 @@ impl TreeWatch {
 
     /// Every file that git would not ignore and that is no cache, with the hash of what it holds.
     fn walk(&mut self, root: &Path, each: &mut dyn FnMut(&Path, u64)) {
-        let ours = |name: &std::ffi::OsStr| CACHES.iter().any(|cache| name == *cache);
-        let walk = WalkBuilder::new(root)
-            .hidden(false)
-            .require_git(false)
-            .git_global(false)
-            .filter_entry(move |entry| entry.depth() == 0 || !ours(entry.file_name()))
-            .build();
+        let walk = walker(root).build();
         for entry in walk.flatten().filter(|entry| entry.depth() > 0) {
             let Ok(metadata) = entry.metadata() else { continue };
             let path = hashed(entry.path().as_os_str().as_bytes());
@@ -119,6 +113,15 @@ impl TreeWatch {
         }
         self.looked = true;
     }
+}
+
+/// A walk over what git would not ignore and what is no cache.
+pub(super) fn walker(root: &Path) -> WalkBuilder {
+    let cache = |name: &std::ffi::OsStr| CACHES.iter().any(|cache| name == *cache);
+    let mut walk = WalkBuilder::new(root);
+    walk.hidden(false).require_git(false).git_global(false);
+    walk.filter_entry(move |entry| entry.depth() == 0 || !cache(entry.file_name()));
+    walk
 }
 
 fn hashed(bytes: &[u8]) -> u64 {

@@ -257,6 +257,14 @@ impl Journal {
         Ok(events)
     }
 
+    /// Whether the journal holds what we wrote of a run, no more and no less.
+    #[must_use]
+    pub fn holds(&self, run: i64, seq: u64) -> bool {
+        let select = "SELECT count(*), coalesce(max(seq), 0) FROM events WHERE run = ?1";
+        let found = self.database.query_row(select, [run], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+        found.is_ok_and(|found| found == (seq.cast_signed(), seq.cast_signed()))
+    }
+
     /// Makes the folder of an attempt.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::backend::{Headless, backend_command, backend_fields, backend_of};
 use super::context::{Context, Faults, own_environment};
-use super::template::{Around, around, missing_variables};
+use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Format, Named, find_command};
 use crate::chain::{Agent, Command, Delivery, Entry, Limit, Role, Step};
@@ -58,7 +58,8 @@ pub(super) fn plan_agent(
     }
     if let Some(prompt) = &mut prompt {
         prompt.deliver = deliver;
-        if (grouped || role == Role::Judge) && !prompt.around.as_ref().is_some_and(Around::names_feedback) {
+        if (grouped || role == Role::Judge) && !prompt.around.as_ref().is_some_and(|around| around.names_feedback(role))
+        {
             prompt.segments.push(Segment::Late(Late::Feedback));
         }
         check_prompt(context, prompt, grouped, at, &mut faults);

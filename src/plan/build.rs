@@ -2,9 +2,9 @@
 
 use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, Request, path_of};
-use super::{Plan, PlannedStep, Root, agent, check, digest, errors, limits};
+use super::{Plan, PlannedStep, Root, agent, check, digest, errors, limits, places};
 use crate::agent::{Found, check_startable, find_all_on_path, lookup};
-use crate::chain::{Step, lower, show};
+use crate::chain::{PROJECT_FILES, Step, lower, show};
 use crate::marker;
 use crate::prompt::{Vars, read_prompt_file, show as show_segments, unused};
 use crate::source::{Diagnostic, Env, Files, Place};
@@ -79,6 +79,8 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         program,
         limits: limits::resolve(request),
         task: request.task.cloned(),
+        profile: request.profile,
+        guarded: guarded(&context),
         warnings: faults,
         digest: String::new(),
     };
@@ -121,6 +123,16 @@ fn plan_step(
     }
     planned.hides = hidden(context, name, &planned.program);
     Ok(planned)
+}
+
+/// What decides how a run goes: the project's config and its templates.
+fn guarded(context: &Context<'_>) -> Vec<PathBuf> {
+    let request = context.request;
+    let places = places(request.config, request.root, context.env);
+    let configs = PROJECT_FILES.iter().map(|name| request.root.join(name));
+    let mut guarded: Vec<PathBuf> = configs.chain([places.templates, places.shared]).collect();
+    guarded.retain(|path| context.files.kind(path).is_ok());
+    guarded
 }
 
 /// The command line's prompt as it was given, before substitution.

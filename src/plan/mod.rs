@@ -14,6 +14,7 @@ mod template;
 
 use crate::agent::Format;
 use crate::chain::{Delivery, LayerKind, Limit, Permissions, Program, Role};
+use crate::checks::Profile;
 use crate::prompt::{Level, Segment, show};
 use crate::source::Diagnostic;
 use indexmap::IndexMap;
@@ -53,6 +54,10 @@ pub struct Plan {
     pub limits: Limits,
     /// The task that it works on.
     pub task: Option<TaskFacts>,
+    /// How much is verified.
+    pub profile: Profile,
+    /// The config and the templates: an agent that changes them decides about itself.
+    pub guarded: Vec<PathBuf>,
     /// What was noticed and does not stop the run.
     pub warnings: Vec<Diagnostic>,
     /// SHA-256 of the canonical plan, in hexadecimal.

@@ -2,7 +2,7 @@
 
 use super::context::{Context, Faults};
 use super::{PlannedPrompt, context};
-use crate::chain::{Agent, Config, Run, Step};
+use crate::chain::{Agent, Config, Role, Run, Step};
 use crate::prompt::{Late, Places, Segment, Template, TemplateError, Value, load, render, show};
 use crate::source::Env;
 use indexmap::IndexMap;
@@ -47,11 +47,16 @@ impl Around {
         Ok(rendered)
     }
 
-    /// Whether what ended the last round has a place in it.
+    /// Whether what ended the last round has a place in it; for a judge that is what it found so far.
     #[must_use]
-    pub fn names_feedback(&self) -> bool {
+    pub fn names_feedback(&self, role: Role) -> bool {
         let names = self.template.variables();
-        ["feedback", "reviewer_notes"].iter().any(|name| names.contains(*name))
+        let places: &[&str] = if role == Role::Judge {
+            &["feedback", "reviewer_notes", "issues"]
+        } else {
+            &["feedback", "reviewer_notes"]
+        };
+        places.iter().any(|name| names.contains(*name))
     }
 }
 

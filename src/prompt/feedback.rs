@@ -33,6 +33,21 @@ pub fn failed_check_feedback(
     section(&(first + &errors), output, folder)
 }
 
+/// What judges found so far, for the next judgement; nothing in the first one.
+#[must_use]
+pub fn found_so_far(ledger: &str, notes: &str) -> String {
+    if ledger.is_empty() {
+        return String::new();
+    }
+    let quoted: Vec<String> = notes.lines().map(|line| format!("> {line}").trim_end().to_string()).collect();
+    let last = if quoted.is_empty() {
+        String::new()
+    } else {
+        format!("\n\nThe last verdict, in full:\n\n{}", quoted.join("\n"))
+    };
+    format!("{}{last}", ledger.trim_end())
+}
+
 /// Feedback after a reject: the judge's words, and every finding so far with what became of it.
 #[must_use]
 pub fn rejected_feedback(round: u32, judge: &str, rejection: u32, notes: &str, ledger: &str) -> String {

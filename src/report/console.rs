@@ -334,6 +334,12 @@ impl<'a> Console<'a> {
         if let Some(line) = finished.near_miss.as_deref().filter(|_| !marker && check.is_none()) {
             note(format!("the marker counts only alone on its line, not in: {}", first_line(line)));
         }
+        if !finished.voided.is_empty() {
+            note(format!("it changed: {}", first_line(&finished.voided.join(", "))));
+        }
+        for words in finished.weakened.iter().chain(&finished.touched) {
+            note(first_line(words));
+        }
         if !finished.leftovers.is_empty() {
             let left = finished.leftovers.iter().map(|left| format!("{} (pid {})", first_line(&left.name), left.pid));
             note(format!("left running, and ended: {}", left.collect::<Vec<_>>().join(", ")));

@@ -15,6 +15,7 @@ pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool
         AttemptOutcome::NotStarted { why } => format!("could not be started: {}", first_line(why)),
         AttemptOutcome::TimedOut => "ended, its timeout is over".into(),
         AttemptOutcome::Idle => "ended, it was silent and idle for too long".into(),
+        AttemptOutcome::Voided => "does not count: it changed what decides about its work".into(),
         AttemptOutcome::Limited => "a usage limit; the iteration does not count".into(),
         AttemptOutcome::Interrupted => "interrupted".into(),
     }

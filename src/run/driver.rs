@@ -12,7 +12,8 @@ use super::state::State;
 use super::stopwatch::Stopwatch;
 use super::timers::Timers;
 use crate::chain::Limit;
-use crate::context::TreeWatch;
+use crate::checks::Deciding;
+use crate::context::{GuardWatch, TreeWatch};
 use crate::journal::{Journal, JournalError, token_digest};
 use crate::marker::count_lines;
 use crate::plan::{Kind, Plan, PlannedStep};
@@ -120,6 +121,8 @@ pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
         seq: 0,
         tree: TreeWatch::default(),
         base: None,
+        deciding: None,
+        guarding: GuardWatch::default(),
         output_error: None,
     };
     let outcome = driver.run(begin).await;
@@ -145,6 +148,9 @@ pub(super) struct Driver<'a> {
     pub(super) tree: TreeWatch,
     /// The commit that the work began at.
     pub(super) base: Option<String>,
+    /// What decided about the work when it began.
+    pub(super) deciding: Option<Deciding>,
+    pub(super) guarding: GuardWatch,
     output_error: Option<io::Error>,
 }
 
@@ -247,6 +253,11 @@ impl Driver<'_> {
         }
     }
 
+    /// How many events of the run are in the journal.
+    pub(super) fn seq(&self) -> u64 {
+        self.seq
+    }
+
     /// A signal came.
     pub(super) fn hear(&mut self, heard: Heard) -> Result<Vec<Effect>, Failure> {
         if heard == Heard::Continue {
@@ -342,7 +353,7 @@ impl Driver<'_> {
         let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt)?;
         let fresh = new_token(&self.cast)?;
         let token = std::mem::replace(&mut self.token, fresh);
-        let feedback = feedback.map_or_else(String::new, |feedback| self.feedback_text(feedback));
+        let feedback = feedback.map_or_else(String::new, |feedback| self.feedback_text(feedback, at));
         let note = self.note(at);
         let told = feedback.clone() + &note;
         let mut whole = String::new();
@@ -353,6 +364,7 @@ impl Driver<'_> {
             };
             folder.write_prompt(&whole)?;
         }
+        self.guard(at)?;
         let before = self.before(at);
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),

@@ -235,6 +235,18 @@ pub struct Finished {
     /// What a worker says to findings.
     #[serde(default)]
     pub answers: Vec<Answer>,
+    /// Config and templates that a worker changed, and in the strict profile tests that it weakened: its attempt does not count.
+    #[serde(default)]
+    pub voided: Vec<String>,
+    /// Tests that are weaker than at the run's start, in words.
+    #[serde(default)]
+    pub weakened: Vec<String>,
+    /// Files that say what is built and tested and are not what they were, in words.
+    #[serde(default)]
+    pub touched: Vec<String>,
+    /// How many tests a check ran, as its output says.
+    #[serde(default)]
+    pub tests_run: Option<u32>,
     /// Tasks that a worker proposes.
     #[serde(default)]
     pub tasks: Vec<Task>,

@@ -262,6 +262,9 @@ impl Decision<'_> {
         // A worker of a loop that says `done` or `submit` has ended it as the marker does (C24).
         let decided = matches!(said, Some(Said::Clear(_)));
         let done = (self.state.marker || decided) && self.in_loop();
+        if !finished.voided.is_empty() && self.state.ending.is_none() {
+            return AttemptOutcome::Voided;
+        }
         match (self.state.ending, self.state.cut, exit) {
             (Some(Ending::Limit { .. }), ..) | (None, Some(_), _) if done => AttemptOutcome::Completed,
             (Some(_), ..) => AttemptOutcome::Interrupted,

@@ -4,6 +4,7 @@ mod attempt;
 mod driver;
 mod event;
 mod fill;
+mod guard;
 mod idle;
 mod machine;
 mod outcome;

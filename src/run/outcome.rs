@@ -119,6 +119,8 @@ pub enum AttemptOutcome {
     TimedOut,
     /// We ended it because it printed nothing and used no CPU time for too long.
     Idle,
+    /// It changed what decides about its work.
+    Voided,
     /// It met a usage limit of its service; the iteration does not count.
     Limited,
     /// It never ran.

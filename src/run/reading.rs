@@ -5,7 +5,7 @@ use super::event::{At, Finished};
 use super::outcome::Exit;
 use super::stage::Stage;
 use crate::chain::Role;
-use crate::checks::signature;
+use crate::checks::{Tampering, signature, tests_run};
 use crate::context::Snapshot;
 use crate::journal::{AttemptFolder, JournalError};
 use crate::verdict::{Answer, Heard, Said, Task, Unclear, answers, proposed_tasks, read};
@@ -30,6 +30,8 @@ pub(super) struct Read {
     unchanged: Option<bool>,
     trouble: Option<String>,
     tasks: Vec<Task>,
+    tampering: Tampering,
+    tests_run: Option<u32>,
 }
 
 impl Read {
@@ -39,6 +41,10 @@ impl Read {
         finished.unchanged = self.unchanged;
         finished.trouble = self.trouble;
         finished.tasks = self.tasks;
+        finished.voided = self.tampering.voided;
+        finished.weakened = self.tampering.weakened;
+        finished.touched = self.tampering.touched;
+        finished.tests_run = self.tests_run;
         self.said
     }
 }
@@ -69,6 +75,7 @@ impl Driver<'_> {
         let mut found = Read::default();
         let Some(at) = self.state.at().cloned() else { return Ok(found) };
         let Some(role) = self.role(&at) else {
+            found.tests_run = tests_run(&folder.last_words(READ_FOR_ERRORS).concat());
             found.trouble = (exit != Exit::Code(0) && self.group_of(&at).is_some()).then(|| self.trouble(folder));
             return Ok(found);
         };
@@ -77,6 +84,7 @@ impl Driver<'_> {
         let (message, echo) = (stage.message(), if stage.echoes() { folder.prompt() } else { String::new() });
         if role == Role::Worker {
             found.answers = answers(&message);
+            found.tampering = self.tampering();
             let proposed = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
             found.tasks = proposed.unwrap_or_default();
         }
@@ -122,6 +130,27 @@ impl Driver<'_> {
         };
         if self.role(at) == Some(Role::Judge) && (0..plan.steps.len()).any(idle) {
             note.push_str("\n\nThe worker of this round ended without changing anything.\n");
+        }
+        if self.role(at) == Some(Role::Judge) {
+            let fewer = state.fewer_tests().map(|(now, before)| format!("{now} tests ran, and {before} ran before"));
+            let told: Vec<String> =
+                state.weakened().iter().cloned().chain(fewer).map(|words| format!("- {words}")).collect();
+            if !told.is_empty() {
+                let _ = write!(
+                    note,
+                    "\n\n## What decides about this work was changed\n\nCompared with the start of the run:\n\n{}\n\nApprove only if \
+                     that was asked for.\n",
+                    told.join("\n")
+                );
+            }
+        }
+        if self.role(at) == Some(Role::Worker) && state.is_retry() && !state.voided().is_empty() {
+            let _ = write!(
+                note,
+                "\n\n## Your last attempt does not count\n\nIt changed what decides about your work: {}. Put that back as it was, then \
+                 do what is asked.\n",
+                state.voided().join(", ")
+            );
         }
         if self.role(at) == Some(Role::Worker) && plan.submits(at.step) && state.was_idle(at.step) && state.is_retry() {
             note.push_str(

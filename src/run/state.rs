@@ -56,6 +56,12 @@ pub struct State {
     rejections: u32,
     /// The last verdict of a judge.
     verdict: Option<(At, Verdict)>,
+    /// What the last worker did to what decides about its work.
+    weakened: Vec<String>,
+    voided: Vec<String>,
+    /// The most tests that a check has run, and how many the last one did.
+    most_tests: u32,
+    last_tests: u32,
 }
 
 /// What is remembered of a step.
@@ -247,6 +253,15 @@ impl State {
         }
         (self.waits, self.waited_ms) = (0, 0);
         self.ledger.answered(&finished.answers);
+        match finished.tests_run {
+            Some(tests) => (self.last_tests, self.most_tests) = (tests, self.most_tests.max(tests)),
+            // A check says nothing about what its worker did.
+            None if finished.unchanged.is_some() || !finished.voided.is_empty() || !finished.weakened.is_empty() => {
+                self.weakened = finished.weakened.iter().chain(&finished.touched).cloned().collect();
+                self.voided.clone_from(&finished.voided);
+            }
+            None => {}
+        }
         let Some(step) = of(&mut self.steps, at.step) else { return };
         step.idle = finished.unchanged == Some(true);
         match &finished.trouble {
@@ -291,6 +306,21 @@ impl State {
     #[must_use]
     pub fn rejections(&self) -> u32 {
         self.rejections
+    }
+
+    /// What the last worker did to tests and to files that decide, in words.
+    pub(super) fn weakened(&self) -> &[String] {
+        &self.weakened
+    }
+
+    /// Why the last worker's attempt does not count.
+    pub(super) fn voided(&self) -> &[String] {
+        &self.voided
+    }
+
+    /// How many tests the last check ran, and how many an earlier one did, if those were more.
+    pub(super) fn fewer_tests(&self) -> Option<(u32, u32)> {
+        (self.last_tests < self.most_tests).then_some((self.last_tests, self.most_tests))
     }
 
     /// The last verdict of a judge.

@@ -4,10 +4,13 @@ use super::driver::Driver;
 use super::event::{At, Feedback, FeedbackCause};
 use super::fill::{Moment, fill};
 use super::outcome::AttemptOutcome;
+use crate::chain::Role;
 use crate::checks::{failures, summary};
 use crate::journal::{AttemptFolder, JournalError};
-use crate::plan::{Kind, PlannedPrompt};
-use crate::prompt::{FEEDBACK_CHARACTERS, Late, Segment, exhausted_feedback, failed_check_feedback, rejected_feedback};
+use crate::plan::{Kind, PlannedPrompt, PlannedStep};
+use crate::prompt::{
+    FEEDBACK_CHARACTERS, Late, Segment, exhausted_feedback, failed_check_feedback, found_so_far, rejected_feedback,
+};
 
 /// How much of the end of a check's output is searched for errors, in bytes; how many of them are told.
 const READ_FOR_ERRORS: u64 = 1 << 20;
@@ -45,7 +48,7 @@ impl Driver<'_> {
             task: &task,
             feedback,
             work: self.cast.plan.task.as_ref(),
-            issues: &self.state.ledger().text(),
+            issues: &self.issues(),
             rejections: self.rejections(),
             diagnostics: &diagnostics,
             base: self.base.as_deref().unwrap_or("HEAD"),
@@ -71,6 +74,12 @@ impl Driver<'_> {
         }
     }
 
+    /// What its judges found so far, for a judge: every finding by its title, the last verdict in full.
+    fn issues(&self) -> String {
+        let notes = self.state.verdict().map_or("", |(_, verdict)| verdict.notes.as_str());
+        found_so_far(&self.state.ledger().text(), notes)
+    }
+
     /// How often the work was rejected, earlier runs of its task included.
     fn rejections(&self) -> u32 {
         let before = self.cast.plan.task.as_ref().map_or(0, |task| task.rejections);
@@ -90,7 +99,12 @@ impl Driver<'_> {
         summary(&folder.last_words(READ_FOR_ERRORS).concat(), FIRST_ERRORS)
     }
 
-    pub(super) fn feedback_text(&self, feedback: &Feedback) -> String {
+    pub(super) fn feedback_text(&self, feedback: &Feedback, at: &At) -> String {
+        let step = self.cast.plan.steps.get(at.step as usize - 1);
+        if step.and_then(PlannedStep::role) == Some(Role::Judge) {
+            let found = self.issues();
+            return if found.is_empty() { found } else { format!("\n\n## Findings of earlier rounds\n\n{found}\n") };
+        }
         let from = &feedback.from;
         let folder = self.cast.journal.attempt_folder(self.cast.run, from.step, &from.name, from.attempt);
         let words = folder.last_words(READ_FOR_ERRORS);

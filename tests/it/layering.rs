@@ -46,7 +46,8 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ),
 ];
 
-const DRIVER: [&str; 10] = [
+const DRIVER: [&str; 11] = [
+    "guard.rs",
     "idle.rs",
     "tape.rs",
     "attempt.rs",

@@ -194,3 +194,45 @@ fn what_is_wrong_is_found_first_unless_the_work_is_tiny() {
     let strict = place.run(&["verify", "--profile", "strict"]);
     assert!(strict.code(2).words().contains("needs what this project does not have: lint"), "{}", strict.stderr);
 }
+
+/// What became of the task: its transitions without their times.
+fn transitions(place: &Place) -> Vec<String> {
+    let told = place.run(&["task", "show", "1", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&told.code(0).stdout).unwrap();
+    let rows = told["audit"].as_array().unwrap().iter();
+    rows.map(|row| format!("{} {} {}", row["from"], row["to"], row["actor"])).collect()
+}
+
+/// The process dies after the k-th write to the journal, for every k: the flow goes on to the same end (V-50).
+#[test]
+fn a_flow_that_dies_after_any_write_goes_on_to_the_same_end() {
+    let flow = || {
+        let place = place();
+        place.agent("c", "sh echo $FORKHESTRA_ROUND > work.txt");
+        place.write("check.sh", "grep -q 1 work.txt && echo 'work.txt:1: one' && exit 1; exit 0\n");
+        place.agent("j", "sh [ $FORKHESTRA_ROUND = 3 ] && echo VERDICT: approve || printf -- '- work.txt:1: two\\nVERDICT: reject\\n'");
+        place.run(&["task", "add", "Three rounds"]).code(0);
+        place
+    };
+    let whole = flow();
+    whole.run(&["-q", "task", "run"]).code(0);
+    let expected = transitions(&whole);
+    assert_eq!(expected.len(), 7, "{expected:?}");
+    let mut writes = 0;
+    loop {
+        writes += 1;
+        let place = flow();
+        let mut command = place.command(&["-q", "task", "run"]);
+        let died = command.env("FORKHESTRA_TEST_ABORT_AFTER_WRITES", writes.to_string()).status().unwrap();
+        place.assert_nothing_is_left();
+        if died.code() == Some(0) {
+            break;
+        }
+        let ran = place.run(&["-q", "resume"]);
+        let over = ran.code == Some(2) && ran.words().contains("run 1 is over")
+            || ran.words().contains("no run to go on with");
+        assert!(ran.code == Some(0) || over, "after {writes} writes: {}", ran.all());
+        assert_eq!(transitions(&place), expected, "after {writes} writes");
+    }
+    assert!(writes > 15, "{writes}");
+}

@@ -151,3 +151,28 @@ fn rounds_that_move_in_a_circle_stop() {
     assert!(ran.code(1).stderr.contains("the rounds move in a circle"), "{}", ran.stderr);
     assert_eq!(place.calls("c"), 3, "the second round's worker changed nothing, and was asked once more");
 }
+
+/// Weakened tests are told to the user and to the judge, and fail `strict`; a config that was changed voids the attempt.
+#[test]
+fn what_decides_about_the_work_is_not_the_workers_to_change() {
+    let place = judged("sh : > src/a.rs", "print VERDICT: approve");
+    place.write("src/a.rs", "#[test]\nfn a() {}\n").write("Makefile", "test:\n\ttrue\n");
+    let ran = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(ran.code(0).stderr.contains("  src/a.rs has 0 tests, it had 1\n"), "{}", ran.stderr);
+    assert!(place.call("j", 1).contains("- src/a.rs has 0 tests, it had 1\n"), "{}", place.call("j", 1));
+    place.write("src/a.rs", "#[test]\nfn a() {}\n");
+    let strict = place.run(&["(c -> j):3", "-p", "Work.", "--profile", "strict"]);
+    assert!(strict.code(1).stderr.contains("does not count: it changed what decides"), "{}", strict.stderr);
+    assert_eq!(place.calls("j"), 1, "no judge is asked");
+    place.agent(
+        "c",
+        "sh echo '{\"chains\": {}}' > forge/chains.json\nnext\nsh cp ../tmp/kept forge/chains.json; echo x > work.txt",
+    );
+    std::fs::copy(place.work("forge/chains.json"), place.path("tmp/kept")).unwrap();
+    let calls = place.calls("c");
+    let voided = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(voided.code(0).stderr.contains("it changed: forge/chains.json"), "{}", voided.stderr);
+    assert_eq!(place.calls("c"), calls + 2);
+    let told = place.call("c", u32::try_from(calls + 2).unwrap());
+    assert!(told.contains("It changed what decides about your work: forge/chains.json."), "{told}");
+}

@@ -4,6 +4,7 @@
     tests/real/install.sh claude && cargo build && python3 tests/real/test_claude.py
 """
 import json
+import re
 import unittest
 
 from place import MARKER, Place, says
@@ -20,7 +21,7 @@ class Claude(unittest.TestCase):
         return place
 
     def test_coder_and_reviewer_run_to_their_markers(self):
-        place = self.place([WRITES, DONE, says(f"The file is right.\n{MARKER}")])
+        place = self.place([WRITES, DONE, says("The file is right.\n\nVERDICT: approve")])
         code, _, _ = place.run("coder:3 -> reviewer:1", "-p", PROMPT, "--dry-run")
         self.assertEqual(code, 0)
         shown = json.loads(place.run("coder:3 -> reviewer:1", "-p", PROMPT, "--dry-run", "--json")[1])
@@ -32,13 +33,18 @@ class Claude(unittest.TestCase):
         self.assertIn("3,150 tokens", stderr)
         first, reviewer = place.requests()[0], place.requests()[2]
         for request, step in ((first, shown["steps"][0]), (reviewer, shown["steps"][1])):
-            # What the dry run shows is what the model gets, byte for byte.
-            self.assertIn(step["prompt"]["text"], request["users"])
+            # What the dry run shows is what the model gets, byte for byte; what only a run knows stands in braces.
+            users, at = "\n".join(request["users"]), 0
+            for piece in re.split(r"\{\{\w+\}\}", step["prompt"]["text"]):
+                self.assertIn(piece, users[at:])
+                at = users.index(piece, at) + len(piece)
             system = step["args"][step["args"].index("--append-system-prompt") + 1]
             self.assertIn(system, request["system"])
         runs = place.work / ".forkhestra/runs/1"
-        self.assertEqual((runs / "1-coder/1/prompt.md").read_text(), PROMPT)
-        self.assertEqual((runs / "2-reviewer/1/final.md").read_text(), f"The file is right.\n{MARKER}")
+        self.assertIn((runs / "1-coder/1/prompt.md").read_text().rstrip(), "\n".join(first["users"]))
+        self.assertIn("  ✓ approves\n", stderr)
+        self.assertIn("+hi\n", "\n".join(reviewer["users"]))
+        self.assertEqual((runs / "2-reviewer/1/final.md").read_text(), "The file is right.\n\nVERDICT: approve")
         self.assertEqual(place.left(), [])
 
     def test_a_model_that_never_ends_is_stopped_after_three(self):
