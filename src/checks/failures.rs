@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 /// One thing that is wrong.
@@ -81,6 +82,19 @@ pub fn summary(output: &str, most: usize) -> String {
 #[must_use]
 pub fn signature(output: &str) -> String {
     summary(output, usize::MAX).chars().filter(|next| !next.is_ascii_digit()).collect()
+}
+
+/// A short digest of each error that was read, without places, which move; at most so many as a screen has lines.
+#[must_use]
+pub fn error_digests(output: &str) -> Vec<String> {
+    const MOST: usize = 200;
+    let digest = |failure: &Failure| {
+        let words: String = failure.message.chars().filter(|next| !next.is_ascii_digit()).collect();
+        let mut hash = DefaultHasher::new();
+        (&failure.file, &failure.code, words).hash(&mut hash);
+        format!("{:08x}", hash.finish() & 0xffff_ffff)
+    };
+    failures(output).iter().take(MOST).map(digest).collect()
 }
 
 /// Without escape sequences.

@@ -7,7 +7,7 @@ mod profile;
 mod scope;
 
 pub use detect::{Detected, Stack, detect};
-pub use failures::{Failure, failures, signature, summary};
+pub use failures::{Failure, error_digests, failures, signature, summary};
 pub use integrity::{
     Deciding, Tampering, Tests, commands_of, is_test_file, says_commands, tampering, tests_of, tests_run,
 };

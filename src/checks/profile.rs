@@ -93,9 +93,14 @@ impl Wanted {
     }
 }
 
-/// What a built-in check runs. Checks of the config stand before what was detected.
+/// Whether a look at the syntax costs little beside a build: no compiler's whole work.
+fn is_cheap(syntax: Option<&String>) -> bool {
+    syntax.is_some_and(|line| line.contains("compileall") || line.contains("tsc --noEmit") || line.contains("lint"))
+}
+
+/// What a built-in check runs; `changed` says whether files were changed. Checks of the config stand before what was detected.
 #[must_use]
-pub fn wanted(kind: Kind, profile: Profile, detected: &Detected, config: &Config) -> Wanted {
+pub fn wanted(kind: Kind, profile: Profile, changed: bool, detected: &Detected, config: &Config) -> Wanted {
     let configured = |name: &str| {
         let check = config.checks.get(name).and_then(|entry| entry.value.as_ref())?;
         Some(match &check.run {
@@ -116,6 +121,10 @@ pub fn wanted(kind: Kind, profile: Profile, detected: &Detected, config: &Config
         (Kind::Lint, _) => (vec![lint], minutes(5)),
         (Kind::Syntax, _) => (vec![syntax], minutes(5)),
         (Kind::Verify, Profile::Strict) => (vec![build, test, lint], minutes(20)),
+        // What is cheap first, where it is not the same work as what follows (K-10).
+        (Kind::Verify, Profile::Fast) if changed && is_cheap(syntax.1.as_ref()) => {
+            (vec![syntax, diagnose, test], minutes(15))
+        }
         (Kind::Verify, Profile::Fast) => (vec![diagnose, test], minutes(15)),
         (Kind::Diagnose, _) | (Kind::Verify, Profile::Smoke | Profile::Yolo) => (vec![diagnose], minutes(10)),
     };
@@ -142,7 +151,7 @@ mod tests {
     #[test]
     fn a_profile_asks_for_its_commands_and_names_what_is_missing() {
         let of = |kind, profile, detected: &Detected| {
-            let wanted = wanted(kind, profile, detected, &Config::default());
+            let wanted = wanted(kind, profile, false, detected, &Config::default());
             (wanted.commands.join(" "), wanted.missing)
         };
         assert_eq!(of(Kind::Verify, Profile::Strict, &detected()), ("b t l".into(), vec![]));
@@ -151,7 +160,12 @@ mod tests {
         let without = Detected { lint: None, ..detected() };
         assert_eq!(of(Kind::Verify, Profile::Strict, &without), ("b t".into(), vec!["lint"]));
         assert_eq!(of(Kind::Lint, Profile::Fast, &without), (String::new(), vec!["lint"]));
-        let both = wanted(Kind::Verify, Profile::Strict, &without, &Config::default());
+        let quick = Detected { syntax: Some("npx tsc --noEmit".into()), ..detected() };
+        let first = |changed| wanted(Kind::Verify, Profile::Fast, changed, &quick, &Config::default()).commands;
+        // T2-11.
+        assert_eq!(first(true), ["npx tsc --noEmit", "t"]);
+        assert_eq!(first(false), ["t"]);
+        let both = wanted(Kind::Verify, Profile::Strict, false, &without, &Config::default());
         assert_eq!(both.line(), "printf '$ %s\\n' b && { b; } && printf '$ %s\\n' t && { t; }");
     }
 }

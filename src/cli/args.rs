@@ -109,6 +109,9 @@ pub(super) struct DiagnoseArgs {
     /// What to begin with: auto (the default), build, test or lint
     #[arg(long, value_parser = ["auto", "build", "test", "lint"])]
     pub(super) kind: Option<String>,
+    /// Run it although it was run on this very tree before
+    #[arg(long)]
+    pub(super) force: bool,
     /// For machines
     #[arg(long)]
     pub(super) json: bool,

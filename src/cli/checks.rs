@@ -2,10 +2,13 @@
 
 use super::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
 use super::config::{Project, project};
+use super::verdict::in_an_iteration;
 use super::{answer, refuse};
 use crate::checks::{Detected, Kind, Profile, Wanted, detect, failures, summary, wanted};
+use crate::context::TreeWatch;
 use crate::exit::Exit;
-use crate::proc::{Answer, run_by_hand};
+use crate::journal::{diagnosis, keep_diagnosis};
+use crate::proc::{Answer, ask, run_by_hand};
 use crate::report::{Paint, print, print_bytes, print_error};
 use crate::source::Diagnostic;
 use crate::world::World;
@@ -30,7 +33,7 @@ pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exi
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}  {}", paint.dim("stack   "), if stacks.is_empty() { "unknown" } else { &stacks });
     for (name, kind) in Kind::NAMES {
-        let wanted = wanted(kind, Profile::Fast, &found, &project.config);
+        let wanted = wanted(kind, Profile::Fast, false, &found, &project.config);
         let own = if project.config.checks.contains_key(name) { paint.dim("  (chains.json)") } else { String::new() };
         let line =
             if wanted.commands.is_empty() { paint.dim("none found: skipped") } else { wanted.commands.join(" && ") };
@@ -47,7 +50,7 @@ pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Exit 
     let project = project(world, common);
     let profile = args.profile.as_deref().and_then(Profile::named).unwrap_or_default();
     let found = detect(&project.root, world);
-    let wanted = wanted(Kind::Verify, profile, &found, &project.config);
+    let wanted = wanted(Kind::Verify, profile, has_changes(&project.root), &found, &project.config);
     if profile == Profile::Strict && !wanted.missing.is_empty() {
         return refuse(world, &[strict_needs(&wanted.missing)]);
     }
@@ -65,10 +68,45 @@ pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> E
         Some("lint") => &[Kind::Lint, Kind::Test, Kind::Build],
         _ => &[Kind::Diagnose],
     };
-    let all = order.iter().map(|kind| wanted(*kind, Profile::Fast, &found, &project.config));
+    let all = order.iter().map(|kind| wanted(*kind, Profile::Fast, false, &found, &project.config));
     let first = all.reduce(|first, next| if first.commands.is_empty() { next } else { first });
     let Some(wanted) = first else { return Exit::Success };
-    run(world, common, &project, &found, &wanted, args.json)
+    // To an agent the same command on the same tree says the same (C34); a kind that is asked for is run.
+    if !in_an_iteration(world) {
+        return run(world, common, &project, &found, &wanted, args.json);
+    }
+    let tree = TreeWatch::default().fingerprint(&project.root, wanted.line().as_bytes());
+    if args.kind.is_none()
+        && !args.force
+        && let Some(known) = diagnosis(&project.root, &tree)
+    {
+        return known_already(known, args.json);
+    }
+    let exit = run(world, common, &project, &found, &wanted, args.json);
+    if !wanted.commands.is_empty() {
+        // After the command: what it built is part of what it saw. A diagnosis that is not kept is run again.
+        let tree = TreeWatch::default().fingerprint(&project.root, wanted.line().as_bytes());
+        let _ = keep_diagnosis(&project.root, &tree, exit == Exit::Success);
+    }
+    exit
+}
+
+/// A diagnosis of this very tree is there.
+fn known_already(passed: bool, as_json: bool) -> Exit {
+    let message = "already executed on this tree; reuse the previous output, or run it again with --force";
+    let told = json!({ "kind": "already_executed", "message": message, "passed": passed });
+    let said = answer(&if as_json {
+        told.to_string() + "\n"
+    } else {
+        format!("{message} ({})\n", if passed { "it passed" } else { "it failed" })
+    });
+    if passed { said } else { Exit::Incomplete }
+}
+
+/// Whether git names changed files; what is no repository has none.
+fn has_changes(root: &Path) -> bool {
+    let words = ["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"].map(str::to_string);
+    ask(Path::new("git"), &words, root).is_some_and(|answer| answer.code == Some(0) && !answer.stdout.trim().is_empty())
 }
 
 fn run(world: &World, common: &Common, project: &Project, found: &Detected, wanted: &Wanted, as_json: bool) -> Exit {

@@ -57,6 +57,7 @@ fn of(prompt: &PlannedPrompt, work: Option<&TaskFacts>, root: &Path, at: &At) ->
         feedback: "",
         work,
         issues: "",
+        next_tasks: "",
         rejections: work.map_or(0, |task| task.rejections),
         diagnostics: "",
         base: "HEAD",

@@ -28,7 +28,11 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     let typed = said.and_then(|said| {
         let task = args.task.as_ref().map(|id| task_of(&project, id)).transpose().map_err(|fault| vec![fault])?;
         let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
-        Ok(Typed { said, overrides: overrides(args), task })
+        let mut overrides = overrides(args);
+        if let (Some(task), None) = (&task, &overrides.base) {
+            overrides.base = begun_at(&project, &task.id).map_err(|fault| vec![fault])?;
+        }
+        Ok(Typed { said, overrides, task })
     });
     let typed = match typed {
         Ok(typed) => typed,
@@ -62,6 +66,13 @@ pub(super) struct Typed {
 pub(super) fn task_of(project: &Project, id: &str) -> Result<TaskFacts, Diagnostic> {
     let journal = Journal::existing(&project.root).map_err(|error| broken_journal(&error))?;
     journal.map_or_else(|| Err(unknown(id, None)), |journal| facts(&journal, id))
+}
+
+/// The commit that the work on a task began at, in an earlier run: the judge sees all of it.
+fn begun_at(project: &Project, id: &str) -> Result<Option<String>, Diagnostic> {
+    let broken = |error| broken_journal(&error);
+    let journal = Journal::existing(&project.root).map_err(broken)?;
+    journal.map_or(Ok(None), |journal| journal.base_of(id)).map_err(broken)
 }
 
 /// A task's own words, where the command line has no others.

@@ -1,6 +1,7 @@
 //! The only owner of `.forkhestra/`: the database of runs and events, and the transcripts beside it.
 
 mod calls;
+mod diagnosis;
 mod error;
 mod folders;
 mod lock;
@@ -10,6 +11,7 @@ mod store;
 mod tasks;
 
 pub use calls::{Recorded, record_call, role_of_call};
+pub use diagnosis::{diagnosis, keep_diagnosis};
 pub use error::JournalError;
 pub use folders::{AttemptFolder, Transcript};
 pub use lock::{BusyLock, RunLock, Taken};

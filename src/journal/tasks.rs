@@ -100,6 +100,18 @@ impl Journal {
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
+    /// The commit that the work on a task began at: that of its first run since it was added or reset.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn base_of(&self, task: &str) -> Result<Option<String>, JournalError> {
+        let select = "SELECT event ->> '$.event.base' FROM events JOIN runs ON runs.id = run
+                      WHERE type = 'runStarted' AND task = ?1 AND event ->> '$.event.base' IS NOT NULL
+                      AND started >= coalesce((SELECT max(at) FROM audit WHERE audit.task = ?1 AND to_status = 'pending'), '')
+                      ORDER BY run LIMIT 1";
+        self.database.query_row(select, [task], |row| row.get(0)).optional().map_err(self.failed())
+    }
+
     /// Adds a task, and returns its name.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
     let kind = CheckKind::named(&step.name.value).unwrap_or(CheckKind::Verify);
     let detected = detect(context.request.root, context.files);
     let profile = context.request.profile;
-    let wanted = wanted(kind, profile, &detected, context.request.config);
+    let wanted = wanted(kind, profile, true, &detected, context.request.config);
     let at = step.name.at.clone();
     if kind == CheckKind::Verify && profile == Profile::Strict && !wanted.missing.is_empty() {
         return Err(vec![errors::strict_needs(&at, &wanted.missing)]);

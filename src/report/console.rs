@@ -3,7 +3,7 @@
 use super::dry_run::prompt_block;
 use super::paint::Paint;
 use super::phrases::{first_line, iterations_words, outcome_words, seconds, thousands};
-use super::verdicts::{human_words, unclear_words, verdict_lines};
+use super::verdicts::{human_words, trend, unclear_words, verdict_lines};
 use crate::chain::{Role, show_duration};
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
@@ -11,6 +11,7 @@ use crate::run::{
     RunState, Sig, Stopwatch,
 };
 use crate::verdict::Decision;
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -44,6 +45,8 @@ pub struct Console<'a> {
     tokens: u64,
     cost: Option<f64>,
     rejections: u32,
+    /// What each check found the last time.
+    errors: HashMap<u32, Vec<String>>,
     /// The attempt that the run may stop at, with its outcome.
     last: Option<(At, AttemptOutcome, bool)>,
     pid: i32,
@@ -76,6 +79,7 @@ impl<'a> Console<'a> {
             tokens: 0,
             cost: None,
             rejections: 0,
+            errors: HashMap::new(),
             last: None,
             pid: 0,
             counting: false,
@@ -318,6 +322,10 @@ impl<'a> Console<'a> {
             _ if check == Some(true) => (self.paint.sign("○", "o"), Paint::warn),
             _ => (self.paint.sign("✗", "x"), Paint::bad),
         };
+        if check.is_some() {
+            let before = self.errors.insert(at.step, finished.errors.clone());
+            facts.extend(before.and_then(|before| trend(&before, &finished.errors)));
+        }
         let mut text = format!("{} {label}: {}\n", paint(self.paint, sign), facts.join(", "));
         let mut note = |words: String| {
             let _ = writeln!(text, "  {}", self.paint.warn(&words));

@@ -53,6 +53,14 @@ pub(super) fn unclear_words(name: &str, why: &Unclear, asked: u32) -> String {
     }
 }
 
+/// How the errors of a check moved since it last ran; nothing when there were none and are none.
+pub(super) fn trend(before: &[String], now: &[String]) -> Option<String> {
+    let fixed = before.iter().filter(|error| !now.contains(error)).count();
+    let new = now.iter().filter(|error| !before.contains(error)).count();
+    let same = now.len() - new;
+    (!before.is_empty() || !now.is_empty()).then(|| format!("errors: {fixed} fixed, {new} new, {same} same"))
+}
+
 /// Why a human is needed.
 pub(super) fn human_words(name: &str, why: HumanNeeded, rejections: u32) -> String {
     match why {

@@ -244,6 +244,9 @@ pub struct Finished {
     /// Files that say what is built and tested and are not what they were, in words.
     #[serde(default)]
     pub touched: Vec<String>,
+    /// What a check that failed found, a digest for each error; to tell new errors from old ones.
+    #[serde(default)]
+    pub errors: Vec<String>,
     /// How many tests a check ran, as its output says.
     #[serde(default)]
     pub tests_run: Option<u32>,

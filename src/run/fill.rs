@@ -23,6 +23,8 @@ pub struct Moment<'a> {
     pub work: Option<&'a TaskFacts>,
     /// Every finding so far, and what became of it; empty for none.
     pub issues: &'a str,
+    /// What the last handoff of a judge wants next.
+    pub next_tasks: &'a str,
     /// How often the work was rejected.
     pub rejections: u32,
     /// The first errors that `diagnose` has found; empty for none.
@@ -80,6 +82,7 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
         let text = match name {
             "task_id" => format!("run-{}", moment.run),
             "run" => moment.run.to_string(),
+            "next_tasks" => moment.next_tasks.to_string(),
             "round" => moment.at.round.to_string(),
             "next_rejection" => moment.rejections.saturating_add(1).to_string(),
             "iteration" => moment.at.iteration.to_string(),

@@ -5,7 +5,7 @@ use super::event::{At, Finished};
 use super::outcome::Exit;
 use super::stage::Stage;
 use crate::chain::Role;
-use crate::checks::{Tampering, signature, tests_run};
+use crate::checks::{Tampering, error_digests, signature, tests_run};
 use crate::context::Snapshot;
 use crate::journal::{AttemptFolder, JournalError};
 use crate::verdict::{Answer, Heard, Said, Task, Unclear, answers, proposed_tasks, read};
@@ -32,6 +32,7 @@ pub(super) struct Read {
     tasks: Vec<Task>,
     tampering: Tampering,
     tests_run: Option<u32>,
+    errors: Vec<String>,
 }
 
 impl Read {
@@ -45,6 +46,7 @@ impl Read {
         finished.weakened = self.tampering.weakened;
         finished.touched = self.tampering.touched;
         finished.tests_run = self.tests_run;
+        finished.errors = self.errors;
         self.said
     }
 }
@@ -75,7 +77,9 @@ impl Driver<'_> {
         let mut found = Read::default();
         let Some(at) = self.state.at().cloned() else { return Ok(found) };
         let Some(role) = self.role(&at) else {
-            found.tests_run = tests_run(&folder.last_words(READ_FOR_ERRORS).concat());
+            let words = folder.last_words(READ_FOR_ERRORS).concat();
+            found.tests_run = tests_run(&words);
+            found.errors = if exit == Exit::Code(0) { Vec::new() } else { error_digests(&words) };
             found.trouble = (exit != Exit::Code(0) && self.group_of(&at).is_some()).then(|| self.trouble(folder));
             return Ok(found);
         };

@@ -49,6 +49,7 @@ impl Driver<'_> {
             feedback,
             work: self.cast.plan.task.as_ref(),
             issues: &self.issues(),
+            next_tasks: &self.next_tasks(),
             rejections: self.rejections(),
             diagnostics: &diagnostics,
             base: self.base.as_deref().unwrap_or("HEAD"),
@@ -78,6 +79,13 @@ impl Driver<'_> {
     fn issues(&self) -> String {
         let notes = self.state.verdict().map_or("", |(_, verdict)| verdict.notes.as_str());
         found_so_far(&self.state.ledger().text(), notes)
+    }
+
+    /// What the last handoff of a judge wants next, a line each.
+    fn next_tasks(&self) -> String {
+        let notes = self.state.verdict().map_or("", |(_, verdict)| verdict.notes.as_str());
+        let next = notes.lines().filter_map(|line| line.strip_prefix("- next: "));
+        next.map(|task| format!("- {task}")).collect::<Vec<_>>().join("\n")
     }
 
     /// How often the work was rejected, earlier runs of its task included.

@@ -92,3 +92,54 @@ proptest! {
         prop_assert!((rejections == MOST_REJECTIONS) == (last == Status::Failed));
     }
 }
+
+/// docs/flow.md draws what the code does: every arrow of a run, and no other.
+#[test]
+fn the_state_diagram_of_the_docs_is_the_transition_table() {
+    let at = |step: u32, name: &str| At { step, name: name.into(), round: 1, iteration: 1, attempt: 1, lane: 1 };
+    let (coder, check, judge) = (at(1, "coder"), at(2, "t"), at(3, "j"));
+    let verdict = |at: &At, decision| {
+        let verdict =
+            Verdict { decision, notes: "x".into(), findings: Vec::new(), from: crate::verdict::ReadFrom::Line };
+        EventKind::VerdictGiven { at: at.clone(), verdict, converged: false }
+    };
+    let finished = crate::run::Finished::default();
+    let feedback = crate::run::Feedback { from: check.clone(), cause: FeedbackCause::Exhausted { iterations: 1 } };
+    let planned = EventKind::AttemptPlanned { at: coder.clone(), iterations: None, retry: 0, feedback: None };
+    let rejections = RunOutcome::NeedsHuman { step: 3, why: HumanNeeded::Rejections };
+    let mut events = vec![
+        planned,
+        EventKind::StepSucceeded { at: coder.clone() },
+        EventKind::AttemptFinished { at: check, outcome: AttemptOutcome::Failed { code: 1 }, marker: false, finished },
+        EventKind::RoundFinished { group: 1, round: 1, ended_by: Some(feedback) },
+        EventKind::RunFinished { outcome: RunOutcome::Succeeded },
+        EventKind::RunFinished { outcome: rejections },
+    ];
+    events.extend(
+        [Decision::Approve, Decision::Reject, Decision::Dispute, Decision::Skip].map(|one| verdict(&judge, one)),
+    );
+    events.extend([Decision::Dispute, Decision::Skip].map(|one| verdict(&coder, one)));
+    let outline = outline(&plan(CHAIN));
+    let mut arrows = std::collections::BTreeSet::new();
+    for (name, status) in Status::NAMES {
+        for event in &events {
+            for rejections in [0, MOST_REJECTIONS - 1] {
+                let changes = Follower::new(&outline, status, rejections).see(event).changes;
+                // A reject of what nobody has worked on is none that a run can see.
+                let possible = status != Status::Pending || !changes.iter().any(|change| change.rejection);
+                let seen =
+                    changes.iter().filter(|change| possible && !status.is_terminal() && change.from != change.to);
+                arrows.extend(seen.map(|change| format!("{} --> {}", change.from.name(), change.to.name())));
+            }
+        }
+        // A human's words: dispute resolve, approve, skip, reset.
+        if matches!(status, Status::Disputed | Status::Failed) {
+            arrows.extend(["completed", "in_progress"].map(|to| format!("{name} --> {to}")));
+        }
+    }
+    let page = include_str!("../../docs/flow.md");
+    let drawn = page.lines().filter_map(|line| line.trim().split(" : ").next().filter(|line| line.contains(" --> ")));
+    let drawn: std::collections::BTreeSet<String> =
+        drawn.filter(|line| !line.contains("[*]")).map(str::to_string).collect();
+    assert_eq!(drawn, arrows);
+}

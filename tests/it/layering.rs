@@ -33,7 +33,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
         "cli",
         &[
             "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task", "journal",
-            "report", "proc", "world", "exit",
+            "report", "proc", "context", "world", "exit",
         ],
     ),
     ("main", &["cli", "proc", "world", "report", "exit"]),

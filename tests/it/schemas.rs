@@ -21,6 +21,13 @@ fn the_schema_of_chains_json_is_that_of_the_keys() {
 }
 
 #[test]
+fn the_schema_of_verdicts_is_that_of_what_is_read() {
+    let mut schema = serde_json::to_value(schemars::schema_for!(forkhestra::verdict::VerdictObject)).unwrap();
+    schema["title"] = "forkhestra verdict".into();
+    same("verdict.schema.json", &schema);
+}
+
+#[test]
 fn the_schema_of_events_is_that_of_the_types() {
     let mut schema = serde_json::to_value(schemars::schema_for!(forkhestra::run::Event)).unwrap();
     schema["title"] = "forkhestra event".into();

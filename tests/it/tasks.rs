@@ -236,3 +236,60 @@ fn a_flow_that_dies_after_any_write_goes_on_to_the_same_end() {
     }
     assert!(writes > 15, "{writes}");
 }
+
+/// T2-10, C34.
+#[test]
+fn a_diagnosis_of_the_same_tree_is_not_made_twice() {
+    let mut place = Place::new();
+    place.write("Makefile", "build:\n\t@echo 'a.c:1:2: error: broken'; exit 1\n");
+    // An agent of a run asks; a person always gets what is so now.
+    place.set("FORKHESTRA_TOKEN", "x");
+    assert!(place.run(&["diagnose"]).code(1).stdout.contains("broken"));
+    let again = place.run(&["diagnose"]);
+    assert!(again.code(1).stdout.contains("already executed on this tree"), "{}", again.all());
+    let told: serde_json::Value = serde_json::from_str(&place.run(&["diagnose", "--json"]).code(1).stdout).unwrap();
+    assert_eq!(told["kind"], "already_executed");
+    assert!(
+        place.run(&["diagnose", "--kind", "build"]).code(1).stdout.contains("broken"),
+        "one that is asked for is run"
+    );
+    assert!(place.run(&["diagnose", "--force"]).code(1).stdout.contains("broken"));
+    place.write("a.c", "int a;\n");
+    assert!(place.run(&["diagnose"]).code(1).stdout.contains("broken"), "another tree");
+}
+
+/// A judge of a later run sees all that was done for the task, not only what its own run did.
+#[test]
+fn changes_are_shown_since_the_task_was_begun_and_errors_are_counted_from_round_to_round() {
+    let place = Place::new();
+    let git = |words: &str| {
+        let line = format!("git -c user.name=x -c user.email=x@x {words}");
+        assert!(
+            std::process::Command::new("sh")
+                .args(["-c", &line])
+                .current_dir(place.work(""))
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    place.config(&CONFIG.replace("\"command\": \"j\"", "\"command\": \"j\", \"deliver\": \"stdin\""));
+    place
+        .write("check.sh", "sh ./errors.sh")
+        .write("errors.sh", "echo a.c:1:1: error: one; echo a.c:2:1: error: two; exit 1\n");
+    place.write("forge/agents/j/prompt.md", "{{git_diff_output}}\n").write(".gitignore", "errors.sh\n");
+    git("init -q && git add . && git -c user.name=x -c user.email=x@x commit -qm first");
+    place.run(&["task", "add", "Long"]).code(0);
+    place.agent(
+        "c",
+        "sh echo 'first run' > one.txt; git add one.txt; git -c user.name=x -c user.email=x@x commit -qm one\n\
+         sh printf 'echo a.c:2:1: error: two; echo a.c:3:1: error: three; exit 1' > errors.sh; date +%N > n.txt\nnext\nsh date +%N > n.txt; printf 'exit 0' > errors.sh",
+    );
+    place.agent("j", "print VERDICT: dispute\nprint no\nnext\nprint VERDICT: approve");
+    place.write("errors.sh", "echo a.c:1:1: error: one; echo a.c:2:1: error: two; exit 1\n");
+    let ran = place.run(&["task", "run"]);
+    assert!(ran.code(3).stderr.contains("done, 0.0 s, errors: 2 fixed, 0 new, 0 same"), "{}", ran.stderr);
+    place.run(&["dispute", "resolve", "1", "reviewer"]).code(0);
+    place.run(&["task", "run", "1"]).code(0);
+    assert!(String::from_utf8(place.stdin_of("j", 2)).unwrap().contains("+first run"), "what the first run committed");
+}
