@@ -1,16 +1,25 @@
 //! What every agent CLI is told about running unattended, on top of its own system prompt.
 
+use crate::chain::Form;
 use std::fmt::Write;
 
 /// The headless contract; for a loop with the marker's rule, whose marker never stands on a line of its own.
 #[must_use]
-pub fn contract(marker: Option<&str>, judges: bool) -> String {
+pub fn contract(marker: Option<&str>, judges: Option<Form>) -> String {
     let mut text = String::from(
         "You run unattended, started by a program. Nobody reads along and nobody can answer: do not ask questions, decide \
          yourself, and say what you decided. Do the work in the current folder. Your last message is what is read \
          afterwards: say in it what you did, what you checked, and what is left.",
     );
-    if judges {
+    if judges == Some(Form::Evaluation) {
+        text.push_str(
+            "\n\nYou are to judge, and you change nothing: your verdict does not count if you edit files. Your last message is one JSON \
+             object and nothing else, with the keys pass (true or false), score (a number from 0, all wrong, to 1, perfect), issues (a \
+             list of strings: what is wrong; empty only if it passes) and suggestions (a list of strings: what would mend it, without \
+             giving the answer away).",
+        );
+    }
+    if judges == Some(Form::Decision) {
         text.push_str(
             "\n\nYou are to judge, and you change nothing: your verdict does not count if you edit files. Name each finding on a \
              line of its own, the worst first, as an item of a list that begins with its place: `- FILE:LINE: what happens, and what \
@@ -34,12 +43,13 @@ pub fn contract(marker: Option<&str>, judges: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::contract;
+    use crate::chain::Form;
     use crate::marker::{DEFAULT, count_lines};
 
     #[test]
     fn the_contract_cannot_end_a_loop_by_its_echo() {
-        assert!(contract(Some(DEFAULT), false).contains(DEFAULT));
-        assert_eq!(count_lines(contract(Some(DEFAULT), false).as_bytes(), DEFAULT), 0);
-        assert!(!contract(None, true).contains(DEFAULT));
+        assert!(contract(Some(DEFAULT), None).contains(DEFAULT));
+        assert_eq!(count_lines(contract(Some(DEFAULT), None).as_bytes(), DEFAULT), 0);
+        assert!(!contract(None, Some(Form::Decision)).contains(DEFAULT));
     }
 }

@@ -108,6 +108,11 @@ impl Checker<'_> {
                     self.faults.push(errors::bad_amount(&self.place(&node.span), key, *number));
                 }
             }
+            (Shape::Share, Value::Number(number)) => {
+                if !(0.0..=1.0).contains(number) {
+                    self.faults.push(errors::bad_share(&self.place(&node.span), key, *number));
+                }
+            }
             (Shape::One(object), Value::Object(_)) => self.object(node, object),
             (Shape::Choice(choices), Value::Text(text)) => {
                 if !choices.contains(&text.as_str()) {
@@ -173,7 +178,7 @@ fn wanted(shape: Shape) -> &'static str {
         Shape::Duration => "a length of time in a string, such as `10m`",
         Shape::Flag => "true or false",
         Shape::Count(_) => "a whole number",
-        Shape::Amount => "a number",
+        Shape::Amount | Shape::Share => "a number",
         Shape::Named(_) | Shape::One(_) => "an object",
         Shape::Objects(_) => "an array of steps",
         Shape::Anything => "anything",

@@ -219,6 +219,12 @@ pub(super) fn bad_number(at: &Place, key: &str, number: f64, most: u32) -> Diagn
         })
 }
 
+pub(super) fn bad_share(at: &Place, key: &str, number: f64) -> Diagnostic {
+    Diagnostic::error("config/share", format!("`{key}` cannot be {number}"))
+        .at(at, "out of range")
+        .help("a number from 0 to 1: 0.8")
+}
+
 pub(super) fn bad_amount(at: &Place, key: &str, number: f64) -> Diagnostic {
     Diagnostic::error("config/amount", format!("`{key}` cannot be {number}"))
         .at(at, "a number above zero")

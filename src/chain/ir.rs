@@ -165,6 +165,17 @@ impl Role {
     }
 }
 
+/// The form of a judge's verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// Approve or reject.
+    #[default]
+    Decision,
+    /// Pass, score, issues and suggestions.
+    Evaluation,
+}
+
 /// An entry of `agents`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Agent {
@@ -192,6 +203,10 @@ pub struct Agent {
     pub template: Option<Text>,
     /// What it may decide.
     pub role: Option<Role>,
+    /// The form of its verdict, and where that is written.
+    pub verdict: Option<(Form, Place)>,
+    /// The least score that passes, in thousandths, and where that is written.
+    pub min_score: Option<(u32, Place)>,
     /// The agent CLI that runs this agent.
     pub backend: Option<Text>,
     /// The program that runs this agent.

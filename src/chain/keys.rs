@@ -24,6 +24,8 @@ pub(super) enum Shape {
     Duration,
     /// A number above zero.
     Amount,
+    /// A number from 0 to 1.
+    Share,
     /// One object.
     One(&'static Object),
     /// One of these strings.
@@ -71,8 +73,6 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 const fn later(name: &'static str, about: &'static str, with: &'static str) -> Key {
     Key { name, shape: Shape::Anything, about, later: Some(with) }
 }
-
-const EVALUATION: &str = "evaluations";
 
 /// The whole file.
 pub(super) static ROOT: Object = Object {
@@ -182,8 +182,16 @@ pub(super) static AGENT: Object = Object {
             Shape::Duration,
             "The longest an iteration may print nothing and use no CPU time. Default: 15m.",
         ),
-        later("verdict", "The form of a judge's verdict.", EVALUATION),
-        later("minScore", "The least score that passes.", EVALUATION),
+        key(
+            "verdict",
+            Shape::Choice(&["decision", "evaluation"]),
+            "The form of a judge's verdict: a decision, or an evaluation with pass, score, issues and suggestions. Default: `decision`.",
+        ),
+        key(
+            "minScore",
+            Shape::Share,
+            "The least score that passes, of a judge whose verdict is an evaluation. Default: none.",
+        ),
     ],
     required: &[],
     one_of: &[],

@@ -213,6 +213,8 @@ fn refine(earlier: Agent, later: Agent) -> Agent {
         settings: later.settings.or(earlier.settings),
         template: later.template.or(earlier.template),
         role: later.role.or(earlier.role),
+        verdict: later.verdict.or(earlier.verdict),
+        min_score: later.min_score.or(earlier.min_score),
         backend: earlier.backend,
         command: earlier.command,
         args: later.args.or(earlier.args),

@@ -3,7 +3,9 @@
 use super::backend::{Backend, Format, Level, Permissions};
 use super::duration::parse_duration;
 use super::errors;
-use super::ir::{Agent, Chain, Check, Command, Delivery, Group, Item, Limit, Limits, Role, Run, Said, Step, Wants};
+use super::ir::{
+    Agent, Chain, Check, Command, Delivery, Form, Group, Item, Limit, Limits, Role, Run, Said, Step, Wants,
+};
 use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
@@ -139,6 +141,11 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         mcp_config: reader.text("mcpConfig"),
         settings: reader.text("settings"),
         template: reader.text("template"),
+        verdict: reader.text("verdict").map(|text| {
+            let form = if text.value == "evaluation" { Form::Evaluation } else { Form::Decision };
+            (form, text.at)
+        }),
+        min_score: thousandths(reader).zip(reader.get("minScore").map(Reader::at)),
         role: reader.text("role").and_then(|text| Role::named(&text.value)),
         backend: reader.text("backend"),
         command: reader.get("command").and_then(line),
@@ -149,6 +156,15 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         permissions: reader.text("permissions").and_then(|text| Some((Permissions::named(&text.value)?, text.at))),
         timeout: reader.duration("timeout"),
         idle_timeout: reader.duration("idleTimeout"),
+    }
+}
+
+/// `minScore` in thousandths.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is looked at first")]
+fn thousandths(reader: Reader<'_>) -> Option<u32> {
+    match reader.get("minScore")?.node.value {
+        Value::Number(number) if (0.0..=1.0).contains(&number) => Some((number * 1000.0).round() as u32),
+        _ => None,
     }
 }
 

@@ -61,6 +61,7 @@ fn shape(shape: Shape) -> Value {
             json!({ "type": "string", "pattern": "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", "minLength": 2 })
         }
         Shape::Amount => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        Shape::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Shape::One(object) => reference(object),
         Shape::Choice(choices) => json!({ "enum": choices }),
         Shape::Named(object) => json!({

@@ -5,7 +5,7 @@ use super::context::{Context, Faults, own_environment};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Format, Named, find_command};
-use crate::chain::{Agent, Command, Delivery, Entry, Limit, Role, Step};
+use crate::chain::{Agent, Command, Delivery, Entry, Form, Limit, Role, Step};
 use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
@@ -34,6 +34,14 @@ pub(super) fn plan_agent(
     let (level, picked) = pick(context.request.said, &step.said, &context.request.chain.said, &agent.said);
     let mut prompt = prompt_text(context, picked, level, &mut faults);
     let role = agent.role.unwrap_or_default();
+    let form = agent.verdict.as_ref().map_or(Form::Decision, |(form, _)| *form);
+    if let Some((_, at)) = agent.verdict.as_ref().filter(|_| role == Role::Worker) {
+        faults.0.push(errors::only_a_judge(at, "verdict"));
+    }
+    if let Some((_, at)) = agent.min_score.as_ref().filter(|_| form == Form::Decision) {
+        faults.0.push(errors::only_an_evaluation(at));
+    }
+    let judges = (role == Role::Judge).then_some(form);
     let looped = step.limit != Limit::Once && role == Role::Worker;
 
     if let Some(around) = around(context, step, agent, &mut faults) {
@@ -48,7 +56,7 @@ pub(super) fn plan_agent(
         prompt = Some(PlannedPrompt { around: Some(around.clone()), ..prompt.unwrap_or_else(silent) });
     }
     let Some(named) = faults.many(backend_of(context, agent, at)) else { return Err(faults.0) };
-    let headless = named.map(|named| backend_command(context, named, agent, at, looped, role, &mut faults));
+    let headless = named.map(|named| backend_command(context, named, agent, at, looped, judges, &mut faults));
     let deliver = match named {
         Some(named) => named.backend.deliver.unwrap_or(Delivery::Stdin),
         None => agent.deliver.unwrap_or(Delivery::Arg),
@@ -101,6 +109,8 @@ pub(super) fn plan_agent(
             backend: named.map(|named| named.name.to_string()),
             format: agent.output.or(named.and_then(|named| named.backend.output)).unwrap_or(Format::Plain),
             role,
+            form,
+            least: agent.min_score.as_ref().map(|(least, _)| *least),
             permissions: headless.as_ref().map(|headless| headless.permissions),
             exits: headless.as_ref().map_or_else(Vec::new, |headless| headless.exits.clone()),
         },

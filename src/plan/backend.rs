@@ -6,7 +6,7 @@ use super::errors;
 use crate::agent::{
     Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
 };
-use crate::chain::{Agent, LayerKind, Level, Permissions, Role};
+use crate::chain::{Agent, Form, LayerKind, Level, Permissions};
 use crate::prompt::read_prompt_file;
 use crate::source::{Diagnostic, Place, Text};
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ pub(super) fn backend_command(
     agent: &Agent,
     at: &Place,
     looped: bool,
-    role: Role,
+    judges: Option<Form>,
     faults: &mut Faults,
 ) -> Headless {
     let backend = named.backend;
@@ -90,7 +90,7 @@ pub(super) fn backend_command(
         argv.extend(level_words(backend, level, &allowed(context.request.root, context.request.config, context.files)));
         level_env.extend(level.env.clone());
     }
-    let system = system_prompt(context, agent, looped, role, faults);
+    let system = system_prompt(context, agent, looped, judges, faults);
     let preface = match (&backend.system_prompt, system) {
         (Some(words), Some(system)) => {
             argv.extend(fill(words, &system));
@@ -181,7 +181,7 @@ fn system_prompt(
     context: &Context<'_>,
     agent: &Agent,
     looped: bool,
-    role: Role,
+    judges: Option<Form>,
     faults: &mut Faults,
 ) -> Option<String> {
     let own = match (&agent.system_prompt_text, &agent.system_prompt) {
@@ -192,7 +192,7 @@ fn system_prompt(
         }
         (None, None) => None,
     };
-    let contract = contract(looped.then_some(context.marker.as_str()), role == Role::Judge);
+    let contract = contract(looped.then_some(context.marker.as_str()), judges);
     Some(match own.filter(|own| !own.trim().is_empty()) {
         Some(own) => format!("{contract}\n\n{own}"),
         None => contract,

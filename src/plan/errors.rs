@@ -20,6 +20,18 @@ pub(super) fn strict_needs(at: &Place, missing: &[&str]) -> Diagnostic {
     .help("name its command in `checks` of forge/chains.json, or choose another profile")
 }
 
+pub(super) fn only_a_judge(at: &Place, key: &str) -> Diagnostic {
+    Diagnostic::error("plan/judge", format!("`{key}` is for a judge"))
+        .at(at, "of a worker")
+        .help("\"role\": \"judge\" makes the agent one")
+}
+
+pub(super) fn only_an_evaluation(at: &Place) -> Diagnostic {
+    Diagnostic::error("plan/score", "`minScore` is for a judge whose verdict has a score")
+        .at(at, "of a decision")
+        .help("\"verdict\": \"evaluation\" gives it one")
+}
+
 pub(super) fn marker_in_prompt(origin: &str, marker: &str) -> Diagnostic {
     Diagnostic::error("plan/marker-in-prompt", format!("the prompt from {origin} has the marker alone on a line"))
         .help(format!("an agent that echoes its prompt would end the loop at once; put other words on that line, for example: print {marker} when you are done"))

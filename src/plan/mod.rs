@@ -13,7 +13,7 @@ mod outline;
 mod template;
 
 use crate::agent::Format;
-use crate::chain::{Delivery, LayerKind, Limit, Permissions, Program, Role};
+use crate::chain::{Delivery, Form, LayerKind, Limit, Permissions, Program, Role};
 use crate::checks::Profile;
 use crate::prompt::{Level, Segment, show};
 use crate::source::Diagnostic;
@@ -138,6 +138,10 @@ pub enum Kind {
         format: Format,
         /// What it may decide.
         role: Role,
+        /// The form of its verdict.
+        form: Form,
+        /// The least score that passes, in thousandths.
+        least: Option<u32>,
         /// What it may do unasked; none for a plain program, which does what it does.
         permissions: Option<Permissions>,
         /// What its exit codes mean: `53: its limit on turns was reached`.
@@ -230,6 +234,15 @@ impl PlannedStep {
         match self.kind {
             Kind::Agent { role, .. } => Some(role),
             Kind::Check { .. } => None,
+        }
+    }
+
+    /// The least score that an evaluation needs, if its verdict is one.
+    #[must_use]
+    pub fn evaluates(&self) -> Option<Option<f64>> {
+        match self.kind {
+            Kind::Agent { form: Form::Evaluation, least, .. } => Some(least.map(|least| f64::from(least) / 1000.0)),
+            _ => None,
         }
     }
 

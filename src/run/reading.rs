@@ -8,7 +8,8 @@ use crate::chain::Role;
 use crate::checks::{Tampering, error_digests, signature, tests_run};
 use crate::context::Snapshot;
 use crate::journal::{AttemptFolder, JournalError};
-use crate::verdict::{Answer, Heard, Said, Task, Unclear, answers, proposed_tasks, read};
+use crate::plan::PlannedStep;
+use crate::verdict::{Answer, Heard, Said, Task, Unclear, answers, proposed_tasks, read, read_evaluation};
 use std::fmt::Write;
 
 /// How much of the end of a check's output is searched for errors, in bytes.
@@ -93,7 +94,11 @@ impl Driver<'_> {
             found.tasks = proposed.unwrap_or_default();
         }
         let heard = Heard { calls: &calls, file: file.as_deref(), message: &message, echo: &echo };
-        let mut said = read(role, heard);
+        let evaluates = self.cast.plan.steps.get(at.step as usize - 1).and_then(PlannedStep::evaluates);
+        let mut said = match evaluates {
+            Some(least) => read_evaluation(file.as_deref().unwrap_or(&message), least),
+            None => read(role, heard),
+        };
         if let Some(tree) = &before.tree {
             let changed = self.tree.changes(self.cast.root, tree, NAMED);
             match role {

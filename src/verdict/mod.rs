@@ -1,5 +1,6 @@
 //! What an agent decided: every accepted form becomes one normal form. Pure.
 
+mod evaluation;
 mod findings;
 mod handoff;
 mod ledger;
@@ -10,6 +11,7 @@ mod read;
 use crate::chain::Role;
 use serde::{Deserialize, Serialize};
 
+pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, read_evaluation};
 pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffFault, handoff};
 pub use ledger::{Entry, FindingState, Ledger};
@@ -182,6 +184,11 @@ pub enum Unclear {
         /// What is wrong, and where.
         why: String,
     },
+    /// An evaluation that is none.
+    BadEvaluation {
+        /// What is wrong with it.
+        why: String,
+    },
     /// A judge that changed what it was to judge.
     Edited {
         /// Files, from the root; the first few.
@@ -222,6 +229,7 @@ impl Unclear {
             Self::NoNotes => "it rejected without saying what is to be mended".into(),
             Self::Fenced => "its verdict stands in a code fence, where it may be a quotation".into(),
             Self::BadFile { why } => format!("its result file cannot be read: {why}"),
+            Self::BadEvaluation { why } => format!("its evaluation cannot be read: {why}"),
             Self::Edited { files } => {
                 format!("it changed what it was to judge, so its verdict does not count: {}", files.join(", "))
             }

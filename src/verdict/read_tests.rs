@@ -17,7 +17,7 @@ fn words(said: &Said) -> String {
         Said::Unclear(Unclear::NotItsRight { decision }) => format!("may not {}", decision.name()),
         Said::Unclear(Unclear::NoNotes) => "no notes".into(),
         Said::Unclear(Unclear::Fenced) => "fenced".into(),
-        Said::Unclear(Unclear::BadFile { why }) => why.clone(),
+        Said::Unclear(Unclear::BadFile { why } | Unclear::BadEvaluation { why }) => why.clone(),
         Said::Unclear(Unclear::Edited { .. }) => "edited".into(),
         Said::Unclear(Unclear::Stopped { error }) => format!("stopped: {error}"),
         Said::Unclear(Unclear::NotDone { line }) => format!("not done: {line}"),

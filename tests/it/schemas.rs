@@ -28,6 +28,13 @@ fn the_schema_of_verdicts_is_that_of_what_is_read() {
 }
 
 #[test]
+fn the_schema_of_evaluations_is_that_of_what_is_read() {
+    let mut schema = serde_json::to_value(schemars::schema_for!(forkhestra::verdict::Evaluation)).unwrap();
+    schema["title"] = "forkhestra evaluation".into();
+    same("evaluation.schema.json", &schema);
+}
+
+#[test]
 fn the_schema_of_events_is_that_of_the_types() {
     let mut schema = serde_json::to_value(schemars::schema_for!(forkhestra::run::Event)).unwrap();
     schema["title"] = "forkhestra event".into();

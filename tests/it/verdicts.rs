@@ -176,3 +176,28 @@ fn what_decides_about_the_work_is_not_the_workers_to_change() {
     let told = place.call("c", u32::try_from(calls + 2).unwrap());
     assert!(told.contains("It changed what decides about your work: forge/chains.json."), "{told}");
 }
+
+/// A judge whose verdict is an evaluation: what passes with enough is approved, what is broken is asked for again.
+#[test]
+fn an_evaluation_is_a_verdict_in_any_chain() {
+    let evaluation = |pass: bool, score: f64, issues: &str| {
+        format!("print {{\"pass\": {pass}, \"score\": {score}, \"issues\": [{issues}], \"suggestions\": []}}")
+    };
+    let judge = [
+        evaluation(false, 0.2, "\"no date\""),
+        evaluation(true, 1.5, ""),
+        evaluation(true, 0.6, ""),
+        evaluation(true, 0.9, ""),
+    ];
+    let place = judged(WORKS, &judge.join("\nnext\n"));
+    place.config(
+        &CONFIG.replace("\"role\": \"judge\"", "\"role\": \"judge\", \"verdict\": \"evaluation\", \"minScore\": 0.8"),
+    );
+    let ran = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(ran.code(0).stderr.contains("rejects (rejection 1)\n    no date\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("schema_validation_error: `score` is 1.5, and not between 0 and 1"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the score is 0.6, and 0.8 is needed"), "{}", ran.stderr);
+    place.config(&CONFIG.replace("\"role\": \"judge\"", "\"verdict\": \"evaluation\", \"minScore\": 1.5"));
+    let refused = place.run(&["c -> j", "-p", "Work."]);
+    assert!(refused.code(2).words().contains("`minScore` cannot be 1.5"), "{}", refused.stderr);
+}

@@ -1,0 +1,305 @@
+//! An evaluation: whether an output passes, with a score, issues and suggestions, in one strict shape (seed 003, P-2 … P-5).
+
+use super::object::{distinct, objects};
+use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What an evaluator says (schemas/evaluation.schema.json). Other keys are allowed, and kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Evaluation {
+    /// Whether the output meets the requirements.
+    pub pass: bool,
+    /// From 0 (wrong) to 1 (perfect).
+    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    pub score: f64,
+    /// What is wrong.
+    pub issues: Vec<String>,
+    /// What would mend it.
+    pub suggestions: Vec<String>,
+    /// Everything else that it said.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
+}
+
+/// What a score outside of 0 to 1 is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ScoreMode {
+    /// A violation (C38).
+    #[default]
+    Strict,
+    /// The nearest score.
+    Clamp,
+}
+
+/// Why there is no evaluation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BadEvaluation {
+    /// No JSON at all.
+    InvalidJson,
+    /// An object that is none; its first violation in words.
+    Schema(String),
+    /// Objects that differ.
+    Several,
+}
+
+impl BadEvaluation {
+    /// In the seed's words.
+    #[must_use]
+    pub fn issue(&self) -> String {
+        match self {
+            Self::InvalidJson => "invalid_json".into(),
+            Self::Schema(message) => format!("schema_validation_error: {message}"),
+            Self::Several => "schema_validation_error: several different objects".into(),
+        }
+    }
+
+    /// As a failed evaluation, for the record (P-3).
+    #[must_use]
+    pub fn failed(&self) -> Evaluation {
+        let suggestion = "answer with one JSON object that has pass, score, issues and suggestions";
+        Evaluation {
+            pass: false,
+            score: 0.0,
+            issues: vec![self.issue()],
+            suggestions: vec![suggestion.into()],
+            more: serde_json::Map::new(),
+        }
+    }
+}
+
+/// Reads an evaluation out of a text: the whole, or the one object in it that has the shape (C40). Nothing is mended.
+///
+/// # Errors
+/// When there is none, none of the shape, or several that differ.
+pub fn evaluation(text: &str, mode: ScoreMode) -> Result<Evaluation, BadEvaluation> {
+    let found = objects(text);
+    let read: Vec<Result<Evaluation, String>> = found.iter().map(|text| of_object(text, mode)).collect();
+    let mut good = distinct(read.iter().filter_map(|read| read.clone().ok()));
+    match good.len() {
+        1 => Ok(good.remove(0)),
+        0 => Err(match read.into_iter().find_map(Result::err) {
+            Some(message) => BadEvaluation::Schema(message),
+            None if serde_json::from_str::<Value>(text.trim()).is_ok() => {
+                BadEvaluation::Schema("it is no object".into())
+            }
+            None => BadEvaluation::InvalidJson,
+        }),
+        _ => Err(BadEvaluation::Several),
+    }
+}
+
+/// Each key once: with two of a kind nobody knows which was meant.
+#[derive(Deserialize)]
+struct Keys {
+    pass: Option<Value>,
+    score: Option<Value>,
+    issues: Option<Value>,
+    suggestions: Option<Value>,
+    #[serde(flatten)]
+    more: serde_json::Map<String, Value>,
+}
+
+fn of_object(text: &str, mode: ScoreMode) -> Result<Evaluation, String> {
+    twice(text)?;
+    let keys: Keys = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let pass = match keys.pass {
+        Some(Value::Bool(pass)) => pass,
+        Some(other) => return Err(format!("`pass` is {}, and not true or false", shown(&other))),
+        None => return Err("`pass` is missing".into()),
+    };
+    let score = match keys.score {
+        Some(Value::Number(score)) => score.as_f64().filter(|score| score.is_finite()).ok_or("`score` is no number")?,
+        Some(other) => return Err(format!("`score` is {}, and no number", shown(&other))),
+        None => return Err("`score` is missing".into()),
+    };
+    let score = if mode == ScoreMode::Clamp { score.clamp(0.0, 1.0) } else { score };
+    if !(0.0..=1.0).contains(&score) {
+        return Err(format!("`score` is {score}, and not between 0 and 1"));
+    }
+    let mut issues = texts("issues", keys.issues)?;
+    let suggestions = texts("suggestions", keys.suggestions)?;
+    if !pass && issues.is_empty() {
+        issues.push("unspecified_issues".into());
+    }
+    Ok(Evaluation { pass, score, issues, suggestions, more: keys.more })
+}
+
+/// Refuses an object that has one of our keys twice.
+fn twice(text: &str) -> Result<(), String> {
+    #[derive(Deserialize)]
+    #[expect(dead_code, reason = "only read for what serde says of doubles")]
+    struct Once {
+        pass: Option<serde::de::IgnoredAny>,
+        score: Option<serde::de::IgnoredAny>,
+        issues: Option<serde::de::IgnoredAny>,
+        suggestions: Option<serde::de::IgnoredAny>,
+    }
+    match serde_json::from_str::<Once>(text) {
+        Err(error) if error.to_string().starts_with("duplicate field") => {
+            let words = error.to_string();
+            Err(words.split(" at line").next().unwrap_or_default().replace("duplicate field", "there are two keys"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The strings of a list that are not blank.
+fn texts(key: &str, value: Option<Value>) -> Result<Vec<String>, String> {
+    let list = match value {
+        Some(Value::Array(list)) => list,
+        Some(other) => return Err(format!("`{key}` is {}, and no list", shown(&other))),
+        None => return Err(format!("`{key}` is missing")),
+    };
+    let mut texts = Vec::new();
+    for item in list {
+        match item {
+            Value::String(text) if text.trim().is_empty() => {}
+            Value::String(text) => texts.push(text),
+            other => return Err(format!("`{key}` holds {}, and only strings belong there", shown(&other))),
+        }
+    }
+    Ok(texts)
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(40) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
+}
+
+impl Evaluation {
+    /// Whether it is good enough: it passes, and with a least score reaches it (C45).
+    #[must_use]
+    pub fn is_enough(&self, least: Option<f64>) -> bool {
+        self.pass && least.is_none_or(|least| self.score >= least)
+    }
+
+    /// As a judge's verdict: what passes is approved, its issues are what has to be mended, its suggestions are minor.
+    #[must_use]
+    pub fn verdict(&self, least: Option<f64>) -> Verdict {
+        let decision = if self.is_enough(least) { Decision::Approve } else { Decision::Reject };
+        let finding = |severity| move |text: &String| Finding { title: text.clone(), severity, ..Finding::default() };
+        let mut findings: Vec<Finding> = Vec::new();
+        let mut lines = vec![format!("score {}", self.score)];
+        if decision == Decision::Reject {
+            findings.extend(self.issues.iter().map(finding(Severity::Blocking)));
+            if let Some(least) = least.filter(|least| self.pass && self.score < *least) {
+                let title = format!("the score is {}, and {least} is needed", self.score);
+                findings.push(Finding { title, ..Finding::default() });
+            }
+        } else {
+            findings.extend(self.issues.iter().map(finding(Severity::Minor)));
+        }
+        lines.extend(self.issues.iter().map(|issue| format!("- {issue}")));
+        lines.extend(self.suggestions.iter().map(|suggestion| format!("- suggestion: {suggestion}")));
+        Verdict { decision, notes: lines.join("\n"), findings, from: ReadFrom::Object }
+    }
+}
+
+/// Reads a judge's evaluation. One that is none is unclear, and asked for again; it is never taken for the work's fault (C39).
+#[must_use]
+pub fn read_evaluation(message: &str, least: Option<f64>) -> Said {
+    match evaluation(message, ScoreMode::Strict) {
+        Ok(evaluation) => Said::Clear(evaluation.verdict(least)),
+        Err(bad) => Said::Unclear(Unclear::BadEvaluation { why: bad.issue() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> String {
+        match evaluation(text, ScoreMode::Strict) {
+            Ok(Evaluation { pass, score, issues, suggestions, .. }) => {
+                format!("{pass} {score} [{}] [{}]", issues.join(", "), suggestions.join(", "))
+            }
+            Err(bad) => bad.issue(),
+        }
+    }
+
+    fn object(pass: &str, score: &str, issues: &str, suggestions: &str) -> String {
+        format!(r#"{{"pass": {pass}, "score": {score}, "issues": {issues}, "suggestions": {suggestions}}}"#)
+    }
+
+    /// T3-01 … T3-08, and the seed's examples as they stand there.
+    #[test]
+    fn an_evaluation_has_one_shape_and_every_other_is_named() {
+        let good = object("true", "0.9", "[]", "[]");
+        let seed = "{\n  \"pass\": false,\n  \"score\": 0.6,\n  \"issues\": [\n    \"Output is missing required field 'timestamp'\",\n    \
+                    \"Date format does not match ISO 8601\"\n  ],\n  \"suggestions\": [\n    \"Add a timestamp field with ISO 8601 \
+                    format\",\n    \"Use YYYY-MM-DD format for dates\"\n  ]\n}";
+        let schema = |words: &str| format!("schema_validation_error: {words}");
+        let table = [
+            (good.clone(), "true 0.9 [] []".to_string()),
+            (object("false", "0.4", r#"["a", "b"]"#, r#"["c"]"#), "false 0.4 [a, b] [c]".into()),
+            (
+                seed.into(),
+                "false 0.6 [Output is missing required field 'timestamp', Date format does not match ISO 8601] [Add a timestamp \
+                 field with ISO 8601 format, Use YYYY-MM-DD format for dates]"
+                    .into(),
+            ),
+            (r#"{"pass": true, "score": 1.0, "suggestions": []}"#.into(), schema("`issues` is missing")),
+            (
+                r#"{"pass": true, "score": 1.5, "issues": [], "suggestions": []}"#.into(),
+                schema("`score` is 1.5, and not between 0 and 1"),
+            ),
+            (
+                r#"{"pass": "yes", "score": 0.8, "issues": [], "suggestions": []}"#.into(),
+                schema("`pass` is \"yes\", and not true or false"),
+            ),
+            (object("false", "-0.5", "[]", "[]"), schema("`score` is -0.5, and not between 0 and 1")),
+            (r#"{"score": 1, "issues": [], "suggestions": []}"#.into(), schema("`pass` is missing")),
+            (object("true", "\"high\"", "[]", "[]"), schema("`score` is \"high\", and no number")),
+            (object("true", "true", "[]", "[]"), schema("`score` is true, and no number")),
+            (object("true", "1", "\"x\"", "[]"), schema("`issues` is \"x\", and no list")),
+            (object("true", "1", "[]", "\"x\""), schema("`suggestions` is \"x\", and no list")),
+            (object("true", "1", "[1]", "[]"), schema("`issues` holds 1, and only strings belong there")),
+            ("[1, 2]".into(), schema("it is no object")),
+            (format!("I think:\n```json\n{good}\n```\nSo."), "true 0.9 [] []".into()),
+            (format!("Use {{text}}. So: {good} and so on."), "true 0.9 [] []".into()),
+            (
+                r#"{"pass": true, "score": 1, "issues": [], "suggestions": [], "confidence": 0.5}"#.into(),
+                "true 1 [] []".into(),
+            ),
+            (object("false", "0", "[]", "[]"), "false 0 [unspecified_issues] []".into()),
+            (object("false", "0", "[\"  \"]", "[]"), "false 0 [unspecified_issues] []".into()),
+            (object("false", "0", "[\"a\", \"\"]", "[\" \", \"b\"]"), "false 0 [a] [b]".into()),
+            ("This is not JSON at all".into(), "invalid_json".into()),
+            (String::new(), "invalid_json".into()),
+            (object("true", "NaN", "[]", "[]"), "invalid_json".into()),
+            (
+                r#"{"pass": true, "pass": false, "score": 1, "issues": [], "suggestions": []}"#.into(),
+                schema("there are two keys `pass`"),
+            ),
+            (format!("{good} {}", object("false", "0", "[]", "[]")), schema("several different objects")),
+            (format!("{good} {good}"), "true 0.9 [] []".into()),
+        ];
+        for (text, expected) in table {
+            assert_eq!(told(&text), expected, "{text}");
+        }
+        let kept =
+            evaluation(r#"{"pass": true, "score": 1, "issues": [], "suggestions": [], "why": "x"}"#, ScoreMode::Strict);
+        assert_eq!(kept.unwrap().more["why"], "x");
+        let clamped = evaluation(&object("true", "1.5", "[]", "[]"), ScoreMode::Clamp).unwrap();
+        assert!((clamped.score - 1.0).abs() < f64::EPSILON);
+        assert!(!BadEvaluation::InvalidJson.failed().pass);
+    }
+
+    #[test]
+    fn an_evaluation_is_a_verdict_and_a_broken_one_is_asked_for_again() {
+        let said = |text: &str, least| match read_evaluation(text, least) {
+            Said::Clear(verdict) => format!("{} {}", verdict.decision.name(), verdict.findings.len()),
+            Said::Unclear(why) => why.words(),
+        };
+        assert_eq!(said(&object("true", "0.9", "[]", "[]"), None), "approve 0");
+        assert_eq!(said(&object("true", "0.9", "[\"a\"]", "[]"), None), "approve 1");
+        assert_eq!(said(&object("true", "0.6", "[]", "[]"), Some(0.7)), "reject 1");
+        assert_eq!(said(&object("false", "0.9", "[\"a\", \"b\"]", "[]"), Some(0.7)), "reject 2");
+        assert_eq!(said("nothing", None), "its evaluation cannot be read: invalid_json");
+    }
+}
