@@ -49,7 +49,6 @@ pub fn tampering(before: &Deciding, now: &Deciding) -> Tampering {
     for (path, had) in &before.tests {
         let has = now.tests.get(path);
         let left = has.copied().unwrap_or_default();
-        // Tests that moved to another file are not gone.
         if has.is_none() && is_test_file(path) {
             weakened.push(format!("{path}, a file of {}, is gone", count(had.tests)));
         } else if left.tests < had.tests {
@@ -62,8 +61,9 @@ pub fn tampering(before: &Deciding, now: &Deciding) -> Tampering {
     let sum = |deciding: &Deciding| {
         deciding.tests.values().map(|tests| tests.tests - tests.skipped.min(tests.tests)).sum::<u32>()
     };
-    if sum(now) >= sum(before) && weakened.iter().all(|words| !words.contains(" skips ")) {
-        weakened.clear();
+    // Tests that moved to another file are not gone; a file of nothing but tests is named all the same.
+    if sum(now) >= sum(before) {
+        weakened.retain(|words| words.contains(" skips ") || words.ends_with("is gone"));
     }
     weakened.truncate(NAMED);
     let touched = changed(&before.commands, &now.commands);

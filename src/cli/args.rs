@@ -152,6 +152,7 @@ pub(super) struct RenderArgs {
 }
 
 #[derive(Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(super) struct RunArgs {
     /// A chain, as one quoted word ("coder:3 -> reviewer"), and variables, NAME=value
     #[arg(value_name = "CHAIN | NAME=VALUE")]
@@ -184,6 +185,9 @@ pub(super) struct RunArgs {
     /// The commit from which changes are shown to a judge; the one that is checked out by default
     #[arg(long, value_name = "COMMIT")]
     pub(super) base: Option<String>,
+    /// Go on although an agent of an earlier run has changed the config or a template
+    #[arg(long)]
+    pub(super) accept_changes: bool,
     /// How much is verified: strict, fast (the default), smoke or yolo
     #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,

@@ -33,7 +33,7 @@ fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Rendere
     }
     let chain = parse(&Source::new("command line", args.agent.as_str(), &project.shell))?;
     let said = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project)?;
-    let task = args.task.as_ref().map(|id| task_of(&project, id)).transpose().map_err(|fault| vec![fault])?;
+    let task = args.task.as_ref().map(|id| task_of(world, &project, id)).transpose().map_err(|fault| vec![fault])?;
     let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
     let typed = Typed { said, overrides: Overrides::default(), task };
     let plan = planned(world, &project, &chain, &given, &typed)?;

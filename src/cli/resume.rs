@@ -4,13 +4,13 @@ use super::args::{Common, ResumeArgs};
 use super::chain::{Given, named};
 use super::config::{Project, project};
 use super::history::{journal, meant};
-use super::run::{Typed, planned};
+use super::run::{Typed, planned, unsettled};
 use super::stage::{Run, broken_journal, lock, perform, worker};
-use super::{answer, refuse};
+use super::{answer, refuse, task_errors};
 use crate::chain::{Chain, Said, parse};
 use crate::exit::Exit;
-use crate::journal::{Journal, token_digest};
-use crate::plan::{Outline, Plan, outline};
+use crate::journal::{Journal, JournalError, token_digest};
+use crate::plan::{Outline, Plan, TaskFacts, outline};
 use crate::proc::end_old;
 use crate::report::{Paint, print_error, render, resume_plan};
 use crate::run::{Begin, Event, EventKind, Leftover, Overrides, RunRow, RunState, State, Stopwatch};
@@ -74,6 +74,9 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     let broken = |error| vec![broken_journal(&error)];
     let (project, journal) = journal(world, common).map_err(|fault| vec![fault])?;
     journal.check().map_err(broken)?;
+    if let Some(fault) = unsettled(&project, args.accept_changes) {
+        return Err(vec![fault]);
+    }
     let (row, state) = meant(&journal, args.run, RunState::may_resume, "to go on with").map_err(|fault| vec![fault])?;
     if state == RunState::Running {
         return Err(vec![still_running(row.id)]);
@@ -87,6 +90,11 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     let events = journal.events(row.id).map_err(broken)?;
     let (chain, given, typed) = restored(&project, &events, args)?;
     let plan = planned(world, &project, &chain, &given, &typed)?;
+    if let Some(task) = &plan.task
+        && let Some(fault) = moved(&journal, row.id, task).map_err(broken)?
+    {
+        return Err(vec![fault]);
+    }
     let now = outline(&plan);
     let changes = match journal.outline(row.id).map_err(broken)? {
         Some(before) => changes(&before, &now, args)?,
@@ -182,6 +190,19 @@ fn survived(run: i64, alive: &[Leftover]) -> Diagnostic {
     let names = alive.iter().map(|process| format!("{} (pid {})", process.name, process.pid)).collect::<Vec<_>>();
     Diagnostic::error("resume/survivors", format!("what run {run} left running cannot be ended: {}", names.join(", ")))
         .help("end it yourself, then resume; two agents in one folder would undo each other's work")
+}
+
+/// Why a run of a task cannot go on: somebody has moved the task since.
+fn moved(journal: &Journal, run: i64, planned: &TaskFacts) -> Result<Option<Diagnostic>, JournalError> {
+    let Some(task) = journal.task(&planned.id)?.filter(|task| planned.added.is_empty() || task.added == planned.added)
+    else {
+        return Ok(Some(task_errors::unknown(&planned.id, None)));
+    };
+    if task.status.is_terminal() {
+        return Ok(Some(task_errors::terminal(&task.id, task.status)));
+    }
+    let last = journal.trail(&task.id)?.pop();
+    Ok(last.filter(|row| row.run != Some(run)).map(|row| task_errors::moved_since(&task.id, run, &row.change.actor)))
 }
 
 fn never_began() -> Diagnostic {

@@ -9,8 +9,9 @@ use super::task_run::facts;
 use super::{answer, refuse};
 use crate::chain::{Chain, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
 use crate::checks::{Profile, Scope};
+use crate::context::config_digest;
 use crate::exit::Exit;
-use crate::journal::Journal;
+use crate::journal::{Journal, forget_tampering, tampered};
 use crate::plan::{Plan, Request, TaskFacts, build, to_json};
 use crate::report::{Paint, dry_run, print_error, render};
 use crate::run::Overrides;
@@ -26,7 +27,8 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     };
     let said = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project);
     let typed = said.and_then(|said| {
-        let task = args.task.as_ref().map(|id| task_of(&project, id)).transpose().map_err(|fault| vec![fault])?;
+        let task =
+            args.task.as_ref().map(|id| task_of(world, &project, id)).transpose().map_err(|fault| vec![fault])?;
         let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
         let mut overrides = overrides(args);
         if let (Some(task), None) = (&task, &overrides.base) {
@@ -52,7 +54,27 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
             dry_run(&plan, Paint::for_stdout(world), common.verbose)
         });
     }
+    if let Some(fault) = unsettled(&project, args.accept_changes) {
+        return refuse(world, &[fault]);
+    }
     start(world, common, &plan, typed.overrides, args.wait)
+}
+
+/// Config that an agent of an earlier run has changed is not taken for granted, unless somebody says so.
+pub(super) fn unsettled(project: &Project, accepted: bool) -> Option<Diagnostic> {
+    let found = tampered(&project.root)?;
+    let still = |(path, digest): &&(String, String)| config_digest(&project.root.join(path)) == *digest;
+    let files: Vec<&str> = found.files.iter().filter(still).map(|(path, _)| path.as_str()).collect();
+    if files.is_empty() || accepted {
+        forget_tampering(&project.root);
+        return None;
+    }
+    let message =
+        format!("{} was changed by `{}` in run {}, which it may not", files.join(", "), found.agent, found.run);
+    Some(
+        Diagnostic::error("run/tampered", message)
+            .help("put it back (git checkout …), or look at it and take it as it is: --accept-changes"),
+    )
 }
 
 /// What the command line said beside the chain and its variables.
@@ -63,9 +85,9 @@ pub(super) struct Typed {
 }
 
 /// The task of the command line.
-pub(super) fn task_of(project: &Project, id: &str) -> Result<TaskFacts, Diagnostic> {
+pub(super) fn task_of(world: &World, project: &Project, id: &str) -> Result<TaskFacts, Diagnostic> {
     let journal = Journal::existing(&project.root).map_err(|error| broken_journal(&error))?;
-    journal.map_or_else(|| Err(unknown(id, None)), |journal| facts(&journal, id))
+    journal.map_or_else(|| Err(unknown(id, None)), |journal| facts(world, project, &journal, id))
 }
 
 /// The commit that the work on a task began at, in an earlier run: the judge sees all of it.

@@ -15,6 +15,7 @@ use crate::task::{Change, Resolution, Status, Task, check_id, resolve, waits_for
 use crate::verdict::Decision;
 use crate::world::World;
 use serde_json::json;
+use std::path::Path;
 
 /// Carries a command about tasks out.
 pub(super) fn task(world: &World, common: &Common, args: &TaskArgs) -> Exit {
@@ -102,9 +103,13 @@ fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagn
 
 /// A specification's path from the root: a plain file inside of it, wherever links lead.
 pub(super) fn spec_of(world: &World, project: &Project, spec: &str) -> Result<String, Diagnostic> {
-    let path = project.shell.join(spec);
+    spec_in(world, &project.root, &project.shell.join(spec), spec)
+}
+
+/// The same of a path.
+pub(super) fn spec_in(world: &World, root: &Path, path: &Path, spec: &str) -> Result<String, Diagnostic> {
     let real = |path: &std::path::Path| Files::canonical(world, path).ok();
-    let (Some(file), Some(root)) = (real(&path), real(&project.root)) else {
+    let (Some(file), Some(root)) = (real(path), real(root)) else {
         return Err(errors::no_spec(spec));
     };
     match (file.strip_prefix(&root), world.kind(&file)) {
@@ -157,8 +162,7 @@ fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> 
     if task.status == to && to != Status::InProgress {
         return Err(errors::already(&args.id, to));
     }
-    let rejection = to == Status::InProgress;
-    let change = Change { from: task.status, to, actor: "human".into(), notes: args.notes.clone(), rejection };
+    let change = Change { from: task.status, to, actor: "human".into(), notes: args.notes.clone(), rejection: false };
     match journal.move_task(&args.id, &change, &world.timestamp()).map_err(broken)? {
         Ok(()) => Ok(answer(&format!("task {} is {} now\n", args.id, to.name()))),
         Err(refused) => Err(errors::refused(&refused, &args.id)),
@@ -209,9 +213,15 @@ fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Resul
 
 fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, notes: &str) -> Result<Exit, Diagnostic> {
     let (_, mut journal) = journal(world, common)?;
+    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let dispute =
+        disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))?;
+    not_at_work(&journal, &dispute.task)?;
+    let minor = !dispute.is_open() && dispute.resolved.is_none();
     let resolution = Resolution::named(decision).unwrap_or(Resolution::Custom);
     let change = |from: Status| resolve(from, resolution, notes);
     match journal.resolve_dispute(id, decision, &change, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+        Ok(task) if minor => Ok(answer(&format!("dispute {id} is noted as resolved; task {task} stays as it is\n"))),
         Ok(task) => {
             let to = change(Status::Disputed).to;
             Ok(answer(&format!("dispute {id} is resolved; task {task} is {} now\n", to.name())))

@@ -170,6 +170,9 @@ pub(super) struct TaskRunArgs {
     /// A limit of each run: time=2h, cost=5, iterations=50. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) limit: Vec<String>,
+    /// Go on although an agent of an earlier run has changed the config or a template
+    #[arg(long)]
+    pub(super) accept_changes: bool,
     /// How much is verified: strict, fast (the default), smoke or yolo
     #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,

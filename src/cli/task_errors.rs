@@ -74,6 +74,11 @@ pub(super) fn refused(refused: &Refused, id: &str) -> Diagnostic {
     }
 }
 
+pub(super) fn moved_since(id: &str, run: i64, actor: &str) -> Diagnostic {
+    Diagnostic::error("task/moved", format!("task {id} was moved since run {run}, by {actor}"))
+        .help(format!("begin a new run of it: forkhestra task run {id}"))
+}
+
 pub(super) fn terminal(id: &str, status: Status) -> Diagnostic {
     let help = match status {
         Status::Disputed | Status::Failed => {

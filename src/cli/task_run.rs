@@ -2,6 +2,7 @@
 
 use super::args::{Common, RunArgs};
 use super::chain::split;
+use super::config::Project;
 use super::stage::broken_journal;
 use super::task_args::TaskRunArgs;
 use super::{refuse, run as driven, task, task_errors as errors};
@@ -73,6 +74,7 @@ fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
         limit: args.limit.clone(),
         profile: args.profile.clone(),
         scope: args.scope.clone(),
+        accept_changes: args.accept_changes,
         dry_run: args.dry_run,
         wait: args.wait,
         json: args.json,
@@ -84,11 +86,14 @@ fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
 ///
 /// # Errors
 /// When there is none of this name, when it is over, and when it waits for another one.
-pub(super) fn facts(journal: &Journal, id: &str) -> Result<TaskFacts, Diagnostic> {
+pub(super) fn facts(world: &World, project: &Project, journal: &Journal, id: &str) -> Result<TaskFacts, Diagnostic> {
     let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
     let task = task::known(&tasks, id)?;
     if task.status.is_terminal() {
         return Err(errors::terminal(id, task.status));
+    }
+    if let Some(spec) = &task.spec {
+        task::spec_in(world, &project.root, &project.root.join(spec), spec)?;
     }
     match waits_for(task, &tasks).as_slice() {
         [] => Ok(of(task)),
@@ -106,5 +111,6 @@ fn of(task: &Task) -> TaskFacts {
         rejections: task.rejections,
         notes: task.notes.clone().unwrap_or_default(),
         cut_off: task.cut_off,
+        added: task.added.clone(),
     }
 }

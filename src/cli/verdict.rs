@@ -17,7 +17,8 @@ pub(super) fn in_an_iteration(world: &World) -> bool {
 
 /// Writes a decision down.
 pub(super) fn record(world: &World, decision: Decision, notes: &str) -> Exit {
-    match recorded(world, decision, notes) {
+    let typed = if notes == "-" { world.read_stdin().unwrap_or_default() } else { notes.as_bytes().to_vec() };
+    match recorded(world, decision, &String::from_utf8_lossy(&typed)) {
         Ok(()) => answer(&format!(
             "noted: {}. It is applied when you have ended; say in your last message what you did.\n",
             decision.name()

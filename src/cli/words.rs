@@ -11,7 +11,8 @@ const VERBS: [&str; 20] = [
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 1] = ["--cwd"];
 /// Every option of ours: none of them can be a prompt by itself.
-const OPTIONS: [&str; 25] = [
+const OPTIONS: [&str; 26] = [
+    "--accept-changes",
     "--task",
     "--base",
     "--profile",

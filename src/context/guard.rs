@@ -19,8 +19,8 @@ pub struct GuardWatch {
     known: HashMap<PathBuf, (Stat, Found)>,
 }
 
-/// Size, time and inode.
-type Stat = (u64, i64, i64, u64);
+/// Size, times and inode; nobody sets the time of a change (stat(2), `st_ctime`).
+type Stat = (u64, i64, i64, u64, i64, i64);
 
 #[derive(Debug, Clone, Default)]
 struct Found {
@@ -32,7 +32,7 @@ struct Found {
 impl GuardWatch {
     /// Looks at the tree, and at our config and templates (`config`: files, and folders with everything below). Costs a walk, and
     /// a reading of each source file that was touched since the last look.
-    pub fn look(&mut self, root: &Path, config: &[PathBuf]) -> Deciding {
+    pub fn look(&mut self, root: &Path, config: &[PathBuf], scripts: &[PathBuf]) -> Deciding {
         let mut deciding = Deciding::default();
         let files = walker(root).build().flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
         for entry in files {
@@ -46,12 +46,31 @@ impl GuardWatch {
                 }
             }
         }
+        for script in scripts {
+            Self::script(root, script, &mut deciding);
+        }
         deciding
+    }
+
+    /// A file that a check's line names.
+    fn script(root: &Path, path: &Path, deciding: &mut Deciding) {
+        let mut bytes = Vec::new();
+        if File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes)).is_ok() {
+            let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+            deciding.commands.insert(name, digest(&String::from_utf8_lossy(&bytes)));
+        }
     }
 
     fn file(&mut self, root: &Path, path: &Path, config: bool, deciding: &mut Deciding) {
         let Ok(metadata) = fs::metadata(path) else { return };
-        let stat = (metadata.len(), metadata.mtime(), metadata.mtime_nsec(), metadata.ino());
+        let stat = (
+            metadata.len(),
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            metadata.ino(),
+            metadata.ctime(),
+            metadata.ctime_nsec(),
+        );
         let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
         let known = self.known.get(path).filter(|(before, found)| *before == stat && found.config.is_some() >= config);
         let found = if let Some((_, found)) = known {
@@ -88,6 +107,14 @@ fn read(path: &Path, name: &str, bytes: u64, config: bool) -> Found {
         commands: commands.then(|| digest(&commands_of(name, &text))),
         config: config.then(|| digest(&text)),
     }
+}
+
+/// The digest by which a file of the config is known; empty for one that is not there.
+#[must_use]
+pub fn config_digest(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
+    if read.is_ok() { digest(&String::from_utf8_lossy(&bytes)) } else { String::new() }
 }
 
 fn digest(text: &str) -> String {

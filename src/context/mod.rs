@@ -5,5 +5,5 @@ mod guard;
 mod tree;
 
 pub use gather::{Git, gather};
-pub use guard::GuardWatch;
+pub use guard::{GuardWatch, config_digest};
 pub use tree::{Snapshot, TreeWatch};

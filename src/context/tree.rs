@@ -19,6 +19,10 @@ const LARGEST: u64 = 4 << 20;
 const CACHES: [&str; 8] =
     [".git", ".forkhestra", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox"];
 
+/// Where builds and tests leave what they make.
+const BUILDS: [&str; 9] =
+    ["target", "dist", "build", "out", "coverage", ".coverage", ".nyc_output", "htmlcov", "Cargo.lock"];
+
 /// A tree at one moment. Comparable with others of its watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
@@ -46,14 +50,17 @@ impl TreeWatch {
         Snapshot { files, head: head_log(root) }
     }
 
-    /// The files that were changed, made or removed since, from the root, at most so many; a commit counts as one.
-    pub fn changes(&mut self, root: &Path, before: &Snapshot, most: usize) -> Vec<String> {
+    /// The files that were changed, made or removed since, from the root, at most so many; a commit counts as one. Without
+    /// `builds`, what is new below the usual folders of builds is none.
+    pub fn changes(&mut self, root: &Path, before: &Snapshot, most: usize, builds: bool) -> Vec<String> {
         let (mut changed, mut seen) = (Vec::new(), 0);
         self.walk(root, &mut |path, content| {
             let known = before.files.get(&hashed(path.as_os_str().as_bytes()));
             seen += usize::from(known.is_some());
-            if known != Some(&content) {
-                changed.push(path.strip_prefix(root).unwrap_or(path).display().to_string());
+            let name = path.strip_prefix(root).unwrap_or(path);
+            let built = known.is_none() && name.iter().any(|part| BUILDS.iter().any(|build| part == *build));
+            if known != Some(&content) && (builds || !built) {
+                changed.push(name.display().to_string());
             }
         });
         changed.sort_unstable();

@@ -8,6 +8,7 @@ mod lock;
 mod runs;
 mod schema;
 mod store;
+mod tampering;
 mod tasks;
 
 pub use calls::{Recorded, record_call, role_of_call};
@@ -17,4 +18,5 @@ pub use folders::{AttemptFolder, Transcript};
 pub use lock::{BusyLock, RunLock, Taken};
 pub use runs::Lease;
 pub use store::{Journal, NewRun, Worker, token_digest};
+pub use tampering::{Tampered, forget_tampering, tampered};
 pub use tasks::{NewTask, Refused};

@@ -75,6 +75,11 @@ pub(super) const MIGRATIONS: [&str; 3] = [
         tests TEXT,
         added TEXT NOT NULL
     ) STRICT;
+    CREATE TABLE task_number (
+        id   INTEGER PRIMARY KEY CHECK (id = 1),
+        last INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO task_number VALUES (1, 0);
     CREATE TABLE task_order (
         task  TEXT NOT NULL REFERENCES tasks(id),
         after TEXT NOT NULL REFERENCES tasks(id),

@@ -12,6 +12,7 @@ use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::{Connection, Transaction, params};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ pub struct Journal {
     next_outline: Option<(i64, String)>,
     /// The task that our run works on.
     pub(super) following: Option<Following>,
+    /// The database's own number on its disk.
+    inode: u64,
     /// Commits until a test wants us dead.
     writes_left: Option<u32>,
 }
@@ -70,6 +73,7 @@ impl Journal {
         let mut database = Connection::open(&path).map_err(failed)?;
         database.busy_timeout(BUSY).map_err(failed)?;
         migrate(&mut database, &path)?;
+        let inode = std::fs::metadata(&path).map_or(0, |metadata| metadata.ino());
         Ok(Self {
             folder,
             path,
@@ -78,6 +82,7 @@ impl Journal {
             fence: None,
             next_outline: None,
             following: None,
+            inode,
             writes_left: None,
         })
     }
@@ -262,7 +267,9 @@ impl Journal {
     pub fn holds(&self, run: i64, seq: u64) -> bool {
         let select = "SELECT count(*), coalesce(max(seq), 0) FROM events WHERE run = ?1";
         let found = self.database.query_row(select, [run], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
-        found.is_ok_and(|found| found == (seq.cast_signed(), seq.cast_signed()))
+        // One that was removed is still open here, and answers.
+        let same = std::fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode);
+        same && found.is_ok_and(|found| found == (seq.cast_signed(), seq.cast_signed()))
     }
 
     /// Makes the folder of an attempt.

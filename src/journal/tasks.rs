@@ -213,9 +213,10 @@ impl Journal {
         at: &str,
     ) -> Result<Result<String, Refused>, JournalError> {
         self.change(|transaction| {
-            let select = "SELECT task, resolved IS NOT NULL FROM disputes WHERE id = ?1";
-            let found = transaction.query_row(select, [dispute], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-            let Some((task, resolved)): Option<(String, bool)> = found else {
+            let select = "SELECT task, resolved IS NOT NULL, kind = 'minor' FROM disputes WHERE id = ?1";
+            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            let found = transaction.query_row(select, [dispute], row).optional()?;
+            let Some((task, resolved, minor)): Option<(String, bool, bool)> = found else {
                 return Ok(Err(Refused::Unknown(dispute.to_string())));
             };
             if resolved {
@@ -224,7 +225,10 @@ impl Journal {
             let change = change(status_of(transaction, &task)?);
             let update = "UPDATE disputes SET decision = ?2, notes = ?3, resolved = ?4 WHERE id = ?1";
             transaction.execute(update, params![dispute, decision, change.notes, at])?;
-            insert_change(transaction, &task, None, &change, at)?;
+            // What blocks nothing moves nothing.
+            if !minor {
+                insert_change(transaction, &task, None, &change, at)?;
+            }
             Ok(Ok(task))
         })
     }
@@ -262,19 +266,39 @@ pub(super) fn add_proposed(
     proposed: &[crate::verdict::Task],
     at: &str,
 ) -> rusqlite::Result<()> {
+    let open = |transaction: &Transaction<'_>| -> rusqlite::Result<Vec<(String, String)>> {
+        let known = all_tasks(transaction)?.into_iter().filter(|task| !task.status.is_terminal());
+        Ok(known.map(|task| (task.title, task.id)).collect())
+    };
+    let mut added = Vec::new();
     for task in proposed {
-        let known = all_tasks(transaction)?;
-        let same = |title: &str| known.iter().find(|known| known.title == title && !known.status.is_terminal());
-        if same(&task.title).is_some() {
+        if open(transaction)?.iter().any(|(title, _)| *title == task.title) {
             continue;
         }
-        let after = task.after.iter().filter_map(|title| same(title)).map(|known| known.id.clone()).collect();
         let (spec, tests) = (task.spec.clone(), task.needs.tests.clone());
-        let new = NewTask { id: None, title: task.title.clone(), spec, tests, after };
+        let new = NewTask { id: None, title: task.title.clone(), spec, tests, after: Vec::new() };
         let id = free_id(transaction)?;
         insert_task(transaction, &id, &new, at)?;
+        added.push((id, &task.after));
+    }
+    // A title that comes first may stand later in the list. What would wait for itself does not wait.
+    let known = open(transaction)?;
+    for (id, after) in added {
+        for before in after.iter().filter_map(|title| known.iter().find(|(known, _)| known == title)) {
+            if !waits(transaction, &before.1, &id)? {
+                let insert = "INSERT OR IGNORE INTO task_order (task, after) VALUES (?1, ?2)";
+                transaction.execute(insert, params![id, before.1])?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Whether a task waits for another one, at whatever distance.
+fn waits(database: &Connection, task: &str, other: &str) -> rusqlite::Result<bool> {
+    let select = "WITH RECURSIVE before (id) AS (SELECT ?1 UNION SELECT after FROM task_order JOIN before ON task = id)
+                  SELECT 1 FROM before WHERE id = ?2";
+    database.prepare_cached(select)?.exists([task, other])
 }
 
 fn exists(database: &Connection, id: &str) -> rusqlite::Result<bool> {
@@ -283,9 +307,10 @@ fn exists(database: &Connection, id: &str) -> rusqlite::Result<bool> {
 
 /// The next number that no task has.
 fn free_id(database: &Connection) -> rusqlite::Result<String> {
-    let mut number: i64 = database.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0))?;
+    // Never one that a task has had before: runs know their task by it.
     loop {
-        number += 1;
+        database.execute("UPDATE task_number SET last = last + 1", [])?;
+        let number: i64 = database.query_row("SELECT last FROM task_number", [], |row| row.get(0))?;
         if !exists(database, &number.to_string())? {
             return Ok(number.to_string());
         }
@@ -370,9 +395,10 @@ fn all_tasks(database: &Connection) -> rusqlite::Result<Vec<Task>> {
         task.after = after.query_map([&task.id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         let trail = trail_of(database, &task.id)?;
         (task.status, task.rejections) = replay(trail.iter().map(|row| &row.change));
-        task.notes = trail.iter().rev().find(|row| row.change.rejection).map(|row| row.change.notes.clone());
-        let last = trail.last().map(|row| &row.change);
-        task.cut_off = task.status == Status::InProgress && last.is_some_and(|last| !last.rejection);
+        let told = |change: &Change| change.rejection || change.actor == "human" && !change.notes.is_empty();
+        task.notes = trail.iter().rev().find(|row| told(&row.change)).map(|row| row.change.notes.clone());
+        let by_worker = |change: &Change| !change.rejection && change.actor != "host" && change.actor != "human";
+        task.cut_off = task.status == Status::InProgress && trail.last().is_some_and(|row| by_worker(&row.change));
     }
     Ok(tasks)
 }

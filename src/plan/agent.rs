@@ -66,8 +66,8 @@ pub(super) fn plan_agent(
     }
     if let Some(prompt) = &mut prompt {
         prompt.deliver = deliver;
-        if (grouped || role == Role::Judge) && !prompt.around.as_ref().is_some_and(|around| around.names_feedback(role))
-        {
+        let told = grouped || role == Role::Judge || context.request.task.is_some();
+        if told && !prompt.around.as_ref().is_some_and(|around| around.names_feedback(role)) {
             prompt.segments.push(Segment::Late(Late::Feedback));
         }
         check_prompt(context, prompt, grouped, at, &mut faults);

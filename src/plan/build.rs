@@ -4,10 +4,10 @@ use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, Request, path_of};
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors, limits, places};
 use crate::agent::{Found, check_startable, find_all_on_path, lookup};
-use crate::chain::{PROJECT_FILES, Step, lower, show};
+use crate::chain::{PROJECT_FILES, Run, Step, lower, show};
 use crate::marker;
 use crate::prompt::{Vars, read_prompt_file, show as show_segments, unused};
-use crate::source::{Diagnostic, Env, Files, Place};
+use crate::source::{Diagnostic, Env, Files, Kind, Place};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,11 +81,15 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         task: request.task.cloned(),
         profile: request.profile,
         guarded: guarded(&context),
+        scripts: scripts(&context),
         warnings: faults,
         digest: String::new(),
     };
     if plan.has_judged_group() {
         plan.limits.iterations.get_or_insert(limits::JUDGED_ITERATIONS);
+    }
+    for step in plan.judged_before_any_work() {
+        plan.warnings.push(errors::judge_before_work(&plan.steps[step].name, &plan.chain));
     }
     plan.digest = digest(&plan);
     Ok(plan)
@@ -133,6 +137,19 @@ fn guarded(context: &Context<'_>) -> Vec<PathBuf> {
     let mut guarded: Vec<PathBuf> = configs.chain([places.templates, places.shared]).collect();
     guarded.retain(|path| context.files.kind(path).is_ok());
     guarded
+}
+
+/// Files of the project that the lines of its checks name: `sh check.sh`.
+fn scripts(context: &Context<'_>) -> Vec<PathBuf> {
+    let request = context.request;
+    let checks = request.config.checks.values().filter_map(|entry| entry.value.as_ref());
+    let words = checks.flat_map(|check| match &check.run {
+        Run::Shell(line) => line.value.split_whitespace().map(str::to_string).collect::<Vec<_>>(),
+        Run::Words(words) => words.iter().map(|word| word.value.clone()).collect(),
+    });
+    let relative = words.map(PathBuf::from).filter(|word| word.is_relative() && !word.iter().any(|part| part == ".."));
+    let files = relative.map(|word| request.root.join(word));
+    files.filter(|path| matches!(context.files.kind(path), Ok(Kind::File { .. }))).collect()
 }
 
 /// The command line's prompt as it was given, before substitution.

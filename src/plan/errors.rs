@@ -20,6 +20,14 @@ pub(super) fn strict_needs(at: &Place, missing: &[&str]) -> Diagnostic {
     .help("name its command in `checks` of forge/chains.json, or choose another profile")
 }
 
+pub(super) fn judge_before_work(name: &str, chain: &str) -> Diagnostic {
+    Diagnostic::warning(
+        "plan/judge-first",
+        format!("nothing stands before the judge `{name}` in its group that could mend what it rejects: {chain}"),
+    )
+    .help("a reject begins the group again: put the worker first, (coder -> reviewer):5")
+}
+
 pub(super) fn only_a_judge(at: &Place, key: &str) -> Diagnostic {
     Diagnostic::error("plan/judge", format!("`{key}` is for a judge"))
         .at(at, "of a worker")

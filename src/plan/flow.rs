@@ -32,8 +32,22 @@ impl Plan {
     #[must_use]
     pub fn begins_after(&self) -> u32 {
         let in_review = self.task.as_ref().is_some_and(|task| task.status == "review");
-        let submits = (1..=u32::try_from(self.steps.len()).unwrap_or(0)).rev().find(|step| self.submits(*step));
+        // The first one: of what came after it nobody knows whether it was done.
+        let submits = (1..=u32::try_from(self.steps.len()).unwrap_or(0)).find(|step| self.submits(*step));
         if in_review { submits.unwrap_or(0) } else { 0 }
+    }
+
+    /// The judges, by index, before which their group has nothing that could mend what they reject.
+    #[must_use]
+    pub fn judged_before_any_work(&self) -> Vec<usize> {
+        let judges = (0..self.steps.len()).filter(|index| self.steps[*index].role() == Some(Role::Judge));
+        let idle = |index: &usize| {
+            let Some(group) = self.program.step_group[*index] else { return false };
+            let span = self.program.groups[group];
+            let op = self.program.ops.iter().position(|op| *op == Op::Step(*index)).unwrap_or(span.leave);
+            span.rounds > 1 && !(span.enter..op).any(|op| self.role_at(op) == Some(Role::Worker))
+        };
+        judges.filter(idle).collect()
     }
 
     /// Whether any group of the plan is judged.

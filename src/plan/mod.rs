@@ -58,6 +58,8 @@ pub struct Plan {
     pub profile: Profile,
     /// The config and the templates: an agent that changes them decides about itself.
     pub guarded: Vec<PathBuf>,
+    /// Files of the project that the lines of checks name.
+    pub scripts: Vec<PathBuf>,
     /// What was noticed and does not stop the run.
     pub warnings: Vec<Diagnostic>,
     /// SHA-256 of the canonical plan, in hexadecimal.
@@ -85,6 +87,9 @@ pub struct TaskFacts {
     /// Whether a worker was cut off in it.
     #[serde(default)]
     pub cut_off: bool,
+    /// When it was added, in UTC (RFC 3339): two tasks of one name are told apart by it.
+    #[serde(default)]
+    pub added: String,
 }
 
 /// Where a run works.

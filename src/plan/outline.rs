@@ -39,6 +39,9 @@ pub struct OutlineStep {
     /// What it may decide; none for a check.
     #[serde(default)]
     pub role: Option<Role>,
+    /// Whether it hands its work to a judge.
+    #[serde(default)]
+    pub submits: bool,
     /// The most iterations of a loop; none for a step that runs once.
     pub iterations: Option<u32>,
     /// The longest an iteration may take.
@@ -63,11 +66,11 @@ pub fn outline(plan: &Plan) -> Outline {
         name: plan.name.clone(),
         marker: plan.marker.clone(),
         limits: plan.limits.clone(),
-        steps: plan.steps.iter().map(step).collect(),
+        steps: plan.steps.iter().map(|planned| step(plan, planned)).collect(),
     }
 }
 
-fn step(step: &PlannedStep) -> OutlineStep {
+fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
     let (check, optional, backend) = match &step.kind {
         Kind::Agent { backend, .. } => (None, false, backend.clone()),
         Kind::Check { optional, line, .. } => (Some(line.clone()), *optional, None),
@@ -81,6 +84,7 @@ fn step(step: &PlannedStep) -> OutlineStep {
         format: step.format().unwrap_or_default(),
         permissions: step.permissions(),
         role: step.role(),
+        submits: u32::try_from(step.number).is_ok_and(|number| plan.submits(number)),
         iterations: step.is_loop().then(|| step.iterations()),
         timeout: step.timeout.map(show_duration),
         idle_timeout: step.idle_timeout.map(show_duration),

@@ -179,6 +179,18 @@ impl<'a> Console<'a> {
         (format!("\r{}\x1b[K", self.paint.dim(&words)), Some(Duration::from_secs(1)))
     }
 
+    /// What is said of a prompt that holds the marker itself.
+    #[must_use]
+    pub fn discounted(&self, name: &str, lines: usize) -> String {
+        if self.verbosity == Verbosity::Quiet {
+            return String::new();
+        }
+        let marker = &self.outline.marker;
+        self.warning(&format!(
+            "what {name} is told holds {marker} alone on a line ({lines}); as many may be an echo, and do not count"
+        ))
+    }
+
     /// The end of what a hopeless agent printed (V-25).
     #[must_use]
     pub fn excerpt(&self, stream: &str, text: &str) -> String {
@@ -414,6 +426,10 @@ impl<'a> Console<'a> {
             RunOutcome::Rejected { .. } => {
                 Some(format!("to have it mended, repeat the steps in rounds: \"({}):5\"", self.outline.chain))
             }
+            RunOutcome::Failed { .. } if matches!(self.last, Some((_, AttemptOutcome::Voided, _))) => Some(
+                "put back what was changed (git checkout …), then begin a new run; --accept-changes takes it as it is"
+                    .into(),
+            ),
             outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
         }
     }

@@ -8,6 +8,7 @@ pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool
     match outcome {
         AttemptOutcome::Completed if looped => "done, marker seen".into(),
         AttemptOutcome::Completed => "done".into(),
+        AttemptOutcome::Unfinished if !looped => "exit 0, and not done".into(),
         AttemptOutcome::Unfinished => "exit 0, no marker yet".into(),
         AttemptOutcome::Failed { code } => format!("failed with exit code {code}{in_spite}"),
         AttemptOutcome::Crashed { signal } => format!("killed by signal {signal}{in_spite}"),

@@ -48,7 +48,7 @@ fn finding_line(finding: &Finding) -> String {
 pub(super) fn unclear_words(name: &str, why: &Unclear, asked: u32) -> String {
     let why = first_line(&why.words());
     match asked {
-        0 => format!("{name}: its verdict does not count: {why}"),
+        0 => format!("{name}: {why}"),
         asked => format!("{name}: no clear verdict (asked {asked} of 3): {why}"),
     }
 }

@@ -13,7 +13,7 @@ use super::stopwatch::Stopwatch;
 use super::timers::Timers;
 use crate::chain::Limit;
 use crate::checks::Deciding;
-use crate::context::{GuardWatch, TreeWatch};
+use crate::context::{GuardWatch, Snapshot, TreeWatch};
 use crate::journal::{Journal, JournalError, token_digest};
 use crate::marker::count_lines;
 use crate::plan::{Kind, Plan, PlannedStep};
@@ -123,6 +123,7 @@ pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
         base: None,
         deciding: None,
         guarding: GuardWatch::default(),
+        judged: None,
         output_error: None,
     };
     let outcome = driver.run(begin).await;
@@ -151,6 +152,8 @@ pub(super) struct Driver<'a> {
     /// What decided about the work when it began.
     pub(super) deciding: Option<Deciding>,
     pub(super) guarding: GuardWatch,
+    /// The tree as a judge found it, with its step.
+    pub(super) judged: Option<(u32, Snapshot)>,
     output_error: Option<io::Error>,
 }
 
@@ -353,7 +356,10 @@ impl Driver<'_> {
         let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt)?;
         let fresh = new_token(&self.cast)?;
         let token = std::mem::replace(&mut self.token, fresh);
-        let feedback = feedback.map_or_else(String::new, |feedback| self.feedback_text(feedback, at));
+        let feedback = match feedback {
+            Some(feedback) => self.feedback_text(feedback, at),
+            None => self.told_before(at),
+        };
         let note = self.note(at);
         let told = feedback.clone() + &note;
         let mut whole = String::new();
@@ -381,6 +387,10 @@ impl Driver<'_> {
             Kind::Agent { format, .. } => (Some(*format), count_lines(whole.as_bytes(), &plan.marker)),
             Kind::Check { .. } => (None, 0),
         };
+        if discount > 0 && step.is_loop() {
+            let words = self.cast.console.discounted(&at.name, discount);
+            self.cast.screen.say(&words);
+        }
         if let Some(role) = step.role() {
             folder.open_calls(&token, role.name())?;
         }

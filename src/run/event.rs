@@ -235,6 +235,9 @@ pub struct Finished {
     /// What a worker says to findings.
     #[serde(default)]
     pub answers: Vec<Answer>,
+    /// Of a worker: whether what decides about its work was compared with what it was.
+    #[serde(default)]
+    pub guarded: bool,
     /// Config and templates that a worker changed, and in the strict profile tests that it weakened: its attempt does not count.
     #[serde(default)]
     pub voided: Vec<String>,

@@ -51,12 +51,7 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
             .collect();
     let diff = gathered.get("git_diff_output").map(|diff| diff.text.clone());
     for name in ["feedback", "reviewer_notes"].iter().filter(|name| wanted.contains(**name)) {
-        // What an earlier run of the task was told is not lost with it.
-        let earlier = moment.work.map_or("", |task| task.notes.as_str());
-        gathered.insert(
-            (*name).to_string(),
-            Value::new(if moment.feedback.is_empty() { earlier } else { moment.feedback }),
-        );
+        gathered.insert((*name).to_string(), Value::new(moment.feedback));
     }
     if wanted.contains("issues") {
         gathered.insert("issues".into(), Value::new(moment.issues));
@@ -74,7 +69,6 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     };
     let fixed = around.render("", &|_| Some(Value::new("1")))?.text().chars().count();
     fit(&mut gathered, fixed, &whole)?;
-    let is_told = !moment.feedback.is_empty() || moment.work.is_some_and(|task| !task.notes.is_empty());
     let values = |name: &str| {
         if let Some(value) = gathered.get(name) {
             return Some(value.clone());
@@ -87,7 +81,7 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
             "next_rejection" => moment.rejections.saturating_add(1).to_string(),
             "iteration" => moment.at.iteration.to_string(),
             "rejection_count" => moment.rejections.to_string(),
-            "rejected" => if is_told { "true" } else { "" }.into(),
+            "rejected" => if moment.feedback.is_empty() { "" } else { "true" }.into(),
             "previous_status" => match moment.work {
                 Some(task) if moment.at.round == 1 => task.status.clone(),
                 _ => if moment.feedback.is_empty() { "pending" } else { "review" }.into(),

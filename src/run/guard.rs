@@ -1,4 +1,5 @@
-//! The integrity of what decides: looked at before the first worker of a run, compared after every one.
+//! The integrity of what decides: remembered when a run begins, compared after every attempt. What changed while no agent worked is
+//! the user's.
 
 use super::driver::Driver;
 use super::event::At;
@@ -14,41 +15,54 @@ impl Driver<'_> {
         plan.steps.iter().any(|step| step.is_check() || step.role() == Some(Role::Judge))
     }
 
-    /// Before a worker's attempt: what decides is remembered once, beside the transcripts of the run.
+    fn role_of(&self, at: &At) -> Option<Role> {
+        self.cast.plan.steps.get(at.step as usize - 1).and_then(PlannedStep::role)
+    }
+
+    /// Before an agent's attempt: what decides is remembered, tests as they were when the run began, config as it is now, unless
+    /// an agent has changed it.
     pub(super) fn guard(&mut self, at: &At) -> Result<(), JournalError> {
-        let worker = self.cast.plan.steps.get(at.step as usize - 1).and_then(PlannedStep::role) == Some(Role::Worker);
-        if !worker || !self.is_guarded() || self.deciding.is_some() {
+        if self.role_of(at).is_none() || !self.is_guarded() {
             return Ok(());
         }
-        let kept = self.cast.journal.baseline(self.cast.run).and_then(|text| serde_json::from_str(&text).ok());
-        let deciding: Deciding = if let Some(deciding) = kept {
+        let now = self.look();
+        let kept = match self.deciding.take() {
+            Some(deciding) => Some(deciding),
+            None => self.cast.journal.baseline(self.cast.run).and_then(|text| serde_json::from_str(&text).ok()),
+        };
+        let mut deciding: Deciding = if let Some(deciding) = kept {
             deciding
         } else {
-            let deciding = self.look();
-            let text = serde_json::to_string(&deciding).unwrap_or_default();
+            let text = serde_json::to_string(&now).unwrap_or_default();
             self.cast.journal.keep_baseline(self.cast.run, &text)?;
-            deciding
+            now.clone()
         };
+        if self.state.voided().is_empty() {
+            deciding.config = now.config;
+        }
         self.deciding = Some(deciding);
         Ok(())
     }
 
-    /// After a worker's attempt.
-    pub(super) fn tampering(&mut self) -> Tampering {
-        let Some(before) = self.deciding.take() else { return Tampering::default() };
+    /// After an agent's attempt. Config that it changed is remembered beyond the run, so that no later one takes it for granted.
+    pub(super) fn tampering(&mut self, at: &At) -> Result<Tampering, JournalError> {
+        let Some(before) = self.deciding.take() else { return Ok(Tampering::default()) };
         let now = self.look();
         let mut found = tampering(&before, &now);
         self.deciding = Some(before);
+        let changed: Vec<(String, String)> =
+            found.voided.iter().map(|path| (path.clone(), now.config.get(path).cloned().unwrap_or_default())).collect();
+        self.cast.journal.remember_tampering(self.cast.run, &at.name, &changed)?;
         if !self.cast.journal.holds(self.cast.run, self.seq()) {
             found.voided.push(".forkhestra/state.db".into());
         }
-        if self.cast.plan.profile == Profile::Strict {
+        if self.cast.plan.profile == Profile::Strict && self.role_of(at) == Some(Role::Worker) {
             found.voided.extend(found.weakened.iter().cloned());
         }
-        found
+        Ok(found)
     }
 
     fn look(&mut self) -> Deciding {
-        self.guarding.look(self.cast.root, &self.cast.plan.guarded)
+        self.guarding.look(self.cast.root, &self.cast.plan.guarded, &self.cast.plan.scripts)
     }
 }

@@ -262,7 +262,7 @@ impl Decision<'_> {
         // A worker of a loop that says `done` or `submit` has ended it as the marker does (C24).
         let decided = matches!(said, Some(Said::Clear(_)));
         let done = (self.state.marker || decided) && self.in_loop();
-        if !finished.voided.is_empty() && self.state.ending.is_none() {
+        if !finished.voided.is_empty() && self.state.ending.is_none() && !self.is_judge(step) {
             return AttemptOutcome::Voided;
         }
         match (self.state.ending, self.state.cut, exit) {

@@ -37,6 +37,11 @@ impl Decision<'_> {
             self.emit(EventKind::VerdictUnclear { at: at.clone(), why: why.clone(), asked: 0 });
             return self.finish(RunOutcome::Failed { step: at.step });
         }
+        if let Some(Said::Unclear(why @ Unclear::NotDone { .. })) = &said
+            && !self.is_judge(at.step)
+        {
+            self.emit(EventKind::VerdictUnclear { at: at.clone(), why: why.clone(), asked: 0 });
+        }
         let Some(step) = self.step(at.step) else { return };
         match &step.kind {
             // A program that is not there, credentials or a model that are refused: until somebody acts, it stays so.
@@ -50,6 +55,14 @@ impl Decision<'_> {
                 }
                 let cause = FeedbackCause::CheckFailed { outcome };
                 self.round_over(&Feedback { from: at, cause });
+            }
+            // Once more, to put it back; then it stops.
+            Kind::Agent { .. } if outcome == AttemptOutcome::Voided && !self.is_judge(at.step) => {
+                if self.group_of(at.step).is_some() && self.state.retry == 0 {
+                    self.plan_attempt(at.step, at.iteration, 1);
+                } else {
+                    self.finish(RunOutcome::Failed { step: at.step });
+                }
             }
             Kind::Agent { .. } if self.is_judge(at.step) && outcome == AttemptOutcome::Unfinished => {
                 self.unclear(at, said);

@@ -9,7 +9,9 @@ use crate::checks::{Tampering, error_digests, signature, tests_run};
 use crate::context::Snapshot;
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::PlannedStep;
-use crate::verdict::{Answer, Heard, Said, Task, Unclear, answers, proposed_tasks, read, read_evaluation};
+use crate::verdict::{
+    Answer, Heard, Said, Task, Unclear, answers, proposed_tasks, read, read_evaluation, without_echo,
+};
 use std::fmt::Write;
 
 /// How much of the end of a check's output is searched for errors, in bytes.
@@ -31,6 +33,7 @@ pub(super) struct Read {
     unchanged: Option<bool>,
     trouble: Option<String>,
     tasks: Vec<Task>,
+    guarded: bool,
     tampering: Tampering,
     tests_run: Option<u32>,
     errors: Vec<String>,
@@ -43,6 +46,7 @@ impl Read {
         finished.unchanged = self.unchanged;
         finished.trouble = self.trouble;
         finished.tasks = self.tasks;
+        finished.guarded = self.guarded;
         finished.voided = self.tampering.voided;
         finished.weakened = self.tampering.weakened;
         finished.touched = self.tampering.touched;
@@ -56,10 +60,21 @@ impl Driver<'_> {
     /// Looks at the tree where something depends on it: a judge must not change it, a worker whose work is judged should. Costs
     /// one walk of the tree.
     pub(super) fn before(&mut self, at: &At) -> Before {
-        let plan = self.cast.plan;
-        let judge = self.role(at) == Some(Role::Judge);
-        let looks = judge || plan.submits(at.step);
-        Before { tree: looks.then(|| self.tree.snapshot(self.cast.root)) }
+        let looks = match self.role(at) {
+            Some(Role::Judge) => true,
+            Some(Role::Worker) => self.group_of(at).is_some(),
+            None => false,
+        };
+        // A judge that is asked again is held against what it found the first time.
+        if self.state.unclear(at.step) > 0
+            && let Some((step, tree)) = &self.judged
+            && *step == at.step
+        {
+            return Before { tree: Some(tree.clone()) };
+        }
+        let tree = looks.then(|| self.tree.snapshot(self.cast.root));
+        self.judged = tree.clone().filter(|_| self.role(at) == Some(Role::Judge)).map(|tree| (at.step, tree));
+        Before { tree }
     }
 
     fn role(&self, at: &At) -> Option<Role> {
@@ -86,21 +101,23 @@ impl Driver<'_> {
         };
         let calls = folder.take_calls(token);
         let file = folder.result();
-        let (message, echo) = (stage.message(), if stage.echoes() { folder.prompt() } else { String::new() });
+        let echo = if stage.echoes() { folder.prompt() } else { String::new() };
+        let message = without_echo(&stage.message(), &echo);
         if role == Role::Worker {
             found.answers = answers(&message);
-            found.tampering = self.tampering();
+            found.guarded = true;
             let proposed = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
             found.tasks = proposed.unwrap_or_default();
         }
-        let heard = Heard { calls: &calls, file: file.as_deref(), message: &message, echo: &echo };
+        let heard = Heard { calls: &calls, file: file.as_deref(), message: &message, echo: "" };
         let evaluates = self.cast.plan.steps.get(at.step as usize - 1).and_then(PlannedStep::evaluates);
         let mut said = match evaluates {
             Some(least) => read_evaluation(file.as_deref().unwrap_or(&message), least),
             None => read(role, heard),
         };
+        found.tampering = self.tampering(&at)?;
         if let Some(tree) = &before.tree {
-            let changed = self.tree.changes(self.cast.root, tree, NAMED);
+            let changed = self.tree.changes(self.cast.root, tree, NAMED, role == Role::Worker);
             match role {
                 Role::Judge if !changed.is_empty() => said = Said::Unclear(Unclear::Edited { files: changed }),
                 Role::Judge => {}
@@ -153,7 +170,7 @@ impl Driver<'_> {
                 );
             }
         }
-        if self.role(at) == Some(Role::Worker) && state.is_retry() && !state.voided().is_empty() {
+        if self.role(at) == Some(Role::Worker) && !state.voided().is_empty() {
             let _ = write!(
                 note,
                 "\n\n## Your last attempt does not count\n\nIt changed what decides about your work: {}. Put that back as it was, then \

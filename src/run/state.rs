@@ -28,6 +28,7 @@ pub(super) enum Phase {
 
 /// What is remembered of a run; a fold of its events.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing of a run, in any combination")]
 pub struct State {
     pub(super) phase: Phase,
     /// The current attempt.
@@ -59,9 +60,11 @@ pub struct State {
     /// What the last worker did to what decides about its work.
     weakened: Vec<String>,
     voided: Vec<String>,
-    /// The most tests that a check has run, and how many the last one did.
-    most_tests: u32,
-    last_tests: u32,
+    /// Rejects in a row of work that changed nothing.
+    idle_rejects: u32,
+    /// Whether a worker has changed anything since the last reject, and whether one has not.
+    moved: bool,
+    stood_still: bool,
 }
 
 /// What is remembered of a step.
@@ -80,6 +83,9 @@ struct OfStep {
     unclear: Option<(Unclear, u32)>,
     /// Whether its last attempt changed nothing.
     idle: bool,
+    /// The most tests that a check has run, and how many it did the last time.
+    most_tests: u32,
+    last_tests: u32,
 }
 
 /// What is remembered of a group.
@@ -253,17 +259,17 @@ impl State {
         }
         (self.waits, self.waited_ms) = (0, 0);
         self.ledger.answered(&finished.answers);
-        match finished.tests_run {
-            Some(tests) => (self.last_tests, self.most_tests) = (tests, self.most_tests.max(tests)),
-            // A check says nothing about what its worker did.
-            None if finished.unchanged.is_some() || !finished.voided.is_empty() || !finished.weakened.is_empty() => {
-                self.weakened = finished.weakened.iter().chain(&finished.touched).cloned().collect();
-                self.voided.clone_from(&finished.voided);
-            }
-            None => {}
+        if finished.guarded {
+            self.weakened = finished.weakened.iter().chain(&finished.touched).cloned().collect();
+            self.voided.clone_from(&finished.voided);
         }
+        self.moved |= finished.unchanged == Some(false);
+        self.stood_still |= finished.unchanged == Some(true);
         let Some(step) = of(&mut self.steps, at.step) else { return };
         step.idle = finished.unchanged == Some(true);
+        if let Some(tests) = finished.tests_run {
+            (step.last_tests, step.most_tests) = (tests, step.most_tests.max(tests));
+        }
         match &finished.trouble {
             Some(trouble) => {
                 step.trail.push(trouble.clone());
@@ -293,6 +299,9 @@ impl State {
         }
         if verdict.decision == Decision::Reject && !converged {
             self.rejections = self.rejections.saturating_add(1);
+            let idle = self.stood_still && !self.moved;
+            self.idle_rejects = if idle { self.idle_rejects.saturating_add(1) } else { 0 };
+            (self.moved, self.stood_still) = (false, false);
         }
     }
 
@@ -318,9 +327,15 @@ impl State {
         &self.voided
     }
 
-    /// How many tests the last check ran, and how many an earlier one did, if those were more.
+    /// How many rejects in a row found that nothing was changed since the one before.
+    pub(super) fn idle_rejects(&self) -> u32 {
+        self.idle_rejects
+    }
+
+    /// How many tests a check ran the last time, and how many an earlier one did, if those were more.
     pub(super) fn fewer_tests(&self) -> Option<(u32, u32)> {
-        (self.last_tests < self.most_tests).then_some((self.last_tests, self.most_tests))
+        let fewer = self.steps.iter().find(|step| step.last_tests < step.most_tests);
+        fewer.map(|step| (step.last_tests, step.most_tests))
     }
 
     /// The last verdict of a judge.

@@ -4,7 +4,7 @@ use super::event::{At, EventKind, Feedback, FeedbackCause, Finished};
 use super::machine::Decision;
 use super::outcome::{HumanNeeded, RunOutcome};
 use crate::chain::{Limit, Role};
-use crate::verdict::{Decision as Decided, Ledger, Said, Unclear, Verdict};
+use crate::verdict::{Decision as Decided, Said, Severity, Unclear, Verdict};
 
 /// How often a judge is asked in all (C22).
 pub(super) const ASKED: u32 = 3;
@@ -20,13 +20,18 @@ impl Decision<'_> {
             self.emit(EventKind::TasksProposed { at: at.clone(), tasks: finished.tasks.clone() });
         }
         match said {
+            // Who says that there is nothing to do, and has done something, has submitted it.
+            Some(Said::Clear(verdict)) if verdict.decision == Decided::Skip && finished.unchanged == Some(false) => {
+                let verdict = Verdict { decision: Decided::Submit, ..verdict };
+                self.decided(at, verdict);
+            }
             Some(Said::Clear(verdict)) => self.decided(at, verdict),
             // The exit code rules for a worker; what was not its to say is shown and does not count.
             Some(Said::Unclear(why)) if why != Unclear::Nothing => {
                 self.emit(EventKind::VerdictUnclear { at: at.clone(), why, asked: 0 });
                 self.step_succeeded(at);
             }
-            _ if finished.unchanged == Some(true) && self.state.retry == 0 => {
+            _ if finished.unchanged == Some(true) && self.plan.submits(at.step) && self.state.retry == 0 => {
                 self.emit(EventKind::NothingSubmitted { at: at.clone() });
                 self.plan_attempt(at.step, at.iteration, 1);
             }
@@ -36,7 +41,9 @@ impl Decision<'_> {
 
     fn decided(&mut self, at: At, verdict: Verdict) {
         let decision = verdict.decision;
-        let converged = decision == Decided::Reject && !self.would_block(at.step, &verdict);
+        // A round with nothing new and nothing open that has to be mended converges; outside of one only an approval counts.
+        let minor = verdict.weighed().iter().all(|finding| finding.severity == Severity::Minor);
+        let converged = decision == Decided::Reject && minor && self.group_of(at.step).is_some();
         self.emit(EventKind::VerdictGiven { at: at.clone(), verdict, converged });
         match decision {
             Decided::Approve | Decided::Submit | Decided::Done => self.step_succeeded(at),
@@ -47,18 +54,15 @@ impl Decision<'_> {
         }
     }
 
-    /// Whether a reject leaves anything that has to be mended: a round with nothing new and nothing open converges.
-    fn would_block(&self, step: u32, verdict: &Verdict) -> bool {
-        let mut ledger: Ledger = self.state.ledger().clone();
-        ledger.judged(step, &verdict.weighed());
-        ledger.blocks(step)
-    }
-
     fn rejected(&mut self, at: At) {
         let rejection = self.state.rejections();
         let before = self.plan.task.as_ref().map_or(0, |task| task.rejections);
         if self.plan.task.is_some() && before + rejection >= MOST_REJECTIONS {
             return self.finish(RunOutcome::NeedsHuman { step: at.step, why: HumanNeeded::Rejections });
+        }
+        // Two rounds in a row in which nobody changed anything: the next one would be the same.
+        if self.state.idle_rejects() >= 2 {
+            return self.finish(RunOutcome::Stalled { step: at.step });
         }
         self.round_over(&Feedback { from: at, cause: FeedbackCause::Rejected { rejection } });
     }

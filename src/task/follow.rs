@@ -9,10 +9,12 @@ use crate::verdict::{Decision, Verdict};
 /// A task while a run works on it.
 #[derive(Debug, Clone)]
 pub struct Follower {
-    /// The role of each step; none for a check.
-    roles: Vec<Option<Role>>,
+    /// The role of each step, none for a check; whether its work goes to a judge; whether its failure is only said.
+    steps: Vec<(Option<Role>, bool, bool)>,
     status: Status,
     rejections: u32,
+    /// Who said that there is nothing to do, and why, unless somebody did something after it.
+    skipped: Option<(String, String)>,
     /// The last judge that approved, for the record.
     approved: Option<String>,
     /// Every reject of this run, in a line each.
@@ -23,8 +25,8 @@ impl Follower {
     /// Of a run of this outline, for a task that is where it is.
     #[must_use]
     pub fn new(outline: &Outline, status: Status, rejections: u32) -> Self {
-        let roles = outline.steps.iter().map(|step| step.role).collect();
-        Self { roles, status, rejections, approved: None, history: Vec::new() }
+        let steps = outline.steps.iter().map(|step| (step.role, step.submits, step.optional)).collect();
+        Self { steps, status, rejections, skipped: None, approved: None, history: Vec::new() }
     }
 
     /// With the rejects of earlier runs, in a line each.
@@ -41,10 +43,13 @@ impl Follower {
             EventKind::AttemptPlanned { at, .. } if self.role(at) == Some(Role::Worker) => {
                 self.to(&mut changes, Status::InProgress, &at.name, "", &[Status::Pending, Status::Review]);
             }
-            EventKind::StepSucceeded { at } if self.role(at) == Some(Role::Worker) => {
+            EventKind::StepSucceeded { at } if self.step(at).is_some_and(|(_, submits, _)| submits) => {
+                self.skipped = None;
                 self.to(&mut changes, Status::Review, &at.name, "", &[Status::InProgress]);
             }
-            EventKind::AttemptFinished { at, outcome, .. } if self.role(at).is_none() && fails(outcome) => {
+            EventKind::AttemptFinished { at, outcome, .. }
+                if self.step(at).is_some_and(|(role, _, optional)| role.is_none() && !optional) && fails(outcome) =>
+            {
                 // Whatever an agent says, the host looks itself (S0-12).
                 let notes = format!("`{}` failed", at.name);
                 self.to(&mut changes, Status::InProgress, "host", &notes, &[Status::Review]);
@@ -55,10 +60,13 @@ impl Follower {
             {
                 self.to(&mut changes, Status::InProgress, "host", "the round was not accepted", &[Status::Review]);
             }
+            EventKind::RunFinished { outcome: RunOutcome::Succeeded } if self.skipped.is_some() => {
+                let (actor, notes) = self.skipped.take().unwrap_or_default();
+                self.to(&mut changes, Status::Skipped, &actor, &notes, &LIVE);
+            }
             EventKind::RunFinished { outcome: RunOutcome::Succeeded } => {
                 let actor = self.approved.clone().unwrap_or_else(|| "host".into());
-                let open = [Status::Pending, Status::InProgress, Status::Review];
-                self.to(&mut changes, Status::Completed, &actor, "", &open);
+                self.to(&mut changes, Status::Completed, &actor, "", &LIVE);
             }
             EventKind::RunFinished { outcome: RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. } }
                 if self.rejections >= MOST_REJECTIONS && self.status != Status::Failed =>
@@ -71,10 +79,10 @@ impl Follower {
     }
 
     fn verdict(&mut self, changes: &mut Changes, at: &At, verdict: &Verdict, converged: bool) {
-        let live = [Status::Pending, Status::InProgress, Status::Review];
         match verdict.decision {
             Decision::Approve => {
                 self.approved = Some(at.name.clone());
+                self.skipped = None;
                 // An approval with notes is a minor dispute: kept, shown, blocking nothing (C30).
                 if !verdict.findings.is_empty() {
                     let titles = verdict.findings.iter().map(|finding| finding.title.as_str()).collect::<Vec<_>>();
@@ -85,6 +93,7 @@ impl Follower {
                 self.approved = Some(at.name.clone());
                 changes.disputes.push((DisputeKind::Minor, verdict.notes.clone()));
             }
+            Decision::Reject if self.status.is_terminal() => {}
             Decision::Reject => {
                 self.rejections += 1;
                 let first = verdict.weighed().first().map_or_else(String::new, |finding| finding.title.clone());
@@ -105,9 +114,10 @@ impl Follower {
             Decision::Dispute => {
                 let kind = if self.role(at) == Some(Role::Judge) { DisputeKind::Reviewer } else { DisputeKind::Coder };
                 changes.disputes.push((kind, verdict.notes.clone()));
-                self.to(changes, Status::Disputed, &at.name, &verdict.notes, &live);
+                self.to(changes, Status::Disputed, &at.name, &verdict.notes, &LIVE);
             }
-            Decision::Skip => self.to(changes, Status::Skipped, &at.name, &verdict.notes, &live),
+            // The run goes on behind its group, and may find something to do.
+            Decision::Skip => self.skipped = Some((at.name.clone(), verdict.notes.clone())),
             Decision::Submit | Decision::Done => {}
         }
     }
@@ -134,9 +144,16 @@ impl Follower {
     }
 
     fn role(&self, at: &At) -> Option<Role> {
-        *self.roles.get((at.step as usize).checked_sub(1)?)?
+        self.step(at)?.0
+    }
+
+    fn step(&self, at: &At) -> Option<(Option<Role>, bool, bool)> {
+        self.steps.get((at.step as usize).checked_sub(1)?).copied()
     }
 }
+
+/// Where a run may still move a task.
+const LIVE: [Status; 3] = [Status::Pending, Status::InProgress, Status::Review];
 
 fn fails(outcome: &AttemptOutcome) -> bool {
     !matches!(outcome, AttemptOutcome::Completed | AttemptOutcome::Interrupted | AttemptOutcome::Limited)

@@ -47,7 +47,12 @@ fn a_task_goes_where_its_run_goes() {
     assert_eq!(story(CHAIN, "..d"), "in_progress review disputed +reviewer");
     assert_eq!(story(CHAIN, "s"), "in_progress skipped");
     assert_eq!(story(CHAIN, "..uuu"), "in_progress review");
-    assert_eq!(story("coder", "."), "in_progress review completed");
+    assert_eq!(story("coder", "."), "in_progress completed");
+    assert_eq!(
+        story("coder -> (coder -> j):2", "s.a"),
+        "in_progress review completed",
+        "a skip before work is done is none"
+    );
     assert_eq!(story("coder", "x"), "in_progress");
     let (trail, disputes) = followed(&plan(CHAIN), &"..r".repeat(15));
     assert_eq!(replay(&trail), (Status::Failed, 15));
@@ -118,13 +123,18 @@ fn the_state_diagram_of_the_docs_is_the_transition_table() {
     events.extend(
         [Decision::Approve, Decision::Reject, Decision::Dispute, Decision::Skip].map(|one| verdict(&judge, one)),
     );
-    events.extend([Decision::Dispute, Decision::Skip].map(|one| verdict(&coder, one)));
+    events.push(verdict(&coder, Decision::Dispute));
     let outline = outline(&plan(CHAIN));
     let mut arrows = std::collections::BTreeSet::new();
     for (name, status) in Status::NAMES {
         for event in &events {
             for rejections in [0, MOST_REJECTIONS - 1] {
-                let changes = Follower::new(&outline, status, rejections).see(event).changes;
+                let mut follower = Follower::new(&outline, status, rejections);
+                let mut changes = follower.see(event).changes;
+                if matches!(event, EventKind::VerdictGiven { verdict, .. } if verdict.decision == Decision::Skip) {
+                    let over = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
+                    changes.append(&mut follower.see(&over).changes);
+                }
                 // A reject of what nobody has worked on is none that a run can see.
                 let possible = status != Status::Pending || !changes.iter().any(|change| change.rejection);
                 let seen =

@@ -197,8 +197,9 @@ pub fn replay<'a>(trail: impl IntoIterator<Item = &'a Change>) -> (Status, u32) 
     let mut now = (Status::Pending, 0);
     for change in trail {
         now.0 = change.to;
-        // A reset begins anew.
-        now.1 = if change.to == Status::Pending { 0 } else { now.1 + u32::from(change.rejection) };
+        // A reset begins anew, and so does what a human has brought back from failure.
+        let anew = change.to == Status::Pending || change.from == Status::Failed && change.to != Status::Failed;
+        now.1 = if anew { 0 } else { now.1 + u32::from(change.rejection) };
     }
     now
 }

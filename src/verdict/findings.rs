@@ -71,8 +71,8 @@ fn severity_of(text: &str) -> (Severity, &str) {
     let rest = bare[word.len()..].trim_start_matches([']', ')']);
     let marked = bare.len() < text.len() || rest.trim_start().starts_with(':');
     let severity = match word.to_lowercase().as_str() {
-        "minor" | "nit" | "info" | "low" | "medium" => Severity::Minor,
-        "blocking" | "blocker" | "major" | "critical" | "high" => Severity::Blocking,
+        "minor" | "nit" | "info" | "low" => Severity::Minor,
+        "blocking" | "blocker" | "major" | "critical" | "high" | "medium" => Severity::Blocking,
         _ => return (Severity::Blocking, text),
     };
     if marked { (severity, rest.trim_start_matches([':', ' ', '-', '—'])) } else { (Severity::Blocking, text) }

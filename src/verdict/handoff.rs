@@ -53,7 +53,7 @@ pub enum Handoff {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn handoff(value: &Value) -> Option<Result<Handoff, Vec<HandoffFault>>> {
-    let run = value.get("run")?;
+    let run = value.get("run").filter(|run| run.is_object())?;
     let work = value.get("work").unwrap_or(&Value::Null);
     let mut faults = Vec::new();
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_string();

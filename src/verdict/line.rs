@@ -74,7 +74,11 @@ fn fence_mark(line: &str) -> Option<String> {
 
 /// What a whole line says; bold, backticks and a heading's marks around it are nothing.
 fn word_of(line: &str) -> Option<Word> {
-    let line = line.trim();
+    // What is indented is a quotation, or a diff's context.
+    let line = line.trim_end();
+    if line.starts_with(char::is_whitespace) {
+        return None;
+    }
     let bare: String = line.trim_start_matches('#').chars().filter(|next| !matches!(next, '*' | '_' | '`')).collect();
     let bare = bare.trim().trim_end_matches(['.', '!']).trim_end();
     let (key, value) = bare.split_once([':', '-'])?;
@@ -87,6 +91,10 @@ fn word_of(line: &str) -> Option<Word> {
     let lower = value.to_lowercase();
     if key == "status" && matches!(lower.as_str(), "retry" | "error") {
         return Some(Word::NotDone(bare.to_string()));
+    }
+    // Tools print a status of their own: only what seed 000 asks for is one of ours.
+    if key == "status" && lower != "review" {
+        return None;
     }
     // Its own underscore went with those around the words.
     let spelled = if lower == "changesrequested" { "changes_requested" } else { lower.as_str() };
@@ -127,7 +135,7 @@ mod tests {
             ("**DECISION:** APPROVE", "approve"),
             ("**VERDICT: reject**", "reject"),
             ("`VERDICT: approve`", "approve"),
-            ("  VERDICT: approved.", "approve"),
+            ("VERDICT: approved.", "approve"),
             ("VERDICT: changes_requested", "reject"),
             ("STATUS: REVIEW", "submit"),
             ("**STATUS:** RETRY", "not done (STATUS: RETRY)"),
@@ -149,6 +157,9 @@ mod tests {
             "DECISION: APPROVE | REJECT | DISPUTE | SKIP",
             "DECISION: APPROVE or REJECT",
             "+ DECISION: APPROVE",
+            " VERDICT: approve",
+            "    STATUS: REVIEW",
+            "STATUS: skipped",
             "-DECISION: APPROVE",
             "- VERDICT: approve",
             "not complete",

@@ -1,5 +1,6 @@
 //! What an agent decided: every accepted form becomes one normal form. Pure.
 
+mod echo;
 mod evaluation;
 mod findings;
 mod handoff;
@@ -11,6 +12,7 @@ mod read;
 use crate::chain::Role;
 use serde::{Deserialize, Serialize};
 
+pub use echo::without_echo;
 pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, read_evaluation};
 pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffFault, handoff};
@@ -88,10 +90,10 @@ impl Decision {
 pub enum Severity {
     /// It has to be mended.
     #[default]
-    #[serde(alias = "blocker", alias = "major", alias = "critical", alias = "high")]
+    #[serde(alias = "blocker", alias = "major", alias = "critical", alias = "high", alias = "medium")]
     Blocking,
     /// It is only said.
-    #[serde(alias = "nit", alias = "low", alias = "info", alias = "medium")]
+    #[serde(alias = "nit", alias = "low", alias = "info")]
     Minor,
 }
 
@@ -152,7 +154,9 @@ impl Verdict {
         if self.decision != Decision::Reject || !self.findings.is_empty() {
             return self.findings.clone();
         }
-        let first = self.notes.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        // What a program logs comes first, what it concludes comes last.
+        let paragraphs = self.notes.trim_end().rsplit("\n\n").next().unwrap_or_default();
+        let first = paragraphs.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let title: String = first.trim_matches(['#', '*', ' ']).chars().take(200).collect();
         vec![Finding { title, ..Finding::default() }]
     }
@@ -225,7 +229,7 @@ impl Unclear {
                 let names: Vec<&str> = decisions.iter().map(|decision| decision.name()).collect();
                 format!("it gave different verdicts: {}", names.join(", "))
             }
-            Self::NotItsRight { decision } => format!("its role may not {}", decision.name()),
+            Self::NotItsRight { decision } => format!("it may not {}, so that does not count", decision.name()),
             Self::NoNotes => "it rejected without saying what is to be mended".into(),
             Self::Fenced => "its verdict stands in a code fence, where it may be a quotation".into(),
             Self::BadFile { why } => format!("its result file cannot be read: {why}"),

@@ -58,7 +58,14 @@ pub fn proposed_tasks(text: &str) -> Option<Vec<Task>> {
         tasks: Vec<Task>,
     }
     let mut found: Vec<Tasks> = distinct(objects(text).iter().filter_map(|text| serde_json::from_str(text).ok()));
-    if found.len() == 1 { found.pop().map(|found| found.tasks).filter(|tasks| !tasks.is_empty()) } else { None }
+    let mut tasks = if found.len() == 1 { found.pop()?.tasks } else { return None };
+    // What `task add` would refuse is none; a specification is a file of the project.
+    tasks.retain(|task| !task.title.trim().is_empty() && !task.title.contains('\n'));
+    for task in &mut tasks {
+        let inside = |spec: &String| !spec.starts_with('/') && !spec.split('/').any(|part| part == "..");
+        task.spec = task.spec.take().filter(inside);
+    }
+    Some(tasks).filter(|tasks| !tasks.is_empty())
 }
 
 /// The texts that are JSON objects: the whole, or every balanced object that stands in it, outermost only. Strings are minded.
@@ -101,9 +108,15 @@ pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     kept
 }
 
-/// Every different verdict object of a text.
+/// Every different verdict object of a text. One in the midst of a line, or quoted, is somebody's example.
 pub(super) fn verdict_objects(text: &str) -> Vec<VerdictObject> {
-    distinct(objects(text).iter().filter_map(|text| serde_json::from_str(text).ok()))
+    let stands_alone = |object: &&&str| {
+        let start = object.as_ptr() as usize - text.as_ptr() as usize;
+        let before = text[..start].rsplit('\n').next().unwrap_or_default();
+        let after = text[start + object.len()..].split('\n').next().unwrap_or_default();
+        before.is_empty() && after.trim().is_empty() || text.trim() == **object
+    };
+    distinct(objects(text).iter().filter(stands_alone).filter_map(|text| serde_json::from_str(text).ok()))
 }
 
 #[cfg(test)]
@@ -119,8 +132,11 @@ mod tests {
         let approve = r#"{"verdict": "approve", "notes": "a } in a string"}"#;
         assert_eq!(decisions(approve), ["approve"]);
         assert_eq!(decisions(&format!("I say {{so}}:\n```json\n{approve}\n```\nDone.")), ["approve"]);
-        assert_eq!(decisions(&format!("{approve} and again {approve}")), ["approve"], "the same twice is one");
-        assert_eq!(decisions(&format!(r#"{approve} {{"verdict": "reject"}}"#)), ["approve", "reject"]);
+        assert_eq!(decisions(&format!("{approve}\nand again\n{approve}")), ["approve"], "the same twice is one");
+        assert_eq!(decisions(&format!("{approve}\n{{\"verdict\": \"reject\"}}")), ["approve", "reject"]);
+        for quoted in [format!("> {approve}"), format!("say `{approve}`"), format!("such as {approve} if it is good")] {
+            assert_eq!(decisions(&quoted), [""; 0], "{quoted}");
+        }
         assert_eq!(decisions(r#"{"verdict": "APPROVED", "notes": null, "findings": null, "more": 1}"#), ["approve"]);
         for broken in [
             r#"{"verdict": "maybe"}"#,
@@ -143,6 +159,10 @@ mod tests {
         assert_eq!(tasks[0].needs.tests.as_deref(), Some("cargo test a"));
         assert_eq!(tasks[1].after, ["a"]);
         assert_eq!(proposed_tasks("no plan"), None);
+        let odd =
+            proposed_tasks(r#"{"tasks": [{"title": " "}, {"title": "a\nb"}, {"title": "c", "spec": "/etc/passwd"}]}"#)
+                .unwrap();
+        assert_eq!((odd.len(), odd[0].title.as_str(), &odd[0].spec), (1, "c", &None));
         assert_eq!(proposed_tasks(r#"{"tasks": []}"#), None);
     }
 }

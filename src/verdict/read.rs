@@ -4,7 +4,10 @@
 use super::handoff::Handoff;
 use super::line::Line;
 use super::object::{distinct, verdict_objects};
-use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, Word, decision_lines, findings, handoff};
+use super::{
+    Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, Word, decision_lines, findings, handoff,
+    without_echo,
+};
 use crate::chain::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,8 +58,17 @@ fn judged(role: Role, mut verdict: Verdict) -> Said {
     if verdict.decision == Decision::Reject && verdict.notes.trim().is_empty() && verdict.findings.is_empty() {
         return Said::Unclear(Unclear::NoNotes);
     }
-    verdict.notes = verdict.notes.trim().chars().take(NOTES).collect();
+    verdict.notes = last_of(verdict.notes.trim(), NOTES).to_string();
     Said::Clear(verdict)
+}
+
+/// The end of a text, from a line's beginning: what is concluded stands last.
+fn last_of(text: &str, most: usize) -> &str {
+    let Some((cut, _)) = text.char_indices().rev().nth(most.saturating_sub(1)).filter(|(cut, _)| *cut > 0) else {
+        return text;
+    };
+    let end = &text[cut..];
+    end.find('\n').map_or(end, |newline| &end[newline + 1..])
 }
 
 fn gather(role: Role, heard: Heard<'_>) -> Result<Verdict, Unclear> {
@@ -65,10 +77,29 @@ fn gather(role: Role, heard: Heard<'_>) -> Result<Verdict, Unclear> {
         let findings = findings(&call.notes);
         all.push(Verdict { decision: call.verdict, notes: call.notes, findings, from: ReadFrom::Call });
     }
-    if let Some(file) = heard.file {
+    // A worker's call is what it means; what else it prints may be anybody's words.
+    if all.is_empty() || role == Role::Judge {
+        all.extend(elsewhere(role, heard, all.is_empty())?);
+    }
+    let decisions = distinct(all.iter().map(|verdict| verdict.decision));
+    // Whoever asks for a human among other things gets one.
+    if role == Role::Worker && decisions.contains(&Decision::Dispute) {
+        all.retain(|verdict| verdict.decision == Decision::Dispute);
+    } else if decisions.len() > 1 {
+        return Err(Unclear::Several { decisions });
+    }
+    // The last call, else the first of the others: the order is that of DESIGN.md.
+    let calls = all.iter().filter(|verdict| verdict.from == ReadFrom::Call).count();
+    all.into_iter().nth(calls.saturating_sub(1)).ok_or(Unclear::Nothing)
+}
+
+/// What the result file and the final message say; `alone` says whether there is no recorded call.
+fn elsewhere(role: Role, heard: Heard<'_>, alone: bool) -> Result<Vec<Verdict>, Unclear> {
+    let mut all: Vec<Verdict> = Vec::new();
+    if let Some(file) = heard.file.filter(|file| !file.trim().is_empty()) {
         all.extend(of_file(file)?);
     }
-    let message = without_echo(heard.message, heard.echo);
+    let message = plain(&without_echo(heard.message, heard.echo));
     for object in verdict_objects(&message) {
         let notes = object.notes.unwrap_or_default();
         let found = object.findings.unwrap_or_default();
@@ -84,17 +115,24 @@ fn gather(role: Role, heard: Heard<'_>) -> Result<Verdict, Unclear> {
             findings.retain(|finding| decision == Decision::Reject || finding.severity == Severity::Minor);
             all.push(Verdict { decision, notes, findings, from: ReadFrom::Line });
         }
-        Err(unclear) if all.is_empty() => return Err(unclear),
+        Err(unclear) if alone && all.is_empty() => return Err(unclear),
         Err(several @ Unclear::Several { .. }) => return Err(several),
         Ok(None) | Err(_) => {}
     }
-    let decisions = distinct(all.iter().map(|verdict| verdict.decision));
-    if decisions.len() > 1 {
-        return Err(Unclear::Several { decisions });
+    Ok(all)
+}
+
+/// Without colours and a byte order mark.
+fn plain(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text.trim_start_matches('\u{feff}');
+    while let Some(escape) = rest.find("\u{1b}[") {
+        kept.push_str(&rest[..escape]);
+        let after = &rest[escape + 2..];
+        let end = after.find(|next: char| next.is_ascii_alphabetic()).map_or(after.len(), |end| end + 1);
+        rest = &after[end..];
     }
-    // The last call, else the first of the others: the order is that of DESIGN.md.
-    let calls = all.iter().filter(|verdict| verdict.from == ReadFrom::Call).count();
-    all.into_iter().nth(calls.saturating_sub(1)).ok_or(Unclear::Nothing)
+    kept + rest
 }
 
 /// The lines' decision. One in a fence counts for a judge when the fence holds nothing else and no line stands outside.
@@ -130,23 +168,6 @@ fn of_lines(role: Role, lines: &[Line]) -> Result<Option<Decision>, Unclear> {
 fn notes_before(message: &str) -> String {
     let kept = message.lines().filter(|line| decision_lines(line).is_empty());
     kept.collect::<Vec<_>>().join("\n").trim().to_string()
-}
-
-/// The text without as many verdict lines from its beginning as an echo of the prompt would show; their order is the echo's.
-fn without_echo(message: &str, echo: &str) -> String {
-    let mut left: Vec<Word> = echo.lines().flat_map(decision_lines).map(|line| line.word).collect();
-    if left.is_empty() {
-        return message.to_string();
-    }
-    let mut kept = String::new();
-    for line in message.split_inclusive('\n') {
-        let echoed = decision_lines(line).first().and_then(|said| left.iter().position(|word| *word == said.word));
-        match echoed {
-            Some(at) => drop(left.remove(at)),
-            None => kept.push_str(line),
-        }
-    }
-    kept
 }
 
 /// A result file: a verdict, or a handoff.

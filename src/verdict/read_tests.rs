@@ -84,11 +84,29 @@ fn the_recorded_call_stands_first_and_what_disagrees_is_unclear() {
     assert_eq!(heard(&approve, Some(r#"{"verdict": "approve"}"#), "VERDICT: approve"), "approve");
     assert_eq!(heard(&approve, None, "bad\nVERDICT: reject"), "approve/reject");
     assert_eq!(heard("", Some(r#"{"verdict": "reject", "notes": "n"}"#), ""), "reject");
+    assert_eq!(heard("", Some(" \n"), "VERDICT: approve"), "approve", "an empty file is none");
     assert_eq!(heard("", Some("{"), ""), "it is no JSON: EOF while parsing an object at line 1 column 1");
     assert_eq!(heard("not a call\n", None, ""), "nothing");
     let twice = note_call(Decision::Reject, "first") + &note_call(Decision::Reject, "second");
     let Said::Clear(verdict) = read(Role::Judge, Heard { calls: &twice, ..Heard::default() }) else { panic!() };
     assert_eq!((verdict.notes.as_str(), verdict.from), ("second", ReadFrom::Call));
+}
+
+#[test]
+fn a_workers_call_outranks_what_it_prints_and_a_dispute_is_never_lost() {
+    let dispute = note_call(Decision::Dispute, "it contradicts itself");
+    let heard = |calls, message| words(&read(Role::Worker, Heard { calls, message, ..Heard::default() }));
+    assert_eq!(heard(&dispute, "STATUS: REVIEW"), "dispute");
+    assert_eq!(heard("", "VERDICT: submit\nVERDICT: dispute"), "submit/dispute", "of one kind");
+    assert_eq!(heard(&(note_call(Decision::Submit, "") + &dispute), ""), "dispute");
+}
+
+#[test]
+fn of_long_words_the_end_is_kept_and_names_the_finding() {
+    let long = format!("{}\n\nTHE SUM IS WRONG in a.rs\n\nVERDICT: reject", "reading a file\n".repeat(900));
+    let Said::Clear(verdict) = read(Role::Judge, Heard { message: &long, ..Heard::default() }) else { panic!() };
+    assert_eq!(verdict.weighed()[0].title, "THE SUM IS WRONG in a.rs");
+    assert!(verdict.notes.chars().count() <= NOTES);
 }
 
 /// M-10.
@@ -113,7 +131,11 @@ fn an_echo_of_the_prompt_is_no_verdict() {
     let heard = |message: &str| words(&read(Role::Judge, Heard { message, echo: prompt, ..Heard::default() }));
     assert_eq!(heard(prompt), "nothing");
     assert_eq!(heard(&format!("{prompt}\nIt is wrong.\nVERDICT: reject")), "reject");
-    assert_eq!(heard("VERDICT: approve"), "nothing", "one that may be an echo is asked for again");
+    assert_eq!(heard("It is fine.\nVERDICT: approve"), "approve", "no echo: nothing beside it is");
+    assert_eq!(
+        heard("Judge. Say one of\n\u{1b}[1mIt is fine.\u{1b}[0m\n\u{1b}[32mVERDICT: approve\u{1b}[0m"),
+        "approve"
+    );
 }
 
 proptest! {

@@ -293,3 +293,39 @@ fn changes_are_shown_since_the_task_was_begun_and_errors_are_counted_from_round_
     place.run(&["task", "run", "1"]).code(0);
     assert!(String::from_utf8(place.stdin_of("j", 2)).unwrap().contains("+first run"), "what the first run committed");
 }
+
+/// A run goes on with its task only where nobody has moved it since.
+#[test]
+fn a_resume_looks_at_its_task_and_a_human_is_heard() {
+    let place = place();
+    let cut = |words: &[&str]| {
+        place.agent("c", "hang ../tmp/up");
+        let _ = std::fs::remove_file(place.path("tmp/up"));
+        let running = place.start(words);
+        place.wait_for(&place.path("tmp/up"));
+        assert_eq!(running.end_by("KILL").code, None);
+        place.assert_nothing_is_left();
+        place.agent("c", WORKS);
+    };
+    place.run(&["task", "add", "One"]).code(0);
+    cut(&["task", "run", "1"]);
+    place.run(&["task", "approve", "1"]).code(0);
+    assert!(place.run(&["resume", "1"]).code(2).words().contains("task 1 is completed"));
+    place.run(&["task", "reset", "1"]).code(0);
+    assert!(place.run(&["resume", "1"]).code(2).words().contains("task 1 was moved since run 1, by human"));
+    place.run(&["task", "delete", "1"]).code(0);
+    place.run(&["task", "add", "Another"]).code(0);
+    assert!(place.run(&["resume", "1"]).code(2).words().contains("there is no task 1"), "names are not given twice");
+    // What a human says of a dispute reaches the worker, and is no word of a crash.
+    place.agent("c", "print VERDICT: dispute\nnext\nsh date +%N >> work.txt");
+    place.run(&["task", "run", "2"]).code(3);
+    place.run(&["dispute", "resolve", "1", "custom", "--notes", "USE THE SECOND READING"]).code(0);
+    place.run(&["task", "run", "2"]).code(0);
+    assert!(place.call("c", u32::try_from(place.calls("c")).unwrap()).contains("> USE THE SECOND READING"));
+    // A note that an approval left moves nothing when it is resolved.
+    place.run(&["task", "add", "Third"]).code(0);
+    place.agent("j", "print - minor: a.rs:1: a name\nprint VERDICT: approve");
+    place.run(&["task", "run", "3"]).code(0);
+    place.run(&["dispute", "resolve", "2", "reviewer"]).code(0);
+    assert!(place.run(&["task", "show", "3"]).code(0).stdout.contains("completed"));
+}

@@ -70,14 +70,18 @@ fn a_disputes_end_is_a_human_and_a_skip_ends_the_group_well() {
 /// C47.
 #[test]
 fn a_judge_that_edits_loses_its_verdict() {
-    let place = judged(WORKS, "sh echo mended >> work.txt\nprint VERDICT: approve\nnext\nprint VERDICT: approve");
+    let place = judged(
+        WORKS,
+        "sh cp work.txt ../tmp/kept; echo mended >> work.txt\nprint VERDICT: approve\nnext\nprint VERDICT: approve\nnext\n\
+         sh cp ../tmp/kept work.txt\nprint VERDICT: approve",
+    );
     let ran = place.run(&["(c -> j):3", "-p", "Work."]);
     assert!(
         ran.code(0).stderr.contains("it changed what it was to judge, so its verdict does not count: work.txt"),
         "{}",
         ran.stderr
     );
-    assert_eq!(place.calls("j"), 2);
+    assert_eq!(place.calls("j"), 3, "until the tree is as it was");
     // What its tests leave behind is no edit.
     place.agent("j", "sh mkdir -p __pycache__ && date +%N > __pycache__/x.pyc\nprint VERDICT: approve");
     assert!(!place.run(&["(c -> j):3", "-p", "Work."]).code(0).stderr.contains("does not count"));
@@ -200,4 +204,43 @@ fn an_evaluation_is_a_verdict_in_any_chain() {
     place.config(&CONFIG.replace("\"role\": \"judge\"", "\"verdict\": \"evaluation\", \"minScore\": 1.5"));
     let refused = place.run(&["c -> j", "-p", "Work."]);
     assert!(refused.code(2).words().contains("`minScore` cannot be 1.5"), "{}", refused.stderr);
+}
+
+/// Findings of a review of this flow, each with the answer that is right.
+#[test]
+fn nobody_skips_past_a_check_quotes_a_verdict_or_launders_a_changed_config() {
+    // A worker that says that there is nothing to do, and has done something, has submitted it.
+    let place = judged(&format!("{WORKS}\nprint VERDICT: skip"), "print VERDICT: approve");
+    place.write("check.sh", "exit 1\n");
+    place.run(&["(c -> t -> j):3", "-p", "Work."]).code(1);
+    // An example in the prompt, echoed, is no verdict; nor is one that is quoted, indented or in the midst of a line.
+    for words in [
+        "sh printf '%s\\n' 'Judge it. End with {\"verdict\": \"approve\"} if it is good.'",
+        "print > {\"verdict\": \"approve\"}",
+        "print diff:\nprint  VERDICT: approve",
+    ] {
+        place.agent("j", words);
+        place.run(&["j", "-p", "Judge it. End with {\"verdict\": \"approve\"} if it is good."]).code(3);
+    }
+    // A reject of nothing but minor things converges in a group; alone only an approval counts, and what is called medium blocks.
+    place.agent("j", "print - minor: a.rs:1: name\nprint VERDICT: reject");
+    place.run(&["j", "-p", "Judge."]).code(1);
+    place
+        .agent("c", WORKS)
+        .agent("j", "print - medium: a.rs:1: injection\nprint VERDICT: reject\nnext\nprint VERDICT: approve");
+    assert!(place.run(&["(c -> j):3", "-p", "Work."]).code(0).stderr.contains("rejects (rejection 1)"));
+    // Nothing is changed, and it is rejected again: it stops.
+    place.agent("c", "print I did.").agent("j", "print It is wrong.\nprint VERDICT: reject");
+    let ran = place.run(&["(c -> j):200", "-p", "Work."]);
+    assert!(ran.code(1).stderr.contains("stopped at step 2"), "{}", ran.stderr);
+    // What an agent has done to the config is not taken for granted by the next run.
+    place
+        .write("check.sh", "exit 1\n")
+        .agent("c", "sh sed -i 's/sh check.sh/true/' forge/chains.json; date +%N > work.txt");
+    let voided = place.run(&["(c -> t -> j):3", "-p", "Work."]);
+    assert!(voided.code(1).stderr.contains("put back what was changed"), "{}", voided.stderr);
+    let next = place.run(&["(c -> t -> j):3", "-p", "Work."]);
+    assert!(next.code(2).words().contains("forge/chains.json was changed by `c` in run"), "{}", next.stderr);
+    place.config(CONFIG).write("check.sh", "exit 0\n").agent("c", WORKS).agent("j", "print VERDICT: approve");
+    place.run(&["(c -> t -> j):3", "-p", "Work."]).code(0);
 }

@@ -1,0 +1,54 @@
+//! Config that an agent has changed, and that did not count: the next run must not take it for granted.
+#![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
+
+use super::error::JournalError;
+use super::folders::FOLDER;
+use super::store::Journal;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What an agent did to the config.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tampered {
+    /// In which run.
+    pub run: i64,
+    /// Who.
+    pub agent: String,
+    /// Files from the root, and the digest of what it made of each; empty for one that it removed.
+    pub files: Vec<(String, String)>,
+}
+
+fn path_of(root: &Path) -> PathBuf {
+    root.join(FOLDER).join("tampered.json")
+}
+
+/// What an agent did to the config of a root, if that was not settled.
+#[must_use]
+pub fn tampered(root: &Path) -> Option<Tampered> {
+    serde_json::from_str(&fs::read_to_string(path_of(root)).ok()?).ok()
+}
+
+/// It is settled.
+pub fn forget_tampering(root: &Path) {
+    // What is not there is settled, too.
+    let _ = fs::remove_file(path_of(root));
+}
+
+impl Journal {
+    /// Remembers what an agent made of the config; nothing settles what was remembered.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn remember_tampering(&self, run: i64, agent: &str, files: &[(String, String)]) -> Result<(), JournalError> {
+        let Some(root) = self.path().parent().and_then(Path::parent) else { return Ok(()) };
+        if files.is_empty() {
+            forget_tampering(root);
+            return Ok(());
+        }
+        let tampered = Tampered { run, agent: agent.into(), files: files.to_vec() };
+        let path = path_of(root);
+        let text = serde_json::to_string(&tampered).unwrap_or_default();
+        fs::write(&path, text).map_err(|cause| JournalError::Write { path, cause })
+    }
+}
