@@ -272,6 +272,10 @@ impl Files for World {
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
+    fn is_link(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
+    }
+
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         fs::canonicalize(path)
     }

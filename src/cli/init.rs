@@ -68,9 +68,22 @@ fn take_over(world: &World, shell: &Path, from: &Path) -> Exit {
     let (mut files, mut more) = (Vec::new(), String::new());
     for path in world.files_below(from) {
         let below = path.strip_prefix(from).unwrap_or(&path);
-        let text = world.read(&path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let text = match world.read(&path).map(String::from_utf8) {
+            Ok(Ok(text)) => text,
+            Ok(Err(_)) => {
+                let _ = writeln!(more, "not taken over: {}, it is not UTF-8", below.display());
+                continue;
+            }
+            Err(error) => {
+                let _ = writeln!(more, "not taken over: {}, {error}", below.display());
+                continue;
+            }
+        };
         let _ = match migrated(below, &text) {
             None => writeln!(more, "not taken over: {}", below.display()),
+            Some(Migrated { path, .. }) if files.iter().any(|(known, _)| *known == path) => {
+                writeln!(more, "not taken over: {}, another one is {} already", below.display(), path.display())
+            }
             Some(Migrated { path, text, left }) => {
                 files.push((path.clone(), text));
                 if left.is_empty() {

@@ -23,8 +23,11 @@ pub(super) fn migrated(path: &Path, text: &str) -> Option<Migrated> {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     let (file, folders) = parts.split_last()?;
     let stem = file.strip_suffix(".md")?;
-    let role =
-        folders.first().map(|role| ROLES.iter().find(|(theirs, _)| theirs == role).map_or(*role, |(_, ours)| ours));
+    // A folder `templates` of all roles: the file says whose it is.
+    let first = folders
+        .first()
+        .map(|first| if *first == "templates" { stem.split('.').next().unwrap_or(stem) } else { *first });
+    let role = first.map(|role| ROLES.iter().find(|(theirs, _)| *theirs == role).map_or(role, |(_, ours)| *ours));
     let is_skill = folders.last() == Some(&"skills");
     let path = match (role, is_skill) {
         (Some("skills") | None, true) => PathBuf::from("forge/skills").join(file),
@@ -38,13 +41,12 @@ pub(super) fn migrated(path: &Path, text: &str) -> Option<Migrated> {
     Some(Migrated { path, text, left })
 }
 
-/// `{name}` of a variable becomes `{{name}}`, `{skill:name}` becomes `{{skill:name}}`; the names that nobody knows are listed.
+/// `{name}` of a variable becomes `{{name}}`, with a sum too; `{if_x}` and `{end_if}` become a block; what nobody knows stays, and names
+/// among it are listed.
 fn converted(text: &str) -> (String, Vec<String>) {
     let (mut converted, mut left, mut rest) = (String::new(), Vec::new(), text);
     while let Some(open) = rest.find('{') {
         let after = &rest[open + 1..];
-        let end = after.find(|next: char| !(next.is_ascii_lowercase() || matches!(next, '_' | ':' | '-'))).unwrap_or(0);
-        let name = &after[..end];
         if after.starts_with('{') {
             // Theirs already, or somebody's JSON.
             let braces = 1 + after.len() - after.trim_start_matches('{').len();
@@ -52,21 +54,45 @@ fn converted(text: &str) -> (String, Vec<String>) {
             rest = &rest[open + braces..];
             continue;
         }
-        if name.is_empty() || !after[end..].starts_with('}') {
-            converted.push_str(&rest[..=open]);
-            rest = after;
-            continue;
-        }
         converted.push_str(&rest[..open]);
-        converted.extend(["{{", name, "}}"]);
-        let known = name.starts_with("skill:") || VARIABLES.iter().any(|(known, _)| *known == name);
-        if !known && !left.contains(&name.to_string()) {
-            left.push(name.to_string());
+        let inside = after.find(['}', '\n']).filter(|end| after[*end..].starts_with('}')).map(|end| &after[..end]);
+        // `${name}` is a shell's.
+        let inside = inside.filter(|_| !rest[..open].ends_with('$'));
+        if let Some(tag) = inside.and_then(tag) {
+            converted.push_str(&tag);
+            rest = &after[inside.map_or(0, str::len) + 1..];
+        } else {
+            let name = inside.filter(|name| looks_like_a_name(name));
+            left.extend(name.filter(|name| !left.contains(&(*name).to_string())).map(str::to_string));
+            converted.push('{');
+            rest = after;
         }
-        rest = &after[end + 1..];
     }
     converted.push_str(rest);
     (converted, left)
+}
+
+fn looks_like_a_name(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.chars().all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '_')
+}
+
+/// What stands in braces, in our own; none for what is none of theirs.
+fn tag(inside: &str) -> Option<String> {
+    let known = |name: &str| VARIABLES.iter().any(|(known, _)| *known == name);
+    if inside == "end_if" {
+        return Some("{{/if}}".into());
+    }
+    if let Some(name) = inside.strip_prefix("if_") {
+        return known(name).then(|| format!("{{{{#if {name}}}}}"));
+    }
+    if inside.strip_prefix("skill:").is_some_and(|name| !name.is_empty() && !name.contains(' ')) {
+        return Some(format!("{{{{{inside}}}}}"));
+    }
+    let name = inside.split([' ', '+', '-']).next().unwrap_or_default();
+    let sum = inside[name.len()..].trim_start();
+    let is_sum = |sum: &str| sum.strip_prefix(['+', '-']).is_some_and(|number| number.trim().parse::<u32>().is_ok());
+    (known(name) && (sum.is_empty() || is_sum(sum))).then(|| format!("{{{{{inside}}}}}"))
 }
 
 /// Our own templates and skills, where they go.
@@ -86,10 +112,16 @@ mod tests {
     fn their_templates_and_skills_find_their_place_and_their_variables_their_braces() {
         let of = |path: &str, text: &str| migrated(Path::new(path), text);
         let builder =
-            of("builder/templates/builder.template.md", "Do {task_prompt} with {tool} and {\"a\": {}} {{x}}").unwrap();
+            of("builder/templates/builder.template.md", "Do {task_prompt} with {tool_name} and {\"a\": {}} {{x}}")
+                .unwrap();
         assert_eq!(builder.path, Path::new("forge/agents/carbon/prompt.md"));
-        assert_eq!(builder.text, "Do {{task_prompt}} with {{tool}} and {\"a\": {}} {{x}}");
-        assert_eq!(builder.left, ["tool"]);
+        assert_eq!(builder.text, "Do {{task_prompt}} with {tool_name} and {\"a\": {}} {{x}}");
+        assert_eq!(builder.left, ["tool_name"]);
+        let seed =
+            of("builder/prompt.md", "{if_rejected}#{rejection_count + 1}: {reviewer_notes}{end_if} ${name} {return}")
+                .unwrap();
+        assert_eq!(seed.text, "{{#if rejected}}#{{rejection_count + 1}}: {{reviewer_notes}}{{/if}} ${name} {return}");
+        assert_eq!(of("templates/inspector.template.md", "").unwrap().path, Path::new("forge/agents/helium/prompt.md"));
         assert_eq!(of("inspector/skills/rules.md", "").unwrap().path, Path::new("forge/agents/helium/skills/rules.md"));
         assert_eq!(of("skills/a.md", "{skill:b}").unwrap().text, "{{skill:b}}");
         assert_eq!(of("builder/notes.md", "x"), None);

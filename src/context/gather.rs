@@ -19,6 +19,8 @@ const STANDARD: [&str; 6] = ["AGENTS.md", "CLAUDE.md", "README.md", "package.jso
 /// The most new files that are shown in a diff, and the largest of them in bytes.
 const MOST_NEW: usize = 50;
 const LARGEST_NEW: u64 = 64 << 10;
+/// The longest diff that is taken from git, in bytes.
+const MOST_DIFF: usize = 4 << 20;
 /// The most of a file that is read, in bytes.
 const MOST_READ: u64 = 1 << 20;
 
@@ -76,14 +78,20 @@ fn specification(root: &Path, spec: &str) -> String {
 
 /// Everything since the base, committed or not, new files too. A repository without a commit has only new ones.
 fn diff(root: &Path, base: &str, git: &Git<'_>) -> Option<String> {
-    let options = ["--no-ext-diff", "--no-textconv", "--no-color"];
+    let options = ["--no-ext-diff", "--no-textconv", "--no-color", "--relative"];
     let of = |what: &[&str]| git(&[&["diff"][..], &options, what].concat());
     let mut diff = of(&[base]).or_else(|| of(&[]))?;
-    for file in new_files(git).iter().take(MOST_NEW) {
-        let small = fs::metadata(root.join(file)).is_ok_and(|file| file.is_file() && file.len() <= LARGEST_NEW);
-        if small && let Some(added) = of(&["--no-index", "--", "/dev/null", file]) {
-            diff.push_str(&added);
-        }
+    if diff.len() >= MOST_DIFF {
+        diff.extend(["\n[The rest is not shown, it is longer than 4 MiB: git diff ", base, "]\n"]);
+    }
+    let new = new_files(git);
+    for (index, file) in new.iter().enumerate() {
+        let found = fs::symlink_metadata(root.join(file));
+        let small = found.as_ref().is_ok_and(|file| file.is_file() && file.len() <= LARGEST_NEW);
+        let added = if small && index < MOST_NEW { of(&["--no-index", "--", "/dev/null", file]) } else { None };
+        // What is not shown is said.
+        let bytes = found.map_or(0, |file| file.len());
+        diff += &added.unwrap_or_else(|| format!("new file, not shown: {file} ({bytes} bytes)\n"));
     }
     Some(diff)
 }
@@ -94,7 +102,8 @@ fn new_files(git: &Git<'_>) -> Vec<String> {
 }
 
 fn modified(base: &str, git: &Git<'_>) -> Option<String> {
-    let changed = git(&["diff", "--name-only", base]).or_else(|| git(&["diff", "--name-only"]))?;
+    let changed =
+        git(&["diff", "--name-only", "--relative", base]).or_else(|| git(&["diff", "--name-only", "--relative"]))?;
     let lines = changed.lines().map(str::to_string).chain(new_files(git));
     Some(lines.collect::<Vec<_>>().join("\n"))
 }
@@ -139,10 +148,10 @@ mod tests {
 
     fn gathered(root: &Path, spec: &str, name: &str) -> String {
         let git = |words: &[&str]| match words {
-            ["diff", .., "HEAD"] if words.len() > 3 => Some("diff of old\n".into()),
+            ["diff", .., "HEAD"] if !words.contains(&"--name-only") => Some("diff of old\n".into()),
             ["diff", .., "/dev/null", file] => Some(format!("diff of {file}\n")),
             ["ls-files", ..] => Some("new.txt\0".into()),
-            ["diff", "--name-only", "HEAD"] => Some("old.txt\n".into()),
+            ["diff", "--name-only", "--relative", "HEAD"] => Some("old.txt\n".into()),
             ["status", ..] => Some(String::new()),
             _ => None,
         };

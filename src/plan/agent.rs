@@ -46,6 +46,9 @@ pub(super) fn plan_agent(
 
     if let Some(around) = around(context, step, agent, &mut faults) {
         missing_variables(&around, at, &mut faults);
+        if let Err(error) = around.render("", &|_| None) {
+            faults.0.push(errors::template_cannot_render(at, &error.to_string()));
+        }
         let silent = || PlannedPrompt {
             segments: Vec::new(),
             around: None,

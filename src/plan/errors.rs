@@ -28,6 +28,12 @@ pub(super) fn judge_before_work(name: &str, chain: &str) -> Diagnostic {
     .help("a reject begins the group again: put the worker first, (coder -> reviewer):5")
 }
 
+pub(super) fn template_cannot_render(at: &Place, why: &str) -> Diagnostic {
+    Diagnostic::error("template/render", format!("the template cannot be rendered: {why}"))
+        .at(at, "has this template")
+        .help("mend the template, or the variable")
+}
+
 pub(super) fn only_a_judge(at: &Place, key: &str) -> Diagnostic {
     Diagnostic::error("plan/judge", format!("`{key}` is for a judge"))
         .at(at, "of a worker")

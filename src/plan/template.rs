@@ -40,7 +40,7 @@ impl Around {
             rendered.pieces.insert(0, crate::prompt::Piece::of("instructions", &self.head));
         }
         // A template that does not mention the task stands before it (C16).
-        if !self.template.variables().contains("task_prompt") && !task.is_empty() {
+        if !self.template.shown().contains("task_prompt") && !task.is_empty() {
             let newline = if rendered.text().ends_with('\n') { "\n" } else { "\n\n" };
             rendered.pieces.push(crate::prompt::Piece::of("task_prompt", &format!("{newline}{task}")));
         }
@@ -50,7 +50,7 @@ impl Around {
     /// Whether what ended the last round has a place in it; for a judge that is what it found so far.
     #[must_use]
     pub fn names_feedback(&self, role: Role) -> bool {
-        let names = self.template.variables();
+        let names = self.template.shown();
         let places: &[&str] = if role == Role::Judge {
             &["feedback", "reviewer_notes", "issues"]
         } else {
@@ -132,6 +132,9 @@ pub(super) fn around(context: &Context<'_>, step: &Step, agent: &Agent, faults: 
     let cut_off = context.request.task.is_some_and(|task| task.cut_off);
     let name = if name == "coder" && cut_off { "coder-resume" } else { name };
     let template = faults.many(load(name, asked, &places, true, context.files))??;
+    for name in template.variables().iter().filter_map(|name| name.strip_prefix("vars.")) {
+        context.vars.note_mentioned(&format!("${{{name}}}"));
+    }
     Some(Around { template: Arc::new(template), head: String::new(), facts: facts(context, step, agent) })
 }
 

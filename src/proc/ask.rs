@@ -33,7 +33,13 @@ pub struct Answer {
 /// What a program says when it is called so; none when it cannot be started or does not answer in time.
 #[must_use]
 pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer> {
-    let answer = run_by_hand(program, arguments, folder, PATIENCE, &mut |_| {})?;
+    ask_within(program, arguments, folder, PATIENCE)
+}
+
+/// The same with a time of the caller's.
+#[must_use]
+pub fn ask_within(program: &Path, arguments: &[String], folder: &Path, patience: Duration) -> Option<Answer> {
+    let answer = run_by_hand(program, arguments, folder, patience, &mut |_| {})?;
     (!answer.timed_out).then_some(answer)
 }
 

@@ -3,10 +3,11 @@
 use super::event::At;
 use crate::context::gather;
 use crate::plan::{Around, TaskFacts};
-use crate::proc::ask;
+use crate::proc::ask_within;
 use crate::prompt::{Rendered, TemplateError, Value, fit};
 use indexmap::IndexMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// What is known of an attempt beside its plan.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     let title =
         if moment.task.is_empty() { fact("task_title") } else { moment.task.lines().next().unwrap_or_default() };
     let mut gathered: IndexMap<String, Value> =
-        gather(&wanted, root, fact("source_file"), title, moment.base, &|words| git(root, words))
+        gather(&wanted, root, fact("source_file"), title, moment.base, &asking(root))
             .into_iter()
             .map(|(name, text)| (name, Value::new(text)))
             .collect();
@@ -65,7 +66,7 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
         "agents_md_content" => "AGENTS.md".into(),
         "source_file_content" | "spec" => fact("source_file").to_string(),
         "git_status_output" | "modified_files_list" => "`git status`".into(),
-        _ => "the log that it names".into(),
+        _ => "the logs of the attempt that it is about".into(),
     };
     let fixed = around.render("", &|_| Some(Value::new("1")))?.text().chars().count();
     fit(&mut gathered, fixed, &whole)?;
@@ -98,18 +99,53 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     Ok((rendered, diff.filter(|_| is_cut)))
 }
 
-/// The commit that is checked out; none in no repository, and in one without a commit.
+/// The commit that is checked out; the empty tree in a repository without one, and none in no repository.
 #[must_use]
 pub(super) fn base_commit(root: &Path) -> Option<String> {
-    git(root, &["rev-parse", "--verify", "--quiet", "HEAD"]).map(|commit| commit.trim().to_string())
+    let git = asking(root);
+    let head = git(&["rev-parse", "--verify", "--quiet", "HEAD"]);
+    let empty =
+        || git(&["hash-object", "-t", "tree", "/dev/null"]).filter(|_| git(&["rev-parse", "--git-dir"]).is_some());
+    head.or_else(empty).map(|commit| commit.trim().to_string())
 }
 
-/// git, without a pager, hooks, colours, or locks that it could take away from somebody.
-fn git(root: &Path, words: &[&str]) -> Option<String> {
-    let quiet = ["--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"];
-    let words: Vec<String> = quiet.iter().chain(words).map(|word| (*word).to_string()).collect();
-    let answer = ask(Path::new("git"), &words, root)?;
-    // A comparison of files that differ ends with 1.
-    let differs = words.contains(&"--no-index".to_string()) && answer.code == Some(1);
-    (answer.code == Some(0) || differs).then_some(answer.stdout)
+/// The longest that all questions to git of one prompt may take together: meanwhile no signal is heard.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// git, read and never written: no pager, hooks, colours, filters of others, or locks that it could take away from somebody; and
+/// nothing of a person's settings that would change what is read.
+const QUIET: [&str; 18] = [
+    "--no-pager",
+    "--no-optional-locks",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "diff.autoRefreshIndex=false",
+    "-c",
+    "color.ui=false",
+    "-c",
+    "status.branch=false",
+    "-c",
+    "status.showUntrackedFiles=normal",
+    "-c",
+    "diff.noprefix=false",
+];
+
+/// Asks git questions for so long as there is patience.
+fn asking(root: &Path) -> impl Fn(&[&str]) -> Option<String> + '_ {
+    #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
+    let until = Instant::now() + PATIENCE;
+    move |words: &[&str]| {
+        let words: Vec<String> = QUIET.iter().chain(words).map(|word| (*word).to_string()).collect();
+        #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
+        let left = until.saturating_duration_since(Instant::now());
+        let answer = if left.is_zero() { None } else { ask_within(Path::new("git"), &words, root, left) }?;
+        // A comparison of files that differ ends with 1.
+        let differs = words.contains(&"--no-index".to_string()) && answer.code == Some(1);
+        (answer.code == Some(0) || differs).then_some(answer.stdout)
+    }
 }

@@ -45,6 +45,11 @@ pub trait Files {
         Vec::new()
     }
 
+    /// Whether a link stands there, wherever it leads.
+    fn is_link(&self, _path: &Path) -> bool {
+        false
+    }
+
     /// The path without links and dots.
     ///
     /// # Errors

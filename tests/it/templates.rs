@@ -195,7 +195,7 @@ fn our_templates_are_written_for_editing_and_those_of_others_taken_over() {
     place.write(".foreman/builder/skills/checks.md", "Check {repo_root}.\n").write(".foreman/README.md", "x");
     let ran = place.run(&["init", "--from", ".foreman"]);
     insta::assert_snapshot!("taken_over", ran.code(0).stdout);
-    assert_eq!(place.read("forge/agents/carbon/prompt.md"), "Do {{task_prompt}} with {{widget}}.\n{{skill:checks}}\n");
+    assert_eq!(place.read("forge/agents/carbon/prompt.md"), "Do {{task_prompt}} with {widget}.\n{{skill:checks}}\n");
     assert!(place.run(&["init", "--from", "nowhere"]).code(2).words().contains("holds no templates"));
 }
 

@@ -4,7 +4,7 @@
 use super::render::{Origin, Piece};
 use std::collections::BTreeMap;
 
-/// A code fence, as `CommonMark` has it: at most three blanks, then at least three of one sign.
+/// A code fence: at least three of one sign, at any depth of lists and quotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     sign: char,
@@ -15,25 +15,45 @@ struct Run {
     quoted: bool,
     /// Whether nothing but blanks follows: it may close.
     bare: bool,
+    /// Whether it is a fence outside of lists, too: at most three blanks before it.
+    shallow: bool,
 }
 
 fn run_of(line: &str) -> Option<Run> {
-    let at = line.len() - line.trim_start_matches([' ', '>']).len();
+    let mut at = line.len() - line.trim_start_matches([' ', '>', '\t']).len();
     let quote = line[..at].rfind('>');
     let indent = quote.map_or(at, |quote| (at - quote).saturating_sub(2));
+    let blanks = at;
+    // An item of a list may begin with a fence; how deep it stands is nobody's concern here.
+    while let Some(length) = list_mark(&line[at..]) {
+        at += length;
+        at += line[at..].len() - line[at..].trim_start_matches([' ', '>', '\t']).len();
+    }
     let rest = &line[at..];
     let sign = rest.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
     let length = rest.len() - rest.trim_start_matches(sign).len();
     let after = rest[length..].trim_end_matches('\n');
     // What follows an opening fence of backticks has none.
     let opens = sign == '~' || !after.contains('`');
-    (indent <= 3 && length >= 3 && opens).then_some(Run {
+    (length >= 3 && opens).then_some(Run {
         sign,
         at,
         length,
-        quoted: quote.is_some(),
+        quoted: line[..at].contains('>'),
         bare: after.trim().is_empty(),
+        shallow: indent <= 3 && at == blanks,
     })
+}
+
+/// The length of a list's mark and its blank: `- `, `12. `.
+fn list_mark(text: &str) -> Option<usize> {
+    let digits = text.len() - text.trim_start_matches(|next: char| next.is_ascii_digit()).len();
+    let mark = match text[digits..].chars().next()? {
+        '-' | '*' | '+' if digits == 0 => 1,
+        '.' | ')' if (1..=9).contains(&digits) => digits + 1,
+        _ => return None,
+    };
+    text[mark..].starts_with(' ').then_some(mark + 1)
 }
 
 /// The longest run of a sign in a text.
@@ -146,22 +166,26 @@ fn lines(pieces: &[Piece]) -> Vec<Vec<Part<'_>>> {
 fn one_line(pieces: &[Piece], parts: &[Part<'_>], state: State, changes: &mut BTreeMap<usize, Change>) -> State {
     let text: String = parts.iter().map(|part| part.text).collect();
     let run = run_of(&text);
-    // Whose signs they are.
+    // Whose signs they are: those of a value, if any of them is.
     let owner = run.and_then(|run| {
-        let mut at = 0;
-        parts.iter().find_map(|part| {
+        let (mut at, mut found) = (0, None);
+        for part in parts {
             let (begin, end) = (at, at + part.text.len());
             at = end;
-            (run.at >= begin && run.at + run.length <= end).then_some((
-                part.piece,
-                part.from + run.at - begin,
-                pieces[part.piece].is_value(),
-            ))
-        })
+            if begin < run.at + run.length && run.at < end {
+                let value = pieces[part.piece].is_value();
+                let (piece, offset, known) =
+                    found.unwrap_or((part.piece, part.from + run.at.saturating_sub(begin), false));
+                found = Some((piece, offset, known || value));
+            }
+        }
+        found
     });
     match (state, run, owner) {
         (State::Outside, Some(run), Some((piece, at, false))) => State::Inside { run, at: (piece, at), most: 0 },
-        (State::Outside, Some(run), Some((piece, _, true))) if !run.quoted => State::InValue { run, piece },
+        (State::Outside, Some(run), Some((piece, _, true))) if !run.quoted && run.shallow => {
+            State::InValue { run, piece }
+        }
         (State::Inside { run: open, at, most }, Some(run), Some((piece, offset, false)))
             if run.sign == open.sign && run.bare && run.length >= open.length =>
         {
@@ -173,12 +197,13 @@ fn one_line(pieces: &[Piece], parts: &[Part<'_>], state: State, changes: &mut BT
             State::Outside
         }
         (State::Inside { run: open, at, most }, ..) => {
-            let values = parts.iter().filter(|part| pieces[part.piece].is_value());
-            let here = values.map(|part| longest(part.text, open.sign)).max().unwrap_or(0);
+            // Over the whole line: two values side by side make one run.
+            let any = parts.iter().any(|part| pieces[part.piece].is_value());
+            let here = if any { longest(&text, open.sign) } else { 0 };
             State::Inside { run: open, at, most: most.max(here) }
         }
         (State::InValue { run: open, .. }, Some(run), _)
-            if run.sign == open.sign && run.bare && run.length >= open.length =>
+            if run.sign == open.sign && run.bare && run.shallow && run.length >= open.length =>
         {
             State::Outside
         }
@@ -188,7 +213,9 @@ fn one_line(pieces: &[Piece], parts: &[Part<'_>], state: State, changes: &mut BT
 
 fn guard(pieces: &[Piece], changes: &mut BTreeMap<usize, Change>, run: Run, piece: usize) {
     let newline = if pieces[piece].text.ends_with('\n') { "" } else { "\n" };
-    let text = format!("{newline}{}\n", run.sign.to_string().repeat(run.length));
+    // As far in as what it closes: at the line's beginning it would leave a list, and open a block.
+    let indent = " ".repeat(run.at);
+    let text = format!("{newline}{indent}{}\n", run.sign.to_string().repeat(run.length));
     let change = changes.entry(piece).or_default();
     change.insert.insert(0, (pieces[piece].text.len(), Piece::new(text, Origin::Guard)));
 }

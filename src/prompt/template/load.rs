@@ -78,6 +78,20 @@ impl Template {
         }
         found
     }
+
+    /// Every variable whose value it or one of its skills shows; asking whether there is one shows nothing.
+    #[must_use]
+    pub fn shown(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for part in std::iter::once(&self.main).chain(self.skills.values()) {
+            collect(&part.nodes, &mut |node| {
+                if let Node::Variable { name, .. } = node {
+                    found.insert(name.clone());
+                }
+            });
+        }
+        found
+    }
 }
 
 /// Where templates and skills are.
@@ -135,7 +149,14 @@ impl Loader<'_> {
     /// A file of `folder`, normalised; none where there is none.
     fn read(&self, path: &Path, folder: &Path) -> Result<Option<Arc<Source>>, Diagnostic> {
         match self.files.kind(path) {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            // A link that leads nowhere is a mistake, and no absence.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return if self.files.is_link(path) {
+                    Err(errors::unreadable(path, "it is a link that leads nowhere"))
+                } else {
+                    Ok(None)
+                };
+            }
             Ok(Kind::Folder) => return Err(errors::unreadable(path, "it is a folder")),
             Ok(Kind::Other) => return Err(errors::unreadable(path, "it is no file")),
             _ => {}

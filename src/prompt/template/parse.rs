@@ -46,6 +46,9 @@ pub(super) fn parse(
     let mut parser = Parser { source, offset, faults: Vec::new(), open: vec![Block::default()] };
     let (mut at, mut escaped) = (0, 0);
     while let Some(next) = text[at..].find(['{', '}', '\\']).map(|found| at + found) {
+        if text[at..next].contains('\n') {
+            escaped = 0;
+        }
         let found = match syntax {
             Syntax::Mustache => mustache(&text[next..]),
             Syntax::Braces => braces(&text[next..], &mut escaped, known),
@@ -151,7 +154,7 @@ fn mustache(text: &str) -> Option<(Tag, usize)> {
     if text.starts_with("\\{{") {
         return Some((Tag::Literal("{{"), 3));
     }
-    let inside = text.strip_prefix("{{")?;
+    let inside = beginning(text.strip_prefix("{{")?);
     let close = inside.find("}}")?;
     let (inside, length) = (inside[..close].trim(), close + 4);
     let tag = match inside {
@@ -171,6 +174,14 @@ fn mustache(text: &str) -> Option<(Tag, usize)> {
     Some((tag, length))
 }
 
+/// As far as a tag may go: to the end of its line, and no farther than anybody writes.
+fn beginning(text: &str) -> &str {
+    const LONGEST: usize = 200;
+    let end = text.char_indices().take(LONGEST).find(|(_, next)| *next == '\n').map(|(at, _)| at);
+    let end = end.or_else(|| text.char_indices().nth(LONGEST).map(|(at, _)| at));
+    &text[..end.unwrap_or(text.len())]
+}
+
 /// `escaped` counts the `{{` that are open: without one a `}}` is the end of somebody's JSON.
 fn braces(text: &str, escaped: &mut usize, known: &dyn Fn(&str) -> bool) -> Option<(Tag, usize)> {
     if text.starts_with("{{") {
@@ -181,7 +192,7 @@ fn braces(text: &str, escaped: &mut usize, known: &dyn Fn(&str) -> bool) -> Opti
         *escaped -= 1;
         return Some((Tag::Literal("}"), 2));
     }
-    let inside = text.strip_prefix('{')?;
+    let inside = beginning(text.strip_prefix('{')?);
     let close = inside.find('}')?;
     let (inside, length) = (&inside[..close], close + 2);
     if inside == "end_if" {

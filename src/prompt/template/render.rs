@@ -204,15 +204,14 @@ impl Renderer<'_> {
     fn quote_prefix(&self) -> Option<String> {
         let mut line = String::new();
         for piece in self.pieces.iter().rev() {
-            if piece.is_value() {
-                return None;
-            }
             if let Some(newline) = piece.text.rfind('\n') {
                 line.insert_str(0, &piece.text[newline + 1..]);
                 break;
             }
             line.insert_str(0, &piece.text);
         }
-        (line.contains('>') && line.chars().all(|next| matches!(next, '>' | ' ' | '\t'))).then_some(line)
+        let signs = line.len() - line.trim_start_matches(['>', ' ', '\t']).len();
+        line.truncate(signs);
+        line.contains('>').then_some(line)
     }
 }
