@@ -20,6 +20,7 @@ mod stage;
 mod task;
 mod task_args;
 mod task_errors;
+mod task_facts;
 mod task_run;
 mod templates;
 mod validate;

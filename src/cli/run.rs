@@ -5,7 +5,7 @@ use super::chain::{Given, chosen};
 use super::config::{Project, project};
 use super::stage::{broken_journal, start};
 use super::task_errors::unknown;
-use super::task_run::facts;
+use super::task_facts::facts;
 use super::{answer, refuse};
 use crate::chain::{Chain, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
 use crate::checks::{Profile, Scope};

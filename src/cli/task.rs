@@ -1,21 +1,20 @@
 //! `task` and `dispute`: what is to be done, and what a human decides about it.
 
 use super::args::Common;
-use super::config::{Project, project};
 use super::history::is_alive;
 use super::stage::broken_journal;
 use super::task_args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
+use super::task_facts::{journal, known, spec_of};
 use super::verdict::{in_an_iteration, record, record_for};
 use super::{answer, refuse, task_errors as errors, task_run};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewTask, Refused};
 use crate::report::{Paint, dispute_text, disputes_text, task_text, tasks_text};
-use crate::source::{Diagnostic, Files};
-use crate::task::{Change, Resolution, Status, Task, check_id, resolve, waits_for};
+use crate::source::Diagnostic;
+use crate::task::{Change, Resolution, Status, check_id, resolve, waits_for};
 use crate::verdict::Decision;
 use crate::world::World;
 use serde_json::json;
-use std::path::Path;
 
 /// Carries a command about tasks out.
 pub(super) fn task(world: &World, common: &Common, args: &TaskArgs) -> Exit {
@@ -68,13 +67,6 @@ pub(super) fn dispute(world: &World, common: &Common, args: &DisputeArgs) -> Exi
     done.unwrap_or_else(|fault| refuse(world, &[fault]))
 }
 
-/// The project and its journal, which is made where there is none.
-pub(super) fn journal(world: &World, common: &Common) -> Result<(Project, Journal), Diagnostic> {
-    let project = project(world, common);
-    let journal = Journal::open(&project.root).map_err(|error| broken_journal(&error))?;
-    Ok((project, journal))
-}
-
 fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagnostic> {
     let title = args.title.trim();
     if title.is_empty() || title.contains('\n') {
@@ -101,24 +93,6 @@ fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagn
     }
 }
 
-/// A specification's path from the root: a plain file inside of it, wherever links lead.
-pub(super) fn spec_of(world: &World, project: &Project, spec: &str) -> Result<String, Diagnostic> {
-    spec_in(world, &project.root, &project.shell.join(spec), spec)
-}
-
-/// The same of a path.
-pub(super) fn spec_in(world: &World, root: &Path, path: &Path, spec: &str) -> Result<String, Diagnostic> {
-    let real = |path: &std::path::Path| Files::canonical(world, path).ok();
-    let (Some(file), Some(root)) = (real(path), real(root)) else {
-        return Err(errors::no_spec(spec));
-    };
-    match (file.strip_prefix(&root), world.kind(&file)) {
-        (Ok(inside), Ok(crate::source::Kind::File { .. })) => Ok(inside.display().to_string()),
-        (Err(_), _) => Err(errors::spec_outside(spec)),
-        _ => Err(errors::no_spec(spec)),
-    }
-}
-
 fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
     let (_, journal) = journal(world, common)?;
     let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
@@ -142,12 +116,6 @@ fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit,
         return Ok(answer(&(told.to_string() + "\n")));
     }
     Ok(answer(&task_text(task, &waits, &runs, &trail, &disputes, Paint::for_stdout(world))))
-}
-
-/// The task of this name.
-pub(super) fn known<'a>(tasks: &'a [Task], id: &str) -> Result<&'a Task, Diagnostic> {
-    let near = || crate::source::nearest(id, tasks.iter().map(|task| task.id.as_str()));
-    tasks.iter().find(|task| task.id == id).ok_or_else(|| errors::unknown(id, near()))
 }
 
 fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> Result<Exit, Diagnostic> {

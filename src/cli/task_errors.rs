@@ -65,10 +65,6 @@ pub(super) fn refused(refused: &Refused, id: &str) -> Diagnostic {
             Diagnostic::error("task/moved", format!("task {id} has become {} meanwhile", status.name()))
                 .help("look at it again, then decide")
         }
-        Refused::Disputed(dispute) => {
-            Diagnostic::error("dispute/exists", format!("task {id} has the open dispute {dispute}"))
-                .help(format!("resolve it: forkhestra dispute resolve {dispute} coder|reviewer|custom"))
-        }
         Refused::Resolved => Diagnostic::error("dispute/resolved", format!("dispute {id} is resolved already"))
             .help("a decision stands; `forkhestra task` moves the task itself"),
     }

@@ -2,21 +2,20 @@
 
 use super::args::{Common, RunArgs};
 use super::chain::split;
-use super::config::Project;
 use super::stage::broken_journal;
 use super::task_args::TaskRunArgs;
-use super::{refuse, run as driven, task, task_errors as errors};
+use super::task_facts::journal as journal_of;
+use super::{refuse, run as driven, task_errors as errors};
 use crate::exit::Exit;
 use crate::journal::Journal;
-use crate::plan::TaskFacts;
 use crate::report::print_error;
 use crate::source::Diagnostic;
-use crate::task::{Task, next, waits_for};
+use crate::task::next;
 use crate::world::World;
 
 /// Works on one task, or on all of them.
 pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
-    let (project, journal) = match task::journal(world, common) {
+    let (project, journal) = match journal_of(world, common) {
         Ok(found) => found,
         Err(fault) => return refuse(world, &[fault]),
     };
@@ -79,38 +78,5 @@ fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
         wait: args.wait,
         json: args.json,
         ..RunArgs::default()
-    }
-}
-
-/// A task as a plan knows it.
-///
-/// # Errors
-/// When there is none of this name, when it is over, and when it waits for another one.
-pub(super) fn facts(world: &World, project: &Project, journal: &Journal, id: &str) -> Result<TaskFacts, Diagnostic> {
-    let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
-    let task = task::known(&tasks, id)?;
-    if task.status.is_terminal() {
-        return Err(errors::terminal(id, task.status));
-    }
-    if let Some(spec) = &task.spec {
-        task::spec_in(world, &project.root, &project.root.join(spec), spec)?;
-    }
-    match waits_for(task, &tasks).as_slice() {
-        [] => Ok(of(task)),
-        before => Err(errors::waits(id, before)),
-    }
-}
-
-fn of(task: &Task) -> TaskFacts {
-    TaskFacts {
-        id: task.id.clone(),
-        title: task.title.clone(),
-        spec: task.spec.clone().unwrap_or_default(),
-        tests: task.tests.clone().unwrap_or_default(),
-        status: task.status.name().into(),
-        rejections: task.rejections,
-        notes: task.notes.clone().unwrap_or_default(),
-        cut_off: task.cut_off,
-        added: task.added.clone(),
     }
 }

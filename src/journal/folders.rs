@@ -2,29 +2,25 @@
 #![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
-use super::store::Journal;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What decided about the work when its run began, in the run's folder.
-const BASELINE: &str = "deciding.json";
-
 /// The folder in the root that is ours.
 pub(super) const FOLDER: &str = ".forkhestra";
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
     move |cause| JournalError::Write { path: path.to_path_buf(), cause }
 }
 
 /// Makes a folder and those above it, for its owner only.
-fn make_folder(path: &Path) -> Result<(), JournalError> {
+pub(super) fn make_folder(path: &Path) -> Result<(), JournalError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))
 }
 
 /// A new file for its owner only; an existing one is never touched.
-fn make_file(path: &Path) -> Result<File, JournalError> {
+pub(super) fn make_file(path: &Path) -> Result<File, JournalError> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(failed(path))
 }
 
@@ -72,28 +68,6 @@ pub(super) fn highest_attempts(run: &Path) -> Vec<(u32, u32)> {
         Some((step, highest))
     });
     steps.collect()
-}
-
-impl Journal {
-    /// What decided about the work when a run began; none if nothing was kept.
-    #[must_use]
-    pub fn baseline(&self, run: i64) -> Option<String> {
-        fs::read_to_string(self.run_folder(run).join(BASELINE)).ok()
-    }
-
-    /// Keeps it, once.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn keep_baseline(&self, run: i64, text: &str) -> Result<(), JournalError> {
-        let folder = self.run_folder(run);
-        make_folder(&folder)?;
-        let path = folder.join(BASELINE);
-        if path.exists() {
-            return Ok(());
-        }
-        make_file(&path)?.write_all(text.as_bytes()).map_err(failed(&path))
-    }
 }
 
 /// The folder of one attempt.

@@ -1,5 +1,6 @@
 //! The only owner of `.forkhestra/`: the database of runs and events, and the transcripts beside it.
 
+mod baseline;
 mod calls;
 mod diagnosis;
 mod error;
@@ -9,6 +10,7 @@ mod runs;
 mod schema;
 mod store;
 mod tampering;
+mod task_rows;
 mod tasks;
 
 pub use calls::{Recorded, record_call, role_of_call};
@@ -19,4 +21,5 @@ pub use lock::{BusyLock, RunLock, Taken};
 pub use runs::Lease;
 pub use store::{Journal, NewRun, Worker, token_digest};
 pub use tampering::{Tampered, forget_tampering, tampered};
-pub use tasks::{NewTask, Refused};
+pub use task_rows::NewTask;
+pub use tasks::Refused;

@@ -5,7 +5,7 @@
 use super::error::JournalError;
 use super::folders::{AttemptFolder, highest_run, prepare, prepare_database};
 use super::schema::{BUSY, migrate};
-use super::tasks::{self, Following};
+use super::task_rows::{self, Following};
 use crate::plan::Outline;
 use crate::run::{Event, EventKind};
 use rusqlite::TransactionBehavior::Immediate;
@@ -222,7 +222,7 @@ impl Journal {
             transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(row)).map_err(failed)?;
             project(&transaction, event, token).map_err(failed)?;
             if let Some(following) = &mut following {
-                tasks::project(&transaction, event, following).map_err(failed)?;
+                task_rows::project(&transaction, event, following).map_err(failed)?;
             }
         }
         transaction.commit().map_err(failed)?;
@@ -331,7 +331,7 @@ fn project(transaction: &Transaction<'_>, event: &Event, token: Option<&str>) ->
             let update = "UPDATE runs SET ended = ?2, outcome = ?3 WHERE id = ?1";
             transaction.execute(update, params![event.run, event.at, outcome])?;
         }
-        EventKind::TasksProposed { tasks, .. } => tasks::add_proposed(transaction, tasks, &event.at)?,
+        EventKind::TasksProposed { tasks, .. } => task_rows::add_proposed(transaction, tasks, &event.at)?,
         EventKind::RunResumed { .. } => {
             transaction.execute("UPDATE runs SET ended = NULL, outcome = NULL WHERE id = ?1", [event.run])?;
         }

@@ -2,33 +2,13 @@
 
 use super::error::JournalError;
 use super::store::Journal;
+use super::task_rows::{
+    Following, NewTask, all_tasks, exists, free_id, insert_change, insert_task, status_of, trail_of,
+};
 use crate::plan::Outline;
-use crate::run::Event;
-use crate::task::{AuditRow, Change, Changes, Dispute, DisputeKind, Follower, Status, Task, replay};
+use crate::task::{AuditRow, Change, Dispute, DisputeKind, Follower, Status, Task, replay};
 use rusqlite::TransactionBehavior::Immediate;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
-
-/// The task of the run that works here.
-#[derive(Debug, Clone)]
-pub(super) struct Following {
-    task: String,
-    follower: Follower,
-}
-
-/// A task to be added.
-#[derive(Debug, Clone, Default)]
-pub struct NewTask {
-    /// Its name; none is the next free number.
-    pub id: Option<String>,
-    /// What is to be done, in a line.
-    pub title: String,
-    /// The file that says it whole.
-    pub spec: Option<String>,
-    /// What shows that it is done.
-    pub tests: Option<String>,
-    /// Tasks that come first.
-    pub after: Vec<String>,
-}
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 /// Why a command about tasks was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +19,6 @@ pub enum Refused {
     Unknown(String),
     /// Its status is another one by now.
     Moved(Status),
-    /// It has an open dispute.
-    Disputed(i64),
     /// The dispute is resolved.
     Resolved,
 }
@@ -246,159 +224,4 @@ impl Journal {
         }
         Ok(done)
     }
-}
-
-/// What an event means for the task of its run, in the event's own commit.
-pub(super) fn project(transaction: &Transaction<'_>, event: &Event, following: &mut Following) -> rusqlite::Result<()> {
-    let Changes { changes, disputes } = following.follower.see(&event.event);
-    for change in &changes {
-        insert_change(transaction, &following.task, Some(event.run), change, &event.at)?;
-    }
-    for (kind, reason) in &disputes {
-        open_dispute(transaction, &following.task, event.run, *kind, reason, &event.at)?;
-    }
-    Ok(())
-}
-
-/// Adds what a planner proposes; a task of the same title that is not over is the same one.
-pub(super) fn add_proposed(
-    transaction: &Transaction<'_>,
-    proposed: &[crate::verdict::Task],
-    at: &str,
-) -> rusqlite::Result<()> {
-    let open = |transaction: &Transaction<'_>| -> rusqlite::Result<Vec<(String, String)>> {
-        let known = all_tasks(transaction)?.into_iter().filter(|task| !task.status.is_terminal());
-        Ok(known.map(|task| (task.title, task.id)).collect())
-    };
-    let mut added = Vec::new();
-    for task in proposed {
-        if open(transaction)?.iter().any(|(title, _)| *title == task.title) {
-            continue;
-        }
-        let (spec, tests) = (task.spec.clone(), task.needs.tests.clone());
-        let new = NewTask { id: None, title: task.title.clone(), spec, tests, after: Vec::new() };
-        let id = free_id(transaction)?;
-        insert_task(transaction, &id, &new, at)?;
-        added.push((id, &task.after));
-    }
-    // A title that comes first may stand later in the list. What would wait for itself does not wait.
-    let known = open(transaction)?;
-    for (id, after) in added {
-        for before in after.iter().filter_map(|title| known.iter().find(|(known, _)| known == title)) {
-            if !waits(transaction, &before.1, &id)? {
-                let insert = "INSERT OR IGNORE INTO task_order (task, after) VALUES (?1, ?2)";
-                transaction.execute(insert, params![id, before.1])?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether a task waits for another one, at whatever distance.
-fn waits(database: &Connection, task: &str, other: &str) -> rusqlite::Result<bool> {
-    let select = "WITH RECURSIVE before (id) AS (SELECT ?1 UNION SELECT after FROM task_order JOIN before ON task = id)
-                  SELECT 1 FROM before WHERE id = ?2";
-    database.prepare_cached(select)?.exists([task, other])
-}
-
-fn exists(database: &Connection, id: &str) -> rusqlite::Result<bool> {
-    database.prepare_cached("SELECT 1 FROM tasks WHERE id = ?1")?.exists([id])
-}
-
-/// The next number that no task has.
-fn free_id(database: &Connection) -> rusqlite::Result<String> {
-    // Never one that a task has had before: runs know their task by it.
-    loop {
-        database.execute("UPDATE task_number SET last = last + 1", [])?;
-        let number: i64 = database.query_row("SELECT last FROM task_number", [], |row| row.get(0))?;
-        if !exists(database, &number.to_string())? {
-            return Ok(number.to_string());
-        }
-    }
-}
-
-fn insert_task(transaction: &Transaction<'_>, id: &str, new: &NewTask, at: &str) -> rusqlite::Result<()> {
-    let insert = "INSERT INTO tasks (id, title, spec, tests, added) VALUES (?1, ?2, ?3, ?4, ?5)";
-    transaction.execute(insert, params![id, new.title, new.spec, new.tests, at])?;
-    for before in &new.after {
-        transaction.execute("INSERT OR IGNORE INTO task_order (task, after) VALUES (?1, ?2)", params![id, before])?;
-    }
-    Ok(())
-}
-
-fn insert_change(
-    transaction: &Transaction<'_>,
-    task: &str,
-    run: Option<i64>,
-    change: &Change,
-    at: &str,
-) -> rusqlite::Result<()> {
-    let insert = "INSERT INTO audit (task, run, at, from_status, to_status, actor, notes, rejection)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    let (from, to) = (change.from.name(), change.to.name());
-    let row = params![task, run, at, from, to, change.actor, change.notes, change.rejection];
-    transaction.prepare_cached(insert)?.execute(row).map(drop)
-}
-
-/// One open dispute a task: a second one is the same quarrel.
-fn open_dispute(
-    transaction: &Transaction<'_>,
-    task: &str,
-    run: i64,
-    kind: DisputeKind,
-    reason: &str,
-    at: &str,
-) -> rusqlite::Result<()> {
-    let insert = "INSERT OR IGNORE INTO disputes (task, run, kind, reason, opened) VALUES (?1, ?2, ?3, ?4, ?5)";
-    transaction.execute(insert, params![task, run, kind.name(), reason, at]).map(drop)
-}
-
-fn status_of(database: &Connection, task: &str) -> rusqlite::Result<Status> {
-    let trail = trail_of(database, task)?;
-    Ok(replay(trail.iter().map(|row| &row.change)).0)
-}
-
-fn trail_of(database: &Connection, task: &str) -> rusqlite::Result<Vec<AuditRow>> {
-    let select =
-        "SELECT at, run, from_status, to_status, actor, notes, rejection FROM audit WHERE task = ?1 ORDER BY id";
-    let mut select = database.prepare_cached(select)?;
-    let rows = select.query_map([task], |row| {
-        let status = |column| -> rusqlite::Result<Status> {
-            Ok(Status::named(&row.get::<_, String>(column)?).unwrap_or_default())
-        };
-        let change =
-            Change { from: status(2)?, to: status(3)?, actor: row.get(4)?, notes: row.get(5)?, rejection: row.get(6)? };
-        Ok(AuditRow { at: row.get(0)?, run: row.get(1)?, change })
-    })?;
-    rows.collect()
-}
-
-fn all_tasks(database: &Connection) -> rusqlite::Result<Vec<Task>> {
-    let mut select = database.prepare_cached("SELECT id, title, spec, tests, added FROM tasks ORDER BY rowid")?;
-    let rows = select.query_map([], |row| {
-        Ok(Task {
-            id: row.get(0)?,
-            title: row.get(1)?,
-            spec: row.get(2)?,
-            tests: row.get(3)?,
-            added: row.get(4)?,
-            after: Vec::new(),
-            status: Status::Pending,
-            rejections: 0,
-            notes: None,
-            cut_off: false,
-        })
-    })?;
-    let mut tasks = rows.collect::<rusqlite::Result<Vec<Task>>>()?;
-    let mut after = database.prepare_cached("SELECT after FROM task_order WHERE task = ?1 ORDER BY rowid")?;
-    for task in &mut tasks {
-        task.after = after.query_map([&task.id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        let trail = trail_of(database, &task.id)?;
-        (task.status, task.rejections) = replay(trail.iter().map(|row| &row.change));
-        let told = |change: &Change| change.rejection || change.actor == "human" && !change.notes.is_empty();
-        task.notes = trail.iter().rev().find(|row| told(&row.change)).map(|row| row.change.notes.clone());
-        let by_worker = |change: &Change| !change.rejection && change.actor != "host" && change.actor != "human";
-        task.cut_off = task.status == Status::InProgress && trail.last().is_some_and(|row| by_worker(&row.change));
-    }
-    Ok(tasks)
 }

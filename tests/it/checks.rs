@@ -94,3 +94,20 @@ fn verify_and_diagnose_by_hand_end_as_the_project_does() {
     assert!(place.run(&["verify"]).code(0).stderr.ends_with("passed\n"));
     assert!(!place.work(".forkhestra").exists(), "nothing is kept");
 }
+
+/// T2-12: by hand, with what each stream said, and an end to what takes too long.
+#[test]
+fn a_command_by_hand_tells_its_streams_its_code_and_whether_its_time_was_over() {
+    let place = Place::new();
+    let told = |line: &str| -> Value {
+        place.config(&serde_json::json!({ "checks": { "build": { "run": line } }, "chains": {} }).to_string());
+        serde_json::from_str(&place.run(&["diagnose", "--kind", "build", "--json"]).stdout).unwrap()
+    };
+    let echo = told("echo out; echo err >&2");
+    assert_eq!((&echo["exitCode"], &echo["stdout"], &echo["stderr"]), (&0.into(), &"out\n".into(), &"err\n".into()));
+    let failed = told("exit 1");
+    assert_eq!(
+        (&failed["exitCode"], &failed["passed"], &failed["timedOut"]),
+        (&1.into(), &false.into(), &false.into())
+    );
+}
