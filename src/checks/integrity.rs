@@ -62,10 +62,16 @@ pub fn tampering(before: &Deciding, now: &Deciding) -> Tampering {
         deciding.tests.values().map(|tests| tests.tests - tests.skipped.min(tests.tests)).sum::<u32>()
     };
     // Tests that moved to another file are not gone; a file of nothing but tests is named all the same.
+    let mut moved = Vec::new();
     if sum(now) >= sum(before) {
-        weakened.retain(|words| words.contains(" skips ") || words.ends_with("is gone"));
+        moved = weakened
+            .extract_if(.., |words| words.ends_with("is gone"))
+            .map(|words| words + ", perhaps to another file")
+            .collect();
+        weakened.retain(|words| words.contains(" skips "));
     }
     weakened.truncate(NAMED);
+    moved.truncate(NAMED);
     let touched = changed(&before.commands, &now.commands);
     Tampering {
         voided: changed(&before.config, &now.config),
@@ -73,6 +79,7 @@ pub fn tampering(before: &Deciding, now: &Deciding) -> Tampering {
         touched: touched
             .into_iter()
             .map(|path| format!("{path}, which says what is built and tested, was changed"))
+            .chain(moved)
             .collect(),
     }
 }

@@ -9,7 +9,7 @@ use super::stage::{Run, broken_journal, lock, perform, worker};
 use super::{answer, refuse, task_errors};
 use crate::chain::{Chain, Said, parse};
 use crate::exit::Exit;
-use crate::journal::{Journal, JournalError, token_digest};
+use crate::journal::{Journal, JournalError, tampered, token_digest};
 use crate::plan::{Outline, Plan, TaskFacts, outline};
 use crate::proc::end_old;
 use crate::report::{Paint, print_error, render, resume_plan};
@@ -74,7 +74,9 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     let broken = |error| vec![broken_journal(&error)];
     let (project, journal) = journal(world, common).map_err(|fault| vec![fault])?;
     journal.check().map_err(broken)?;
-    if let Some(fault) = unsettled(&project, args.accept_changes) {
+    // What differs since a crash is told below, where it concerns this run.
+    let settled = tampered(&project.root).is_none_or(|known| known.at_work);
+    if let Some(fault) = Some(()).filter(|()| !settled).and_then(|()| unsettled(&project, args.accept_changes)) {
         return Err(vec![fault]);
     }
     let (row, state) = meant(&journal, args.run, RunState::may_resume, "to go on with").map_err(|fault| vec![fault])?;

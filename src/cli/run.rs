@@ -21,6 +21,10 @@ use crate::world::World;
 /// Runs a chain, or shows what it would do.
 pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     let project = project(world, common);
+    // Before the config is asked for anything: an agent may have broken it.
+    if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| unsettled(&project, args.accept_changes)) {
+        return refuse(world, &[fault]);
+    }
     let (chain, given) = match chosen(args, &project) {
         Ok(chosen) => chosen,
         Err(faults) => return refuse(world, &faults),
@@ -54,23 +58,22 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
             dry_run(&plan, Paint::for_stdout(world), common.verbose)
         });
     }
-    if let Some(fault) = unsettled(&project, args.accept_changes) {
-        return refuse(world, &[fault]);
-    }
     start(world, common, &plan, typed.overrides, args.wait)
 }
 
 /// Config that an agent of an earlier run has changed is not taken for granted, unless somebody says so.
 pub(super) fn unsettled(project: &Project, accepted: bool) -> Option<Diagnostic> {
     let found = tampered(&project.root)?;
-    let still = |(path, digest): &&(String, String)| config_digest(&project.root.join(path)) == *digest;
+    let still =
+        |(path, digest): &&(String, String)| (config_digest(&project.root.join(path)) == *digest) != found.at_work;
     let files: Vec<&str> = found.files.iter().filter(still).map(|(path, _)| path.as_str()).collect();
     if files.is_empty() || accepted {
         forget_tampering(&project.root);
         return None;
     }
+    let how = if found.at_work { "while it was at work," } else { "by" };
     let message =
-        format!("{} was changed by `{}` in run {}, which it may not", files.join(", "), found.agent, found.run);
+        format!("{} was changed {how} `{}` in run {}, which no agent may", files.join(", "), found.agent, found.run);
     Some(
         Diagnostic::error("run/tampered", message)
             .help("put it back (git checkout …), or look at it and take it as it is: --accept-changes"),

@@ -50,8 +50,9 @@ fn all(world: &World, common: &Common, args: &TaskRunArgs, vars: &[String], jour
         }
         done.push(id.clone());
         match driven::run(world, common, &run_args(args, vars, id)) {
-            Exit::Incomplete if worst == Exit::Success => worst = Exit::Incomplete,
-            Exit::Success | Exit::Incomplete => {}
+            // What one task is refused for, its specification for example, is no reason to leave out the others.
+            Exit::Incomplete | Exit::Refused if worst == Exit::Success => worst = Exit::Incomplete,
+            Exit::Success | Exit::Incomplete | Exit::Refused => {}
             Exit::HumanNeeded => worst = Exit::HumanNeeded,
             // Whoever ended this one, or a limit, meant all of them.
             other => return other,

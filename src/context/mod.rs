@@ -6,4 +6,4 @@ mod tree;
 
 pub use gather::{Git, gather};
 pub use guard::{GuardWatch, config_digest};
-pub use tree::{Snapshot, TreeWatch};
+pub use tree::{BUILDS, Snapshot, TreeWatch};

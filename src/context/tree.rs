@@ -3,7 +3,7 @@
 
 use ignore::WalkBuilder;
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hasher};
@@ -20,15 +20,32 @@ const CACHES: [&str; 8] =
     [".git", ".forkhestra", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox"];
 
 /// Where builds and tests leave what they make.
-const BUILDS: [&str; 9] =
-    ["target", "dist", "build", "out", "coverage", ".coverage", ".nyc_output", "htmlcov", "Cargo.lock"];
+pub const BUILDS: [&str; 17] = [
+    "target",
+    "dist",
+    "build",
+    "out",
+    "bin",
+    "obj",
+    "coverage",
+    ".coverage",
+    ".nyc_output",
+    "htmlcov",
+    "Cargo.lock",
+    ".venv",
+    ".gradle",
+    ".next",
+    ".hypothesis",
+    ".eslintcache",
+    "junit.xml",
+];
 
 /// A tree at one moment. Comparable with others of its watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// By the hash of a path, what stands for its content.
     files: HashMap<u64, u64>,
-    head: [u8; 8],
+    head: Vec<u8>,
 }
 
 /// Remembers what files held, so that one written anew with the same words is no change. Costs one walk a look, one `stat` a
@@ -42,24 +59,35 @@ pub struct TreeWatch {
 
 impl TreeWatch {
     /// The tree as it is now.
-    pub fn snapshot(&mut self, root: &Path) -> Snapshot {
+    /// For a judge with what git keeps in the folders of builds: all else there is left out, and every file is read, so that one
+    /// that is put back is as it was.
+    pub fn snapshot(&mut self, root: &Path, tracked: Option<&HashSet<String>>) -> Snapshot {
         let mut files = HashMap::new();
-        self.walk(root, &mut |path, content| {
-            files.insert(hashed(path.as_os_str().as_bytes()), content);
+        self.walk(root, tracked.is_some(), &mut |path, content| {
+            if !is_built(path.strip_prefix(root).unwrap_or(path), tracked) {
+                files.insert(hashed(path.as_os_str().as_bytes()), content);
+            }
         });
-        Snapshot { files, head: head_log(root) }
+        Snapshot { files, head: head(root) }
     }
 
-    /// The files that were changed, made or removed since, from the root, at most so many; a commit counts as one. Without
-    /// `builds`, what is new below the usual folders of builds is none.
-    pub fn changes(&mut self, root: &Path, before: &Snapshot, most: usize, builds: bool) -> Vec<String> {
+    /// The files that were changed, made or removed since, from the root, at most so many; a commit counts as one.
+    pub fn changes(
+        &mut self,
+        root: &Path,
+        before: &Snapshot,
+        most: usize,
+        tracked: Option<&HashSet<String>>,
+    ) -> Vec<String> {
         let (mut changed, mut seen) = (Vec::new(), 0);
-        self.walk(root, &mut |path, content| {
+        self.walk(root, tracked.is_some(), &mut |path, content| {
+            let name = path.strip_prefix(root).unwrap_or(path);
+            if is_built(name, tracked) {
+                return;
+            }
             let known = before.files.get(&hashed(path.as_os_str().as_bytes()));
             seen += usize::from(known.is_some());
-            let name = path.strip_prefix(root).unwrap_or(path);
-            let built = known.is_none() && name.iter().any(|part| BUILDS.iter().any(|build| part == *build));
-            if known != Some(&content) && (builds || !built) {
+            if known != Some(&content) {
                 changed.push(name.display().to_string());
             }
         });
@@ -73,7 +101,7 @@ impl TreeWatch {
             0 => {}
             removed => changed.push(format!("{removed} removed")),
         }
-        if changed.is_empty() && head_log(root) != before.head {
+        if changed.is_empty() && head(root) != before.head {
             changed.push("a commit".into());
         }
         changed
@@ -82,14 +110,14 @@ impl TreeWatch {
     /// The fingerprint, in hexadecimal. Comparable with others of this watch.
     pub fn fingerprint(&mut self, root: &Path, words: &[u8]) -> String {
         let mut tree = Vec::new();
-        self.walk(root, &mut |path, content| tree.push((hashed(path.as_os_str().as_bytes()), content)));
+        self.walk(root, false, &mut |path, content| tree.push((hashed(path.as_os_str().as_bytes()), content)));
         tree.sort_unstable();
         let mut hash = Sha256::new();
         for (path, content) in tree {
             hash.update(path.to_le_bytes());
             hash.update(content.to_le_bytes());
         }
-        hash.update(head_log(root));
+        hash.update(head(root));
         hash.update(words);
         let mut hexadecimal = String::with_capacity(32);
         for byte in hash.finalize().iter().take(16) {
@@ -100,16 +128,16 @@ impl TreeWatch {
     }
 
     /// Every file that git would not ignore and that is no cache, with the hash of what it holds.
-    fn walk(&mut self, root: &Path, each: &mut dyn FnMut(&Path, u64)) {
+    fn walk(&mut self, root: &Path, whole: bool, each: &mut dyn FnMut(&Path, u64)) {
         let walk = walker(root).build();
         for entry in walk.flatten().filter(|entry| entry.depth() > 0) {
             let Ok(metadata) = entry.metadata() else { continue };
             let path = hashed(entry.path().as_os_str().as_bytes());
             let stat = stat_of(&metadata);
             let content = match self.files.get(&path) {
-                Some((known, content)) if *known == stat => *content,
+                Some((known, content)) if *known == stat && !(whole && *content == stat) => *content,
                 // The first look need not read the whole tree: what is touched later is read then.
-                None if !self.looked => stat,
+                None if !self.looked && !whole => stat,
                 _ => content_of(entry.path(), &metadata).unwrap_or(stat),
             };
             self.files.insert(path, (stat, content));
@@ -163,12 +191,28 @@ fn content_of(path: &Path, metadata: &Metadata) -> Option<u64> {
     Some(hashed(&bytes).wrapping_add(u64::from(metadata.mode())))
 }
 
-/// What tells one commit from the next without asking git: the log of HEAD, by its `stat`. Nothing without a repository.
-fn head_log(root: &Path) -> [u8; 8] {
+/// The commit that is checked out, without asking git: HEAD, and what the branch that it names holds. Nothing without a repository.
+fn head(root: &Path) -> Vec<u8> {
     let git = root.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists());
-    let folder = git.and_then(|git| if git.is_dir() { Some(git) } else { worktree(&git) });
-    let log = folder.and_then(|folder| fs::metadata(folder.join("logs/HEAD")).ok());
-    log.map_or(0, |metadata| stat_of(&metadata)).to_le_bytes()
+    let Some(folder) = git.and_then(|git| if git.is_dir() { Some(git) } else { worktree(&git) }) else {
+        return Vec::new();
+    };
+    let common =
+        fs::read_to_string(folder.join("commondir")).map_or(folder.clone(), |common| folder.join(common.trim()));
+    let head = fs::read_to_string(folder.join("HEAD")).unwrap_or_default();
+    let branch = head.trim().strip_prefix("ref: ").map(|branch| {
+        let loose = fs::read(folder.join(branch)).or_else(|_| fs::read(common.join(branch)));
+        loose.or_else(|_| fs::read(common.join("packed-refs"))).unwrap_or_default()
+    });
+    // A branch by its commit, not by its name: to come back is no change.
+    branch.unwrap_or(head.into_bytes())
+}
+
+/// Whether a file stands where builds leave what they make, and git does not keep it.
+fn is_built(name: &Path, tracked: Option<&HashSet<String>>) -> bool {
+    let Some(tracked) = tracked else { return false };
+    let built = name.iter().any(|part| BUILDS.iter().any(|build| part == *build));
+    built && !tracked.contains(&name.display().to_string())
 }
 
 /// The folder that the `.git` file of a worktree names (gitrepository-layout(5)).
@@ -227,11 +271,14 @@ mod tests {
     fn a_commit_is_seen_also_in_a_worktree() {
         let folder = tempfile::tempdir().unwrap();
         let (root, mut watch) = (folder.path(), TreeWatch::default());
-        fs::create_dir_all(root.join("main/.git/worktrees/w/logs")).unwrap();
+        fs::create_dir_all(root.join("main/.git/worktrees/w")).unwrap();
+        fs::create_dir_all(root.join("main/.git/refs/heads")).unwrap();
+        fs::write(root.join("main/.git/worktrees/w/HEAD"), "ref: refs/heads/w\n").unwrap();
+        fs::write(root.join("main/.git/worktrees/w/commondir"), "../..\n").unwrap();
         fs::create_dir(root.join("work")).unwrap();
         fs::write(root.join("work/.git"), "gitdir: ../main/.git/worktrees/w\n").unwrap();
         let first = looks(&root.join("work"), &mut watch);
-        fs::write(root.join("main/.git/worktrees/w/logs/HEAD"), "commit").unwrap();
+        fs::write(root.join("main/.git/refs/heads/w"), "commit").unwrap();
         assert_ne!(looks(&root.join("work"), &mut watch), first);
     }
 }

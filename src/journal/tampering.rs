@@ -15,8 +15,12 @@ pub struct Tampered {
     pub run: i64,
     /// Who.
     pub agent: String,
-    /// Files from the root, and the digest of what it made of each; empty for one that it removed.
+    /// Files from the root, and the digest of what it made of each; empty for one that it removed. While it is at work, of what they
+    /// were.
     pub files: Vec<(String, String)>,
+    /// Whether it was at work when this was written: what differs then may be its doing.
+    #[serde(default)]
+    pub at_work: bool,
 }
 
 fn path_of(root: &Path) -> PathBuf {
@@ -36,6 +40,21 @@ pub fn forget_tampering(root: &Path) {
 }
 
 impl Journal {
+    /// Remembers the config as it is while an agent works: if we die, the next run can tell whether it has changed.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn remember_config(&self, run: i64, agent: &str, files: &[(String, String)]) -> Result<(), JournalError> {
+        let Some(root) = self.path().parent().and_then(Path::parent) else { return Ok(()) };
+        if tampered(root).is_some_and(|known| !known.at_work) {
+            return Ok(());
+        }
+        let tampered = Tampered { run, agent: agent.into(), files: files.to_vec(), at_work: true };
+        let path = path_of(root);
+        let text = serde_json::to_string(&tampered).unwrap_or_default();
+        fs::write(&path, text).map_err(|cause| JournalError::Write { path, cause })
+    }
+
     /// Remembers what an agent made of the config; nothing settles what was remembered.
     ///
     /// # Errors
@@ -46,7 +65,7 @@ impl Journal {
             forget_tampering(root);
             return Ok(());
         }
-        let tampered = Tampered { run, agent: agent.into(), files: files.to_vec() };
+        let tampered = Tampered { run, agent: agent.into(), files: files.to_vec(), at_work: false };
         let path = path_of(root);
         let text = serde_json::to_string(&tampered).unwrap_or_default();
         fs::write(&path, text).map_err(|cause| JournalError::Write { path, cause })

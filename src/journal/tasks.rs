@@ -90,6 +90,16 @@ impl Journal {
         self.database.query_row(select, [task], |row| row.get(0)).optional().map_err(self.failed())
     }
 
+    /// The first run of a task since it was added or reset.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn first_run_of(&self, task: &str) -> Result<Option<i64>, JournalError> {
+        let select = "SELECT min(id) FROM runs WHERE task = ?1 AND started >=
+                      coalesce((SELECT max(at) FROM audit WHERE audit.task = ?1 AND to_status = 'pending'), '')";
+        self.database.query_row(select, [task], |row| row.get(0)).map_err(self.failed())
+    }
+
     /// Adds a task, and returns its name.
     ///
     /// # Errors
@@ -191,18 +201,21 @@ impl Journal {
         at: &str,
     ) -> Result<Result<String, Refused>, JournalError> {
         self.change(|transaction| {
-            let select = "SELECT task, resolved IS NOT NULL, kind = 'minor' FROM disputes WHERE id = ?1";
-            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            let select = "SELECT task, resolved IS NOT NULL, kind = 'minor', reason FROM disputes WHERE id = ?1";
+            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
             let found = transaction.query_row(select, [dispute], row).optional()?;
-            let Some((task, resolved, minor)): Option<(String, bool, bool)> = found else {
+            let Some((task, resolved, minor, reason)): Option<(String, bool, bool, String)> = found else {
                 return Ok(Err(Refused::Unknown(dispute.to_string())));
             };
             if resolved {
                 return Ok(Err(Refused::Resolved));
             }
-            let change = change(status_of(transaction, &task)?);
+            let mut change = change(status_of(transaction, &task)?);
             let update = "UPDATE disputes SET decision = ?2, notes = ?3, resolved = ?4 WHERE id = ?1";
             transaction.execute(update, params![dispute, decision, change.notes, at])?;
+            // Whoever goes on with it learns what was disputed, and how it was decided.
+            let words = if change.notes.is_empty() { String::new() } else { format!(": {}", change.notes) };
+            change.notes = format!("It was disputed: {reason}\n\nA human decided for {decision}{words}");
             // What blocks nothing moves nothing.
             if !minor {
                 insert_change(transaction, &task, None, &change, at)?;

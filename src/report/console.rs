@@ -426,10 +426,9 @@ impl<'a> Console<'a> {
             RunOutcome::Rejected { .. } => {
                 Some(format!("to have it mended, repeat the steps in rounds: \"({}):5\"", self.outline.chain))
             }
-            RunOutcome::Failed { .. } if matches!(self.last, Some((_, AttemptOutcome::Voided, _))) => Some(
-                "put back what was changed (git checkout …), then begin a new run; --accept-changes takes it as it is"
-                    .into(),
-            ),
+            RunOutcome::Failed { .. } if matches!(self.last, Some((_, AttemptOutcome::Voided, _))) => {
+                Some("put back what was changed (git checkout …), then begin a new run".into())
+            }
             outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
         }
     }
@@ -475,6 +474,12 @@ impl<'a> Console<'a> {
             }
             Some((_, how, marker)) if matches!(outcome, RunOutcome::Failing { .. }) => {
                 format!("{name} fails again and again, at once: {}", outcome_words(how, *marker, true))
+            }
+            Some(_)
+                if matches!(outcome, RunOutcome::Stalled { .. })
+                    && planned.is_some_and(|step| step.role == Some(Role::Judge)) =>
+            {
+                format!("{name} rejects the same again, and nothing that git would see was changed in between")
             }
             Some(_) if matches!(outcome, RunOutcome::Stalled { .. }) => format!(
                 "{name} changed nothing and said the same in {} in a row (`stalledAfter`)",

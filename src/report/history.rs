@@ -35,7 +35,7 @@ fn why(outcome: Option<RunOutcome>) -> String {
             HumanNeeded::Rejections => format!(": step {step} rejected, and no round is left"),
         },
         Some(RunOutcome::Failing { step }) => format!(": step {step} failed again and again, at once"),
-        Some(RunOutcome::Stalled { step }) => format!(": step {step} changed nothing (`stalledAfter`)"),
+        Some(RunOutcome::Stalled { step }) => format!(": step {step} went on without anything new"),
         Some(RunOutcome::LimitReached { limit }) => format!(": `{}`", limit.key()),
         Some(RunOutcome::Interrupted { signal }) => format!(" by {signal}"),
         Some(RunOutcome::OutputClosed) => ": standard output was closed".into(),

@@ -136,7 +136,7 @@ const QUIET: [&str; 18] = [
 ];
 
 /// Asks git questions for so long as there is patience.
-fn asking(root: &Path) -> impl Fn(&[&str]) -> Option<String> + '_ {
+pub(super) fn asking(root: &Path) -> impl Fn(&[&str]) -> Option<String> + '_ {
     #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
     let until = Instant::now() + PATIENCE;
     move |words: &[&str]| {

@@ -28,7 +28,7 @@ impl Driver<'_> {
         let now = self.look();
         let kept = match self.deciding.take() {
             Some(deciding) => Some(deciding),
-            None => self.cast.journal.baseline(self.cast.run).and_then(|text| serde_json::from_str(&text).ok()),
+            None => self.cast.journal.baseline(self.began_in()?).and_then(|text| serde_json::from_str(&text).ok()),
         };
         let mut deciding: Deciding = if let Some(deciding) = kept {
             deciding
@@ -40,8 +40,17 @@ impl Driver<'_> {
         if self.state.voided().is_empty() {
             deciding.config = now.config;
         }
+        let config: Vec<(String, String)> = deciding.config.clone().into_iter().collect();
+        self.cast.journal.remember_config(self.cast.run, &at.name, &config)?;
         self.deciding = Some(deciding);
         Ok(())
+    }
+
+    /// The run that the work began in: for a task its first one, so that no later one forgets what it was.
+    fn began_in(&self) -> Result<i64, JournalError> {
+        let task = self.cast.plan.task.as_ref();
+        let first = task.map(|task| self.cast.journal.first_run_of(&task.id)).transpose()?.flatten();
+        Ok(first.unwrap_or(self.cast.run))
     }
 
     /// After an agent's attempt. Config that it changed is remembered beyond the run, so that no later one takes it for granted.

@@ -2,22 +2,34 @@
 
 use super::driver::Driver;
 use super::event::{At, Finished};
+use super::fill::asking;
 use super::outcome::Exit;
 use super::stage::Stage;
 use crate::chain::Role;
 use crate::checks::{Tampering, error_digests, signature, tests_run};
-use crate::context::Snapshot;
+use crate::context::{BUILDS, Snapshot};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::PlannedStep;
 use crate::verdict::{
     Answer, Heard, Said, Task, Unclear, answers, proposed_tasks, read, read_evaluation, without_echo,
 };
+use std::collections::HashSet;
 use std::fmt::Write;
+use std::path::Path;
 
 /// How much of the end of a check's output is searched for errors, in bytes.
 const READ_FOR_ERRORS: u64 = 1 << 20;
 /// How many files that a judge changed are named.
 const NAMED: usize = 5;
+
+/// What git keeps of the folders in which builds leave what they make; the rest of them is no part of what is judged.
+fn tracked_builds(root: &Path) -> HashSet<String> {
+    let places: Vec<String> =
+        BUILDS.iter().flat_map(|build| [format!(":(glob)**/{build}/**"), format!(":(glob)**/{build}")]).collect();
+    let words: Vec<&str> = ["ls-files", "-z", "--"].into_iter().chain(places.iter().map(String::as_str)).collect();
+    let listed = asking(root)(&words).unwrap_or_default();
+    listed.split('\0').filter(|file| !file.is_empty()).map(str::to_string).collect()
+}
 
 /// What is remembered from before an attempt.
 #[derive(Debug, Default)]
@@ -66,14 +78,17 @@ impl Driver<'_> {
             None => false,
         };
         // A judge that is asked again is held against what it found the first time.
-        if self.state.unclear(at.step) > 0
+        let again = self.state.unclear(at.step) > 0 || self.state.is_retry();
+        if again
             && let Some((step, tree)) = &self.judged
             && *step == at.step
         {
             return Before { tree: Some(tree.clone()) };
         }
-        let tree = looks.then(|| self.tree.snapshot(self.cast.root));
-        self.judged = tree.clone().filter(|_| self.role(at) == Some(Role::Judge)).map(|tree| (at.step, tree));
+        let judge = self.role(at) == Some(Role::Judge);
+        let tracked = judge.then(|| tracked_builds(self.cast.root));
+        let tree = looks.then(|| self.tree.snapshot(self.cast.root, tracked.as_ref()));
+        self.judged = tree.clone().filter(|_| judge).map(|tree| (at.step, tree));
         Before { tree }
     }
 
@@ -105,7 +120,6 @@ impl Driver<'_> {
         let message = without_echo(&stage.message(), &echo);
         if role == Role::Worker {
             found.answers = answers(&message);
-            found.guarded = true;
             let proposed = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
             found.tasks = proposed.unwrap_or_default();
         }
@@ -115,9 +129,11 @@ impl Driver<'_> {
             Some(least) => read_evaluation(file.as_deref().unwrap_or(&message), least),
             None => read(role, heard),
         };
+        found.guarded = true;
         found.tampering = self.tampering(&at)?;
         if let Some(tree) = &before.tree {
-            let changed = self.tree.changes(self.cast.root, tree, NAMED, role == Role::Worker);
+            let tracked = (role == Role::Judge).then(|| tracked_builds(self.cast.root));
+            let changed = self.tree.changes(self.cast.root, tree, NAMED, tracked.as_ref());
             match role {
                 Role::Judge if !changed.is_empty() => said = Said::Unclear(Unclear::Edited { files: changed }),
                 Role::Judge => {}

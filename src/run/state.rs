@@ -2,7 +2,7 @@
 
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
-use crate::verdict::{Decision, Ledger, Unclear, Verdict};
+use crate::verdict::{Decision, Finding, Ledger, Unclear, Verdict};
 
 /// A failure within this time is quick; quick failures in a row make a loop hopeless (V-25).
 const QUICK_MS: u64 = 5_000;
@@ -65,6 +65,8 @@ pub struct State {
     /// Whether a worker has changed anything since the last reject, and whether one has not.
     moved: bool,
     stood_still: bool,
+    /// What the last reject named.
+    last_findings: Option<Vec<Finding>>,
 }
 
 /// What is remembered of a step.
@@ -187,6 +189,8 @@ impl State {
                 }
                 (self.ending, self.rung, self.outcome, self.paused) = (None, None, None, false);
                 (self.waits, self.waited_ms) = (0, 0);
+                // What was changed before was put back, or accepted, before it could go on.
+                self.voided.clear();
             }
             EventKind::VerdictGiven { at, verdict, converged } => self.verdict_given(at, verdict, *converged),
             EventKind::VerdictUnclear { at, why, asked } => {
@@ -299,7 +303,8 @@ impl State {
         }
         if verdict.decision == Decision::Reject && !converged {
             self.rejections = self.rejections.saturating_add(1);
-            let idle = self.stood_still && !self.moved;
+            let again = self.last_findings.replace(verdict.weighed()) == Some(verdict.weighed());
+            let idle = self.stood_still && !self.moved && (again || self.idle_rejects == 0);
             self.idle_rejects = if idle { self.idle_rejects.saturating_add(1) } else { 0 };
             (self.moved, self.stood_still) = (false, false);
         }

@@ -75,11 +75,10 @@ impl Driver<'_> {
         }
     }
 
-    /// What a worker of a task's first round is told: what an earlier run, or a human, said of it last.
+    /// What the agents of a task's first round are told: what an earlier run, or a human, said of it last.
     pub(super) fn told_before(&self, at: &At) -> String {
-        let worker = self.cast.plan.steps.get(at.step as usize - 1).and_then(PlannedStep::role) == Some(Role::Worker);
         let notes = self.cast.plan.task.as_ref().map_or("", |task| task.notes.as_str());
-        if !worker || notes.is_empty() || at.round > 1 || at.iteration > 1 {
+        if notes.is_empty() || at.round > 1 || at.iteration > 1 {
             return String::new();
         }
         let quoted: Vec<String> = notes.lines().map(|line| format!("> {line}").trim_end().to_string()).collect();

@@ -1,29 +1,27 @@
 //! What an agent was told is not what it says.
 
-/// The text without the lines that are an echo of the prompt: equal to a line of it, beside a line that stands beside that one there,
-/// too. A prompt of one line is an echo by itself.
+/// The text without every echo of the prompt: what begins with its first line, as far as its lines follow in order. A part that
+/// does not begin there may be an answer in the form that was asked for.
 #[must_use]
 pub fn without_echo(message: &str, prompt: &str) -> String {
     let told: Vec<&str> = prompt.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    if told.is_empty() {
-        return message.to_string();
-    }
+    let Some(first) = told.first() else { return message.to_string() };
     let lines: Vec<&str> = message.lines().map(str::trim_end).collect();
-    let said: Vec<(usize, &str)> = lines.iter().copied().enumerate().filter(|(_, line)| !line.is_empty()).collect();
-    let mut is_echo = vec![false; lines.len()];
-    for (position, (index, line)) in said.iter().enumerate() {
-        let beside = |at: usize, told_at: usize, step: isize| {
-            let neighbour = |at: usize, most: usize| at.checked_add_signed(step).filter(|at| *at < most);
-            match (neighbour(at, said.len()), neighbour(told_at, told.len())) {
-                (Some(said_at), Some(told_at)) => said[said_at].1 == told[told_at],
-                _ => false,
-            }
-        };
-        let mut places = told.iter().enumerate().filter(|(_, known)| *known == line).map(|(at, _)| at);
-        is_echo[*index] = places.any(|at| told.len() == 1 || beside(position, at, 1) || beside(position, at, -1));
+    let mut kept = Vec::with_capacity(lines.len());
+    let mut at = 0;
+    while at < lines.len() {
+        if lines[at] != *first {
+            kept.push(lines[at]);
+            at += 1;
+            continue;
+        }
+        let mut rest = told.iter();
+        while at < lines.len() && (lines[at].is_empty() || rest.next() == Some(&lines[at])) {
+            kept.push("");
+            at += 1;
+        }
     }
-    let kept = lines.iter().zip(is_echo).map(|(line, echo)| if echo { "" } else { line });
-    kept.collect::<Vec<_>>().join("\n")
+    kept.join("\n")
 }
 
 #[cfg(test)]
@@ -31,13 +29,13 @@ mod tests {
     use super::without_echo;
 
     #[test]
-    fn an_echo_is_told_by_its_neighbours() {
-        let prompt = "Judge it.\nEnd with\nVERDICT: approve\nor the other.\n";
-        assert_eq!(
-            without_echo(&format!("> {prompt}\n{prompt}VERDICT: reject"), prompt).trim(),
-            "> Judge it.\n\n\n\n\n\n\n\n\nVERDICT: reject"
-        );
-        assert_eq!(without_echo("It is fine.\n\nVERDICT: approve", prompt), "It is fine.\n\nVERDICT: approve");
+    fn an_echo_begins_where_the_prompt_does_and_an_answer_in_its_form_is_none() {
+        let prompt =
+            "Judge it.\nEnd with\n```json\n{\n  \"verdict\": \"approve\"\n}\n```\nVERDICT: approve\nor the other.\n";
+        assert_eq!(without_echo(&format!("{prompt}VERDICT: reject"), prompt).trim(), "VERDICT: reject");
+        let answer = "It is fine.\n```json\n{\n  \"verdict\": \"approve\"\n}\n```";
+        assert_eq!(without_echo(answer, prompt), answer);
+        assert_eq!(without_echo("or the other.\nVERDICT: approve", prompt), "or the other.\nVERDICT: approve");
         assert_eq!(without_echo("One line.", "One line.\n"), "");
         assert_eq!(without_echo("x", ""), "x");
     }

@@ -1,6 +1,6 @@
 //! An evaluation: whether an output passes, with a score, issues and suggestions, in one strict shape (seed 003, P-2 … P-5).
 
-use super::object::{distinct, objects};
+use super::object::{distinct, objects, objects_alone};
 use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -203,7 +203,9 @@ impl Evaluation {
 /// Reads a judge's evaluation. One that is none is unclear, and asked for again; it is never taken for the work's fault (C39).
 #[must_use]
 pub fn read_evaluation(message: &str, least: Option<f64>) -> Said {
-    match evaluation(message, ScoreMode::Strict) {
+    // In a chain an example in the midst of a sentence is none.
+    let alone = objects_alone(message).join("\n");
+    match evaluation(&alone, ScoreMode::Strict) {
         Ok(evaluation) => Said::Clear(evaluation.verdict(least)),
         Err(bad) => Said::Unclear(Unclear::BadEvaluation { why: bad.issue() }),
     }

@@ -20,6 +20,8 @@ pub struct Line {
     pub fenced: bool,
     /// Whether that fence holds nothing else.
     pub alone: bool,
+    /// Whether no other words follow it.
+    pub last: bool,
 }
 
 /// Every line of a text that is a verdict and nothing else. Quoted lines, sentences, menus and diffs are none.
@@ -43,8 +45,15 @@ pub fn decision_lines(text: &str) -> Vec<Line> {
             continue;
         }
         match word_of(line) {
-            Some(word) => lines.push(Line { word, fenced: fence.is_some(), alone: false }),
-            None if !line.trim().is_empty() => fence.iter_mut().for_each(|fence| fence.others += 1),
+            Some(word) => lines.push(Line { word, fenced: fence.is_some(), alone: false, last: true }),
+            None if !line.trim().is_empty() => {
+                for line in &mut lines {
+                    line.last = false;
+                }
+                if let Some(fence) = &mut fence {
+                    fence.others += 1;
+                }
+            }
             None => {}
         }
     }
@@ -84,6 +93,16 @@ fn word_of(line: &str) -> Option<Word> {
     let (key, value) = bare.split_once([':', '-'])?;
     let key = key.trim().to_lowercase();
     let value = value.trim();
+    // A sign of joy is no word.
+    let value = value.trim_matches(|next: char| !next.is_alphanumeric() && !next.is_ascii_graphic());
+    let words: Vec<String> = value.split_whitespace().map(str::to_lowercase).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let value =
+        if matches!(words.as_slice(), ["request" | "requests" | "requested", "changes"] | ["changes", "requested"]) {
+            "changesrequested"
+        } else {
+            value
+        };
     let is_word = !value.is_empty() && value.chars().all(|next| next.is_ascii_alphabetic());
     if !is_word || !matches!(key.as_str(), "verdict" | "decision" | "status") {
         return None;
@@ -97,7 +116,11 @@ fn word_of(line: &str) -> Option<Word> {
         return None;
     }
     // Its own underscore went with those around the words.
-    let spelled = if lower == "changesrequested" { "changes_requested" } else { lower.as_str() };
+    let spelled = if matches!(lower.as_str(), "changesrequested" | "requestchanges") {
+        "changes_requested"
+    } else {
+        lower.as_str()
+    };
     Decision::named(spelled).map(Word::Decided)
 }
 
@@ -137,6 +160,10 @@ mod tests {
             ("`VERDICT: approve`", "approve"),
             ("VERDICT: approved.", "approve"),
             ("VERDICT: changes_requested", "reject"),
+            ("VERDICT: request_changes", "reject"),
+            ("VERDICT: Request changes", "reject"),
+            ("**Verdict:** ✅ Approve", "approve"),
+            ("**VERDICT: APPROVE** ✅", "approve"),
             ("STATUS: REVIEW", "submit"),
             ("**STATUS:** RETRY", "not done (STATUS: RETRY)"),
             ("STATUS: ERROR", "not done (STATUS: ERROR)"),

@@ -232,7 +232,7 @@ impl Unclear {
             Self::NotItsRight { decision } => format!("it may not {}, so that does not count", decision.name()),
             Self::NoNotes => "it rejected without saying what is to be mended".into(),
             Self::Fenced => "its verdict stands in a code fence, where it may be a quotation".into(),
-            Self::BadFile { why } => format!("its result file cannot be read: {why}"),
+            Self::BadFile { why } => format!("its result cannot be read: {why}"),
             Self::BadEvaluation { why } => format!("its evaluation cannot be read: {why}"),
             Self::Edited { files } => {
                 format!("it changed what it was to judge, so its verdict does not count: {}", files.join(", "))

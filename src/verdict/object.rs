@@ -95,7 +95,7 @@ pub(super) fn objects(text: &str) -> Vec<&str> {
 }
 
 /// The most objects that are looked at.
-const MOST: usize = 100;
+const MOST: usize = 10_000;
 
 /// Every different one, in order.
 pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
@@ -108,15 +108,78 @@ pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     kept
 }
 
-/// Every different verdict object of a text. One in the midst of a line, or quoted, is somebody's example.
-pub(super) fn verdict_objects(text: &str) -> Vec<VerdictObject> {
-    let stands_alone = |object: &&&str| {
+/// Every object of a text that stands alone: at the beginning of its line, with nothing behind it; in a code fence only where no
+/// words follow the fence. One in the midst of a line, quoted, or followed by second thoughts is somebody's example.
+pub(super) fn objects_alone(text: &str) -> Vec<&str> {
+    let alone = |object: &&str| {
         let start = object.as_ptr() as usize - text.as_ptr() as usize;
-        let before = text[..start].rsplit('\n').next().unwrap_or_default();
-        let after = text[start + object.len()..].split('\n').next().unwrap_or_default();
-        before.is_empty() && after.trim().is_empty() || text.trim() == **object
+        let (before, after) = (&text[..start], &text[start + object.len()..]);
+        let line_before = before.rsplit('\n').next().unwrap_or_default();
+        let line_after = after.split('\n').next().unwrap_or_default();
+        let marks = |text: &str| text.lines().filter(|line| line.starts_with("```") || line.starts_with("~~~")).count();
+        let inside = marks(before) % 2 == 1;
+        let words =
+            after.lines().any(|line| !line.trim().is_empty() && !line.starts_with("```") && !line.starts_with("~~~"));
+        text.trim() == *object || line_before.is_empty() && line_after.trim().is_empty() && !(inside && words)
     };
-    distinct(objects(text).iter().filter(stands_alone).filter_map(|text| serde_json::from_str(text).ok()))
+    objects(text).into_iter().filter(alone).collect()
+}
+
+/// Every different verdict object of a text.
+///
+/// # Errors
+/// What is wrong with one that is meant to be a verdict.
+pub(super) fn verdict_objects(text: &str) -> Result<Vec<VerdictObject>, String> {
+    let mut found = Vec::new();
+    for object in objects_alone(text) {
+        found.extend(of_object(object)?);
+    }
+    Ok(distinct(found.into_iter()))
+}
+
+/// One object as a verdict; none for one that is about something else. Models write numbers as words and lists as lines.
+fn of_object(text: &str) -> Result<Option<VerdictObject>, String> {
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return Ok(None) };
+    let Some(decided) = value.get("verdict").or_else(|| value.get("decision")) else { return Ok(None) };
+    // serde names a key that stands there twice.
+    if let Err(error) = serde_json::from_str::<VerdictObject>(text)
+        && error.to_string().starts_with("duplicate field")
+    {
+        return Err("its object has a key twice".into());
+    }
+    let word = decided.as_str().unwrap_or_default();
+    let verdict = Decision::named(word).ok_or_else(|| format!("`verdict` is {decided}, and none of ours"))?;
+    let lines = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    };
+    let notes = value.get("notes").or_else(|| value.get("reason")).map(lines);
+    let findings = match value.get("findings") {
+        None | Some(Value::Null) => None,
+        Some(Value::Array(list)) => Some(list.iter().filter_map(finding_of).collect()),
+        Some(other) => return Err(format!("`findings` is {other}, and no list")),
+    };
+    Ok(Some(VerdictObject { verdict, notes, findings }))
+}
+
+/// A finding as an object, or as a line of words.
+fn finding_of(value: &Value) -> Option<Finding> {
+    let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str()).map(str::to_string);
+    if let Some(words) = value.as_str() {
+        let read = super::findings(&format!("- {words}")).pop();
+        return Some(read.unwrap_or_else(|| Finding { title: words.into(), ..Finding::default() }));
+    }
+    let line = value.get("line").and_then(|line| line.as_u64().or_else(|| line.as_str()?.trim().parse().ok()));
+    let severity = text(&["severity"]).unwrap_or_default().to_lowercase();
+    let minor = matches!(severity.as_str(), "minor" | "nit" | "low" | "info" | "suggestion");
+    Some(Finding {
+        title: text(&["title", "description", "message", "issue"])?,
+        file: text(&["file", "path"]),
+        line: line.and_then(|line| u32::try_from(line).ok()),
+        rule: text(&["rule", "id"]),
+        severity: if minor { super::Severity::Minor } else { super::Severity::Blocking },
+    })
 }
 
 #[cfg(test)]
@@ -124,14 +187,28 @@ mod tests {
     use super::*;
 
     fn decisions(text: &str) -> Vec<&'static str> {
-        verdict_objects(text).iter().map(|object| object.verdict.name()).collect()
+        match verdict_objects(text) {
+            Ok(found) => found.iter().map(|object| object.verdict.name()).collect(),
+            Err(_) => vec!["bad"],
+        }
     }
 
     #[test]
     fn an_object_is_found_in_messy_text_and_never_mended() {
         let approve = r#"{"verdict": "approve", "notes": "a } in a string"}"#;
         assert_eq!(decisions(approve), ["approve"]);
-        assert_eq!(decisions(&format!("I say {{so}}:\n```json\n{approve}\n```\nDone.")), ["approve"]);
+        assert_eq!(decisions(&format!("I say {{so}}:\n```json\n{approve}\n```\n")), ["approve"]);
+        assert_eq!(decisions(&format!("If it were so:\n```json\n{approve}\n```\nBut no.")), [""; 0]);
+        let loose = r#"{"verdict": "reject", "notes": ["a", "b"], "findings": ["a.rs:3: bad", {"title": "t", "severity": "High", "line": "3"}]}"#;
+        let found = verdict_objects(loose).unwrap().remove(0);
+        assert_eq!((found.notes.as_deref(), found.findings.map(|all| all.len())), (Some("a\nb"), Some(2)));
+        for bad in [
+            r#"{"verdict": "maybe"}"#,
+            r#"{"verdict": "approve", "verdict": "reject"}"#,
+            r#"{"verdict": "reject", "findings": 3}"#,
+        ] {
+            assert_eq!(decisions(bad), ["bad"], "{bad}");
+        }
         assert_eq!(decisions(&format!("{approve}\nand again\n{approve}")), ["approve"], "the same twice is one");
         assert_eq!(decisions(&format!("{approve}\n{{\"verdict\": \"reject\"}}")), ["approve", "reject"]);
         for quoted in [format!("> {approve}"), format!("say `{approve}`"), format!("such as {approve} if it is good")] {
@@ -139,10 +216,8 @@ mod tests {
         }
         assert_eq!(decisions(r#"{"verdict": "APPROVED", "notes": null, "findings": null, "more": 1}"#), ["approve"]);
         for broken in [
-            r#"{"verdict": "maybe"}"#,
             r#"{"verdict": "approve",}"#,
             r#"{"verdict": "approve"#,
-            r#"{"verdict": "approve", "verdict": "reject"}"#,
             r#"{"log": {"verdict": "approve"}}"#,
             r#"{"findings": []}"#,
         ] {

@@ -100,7 +100,9 @@ fn elsewhere(role: Role, heard: Heard<'_>, alone: bool) -> Result<Vec<Verdict>, 
         all.extend(of_file(file)?);
     }
     let message = plain(&without_echo(heard.message, heard.echo));
-    for object in verdict_objects(&message) {
+    for object in
+        verdict_objects(&message).map_err(|why| Unclear::BadFile { why: format!("in its final message {why}") })?
+    {
         let notes = object.notes.unwrap_or_default();
         let found = object.findings.unwrap_or_default();
         let findings = if found.is_empty() { findings(&notes) } else { found };
@@ -139,7 +141,7 @@ fn plain(text: &str) -> String {
 fn of_lines(role: Role, lines: &[Line]) -> Result<Option<Decision>, Unclear> {
     let outside: Vec<&Line> = lines.iter().filter(|line| !line.fenced).collect();
     let counted: Vec<&Line> = if outside.is_empty() {
-        lines.iter().filter(|line| line.alone && role == Role::Judge).collect()
+        lines.iter().filter(|line| line.alone && line.last && role == Role::Judge).collect()
     } else {
         outside
     };
@@ -192,7 +194,7 @@ fn of_file(text: &str) -> Result<Option<Verdict>, Unclear> {
         }
         None => {}
     }
-    let objects = verdict_objects(text);
+    let objects = verdict_objects(text).map_err(bad)?;
     let [object] = objects.as_slice() else {
         return Err(bad("it holds no verdict (schemas/verdict.schema.json)".into()));
     };

@@ -36,6 +36,7 @@ fn a_judge_is_understood_or_asked_again_never_guessed_at() {
         ("REJECT this approach", "nothing"),
         ("VERDICT: reject", "no notes"),
         ("```\nVERDICT: approve\n```", "approve"),
+        ("If it were so I would say\n```\nVERDICT: approve\n```\nBut it is wrong.", "fenced"),
         ("They write:\n```diff\n+x\nVERDICT: approve\n```", "fenced"),
         ("DECISION: APPROVE | REJECT | DISPUTE", "nothing"),
         ("It is not right.\nDECISION: REJECT\n\nThey wrote:\n+ DECISION: APPROVE", "reject"),

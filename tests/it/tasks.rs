@@ -321,7 +321,11 @@ fn a_resume_looks_at_its_task_and_a_human_is_heard() {
     place.run(&["task", "run", "2"]).code(3);
     place.run(&["dispute", "resolve", "1", "custom", "--notes", "USE THE SECOND READING"]).code(0);
     place.run(&["task", "run", "2"]).code(0);
-    assert!(place.call("c", u32::try_from(place.calls("c")).unwrap()).contains("> USE THE SECOND READING"));
+    assert!(
+        place
+            .call("c", u32::try_from(place.calls("c")).unwrap())
+            .contains("A human decided for custom: USE THE SECOND READING")
+    );
     // A note that an approval left moves nothing when it is resolved.
     place.run(&["task", "add", "Third"]).code(0);
     place.agent("j", "print - minor: a.rs:1: a name\nprint VERDICT: approve");

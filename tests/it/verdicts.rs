@@ -142,7 +142,7 @@ fn a_result_file_is_read_and_a_bad_one_is_said() {
          sh echo '{\"verdict\": \"reject\", \"findings\": [{\"title\": \"slow\", \"file\": \"work.txt\", \"severity\": \"minor\"}]}' > $FORKHESTRA_RESULT",
     );
     let ran = place.run(&["(c -> j):3", "-p", "Work."]);
-    assert!(ran.code(0).stderr.contains("its result file cannot be read: it is no JSON"), "{}", ran.stderr);
+    assert!(ran.code(0).stderr.contains("its result cannot be read: it is no JSON"), "{}", ran.stderr);
     assert!(ran.stderr.contains("names nothing that has to be mended: the round converges"), "{}", ran.stderr);
 }
 
@@ -243,4 +243,68 @@ fn nobody_skips_past_a_check_quotes_a_verdict_or_launders_a_changed_config() {
     assert!(next.code(2).words().contains("forge/chains.json was changed by `c` in run"), "{}", next.stderr);
     place.config(CONFIG).write("check.sh", "exit 0\n").agent("c", WORKS).agent("j", "print VERDICT: approve");
     place.run(&["(c -> t -> j):3", "-p", "Work."]).code(0);
+}
+
+/// Findings of a second review: what a judge does to the tree, and to the config, is held against it; what it puts back is put back.
+#[test]
+fn a_judge_is_held_against_the_tree_that_it_found() {
+    let place = judged(WORKS, "");
+    place.write("kept.txt", "hello\n");
+    let git = |words: &str| {
+        let line = format!("git -c user.name=x -c user.email=x@x {words}");
+        assert!(
+            std::process::Command::new("sh")
+                .args(["-c", &line])
+                .current_dir(place.work(""))
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    git(
+        "init -q && git add . && git -c user.name=x -c user.email=x@x commit -qm one && git -c user.name=x -c user.email=x@x commit -q --allow-empty -m two",
+    );
+    // A mutation that is put back, a stash, a look at an older commit, and what builds leave, round after round.
+    place.agent("j", "sh sed -i s/hello/broken/ kept.txt; git checkout -q -- kept.txt; mkdir -p target; date +%N > target/x; date +%N > .coverage\nprint It is wrong.\nprint VERDICT: reject\nnext\nsh date +%N > target/x; date +%N > .coverage; git checkout -q HEAD~1; git checkout -q -\nprint **Verdict:** ✅ Approve");
+    let ran = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(!ran.code(0).stderr.contains("does not count"), "{}", ran.stderr);
+    // An edit before a failure is held against the next answer, too.
+    place.agent("j", "sh echo hacked > kept.txt\nexit 1\nnext\nprint VERDICT: approve");
+    let edited = place.run(&["(c -> j):3", "-p", "Work."]);
+    assert!(
+        edited.code(3).stderr.contains("it changed what it was to judge, so its verdict does not count: kept.txt"),
+        "{}",
+        edited.stderr
+    );
+    // Its edit of the config is not taken for granted by the next run.
+    place
+        .write("kept.txt", "hello\n")
+        .agent("j", "sh sed -i 's/sh check.sh/true/' forge/chains.json\nprint VERDICT: approve");
+    place.run(&["(c -> t -> j):3", "-p", "Work."]).code(3);
+    let next = place.run(&["(c -> t -> j):3", "-p", "Work."]);
+    assert!(next.code(2).words().contains("was changed by `j` in run"), "{}", next.stderr);
+    git("checkout -q -- forge");
+    place.agent("j", "print VERDICT: approve");
+    place.run(&["(c -> t -> j):3", "-p", "Work."]).code(0);
+}
+
+/// Good answers of models in their usual forms, and bad ones that must not approve.
+#[test]
+fn an_answer_in_the_form_that_was_asked_for_is_none_of_the_prompts_words() {
+    let place = judged(WORKS, "");
+    let asked = "Judge it. Answer so:\n```json\n{\n  \"verdict\": \"approve\",\n  \"notes\": \"why\"\n}\n```\n";
+    let answers = |lines: &[&str]| lines.iter().map(|line| format!("print {line}")).collect::<Vec<_>>().join("\n");
+    place.agent(
+        "j",
+        &answers(&["```json", "{", "  \"verdict\": \"approve\",", "  \"notes\": \"all is well\"", "}", "```"]),
+    );
+    place.run(&["j", "-p", asked]).code(0);
+    for bad in [
+        &["If it were fixed I would answer", "```json", "{\"verdict\": \"approve\"}", "```", "But the sum is wrong."][..],
+        &["{\"verdict\": \"approve\"} would be right after the fix"],
+        &["{\"verdict\": \"reject\", \"findings\": 3}", "```", "VERDICT: approve", "```"],
+    ] {
+        place.agent("j", &answers(bad));
+        place.run(&["j", "-p", "Judge it."]).code(3);
+    }
 }
