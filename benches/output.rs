@@ -16,7 +16,7 @@ fn main() {
     let program = std::env::var("FORKHESTRA_BENCH_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_forkhestra").into());
     let place = tempfile::tempdir_in(".").unwrap();
     let folder = place.path();
-    let line = b"   Compiling forkhestra v0.1.0 (/work/project), and other things that agents say all day\n";
+    let line = b"   Compiling forkhestra v0.1.0 (/home/me/project), and other things that agents say all day\n";
     let piece: Vec<u8> = line.iter().copied().cycle().take(1 << 20).collect();
     let mut file = File::create(folder.join("output")).unwrap();
     (0..SIZE >> 20).for_each(|_| file.write_all(&piece).unwrap());

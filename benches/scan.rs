@@ -13,7 +13,7 @@ const PIECES: usize = 16_384;
 const ROUNDS: usize = 5;
 
 fn main() {
-    let line = b"   Compiling forkhestra v0.1.0 (/work/project), and other things that agents say all day\n";
+    let line = b"   Compiling forkhestra v0.1.0 (/home/me/project), and other things that agents say all day\n";
     let code = b"    let mut effects = driver.take(Input::Marker)?; // FORKHESTRA_ is near, but no marker\n";
     for (name, piece) in [
         ("lines of words", filled(line)),

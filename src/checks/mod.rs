@@ -11,5 +11,5 @@ pub use failures::{Failure, error_digests, failures, signature, summary};
 pub use integrity::{
     Deciding, Tampering, Tests, commands_of, is_test_file, says_commands, tampering, tests_of, tests_run,
 };
-pub use profile::{Kind, Profile, Wanted, wanted};
+pub use profile::{Budget, Kind, Profile, Wanted, wanted};
 pub use scope::Scope;

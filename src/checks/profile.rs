@@ -65,6 +65,33 @@ impl Profile {
     }
 }
 
+/// What a profile leaves an agent (K-9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Commands, those of tests among them.
+    pub commands: u32,
+    /// Runs of the tests.
+    pub test_runs: u32,
+    /// Whether it may install anything.
+    pub installs: bool,
+    /// Turns of its program.
+    pub turns: u32,
+}
+
+impl Profile {
+    /// What it leaves an agent.
+    #[must_use]
+    pub fn budget(self) -> Budget {
+        let of = |commands, test_runs, installs, turns| Budget { commands, test_runs, installs, turns };
+        match self {
+            Self::Strict => of(20, 5, true, 20),
+            Self::Fast => of(8, 3, false, 12),
+            Self::Smoke => of(3, 1, false, 6),
+            Self::Yolo => of(15, 4, true, 500),
+        }
+    }
+}
+
 /// What a built-in check comes to in a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {

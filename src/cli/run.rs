@@ -142,6 +142,7 @@ pub(super) fn planned(
         permissions: permissions.as_deref().and_then(Permissions::named),
         task: typed.task.as_ref(),
         profile: profile.as_deref().and_then(Profile::named).unwrap_or_default(),
+        budgeted: profile.is_some(),
         scope: scope.as_deref().and_then(Scope::named),
         own_program: world.own_program(),
     };

@@ -73,6 +73,7 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
             limits: &Limits::default(),
             task: None,
             profile: crate::checks::Profile::default(),
+            budgeted: false,
             scope: None,
             own_program: world.own_program(),
         };

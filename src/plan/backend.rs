@@ -7,6 +7,7 @@ use crate::agent::{
     Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
 };
 use crate::chain::{Agent, Form, LayerKind, Level, Permissions};
+use crate::checks::Budget;
 use crate::prompt::read_prompt_file;
 use crate::source::{Diagnostic, Place, Text};
 use std::path::PathBuf;
@@ -109,9 +110,13 @@ pub(super) fn backend_command(
     };
     let list_of =
         |texts: &Option<Vec<Text>>| texts.as_ref().map(|texts| texts.iter().map(|text| text.value.clone()).collect());
+    // The profile's own, where somebody asked for it, and the program knows such a limit.
+    let budget = context.request.budgeted.then(|| context.request.profile.budget().turns);
+    let own = agent.max_turns.as_ref().map(|(turns, _)| *turns);
+    let turns = own.or(budget.filter(|_| backend.max_turns.is_some() && judges.is_none()));
     let keys: [Wanted<'_>; 6] = [
         (&backend.model, agent.model.as_ref().map(|model| one(model.value.clone()))),
-        (&backend.max_turns, agent.max_turns.as_ref().map(|(turns, _)| one(turns.to_string()))),
+        (&backend.max_turns, turns.map(|turns| one(turns.to_string()))),
         (&backend.allowed_tools, list_of(&agent.allowed_tools)),
         (&backend.disallowed_tools, list_of(&agent.disallowed_tools)),
         (&backend.mcp_config, file(&agent.mcp_config, faults)),
@@ -192,7 +197,14 @@ fn system_prompt(
         }
         (None, None) => None,
     };
-    let contract = contract(looped.then_some(context.marker.as_str()), judges);
+    let mut contract = contract(looped.then_some(context.marker.as_str()), judges);
+    if context.request.budgeted && judges.is_none() {
+        let Budget { commands, test_runs, installs, .. } = context.request.profile.budget();
+        let install = if installs { "" } else { ", and install nothing" };
+        let tests = if test_runs == 1 { "1 of them a run".into() } else { format!("{test_runs} of them runs") };
+        let words = format!("\n\nYour budget: at most {commands} commands, {tests} of the tests{install}.");
+        contract.push_str(&words);
+    }
     Some(match own.filter(|own| !own.trim().is_empty()) {
         Some(own) => format!("{contract}\n\n{own}"),
         None => contract,

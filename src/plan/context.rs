@@ -35,6 +35,8 @@ pub struct Request<'a> {
     pub task: Option<&'a TaskFacts>,
     /// How much is verified.
     pub profile: Profile,
+    /// Whether somebody asked for that profile: then agents are held to its budget.
+    pub budgeted: bool,
     /// How large the work is, if somebody says so.
     pub scope: Option<Scope>,
     /// Our own program, which runs the demo's agents.

@@ -91,6 +91,7 @@ pub(crate) fn planned(
         limits: &crate::chain::Limits::default(),
         task: None,
         profile: crate::checks::Profile::default(),
+        budgeted: false,
         scope: None,
         own_program: Path::new("/bin/forkhestra"),
     };

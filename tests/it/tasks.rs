@@ -333,3 +333,17 @@ fn a_resume_looks_at_its_task_and_a_human_is_heard() {
     place.run(&["dispute", "resolve", "2", "reviewer"]).code(0);
     assert!(place.run(&["task", "show", "3"]).code(0).stdout.contains("completed"));
 }
+
+/// K-9: a profile that is asked for is a budget, and only then.
+#[test]
+fn a_profile_that_is_asked_for_holds_workers_to_its_budget() {
+    let place = Place::new();
+    place.agent("claude", "print x");
+    let plan = |words: &[&str]| place.run(&[&["coder -> reviewer", "-p", "x", "--dry-run", "--json"], words].concat());
+    let told: serde_json::Value = serde_json::from_str(&plan(&["--profile", "smoke"]).code(0).stdout).unwrap();
+    let args = |step: usize| told["steps"][step]["args"].to_string();
+    assert!(args(0).contains("\"--max-turns\",\"6\"") || args(0).contains("--max-turns=6"), "{}", args(0));
+    assert!(args(0).contains("at most 3 commands, 1 of them a run of the tests, and install nothing"), "{}", args(0));
+    assert!(!args(1).contains("Your budget"));
+    assert!(!plan(&[]).code(0).stdout.contains("Your budget"));
+}
