@@ -24,6 +24,14 @@ pub(super) fn no_spec(spec: &str) -> Diagnostic {
         .help("write it first, then add the task")
 }
 
+pub(super) fn spec_gone(id: &str, spec: &str) -> Diagnostic {
+    Diagnostic::error(
+        "task/spec",
+        format!("the specification of task {id}, {spec}, is no longer a file of the project"),
+    )
+    .help("bring it back, or leave the task out: `forkhestra task skip`")
+}
+
 pub(super) fn spec_outside(spec: &str) -> Diagnostic {
     Diagnostic::error("task/spec-outside", format!("the specification {spec} is outside the project"))
         .help("agents work in the project; put it there")

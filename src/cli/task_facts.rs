@@ -53,7 +53,8 @@ pub(super) fn facts(world: &World, project: &Project, journal: &Journal, id: &st
         return Err(errors::terminal(id, task.status));
     }
     if let Some(spec) = &task.spec {
-        spec_in(world, &project.root, &project.root.join(spec), spec)?;
+        let found = spec_in(world, &project.root, &project.root.join(spec), spec);
+        found.map_err(|_| errors::spec_gone(id, spec))?;
     }
     match waits_for(task, &tasks).as_slice() {
         [] => Ok(of(task)),

@@ -1,6 +1,6 @@
 //! V-50 … V-52: a run that was cut off anywhere goes on to the end that it would have had.
 
-use super::support::{Place, send, try_send};
+use super::support::{LONG, Place, send, try_send};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -439,6 +439,12 @@ fn the_limit_on_time_counts_what_was_cut_off() {
     place.agent("a", &format!("sh sleep 1\nprint x\nhang {}", up.display()));
     let running = place.start(&["a", "--limit", "time=20s"]);
     place.wait_for(&up);
+    // What it printed last is what tells how long it was at work.
+    let log = place.work(".forkhestra/runs/1/1-a/1/stdout.log");
+    let deadline = Instant::now() + LONG;
+    while fs::metadata(&log).map_or(0, |log| log.len()) == 0 && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
     assert_eq!(running.end_by("KILL").code, None);
     let told = place.run(&["resume", "--dry-run"]);
     let worked = told.code(0).stdout.split("1 iteration, ").nth(1).unwrap_or_default();

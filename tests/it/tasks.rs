@@ -347,3 +347,16 @@ fn a_profile_that_is_asked_for_holds_workers_to_its_budget() {
     assert!(!args(1).contains("Your budget"));
     assert!(!plan(&[]).code(0).stdout.contains("Your budget"));
 }
+
+/// One task that cannot be worked on is named, and holds no other.
+#[test]
+fn a_task_whose_specification_is_gone_is_named_and_the_others_go_on() {
+    let place = place();
+    place.write("s.md", "x\n");
+    place.run(&["task", "add", "One", "--spec", "s.md"]).code(0);
+    place.run(&["task", "add", "Two"]).code(0);
+    std::fs::remove_file(place.work("s.md")).unwrap();
+    let ran = place.run(&["task", "run", "--all"]);
+    assert!(ran.code(1).words().contains("the specification of task 1, s.md, is no longer a file"), "{}", ran.stderr);
+    assert!(place.run(&["task", "show", "2"]).code(0).stdout.contains("completed"));
+}
