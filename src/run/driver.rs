@@ -11,7 +11,7 @@ use super::stage::{Show, Stage};
 use super::state::State;
 use super::stopwatch::Stopwatch;
 use super::timers::Timers;
-use crate::chain::Limit;
+use crate::chain::{Limit, Role};
 use crate::checks::Deciding;
 use crate::context::{GuardWatch, Snapshot, TreeWatch};
 use crate::journal::{Journal, JournalError, token_digest};
@@ -356,11 +356,14 @@ impl Driver<'_> {
         let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt)?;
         let fresh = new_token(&self.cast)?;
         let token = std::mem::replace(&mut self.token, fresh);
-        let feedback = match feedback {
-            Some(feedback) => self.feedback_text(feedback, at),
-            None => self.told_before(at),
+        let before = self.told_before(at);
+        // A judge's template has a place for findings, and none for this.
+        let (feedback, before) = match feedback {
+            Some(feedback) => (self.feedback_text(feedback, at), before),
+            None if step.role() == Some(Role::Judge) => (String::new(), before),
+            None => (before, String::new()),
         };
-        let note = self.note(at);
+        let note = before + &self.note(at);
         let told = feedback.clone() + &note;
         let mut whole = String::new();
         if let Some(prompt) = &step.prompt {

@@ -6,7 +6,6 @@ use super::event::At;
 use crate::chain::Role;
 use crate::checks::{Deciding, Profile, Tampering, tampering};
 use crate::journal::JournalError;
-use crate::plan::PlannedStep;
 
 impl Driver<'_> {
     /// Whether anything but its agents decides about the work of this run.
@@ -15,14 +14,10 @@ impl Driver<'_> {
         plan.steps.iter().any(|step| step.is_check() || step.role() == Some(Role::Judge))
     }
 
-    fn role_of(&self, at: &At) -> Option<Role> {
-        self.cast.plan.steps.get(at.step as usize - 1).and_then(PlannedStep::role)
-    }
-
     /// Before an agent's attempt: what decides is remembered, tests as they were when the run began, config as it is now, unless
     /// an agent has changed it.
     pub(super) fn guard(&mut self, at: &At) -> Result<(), JournalError> {
-        if self.role_of(at).is_none() || !self.is_guarded() {
+        if self.role(at).is_none() || !self.is_guarded() {
             return Ok(());
         }
         let now = self.look();
@@ -65,7 +60,7 @@ impl Driver<'_> {
         if !self.cast.journal.holds(self.cast.run, self.seq()) {
             found.voided.push(".forkhestra/state.db".into());
         }
-        if self.cast.plan.profile == Profile::Strict && self.role_of(at) == Some(Role::Worker) {
+        if self.cast.plan.profile == Profile::Strict && self.role(at) == Some(Role::Worker) {
             found.voided.extend(found.weakened.iter().cloned());
         }
         Ok(found)

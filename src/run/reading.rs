@@ -5,6 +5,7 @@ use super::event::{At, Finished};
 use super::fill::asking;
 use super::outcome::Exit;
 use super::stage::Stage;
+use super::told::READ_FOR_ERRORS;
 use crate::chain::Role;
 use crate::checks::{Tampering, error_digests, signature, tests_run};
 use crate::context::{BUILDS, Snapshot};
@@ -17,8 +18,6 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// How much of the end of a check's output is searched for errors, in bytes.
-const READ_FOR_ERRORS: u64 = 1 << 20;
 /// How many files that a judge changed are named.
 const NAMED: usize = 5;
 
@@ -92,7 +91,7 @@ impl Driver<'_> {
         Before { tree }
     }
 
-    fn role(&self, at: &At) -> Option<Role> {
+    pub(super) fn role(&self, at: &At) -> Option<Role> {
         self.cast.plan.steps.get(at.step as usize - 1)?.role()
     }
 
@@ -111,7 +110,9 @@ impl Driver<'_> {
             let words = folder.last_words(READ_FOR_ERRORS).concat();
             found.tests_run = tests_run(&words);
             found.errors = if exit == Exit::Code(0) { Vec::new() } else { error_digests(&words) };
-            found.trouble = (exit != Exit::Code(0) && self.group_of(&at).is_some()).then(|| self.trouble(folder));
+            // What tells one failure from the next: the tree that it saw, and its errors without their numbers.
+            found.trouble = (exit != Exit::Code(0) && self.group_of(&at).is_some())
+                .then(|| self.tree.fingerprint(self.cast.root, signature(&words).as_bytes()));
             return Ok(found);
         };
         let calls = folder.take_calls(token);
@@ -123,7 +124,7 @@ impl Driver<'_> {
             let proposed = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
             found.tasks = proposed.unwrap_or_default();
         }
-        let heard = Heard { calls: &calls, file: file.as_deref(), message: &message, echo: "" };
+        let heard = Heard { calls: &calls, file: file.as_deref(), message: &message };
         let evaluates = self.cast.plan.steps.get(at.step as usize - 1).and_then(PlannedStep::evaluates);
         let mut said = match evaluates {
             Some(least) => read_evaluation(file.as_deref().unwrap_or(&message), least),
@@ -145,12 +146,6 @@ impl Driver<'_> {
         }
         found.said = Some(said);
         Ok(found)
-    }
-
-    /// What tells one failure of a check from the next: the tree that it saw, and its errors without their numbers.
-    fn trouble(&mut self, folder: &AttemptFolder) -> String {
-        let words = signature(&folder.last_words(READ_FOR_ERRORS).concat());
-        self.tree.fingerprint(self.cast.root, words.as_bytes())
     }
 
     /// What the host has to say to an agent about this attempt, beside what ended the last round.

@@ -13,7 +13,7 @@ use crate::prompt::{
 };
 
 /// How much of the end of a check's output is searched for errors, in bytes; how many of them are told.
-const READ_FOR_ERRORS: u64 = 1 << 20;
+pub(super) const READ_FOR_ERRORS: u64 = 1 << 20;
 const FIRST_ERRORS: usize = 5;
 
 impl Driver<'_> {

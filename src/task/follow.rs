@@ -91,6 +91,7 @@ impl Follower {
             }
             Decision::Reject if converged => {
                 self.approved = Some(at.name.clone());
+                self.skipped = None;
                 changes.disputes.push((DisputeKind::Minor, verdict.notes.clone()));
             }
             Decision::Reject if self.status.is_terminal() => {}

@@ -8,7 +8,7 @@ use std::fmt::Write;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum FindingState {
+enum FindingState {
     /// Named for the first time.
     New,
     /// Named again.
@@ -24,7 +24,7 @@ pub enum FindingState {
 impl FindingState {
     /// Its name.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::New => "new",
             Self::Open => "open",
@@ -41,7 +41,7 @@ impl FindingState {
 
 /// A finding with its number and its fate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+struct Entry {
     /// Its number, from 1: `F1`.
     pub number: u32,
     /// The judge's step that named it.
@@ -111,20 +111,6 @@ impl Ledger {
                 }
             }
         }
-    }
-
-    /// All of them, in order.
-    #[must_use]
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    /// How many are new, open again or still, and fixed.
-    #[must_use]
-    pub fn counts(&self) -> (usize, usize, usize) {
-        let of = |wanted: fn(FindingState) -> bool| self.entries.iter().filter(|entry| wanted(entry.state)).count();
-        let open = |state| matches!(state, FindingState::Open | FindingState::Reopened | FindingState::Answered);
-        (of(|state| state == FindingState::New), of(open), of(|state| state == FindingState::Fixed))
     }
 
     /// A line for each, for prompts: what is open first, and of what is fixed as many as there is room for.
@@ -200,7 +186,6 @@ mod tests {
         );
         ledger.judged(4, &findings("- minor: c.rs: a name"));
         ledger.judged(4, &findings("- F1: it is back"));
-        assert_eq!(ledger.entries()[0].state, FindingState::Reopened);
-        assert_eq!(ledger.counts(), (0, 2, 1));
+        assert!(ledger.text().starts_with("- F1 (reopened)"), "{}", ledger.text());
     }
 }

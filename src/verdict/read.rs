@@ -4,10 +4,7 @@
 use super::handoff::Handoff;
 use super::line::Line;
 use super::object::{distinct, verdict_objects};
-use super::{
-    Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, Word, decision_lines, findings, handoff,
-    without_echo,
-};
+use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, Word, decision_lines, findings, handoff};
 use crate::chain::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,10 +19,8 @@ pub struct Heard<'a> {
     pub calls: &'a str,
     /// The result file.
     pub file: Option<&'a str>,
-    /// The final message; for a plain program the end of its output.
+    /// The final message; for a plain program the end of its output, without echoes.
     pub message: &'a str,
-    /// What the agent was told, where its output may begin with an echo of it.
-    pub echo: &'a str,
 }
 
 /// One recorded call.
@@ -99,7 +94,7 @@ fn elsewhere(role: Role, heard: Heard<'_>, alone: bool) -> Result<Vec<Verdict>, 
     if let Some(file) = heard.file.filter(|file| !file.trim().is_empty()) {
         all.extend(of_file(file)?);
     }
-    let message = plain(&without_echo(heard.message, heard.echo));
+    let message = plain(heard.message);
     for object in
         verdict_objects(&message).map_err(|why| Unclear::BadFile { why: format!("in its final message {why}") })?
     {

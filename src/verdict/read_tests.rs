@@ -1,6 +1,7 @@
 //! Every form of a verdict, and every trap.
 
 use super::*;
+use crate::verdict::without_echo;
 use proptest::prelude::*;
 
 fn of(role: Role, message: &str) -> String {
@@ -80,7 +81,7 @@ fn a_worker_is_never_read_into() {
 #[test]
 fn the_recorded_call_stands_first_and_what_disagrees_is_unclear() {
     let approve = note_call(Decision::Approve, "fine");
-    let heard = |calls, file, message| words(&read(Role::Judge, Heard { calls, file, message, echo: "" }));
+    let heard = |calls, file, message| words(&read(Role::Judge, Heard { calls, file, message }));
     assert_eq!(heard(&approve, None, "no word"), "approve");
     assert_eq!(heard(&approve, Some(r#"{"verdict": "approve"}"#), "VERDICT: approve"), "approve");
     assert_eq!(heard(&approve, None, "bad\nVERDICT: reject"), "approve/reject");
@@ -129,7 +130,9 @@ fn a_handoff_file_is_a_verdict() {
 #[test]
 fn an_echo_of_the_prompt_is_no_verdict() {
     let prompt = "Judge. Say one of\nVERDICT: approve\nVERDICT: reject\n";
-    let heard = |message: &str| words(&read(Role::Judge, Heard { message, echo: prompt, ..Heard::default() }));
+    let heard = |message: &str| {
+        words(&read(Role::Judge, Heard { message: &without_echo(message, prompt), ..Heard::default() }))
+    };
     assert_eq!(heard(prompt), "nothing");
     assert_eq!(heard(&format!("{prompt}\nIt is wrong.\nVERDICT: reject")), "reject");
     assert_eq!(heard("It is fine.\nVERDICT: approve"), "approve", "no echo: nothing beside it is");
@@ -142,7 +145,7 @@ fn an_echo_of_the_prompt_is_no_verdict() {
 proptest! {
     #[test]
     fn no_text_panics_and_no_prose_approves(text in ".{0,400}", calls in ".{0,80}") {
-        let heard = Heard { calls: &calls, file: Some(&text), message: &text, echo: &calls };
+        let heard = Heard { calls: &calls, file: Some(&text), message: &text };
         let _ = read(Role::Judge, heard);
         let prose: String = text.chars().filter(|next| !matches!(next, ':' | '-' | '{')).collect();
         prop_assert_eq!(of(Role::Judge, &prose), "nothing");

@@ -326,6 +326,7 @@ fn a_resume_looks_at_its_task_and_a_human_is_heard() {
             .call("c", u32::try_from(place.calls("c")).unwrap())
             .contains("A human decided for custom: USE THE SECOND READING")
     );
+    assert!(place.call("j", 1).contains("USE THE SECOND READING"), "the judge learns of it, too");
     // A note that an approval left moves nothing when it is resolved.
     place.run(&["task", "add", "Third"]).code(0);
     place.agent("j", "print - minor: a.rs:1: a name\nprint VERDICT: approve");
