@@ -11,6 +11,7 @@ pub mod chain;
 pub mod checks;
 pub mod cli;
 pub mod context;
+pub mod eval;
 pub mod exit;
 pub mod journal;
 pub mod marker;

@@ -256,6 +256,23 @@ impl World {
     }
 }
 
+impl World {
+    /// Replaces a file that the user asked to be written: whole or not at all, with the permissions that it has.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn replace(&self, path: &Path, content: &str) -> io::Result<()> {
+        let path = fs::canonicalize(path)?;
+        let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(content.as_bytes())?;
+        file.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
+        file.as_file().sync_all()?;
+        file.persist(&path).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
 impl Files for World {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         fs::read(path)

@@ -19,7 +19,7 @@ mod words;
 
 pub use allowed::{Allowed, allowed};
 pub use catalog::{Named, OWN_PROGRAM, backend, default_backend};
-pub use contract::contract;
+pub use contract::{Asked, contract};
 pub use find::{check_startable, find_all_on_path, find_command};
 pub use lookup::{BUILT_IN_CHECKS, Found, lookup};
 pub use output::{ErrorClass, Format, Report, Usage, UsageLimit};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Reports into `faults` everything in `node` that `object` does not allow. With `shallow`, the entries of named objects are
 /// left out: their faults belong to them.
-pub(super) fn check(source: &Arc<Source>, node: &Node, object: &Object, shallow: bool, faults: &mut Vec<Diagnostic>) {
+pub fn check(source: &Arc<Source>, node: &Node, object: &Object, shallow: bool, faults: &mut Vec<Diagnostic>) {
     Checker { source, shallow, faults }.object(node, object);
 }
 

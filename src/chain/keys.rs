@@ -1,4 +1,5 @@
-//! Every key of chains.json, as data: what the reader checks, and what the JSON Schema is generated from.
+//! Every key of chains.json, as data: what the reader checks, and what the JSON Schema is generated from. Other files of the user's
+//! have tables of the same kind.
 
 use super::ir::MOST_ITERATIONS;
 
@@ -7,7 +8,7 @@ const MOST_TOKENS: u32 = 4_000_000_000;
 
 /// What a value may be.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Shape {
+pub enum Shape {
     /// A string.
     Text,
     /// A string or an array of strings, not empty.
@@ -40,7 +41,7 @@ pub(super) enum Shape {
 
 /// One key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Key {
+pub struct Key {
     /// As it is written.
     pub name: &'static str,
     /// What it may hold.
@@ -53,7 +54,7 @@ pub(super) struct Key {
 
 /// An object and its keys.
 #[derive(Debug)]
-pub(super) struct Object {
+pub struct Object {
     /// What it is, with its article.
     pub name: &'static str,
     /// Its definition's name in the schema.
@@ -66,7 +67,9 @@ pub(super) struct Object {
     pub one_of: &'static [&'static str],
 }
 
-const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
+/// A key that may be set.
+#[must_use]
+pub const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key { name, shape, about, later: None }
 }
 
@@ -99,7 +102,7 @@ pub(super) static ROOT: Object = Object {
 };
 
 /// The value of `limits`.
-pub(super) static LIMITS: Object = Object {
+pub static LIMITS: Object = Object {
     name: "`limits`",
     id: "limits",
     keys: &[

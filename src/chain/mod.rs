@@ -31,3 +31,12 @@ pub use lower::{GroupSpan, Op, Program, lower};
 pub use name::{check_name, looks_like_a_count};
 pub use schema::schema;
 pub use show::show;
+
+/// Files of the user's in JSON5: tables of their keys, and what they say, with places.
+pub mod json {
+    pub use super::check::check;
+    pub use super::keys::{Key, LIMITS, Object, Shape, key};
+    pub use super::read::{Reader, limits, thousandths};
+    pub use super::schema::schema_of;
+    pub use super::tree::{Member, Node, Value, parse_within};
+}

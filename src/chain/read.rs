@@ -15,23 +15,26 @@ use std::time::Duration;
 
 /// An object whose members are asked for by key.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     source: &'a Arc<Source>,
     node: &'a Node,
 }
 
 impl<'a> Reader<'a> {
     /// Reads this node of this source.
-    pub(super) fn new(source: &'a Arc<Source>, node: &'a Node) -> Self {
+    #[must_use]
+    pub fn new(source: &'a Arc<Source>, node: &'a Node) -> Self {
         Self { source, node }
     }
 
-    fn at(self) -> Place {
+    /// Where it stands.
+    #[must_use]
+    pub fn at(self) -> Place {
         Place::new(self.source, self.node.span.clone())
     }
 
     /// All members; none of what is no object.
-    pub(super) fn all_members(self) -> impl Iterator<Item = &'a Member> {
+    pub fn all_members(self) -> impl Iterator<Item = &'a Member> {
         let members: &'a [Member] = match &self.node.value {
             Value::Object(members) => members,
             _ => &[],
@@ -40,13 +43,20 @@ impl<'a> Reader<'a> {
     }
 
     /// The members, the first of doubled ones only.
-    pub(super) fn members(self) -> impl Iterator<Item = &'a Member> {
+    pub fn members(self) -> impl Iterator<Item = &'a Member> {
         self.all_members().filter(|member| member.duplicates.is_none())
     }
 
     /// The member of this key.
-    pub(super) fn get(self, key: &str) -> Option<Reader<'a>> {
+    #[must_use]
+    pub fn get(self, key: &str) -> Option<Reader<'a>> {
         self.members().find(|member| member.key == key).map(|member| Self::new(self.source, &member.node))
+    }
+
+    /// The value as it is.
+    #[must_use]
+    pub fn node(self) -> &'a Node {
+        self.node
     }
 
     fn as_text(self) -> Option<Text> {
@@ -56,7 +66,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn as_list(self) -> Option<Vec<Reader<'a>>> {
+    /// The elements, if it is a list.
+    #[must_use]
+    pub fn as_list(self) -> Option<Vec<Reader<'a>>> {
         match &self.node.value {
             Value::List(nodes) => Some(nodes.iter().map(|node| Self::new(self.source, node)).collect()),
             _ => None,
@@ -64,11 +76,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The string of this key.
-    pub(super) fn text(self, key: &str) -> Option<Text> {
+    #[must_use]
+    pub fn text(self, key: &str) -> Option<Text> {
         self.get(key)?.as_text()
     }
 
-    fn texts(self, key: &str) -> Option<Vec<Text>> {
+    /// The strings of the list of this key.
+    #[must_use]
+    pub fn texts(self, key: &str) -> Option<Vec<Text>> {
         Some(self.get(key)?.as_list()?.into_iter().filter_map(Reader::as_text).collect())
     }
 
@@ -79,8 +94,10 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
+    /// The whole number of this key, from 1.
+    #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is looked at first")]
-    fn count(self, key: &str) -> Option<NonZeroU32> {
+    pub fn count(self, key: &str) -> Option<NonZeroU32> {
         match self.get(key)?.node.value {
             Value::Number(number) if number >= 1.0 && number <= f64::from(u32::MAX) && number.fract() == 0.0 => {
                 NonZeroU32::new(number as u32)
@@ -89,7 +106,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn flag(self, key: &str) -> Option<bool> {
+    /// Whether this key says true.
+    #[must_use]
+    pub fn flag(self, key: &str) -> Option<bool> {
         match self.get(key)?.node.value {
             Value::Flag(flag) => Some(flag),
             _ => None,
@@ -106,7 +125,8 @@ impl<'a> Reader<'a> {
 }
 
 /// The value of `limits`.
-pub(super) fn limits(reader: Reader<'_>) -> Limits {
+#[must_use]
+pub fn limits(reader: Reader<'_>) -> Limits {
     let amount = |key| match reader.get(key)?.node.value {
         Value::Number(number) if number > 0.0 => Some(number),
         _ => None,
@@ -160,8 +180,9 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
 }
 
 /// `minScore` in thousandths.
+#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is looked at first")]
-fn thousandths(reader: Reader<'_>) -> Option<u32> {
+pub fn thousandths(reader: Reader<'_>) -> Option<u32> {
     match reader.get("minScore")?.node.value {
         Value::Number(number) if (0.0..=1.0).contains(&number) => Some((number * 1000.0).round() as u32),
         _ => None,

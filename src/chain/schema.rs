@@ -3,17 +3,22 @@
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, Key, LEVEL, LIMITS, Object, PERMISSIONS, ROOT, STEP, Shape};
 use serde_json::{Map, Value, json};
 
-/// The schema, keys in a fixed order.
+/// The schema of chains.json, keys in a fixed order.
 #[must_use]
 pub fn schema() -> Value {
-    let mut root = object(&ROOT);
-    let definitions: Map<String, Value> = [&LIMITS, &BACKEND, &PERMISSIONS, &LEVEL, &AGENT, &CHECK, &CHAIN, &STEP]
-        .into_iter()
-        .map(|definition| (definition.id.to_string(), object(definition)))
-        .collect();
+    let definitions = [&LIMITS, &BACKEND, &PERMISSIONS, &LEVEL, &AGENT, &CHECK, &CHAIN, &STEP];
+    schema_of("forkhestra chains.json", &ROOT, &definitions)
+}
+
+/// The schema of a file: its table, and those that it refers to.
+#[must_use]
+pub fn schema_of(title: &str, root: &Object, definitions: &[&Object]) -> Value {
+    let mut root = object(root);
+    let definitions: Map<String, Value> =
+        definitions.iter().map(|definition| (definition.id.to_string(), object(definition))).collect();
     if let Value::Object(map) = &mut root {
         map.shift_insert(0, "$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
-        map.shift_insert(1, "title".into(), json!("forkhestra chains.json"));
+        map.shift_insert(1, "title".into(), json!(title));
         map.insert("$defs".into(), Value::Object(definitions));
     }
     root

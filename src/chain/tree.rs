@@ -17,7 +17,8 @@ pub(super) const LARGEST: usize = 1 << 20;
 
 /// A value and where it stands.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
+pub struct Node {
+    /// What it is.
     pub value: Value,
     /// The value's own place, or that of its key.
     pub span: Span,
@@ -25,23 +26,53 @@ pub(super) struct Node {
 
 /// What a value is.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub enum Value {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Flag(bool),
+    /// Any number.
     Number(f64),
+    /// A string.
     Text(String),
+    /// An array.
     List(Vec<Node>),
+    /// An object.
     Object(Vec<Member>),
 }
 
 /// A key of an object, duplicates kept.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
+pub struct Member {
+    /// The key.
     pub key: String,
+    /// Where it stands.
     pub key_span: Span,
+    /// Its value.
     pub node: Node,
     /// Where the same key stood before, in the same object.
     pub(super) duplicates: Option<Span>,
+}
+
+impl Node {
+    /// As JSON, without places. Whole numbers stay whole.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Flag(flag) => (*flag).into(),
+            #[expect(clippy::cast_possible_truncation, reason = "it is whole, and within what a float holds exactly")]
+            Value::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => (*number as i64).into(),
+            Value::Number(number) => (*number).into(),
+            Value::Text(text) => text.as_str().into(),
+            Value::List(nodes) => nodes.iter().map(Self::to_json).collect(),
+            Value::Object(members) => members
+                .iter()
+                .map(|member| (member.key.clone(), member.node.to_json()))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+        }
+    }
 }
 
 impl Value {
@@ -58,13 +89,21 @@ impl Value {
     }
 }
 
-/// Parses a source.
+/// Parses a config.
 ///
 /// # Errors
 /// The first fault of the syntax, or a source that is too large or nested too deep.
 pub(super) fn parse(source: &Arc<Source>) -> Result<Node, Diagnostic> {
-    if source.text.len() > LARGEST {
-        return Err(errors::too_large(&source.name, source.text.len(), LARGEST));
+    parse_within(source, LARGEST)
+}
+
+/// Parses a source of at most so many bytes.
+///
+/// # Errors
+/// The first fault of the syntax, or a source that is too large or nested too deep.
+pub fn parse_within(source: &Arc<Source>, largest: usize) -> Result<Node, Diagnostic> {
+    if source.text.len() > largest {
+        return Err(errors::too_large(&source.name, source.text.len(), largest));
     }
     match json5::from_str::<Raw<'_>>(&source.text) {
         Ok(raw) => Ok(place(raw, &source.text, 0..0)),

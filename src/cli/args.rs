@@ -1,5 +1,6 @@
 //! The command line as clap reads it. No I/O.
 
+use super::eval_args::EvalArgs;
 use super::task_args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -59,6 +60,8 @@ pub(super) enum Verb {
     Task(TaskArgs),
     /// What waits for a human: list, show, resolve. For an agent: a human has to decide
     Dispute(DisputeArgs),
+    /// Measure a prompt by a suite of cases, and improve it: run, improve, show
+    Eval(EvalArgs),
     /// List chains, agents and checks, and where they come from
     List(ListArgs),
     /// Show a chain of the config

@@ -7,6 +7,8 @@ mod clis;
 mod config;
 mod demo;
 mod doctor;
+mod eval;
+mod eval_args;
 mod history;
 mod init;
 mod list;
@@ -66,6 +68,7 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
         Verb::Approve(args) => verdict::record(world, Decision::Approve, args.notes.as_deref().unwrap_or_default()),
         Verb::Reject(args) => verdict::record(world, Decision::Reject, &args.notes),
         Verb::Skip(args) => verdict::record(world, Decision::Skip, args.notes.as_deref().unwrap_or_default()),
+        Verb::Eval(args) => eval::eval(world, &common, &args),
         Verb::Render(args) => render::render(world, &common, &args),
     }
 }

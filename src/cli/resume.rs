@@ -6,14 +6,14 @@ use super::config::{Project, project};
 use super::history::{journal, meant};
 use super::run::{Typed, planned, unsettled};
 use super::stage::{Run, broken_journal, lock, perform, worker};
-use super::{answer, refuse, task_errors};
+use super::{answer, eval, refuse, task_errors};
 use crate::chain::{Chain, Said, parse};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, tampered, token_digest};
 use crate::plan::{Outline, Plan, TaskFacts, outline};
 use crate::proc::end_old;
 use crate::report::{Paint, print_error, render, resume_plan};
-use crate::run::{Begin, Event, EventKind, Leftover, Overrides, RunRow, RunState, State, Stopwatch};
+use crate::run::{At, Begin, Event, EventKind, Leftover, Overrides, RunRow, RunState, State, Stopwatch};
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::world::World;
 
@@ -22,7 +22,13 @@ pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit 
     if args.dry_run {
         return match prepare(world, common, args) {
             Err(faults) => refuse(world, &faults),
-            Ok(ready) => answer(&ready.told(world)),
+            Ok(Ready::Chain(ready)) => answer(&ready.told(world)),
+            Ok(Ready::Evaluation(cut)) => {
+                match eval::resume_told(world, &cut.project, cut.row.id, &cut.events, &args.limit) {
+                    Ok(text) => answer(&text),
+                    Err(faults) => refuse(world, &faults),
+                }
+            }
         };
     }
     // What is wrong is said without the lock, unless a run that is at work is to be waited for.
@@ -38,12 +44,32 @@ pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit 
     // Only now nobody else changes what is read.
     match prepare(world, common, args) {
         Err(faults) => refuse(world, &faults),
-        Ok(ready) => go_on(world, common, args, ready),
+        Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready),
+        Ok(Ready::Evaluation(CutOff { project, journal, row, events })) => {
+            if let Err(fault) = survivors(&journal, row.id, &events) {
+                return refuse(world, &[fault]);
+            }
+            eval::resume(world, common, &project, (journal, row.id), &events, &args.limit, args.accept_changes)
+        }
     }
 }
 
-/// Everything that a resume needs.
-struct Ready {
+/// A run that may go on.
+struct CutOff {
+    project: Project,
+    journal: Journal,
+    row: RunRow,
+    events: Vec<Event>,
+}
+
+/// What goes on.
+enum Ready {
+    Chain(Box<ReadyChain>),
+    Evaluation(CutOff),
+}
+
+/// Everything that the resume of a chain needs.
+struct ReadyChain {
     project: Project,
     journal: Journal,
     row: RunRow,
@@ -53,7 +79,7 @@ struct Ready {
     changes: Vec<String>,
 }
 
-impl Ready {
+impl ReadyChain {
     fn told(&self, world: &World) -> String {
         let (mut state, mut watch) = (State::default(), Stopwatch::default());
         for event in &self.events {
@@ -90,6 +116,9 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
         return Err(vec![finished(row.id, state)]);
     }
     let events = journal.events(row.id).map_err(broken)?;
+    if eval::ledger_of(&events).is_some() {
+        return Ok(Ready::Evaluation(CutOff { project, journal, row, events }));
+    }
     let (chain, given, typed) = restored(&project, &events, args)?;
     let plan = planned(world, &project, &chain, &given, &typed)?;
     if let Some(task) = &plan.task
@@ -105,7 +134,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     if !changes.is_empty() && !args.accept_changes && !args.dry_run {
         return Err(vec![changed(&changes)]);
     }
-    Ok(Ready { project, journal, row, events, plan, outline: now, changes })
+    Ok(Ready::Chain(Box::new(ReadyChain { project, journal, row, events, plan, outline: now, changes })))
 }
 
 /// The chain, its variables, and what else the command line said when the run began.
@@ -148,8 +177,8 @@ fn changes(before: &Outline, now: &Outline, args: &ResumeArgs) -> Result<Vec<Str
     Ok(before.changes(now))
 }
 
-fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: Ready) -> Exit {
-    let Ready { project, mut journal, row, events, plan, outline, changes } = ready;
+fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain) -> Exit {
+    let ReadyChain { project, mut journal, row, events, plan, outline, changes } = ready;
     if !changes.is_empty() && !common.quiet {
         print_error(&render(&[taken(&changes)], Paint::for_stderr(world)));
     }
@@ -169,23 +198,29 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: Ready) -> Exi
     perform(world, common, run, Begin::Again { events, leftovers, limits: args.limit.clone() })
 }
 
-/// Ends what the attempt that was under way has left, if even its lifeline was killed.
+/// Ends what the attempts that were under way have left, if even their lifelines were killed.
 fn survivors(journal: &Journal, run: i64, events: &[Event]) -> Result<Vec<Leftover>, Diagnostic> {
-    let last = events.iter().rev().find_map(|event| match &event.event {
-        EventKind::AttemptPlanned { at, .. } => Some(at.clone()),
-        _ => None,
-    });
-    let Some(at) = last else { return Ok(Vec::new()) };
-    let agent = events.iter().rev().find_map(|event| match &event.event {
-        EventKind::AttemptStarted { at: started, pid, start_time } if *started == at => Some((*pid, *start_time)),
-        _ => None,
-    });
-    let token = journal.token_of(run, at.step, at.attempt).map_err(|error| broken_journal(&error))?;
-    let is_ours = |variable: &[u8]| match (variable.strip_prefix(b"FORKHESTRA_TOKEN="), &token) {
-        (Some(value), Some(token)) => token_digest(value) == *token,
-        _ => false,
-    };
-    end_old(&is_ours, agent).map_err(|alive| survived(run, &alive))
+    let mut open: Vec<&At> = Vec::new();
+    let mut agents: Vec<(&At, (i32, u64))> = Vec::new();
+    for event in events {
+        match &event.event {
+            EventKind::AttemptPlanned { at, .. } => open.push(at),
+            EventKind::AttemptStarted { at, pid, start_time } => agents.push((at, (*pid, *start_time))),
+            EventKind::AttemptFinished { at, .. } => open.retain(|planned| *planned != at),
+            _ => {}
+        }
+    }
+    let mut ended = Vec::new();
+    for at in open {
+        let agent = agents.iter().rev().find_map(|(started, agent)| (*started == at).then_some(*agent));
+        let token = journal.token_of(run, at.step, at.attempt).map_err(|error| broken_journal(&error))?;
+        let is_ours = |variable: &[u8]| match (variable.strip_prefix(b"FORKHESTRA_TOKEN="), &token) {
+            (Some(value), Some(token)) => token_digest(value) == *token,
+            _ => false,
+        };
+        ended.extend(end_old(&is_ours, agent).map_err(|alive| survived(run, &alive))?);
+    }
+    Ok(ended)
 }
 
 fn survived(run: i64, alive: &[Leftover]) -> Diagnostic {

@@ -140,6 +140,7 @@ pub(super) fn planned(
         idle_timeout,
         limits: &limits,
         permissions: permissions.as_deref().and_then(Permissions::named),
+        part: None,
         task: typed.task.as_ref(),
         profile: profile.as_deref().and_then(Profile::named).unwrap_or_default(),
         budgeted: profile.is_some(),
@@ -164,7 +165,7 @@ fn overrides(args: &RunArgs) -> Overrides {
 }
 
 /// The command line's limits; a later one of a name wins.
-fn limits(texts: &[String], project: &Project) -> Result<Limits, Vec<Diagnostic>> {
+pub(super) fn limits(texts: &[String], project: &Project) -> Result<Limits, Vec<Diagnostic>> {
     let (mut limits, mut faults) = (Limits::default(), Vec::new());
     for text in texts {
         match parse_limit(&Source::new("--limit", text.as_str(), &project.shell)) {

@@ -190,11 +190,19 @@ fn exit(ended: &Ended) -> Exit {
             }
             _ => Exit::OutputClosed,
         },
+        outcome => exit_of(outcome),
+    }
+}
+
+/// The exit code of a run that ended so.
+pub(super) fn exit_of(outcome: RunOutcome) -> Exit {
+    match outcome {
         RunOutcome::Succeeded => Exit::Success,
         RunOutcome::Failed { .. }
         | RunOutcome::Exhausted { .. }
         | RunOutcome::Rejected { .. }
         | RunOutcome::Failing { .. }
+        | RunOutcome::NotMet
         | RunOutcome::Stalled { .. } => Exit::Incomplete,
         RunOutcome::NeedsHuman { .. } => Exit::HumanNeeded,
         RunOutcome::LimitReached { .. } => Exit::LimitReached,

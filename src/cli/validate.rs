@@ -71,6 +71,7 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
             timeout: None,
             idle_timeout: None,
             limits: &Limits::default(),
+            part: None,
             task: None,
             profile: crate::checks::Profile::default(),
             budgeted: false,

@@ -3,9 +3,9 @@
 use crate::source::Diagnostic;
 use std::ffi::{OsStr, OsString};
 
-const VERBS: [&str; 20] = [
-    "run", "resume", "runs", "task", "dispute", "list", "show", "render", "validate", "detect", "verify", "diagnose",
-    "doctor", "init", "submit", "approve", "reject", "skip", "tasks", "help",
+const VERBS: [&str; 21] = [
+    "run", "resume", "runs", "task", "dispute", "eval", "list", "show", "render", "validate", "detect", "verify",
+    "diagnose", "doctor", "init", "submit", "approve", "reject", "skip", "tasks", "help",
 ];
 /// Options of every verb that take no value, and those that take one.
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];

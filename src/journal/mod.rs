@@ -1,5 +1,6 @@
 //! The only owner of `.forkhestra/`: the database of runs and events, and the transcripts beside it.
 
+mod answers;
 mod baseline;
 mod calls;
 mod diagnosis;
@@ -13,6 +14,7 @@ mod tampering;
 mod task_rows;
 mod tasks;
 
+pub use answers::GivenIn;
 pub use calls::{Recorded, record_call, role_of_call};
 pub use diagnosis::{diagnosis, keep_diagnosis};
 pub use error::JournalError;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub(super) const APPLICATION: i64 = 0x666f_726b;
 
 /// Every step of the format, in order; `PRAGMA user_version` counts those that were taken.
-pub(super) const MIGRATIONS: [&str; 3] = [
+pub(super) const MIGRATIONS: [&str; 4] = [
     "
     CREATE TABLE runs (
         id      INTEGER PRIMARY KEY,
@@ -109,6 +109,16 @@ pub(super) const MIGRATIONS: [&str; 3] = [
         resolved TEXT
     ) STRICT;
     CREATE UNIQUE INDEX one_open_dispute ON disputes (task) WHERE resolved IS NULL AND kind <> 'minor';
+",
+    // Answers to the prompts of evaluations, by what was asked of whom.
+    "
+    CREATE TABLE answers (
+        key     TEXT PRIMARY KEY,
+        said    TEXT NOT NULL,
+        run     INTEGER NOT NULL,
+        step    INTEGER NOT NULL,
+        attempt INTEGER NOT NULL
+    ) STRICT;
 ",
 ];
 

@@ -87,6 +87,29 @@ impl Journal {
         })
     }
 
+    /// The same journal once more, under the same lease: for another lane of our run.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn sibling(&self) -> Result<Self, JournalError> {
+        let failed = |cause| JournalError::Database { path: self.path.clone(), cause };
+        let database = Connection::open(&self.path).map_err(failed)?;
+        database.busy_timeout(BUSY).map_err(failed)?;
+        database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+        let (folder, path) = (self.folder.clone(), self.path.clone());
+        Ok(Self {
+            folder,
+            path,
+            database,
+            synced: None,
+            fence: self.fence,
+            next_outline: None,
+            following: None,
+            inode: self.inode,
+            writes_left: self.writes_left,
+        })
+    }
+
     /// Opens the journal of a root if there is one; makes nothing.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! An agent's step: its program, its arguments, its environment, its prompt.
 
 use super::backend::{Headless, backend_command, backend_fields, backend_of};
-use super::context::{Context, Faults, own_environment};
+use super::context::{Context, Faults, Part, own_environment};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
-use crate::agent::{Format, Named, find_command};
+use crate::agent::{Asked, Format, Named, find_command};
 use crate::chain::{Agent, Command, Delivery, Entry, Form, Limit, Role, Step};
 use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
@@ -33,18 +33,17 @@ pub(super) fn plan_agent(
     let at = entry.map_or(&step.name.at, |entry| &entry.at);
     let (level, picked) = pick(context.request.said, &step.said, &context.request.chain.said, &agent.said);
     let mut prompt = prompt_text(context, picked, level, &mut faults);
-    let role = agent.role.unwrap_or_default();
-    let form = agent.verdict.as_ref().map_or(Form::Decision, |(form, _)| *form);
-    if let Some((_, at)) = agent.verdict.as_ref().filter(|_| role == Role::Worker) {
-        faults.0.push(errors::only_a_judge(at, "verdict"));
-    }
-    if let Some((_, at)) = agent.min_score.as_ref().filter(|_| form == Form::Decision) {
-        faults.0.push(errors::only_an_evaluation(at));
-    }
-    let judges = (role == Role::Judge).then_some(form);
+    let (role, form) = role_of(context, agent, &mut faults);
+    let asked = match (context.request.part, role) {
+        (Some(Part::Answers), _) => Asked::Answer,
+        (_, Role::Judge) => Asked::Verdict(form),
+        (_, Role::Worker) => Asked::Work,
+    };
     let looped = step.limit != Limit::Once && role == Role::Worker;
 
-    if let Some(around) = around(context, step, agent, &mut faults) {
+    // The prompts of an evaluation are its templates.
+    let templated = context.request.part.is_none();
+    if let Some(around) = templated.then(|| around(context, step, agent, &mut faults)).flatten() {
         missing_variables(&around, at, &mut faults);
         if let Err(error) = around.render("", &|_| None) {
             faults.0.push(errors::template_cannot_render(at, &error.to_string()));
@@ -59,7 +58,7 @@ pub(super) fn plan_agent(
         prompt = Some(PlannedPrompt { around: Some(around.clone()), ..prompt.unwrap_or_else(silent) });
     }
     let Some(named) = faults.many(backend_of(context, agent, at)) else { return Err(faults.0) };
-    let headless = named.map(|named| backend_command(context, named, agent, at, looped, judges, &mut faults));
+    let headless = named.map(|named| backend_command(context, named, agent, at, looped, asked, &mut faults));
     let deliver = match named {
         Some(named) => named.backend.deliver.unwrap_or(Delivery::Stdin),
         None => agent.deliver.unwrap_or(Delivery::Arg),
@@ -128,6 +127,24 @@ pub(super) fn plan_agent(
         prompt,
         level,
     })
+}
+
+/// What an agent may decide, and in which form: as it is configured, or as an evaluation needs it.
+fn role_of(context: &Context<'_>, agent: &Agent, faults: &mut Faults) -> (Role, Form) {
+    match context.request.part {
+        Some(Part::Answers) => return (Role::Worker, Form::Decision),
+        Some(Part::Evaluates) => return (Role::Judge, Form::Evaluation),
+        None => {}
+    }
+    let role = agent.role.unwrap_or_default();
+    let form = agent.verdict.as_ref().map_or(Form::Decision, |(form, _)| *form);
+    if let Some((_, at)) = agent.verdict.as_ref().filter(|_| role == Role::Worker) {
+        faults.0.push(errors::only_a_judge(at, "verdict"));
+    }
+    if let Some((_, at)) = agent.min_score.as_ref().filter(|_| form == Form::Decision) {
+        faults.0.push(errors::only_an_evaluation(at));
+    }
+    (role, form)
 }
 
 /// Finds the prompt's text; none for an empty one, which is no prompt.

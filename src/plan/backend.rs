@@ -4,9 +4,9 @@ use super::agent::path_of;
 use super::context::{Context, Faults};
 use super::errors;
 use crate::agent::{
-    Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
+    Asked, Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
 };
-use crate::chain::{Agent, Form, LayerKind, Level, Permissions};
+use crate::chain::{Agent, LayerKind, Level, Permissions};
 use crate::checks::Budget;
 use crate::prompt::read_prompt_file;
 use crate::source::{Diagnostic, Place, Text};
@@ -79,19 +79,19 @@ pub(super) fn backend_command(
     agent: &Agent,
     at: &Place,
     looped: bool,
-    judges: Option<Form>,
+    asked: Asked,
     faults: &mut Faults,
 ) -> Headless {
     let backend = named.backend;
     let mut argv = backend.arguments.clone().unwrap_or_default();
     let env: Vec<(String, String)> = backend.env.clone().into_iter().collect();
     let mut level_env = Vec::new();
-    let permissions = permissions_of(context, agent);
+    let permissions = permissions_of(context, named, agent);
     if let Some(level) = level(context, named, agent, at, permissions, faults) {
         argv.extend(level_words(backend, level, &allowed(context.request.root, context.request.config, context.files)));
         level_env.extend(level.env.clone());
     }
-    let system = system_prompt(context, agent, looped, judges, faults);
+    let system = system_prompt(context, agent, looped, asked, faults);
     let preface = match (&backend.system_prompt, system) {
         (Some(words), Some(system)) => {
             argv.extend(fill(words, &system));
@@ -113,7 +113,7 @@ pub(super) fn backend_command(
     // The profile's own, where somebody asked for it, and the program knows such a limit.
     let budget = context.request.budgeted.then(|| context.request.profile.budget().turns);
     let own = agent.max_turns.as_ref().map(|(turns, _)| *turns);
-    let turns = own.or(budget.filter(|_| backend.max_turns.is_some() && judges.is_none()));
+    let turns = own.or(budget.filter(|_| backend.max_turns.is_some() && asked == Asked::Work));
     let keys: [Wanted<'_>; 6] = [
         (&backend.model, agent.model.as_ref().map(|model| one(model.value.clone()))),
         (&backend.max_turns, turns.map(|turns| one(turns.to_string()))),
@@ -155,9 +155,13 @@ fn program(context: &Context<'_>, named: Named<'_>, at: &Place, faults: &mut Fau
     }))
 }
 
-fn permissions_of(context: &Context<'_>, agent: &Agent) -> Permissions {
+/// What an agent may do unasked; one that only answers or evaluates may read, unless somebody says otherwise.
+fn permissions_of(context: &Context<'_>, named: Named<'_>, agent: &Agent) -> Permissions {
     let own = agent.permissions.as_ref().map(|(level, _)| *level);
-    context.request.permissions.or(own).unwrap_or_default()
+    let reads = named.backend.permissions.contains_key(Permissions::Read.name());
+    let only_says = context.request.part.is_some() && reads;
+    let usual = if only_says { Permissions::Read } else { Permissions::default() };
+    context.request.permissions.or(own).unwrap_or(usual)
 }
 
 /// The level of permissions, which the backend must be able to express.
@@ -186,7 +190,7 @@ fn system_prompt(
     context: &Context<'_>,
     agent: &Agent,
     looped: bool,
-    judges: Option<Form>,
+    asked: Asked,
     faults: &mut Faults,
 ) -> Option<String> {
     let own = match (&agent.system_prompt_text, &agent.system_prompt) {
@@ -197,8 +201,8 @@ fn system_prompt(
         }
         (None, None) => None,
     };
-    let mut contract = contract(looped.then_some(context.marker.as_str()), judges);
-    if context.request.budgeted && judges.is_none() {
+    let mut contract = contract(looped.then_some(context.marker.as_str()), asked);
+    if context.request.budgeted && asked == Asked::Work {
         let Budget { commands, test_runs, installs, .. } = context.request.profile.budget();
         let install = if installs { "" } else { ", and install nothing" };
         let tests = if test_runs == 1 { "1 of them a run".into() } else { format!("{test_runs} of them runs") };

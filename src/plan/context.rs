@@ -33,6 +33,8 @@ pub struct Request<'a> {
     pub permissions: Option<Permissions>,
     /// The task that is worked on.
     pub task: Option<&'a TaskFacts>,
+    /// What its agent does in an evaluation, if this is one.
+    pub part: Option<Part>,
     /// How much is verified.
     pub profile: Profile,
     /// Whether somebody asked for that profile: then agents are held to its budget.
@@ -41,6 +43,15 @@ pub struct Request<'a> {
     pub scope: Option<Scope>,
     /// Our own program, which runs the demo's agents.
     pub own_program: &'a Path,
+}
+
+/// What an agent does in an evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// It answers: its words are the output, and decide nothing.
+    Answers,
+    /// It judges, and its verdict is an evaluation.
+    Evaluates,
 }
 
 /// What all steps of a plan share while it is built.

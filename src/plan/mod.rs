@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use build::build;
-pub use context::Request;
+pub use context::{Part, Request};
 pub use json::{digest, to_json};
 pub use limits::Limits;
 pub use outline::{Outline, OutlineStep, outline};

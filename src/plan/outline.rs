@@ -5,7 +5,7 @@ use crate::chain::{Format, Permissions, Role, show_duration};
 use serde::{Deserialize, Serialize};
 
 /// What a run was planned to be. Holds no prompt and no value of the environment, only their digests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outline {
     /// The chain in the chain language.

@@ -89,6 +89,7 @@ pub(crate) fn planned(
         timeout: None,
         idle_timeout: None,
         limits: &crate::chain::Limits::default(),
+        part: None,
         task: None,
         profile: crate::checks::Profile::default(),
         budgeted: false,

@@ -12,6 +12,6 @@ pub use levels::{Level, Pick, pick, read_prompt_file};
 pub use segments::{Late, Segment, render, show, text};
 pub use template::{
     Cut, Origin, Piece, Places, Rendered, Syntax, Template, TemplateError, VARIABLES, Value, Values, built_in_files,
-    cut, fit, load,
+    cut, fit, load, template_of,
 };
 pub use vars::{Vars, expand_config, expand_prose, unused};

@@ -400,6 +400,7 @@ impl<'a> Console<'a> {
             RunOutcome::LimitReached { limit } => bad(self.limit_words(limit)),
             RunOutcome::Interrupted { signal } => bad(format!("interrupted by {signal}")),
             RunOutcome::OutputClosed => bad("stopped, standard output was closed".into()),
+            RunOutcome::NotMet => bad("not every case passed".into()),
         };
         let where_to = match (&outcome, &self.last) {
             (

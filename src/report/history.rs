@@ -39,6 +39,7 @@ fn why(outcome: Option<RunOutcome>) -> String {
         Some(RunOutcome::LimitReached { limit }) => format!(": `{}`", limit.key()),
         Some(RunOutcome::Interrupted { signal }) => format!(" by {signal}"),
         Some(RunOutcome::OutputClosed) => ": standard output was closed".into(),
+        Some(RunOutcome::NotMet) => ": not every case passed, or no prompt was better".into(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! One attempt from its spawn to its sweep: the `select!` over everything that can happen meanwhile.
 
 use super::driver::{Driver, Failure};
-use super::event::{Finished, Leftover};
+use super::finished::{Finished, Leftover};
 use super::machine::{Effect, Input, Timer};
 use super::outcome::{Exit, Sig};
 use super::reading::Before;

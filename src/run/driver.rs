@@ -2,10 +2,13 @@
 //! before it performs their effects, and owns nothing that a journal does not also know.
 
 use super::attempt::{Attempt, sleep};
-use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt, Leftover, Overrides};
+use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt, Overrides};
 use super::fill::base_commit;
+use super::finished::Leftover;
+use super::lane::Lane;
 use super::machine::{Effect, Input, Timer};
 use super::outcome::RunOutcome;
+use super::reading::Before;
 use super::signals::{Heard, Signals};
 use super::stage::{Show, Stage};
 use super::state::State;
@@ -26,6 +29,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
 /// How long a screen that does not move is waited for when a run did not end by itself.
@@ -104,6 +108,19 @@ pub enum Failure {
 /// When the run cannot go on; it is ended in order first.
 pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
     let signals = Signals::listen(|signal| cast.world.ignores(signal)).map_err(Failure::Signals)?;
+    play(cast, begin, signals, None).await
+}
+
+/// Runs a plan of one agent beside others.
+pub(super) async fn drive_in_lane(
+    cast: Cast<'_>,
+    lane: &Lane<'_>,
+    heard: UnboundedReceiver<Heard>,
+) -> Result<Ended, Failure> {
+    play(cast, Begin::New(Overrides::default()), Signals::passed_on(heard), Some(lane)).await
+}
+
+async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane<'_>>) -> Result<Ended, Failure> {
     adopt_orphans();
     let show = match (cast.show_output, cast.terminal) {
         (false, _) => Show::Nothing,
@@ -113,6 +130,7 @@ pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
     let token = new_token(&cast)?;
     let mut driver = Driver {
         cast,
+        lane,
         token,
         signals,
         show,
@@ -132,6 +150,17 @@ pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
     Ok(Ended { outcome: outcome?, output_error: driver.output_error })
 }
 
+/// Waits until everything was written, for a second at most.
+pub async fn flushed(screen: &mut Screen) {
+    let until = Instant::now() + PATIENCE;
+    while !screen.is_idle() {
+        tokio::select! {
+            _ = screen.progress() => {}
+            () = sleep(Some(until)) => return,
+        }
+    }
+}
+
 /// A word that nobody guesses, after the number of our lease, by which a late one of an older run is known.
 fn new_token(cast: &Cast<'_>) -> Result<String, Failure> {
     Ok(format!("{}-{}", cast.journal.fence(), cast.world.token().map_err(Failure::Token)?))
@@ -139,6 +168,8 @@ fn new_token(cast: &Cast<'_>) -> Result<String, Failure> {
 
 pub(super) struct Driver<'a> {
     pub(super) cast: Cast<'a>,
+    /// Where this is one of several.
+    pub(super) lane: Option<&'a Lane<'a>>,
     /// Of the next attempt.
     token: String,
     pub(super) signals: Signals,
@@ -242,7 +273,9 @@ impl Driver<'_> {
             let now = Instant::now();
             let left = self.timers.left(Timer::Wait, now).unwrap_or_default();
             let (line, next) = self.cast.console.countdown(left);
-            self.cast.screen.say(&line);
+            if self.lane.is_none() {
+                self.cast.screen.say(&line);
+            }
             let tick = next.filter(|_| !self.timers.is_paused()).map(|next| now + next);
             tokio::select! {
                 biased;
@@ -254,6 +287,11 @@ impl Driver<'_> {
                 () = sleep(tick) => {}
             }
         }
+    }
+
+    /// The token of the next attempt.
+    pub(super) fn next_token(&self) -> &str {
+        &self.token
     }
 
     /// How many events of the run are in the journal.
@@ -282,6 +320,10 @@ impl Driver<'_> {
             }
         }
         self.timers.pause(Instant::now());
+        // Who passes signals on to us stops us all.
+        if self.lane.is_some() {
+            return None;
+        }
         while let Some(heard) = self.signals.pending().await {
             if heard != Heard::Pause {
                 return Some(heard);
@@ -326,6 +368,9 @@ impl Driver<'_> {
         if kinds.is_empty() {
             return Ok(());
         }
+        if let Some(lane) = self.lane {
+            return self.record_in_lane(lane, &kinds);
+        }
         let at = self.cast.world.timestamp();
         let stamp = |(event, seq)| Event { version: EVENT_VERSION, run: self.cast.run, seq, at: at.clone(), event };
         let events: Vec<Event> = kinds.into_iter().zip(self.seq + 1..).map(stamp).collect();
@@ -353,10 +398,11 @@ impl Driver<'_> {
         let began = self.cast.world.now();
         let plan = self.cast.plan;
         let Some(step) = plan.steps.get(at.step as usize - 1) else { return Ok(Vec::new()) };
-        let folder = self.cast.journal.attempt(self.cast.run, at.step, &at.name, at.attempt)?;
+        let place = self.lane.map_or_else(|| at.clone(), |lane| lane.place(at));
+        let folder = self.cast.journal.attempt(self.cast.run, place.step, &place.name, place.attempt)?;
         let fresh = new_token(&self.cast)?;
         let token = std::mem::replace(&mut self.token, fresh);
-        let before = self.told_before(at);
+        let before = if self.lane.is_some() { String::new() } else { self.told_before(at) };
         // A judge's template has a place for findings, and none for this.
         let (feedback, before) = match feedback {
             Some(feedback) => (self.feedback_text(feedback, at), before),
@@ -373,13 +419,17 @@ impl Driver<'_> {
             };
             folder.write_prompt(&whole)?;
         }
-        self.guard(at)?;
-        let before = self.before(at);
+        let before = if self.lane.is_none() {
+            self.guard(at)?;
+            self.before(at)
+        } else {
+            Before::default()
+        };
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),
             Late::Run => self.cast.run.to_string(),
-            Late::Iteration => at.iteration.to_string(),
-            Late::Round => at.round.to_string(),
+            Late::Iteration => place.iteration.to_string(),
+            Late::Round => place.round.to_string(),
             Late::PromptFile => folder.prompt_path().display().to_string(),
             Late::Prompt => whole.clone(),
             Late::Token => token.clone(),

@@ -1,9 +1,10 @@
 //! What happened, as versioned data: the journal, the terminal and every other sink see exactly this.
 
+use super::evaluated::EvalEvent;
+use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig};
-use crate::agent::ErrorClass;
 use crate::plan::TaskFacts;
-use crate::verdict::{Answer, Task, Unclear, Verdict};
+use crate::verdict::{Task, Unclear, Verdict};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -132,130 +133,6 @@ pub struct HighestAttempt {
     pub step: u32,
     /// Its highest attempt.
     pub attempt: u32,
-}
-
-/// A process that outlived its agent, and was ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Leftover {
-    /// Its process id.
-    pub pid: i32,
-    /// Its name.
-    pub name: String,
-}
-
-/// Tokens and cost, as the agent's own program reports them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Tokens {
-    /// Fresh input.
-    pub input: u64,
-    /// Output.
-    pub output: u64,
-    /// Input read from the cache, counted nowhere else.
-    pub cache_read: u64,
-    /// Input written to the cache, counted nowhere else.
-    pub cache_write: u64,
-    /// US dollars, if known.
-    pub cost_usd: Option<f64>,
-}
-
-impl Tokens {
-    /// Of every kind.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.input.saturating_add(self.output).saturating_add(self.cache_read).saturating_add(self.cache_write)
-    }
-
-    /// Both together; a cost that is unknown adds nothing.
-    #[must_use]
-    pub fn plus(&self, more: &Self) -> Self {
-        let cost = self.cost_usd.unwrap_or(0.0) + more.cost_usd.unwrap_or(0.0);
-        Self {
-            input: self.input.saturating_add(more.input),
-            output: self.output.saturating_add(more.output),
-            cache_read: self.cache_read.saturating_add(more.cache_read),
-            cache_write: self.cache_write.saturating_add(more.cache_write),
-            cost_usd: self.cost_usd.or(more.cost_usd).map(|_| cost),
-        }
-    }
-}
-
-/// A usage limit that an agent's service named.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct UsageLimit {
-    /// When it ends, in UTC (RFC 3339), if that was named.
-    pub resets_at: Option<String>,
-    /// How long that was from the attempt's end, in milliseconds.
-    pub resets_in_ms: Option<u64>,
-}
-
-/// What is known of an attempt when it is over.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Finished {
-    /// How long it took, in milliseconds.
-    pub took_ms: u64,
-    /// Bytes of stdout.
-    pub stdout_bytes: u64,
-    /// Bytes of stderr.
-    pub stderr_bytes: u64,
-    /// Whether a descendant held the output open past the agent's exit.
-    pub held_open: bool,
-    /// Processes that outlived it and were ended.
-    pub leftovers: Vec<Leftover>,
-    /// A line that held the marker among other words.
-    pub near_miss: Option<String>,
-    /// Tokens and cost.
-    pub tokens: Option<Tokens>,
-    /// The session that its program can resume.
-    pub session: Option<String>,
-    /// Tools it was refused.
-    pub denials: Vec<String>,
-    /// What its program calls an error.
-    pub error: Option<String>,
-    /// Of what kind that error is.
-    #[serde(default)]
-    pub error_class: Option<ErrorClass>,
-    /// The usage limit that ended it.
-    pub usage_limit: Option<UsageLimit>,
-    /// A digest of the working tree and of what was said last; equal ones mean that nothing changed (V-26).
-    pub fingerprint: Option<String>,
-    /// Of a worker whose work is judged: whether the working tree is as it was before.
-    #[serde(default)]
-    pub unchanged: Option<bool>,
-    /// Of a check that failed: a digest of the working tree and of its errors.
-    #[serde(default)]
-    pub trouble: Option<String>,
-    /// What a worker says to findings.
-    #[serde(default)]
-    pub answers: Vec<Answer>,
-    /// Of a worker: whether what decides about its work was compared with what it was.
-    #[serde(default)]
-    pub guarded: bool,
-    /// Config and templates that a worker changed, and in the strict profile tests that it weakened: its attempt does not count.
-    #[serde(default)]
-    pub voided: Vec<String>,
-    /// Tests that are weaker than at the run's start, in words.
-    #[serde(default)]
-    pub weakened: Vec<String>,
-    /// Files that say what is built and tested and are not what they were, in words.
-    #[serde(default)]
-    pub touched: Vec<String>,
-    /// What a check that failed found, a digest for each error; to tell new errors from old ones.
-    #[serde(default)]
-    pub errors: Vec<String>,
-    /// How many tests a check ran, as its output says.
-    #[serde(default)]
-    pub tests_run: Option<u32>,
-    /// Tasks that a worker proposes.
-    #[serde(default)]
-    pub tasks: Vec<Task>,
 }
 
 /// What happened.
@@ -486,6 +363,12 @@ pub enum EventKind {
         round: u32,
         /// What ended it, unless all its steps succeeded.
         ended_by: Option<Feedback>,
+    },
+    /// Of an evaluation.
+    #[serde(rename_all = "camelCase")]
+    Evaluation {
+        /// What.
+        what: EvalEvent,
     },
     /// The run is over; nothing follows.
     #[serde(rename_all = "camelCase")]

@@ -1,7 +1,8 @@
 //! The run as a decider: `decide` says what happens next, `evolve` remembers what happened. No clock, no I/O, no async:
 //! everything from outside is an input, everything to be done is an effect. What follows an attempt stands in `progress`.
 
-use super::event::{At, Ending, EventKind, Feedback, Finished, HighestAttempt, Leftover, Tokens};
+use super::event::{At, Ending, EventKind, Feedback, HighestAttempt};
+use super::finished::{Finished, Leftover, Tokens};
 use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
 use super::state::{Phase, State};
 use crate::plan::{Plan, PlannedStep};

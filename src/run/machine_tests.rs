@@ -1,6 +1,6 @@
 //! The machine, by script and by law. No process anywhere.
 
-use super::super::event::UsageLimit;
+use super::super::finished::UsageLimit;
 use super::super::progress::RETRIES;
 use super::super::verdicts::{ASKED, UNJUDGED};
 use super::*;

@@ -2,14 +2,19 @@
 
 mod attempt;
 mod driver;
+mod evaluated;
 mod event;
 mod fill;
+mod finished;
 mod guard;
 mod idle;
+mod lane;
+mod lanes;
 mod machine;
 mod outcome;
 mod progress;
 mod reading;
+mod scores;
 mod signals;
 mod stage;
 mod state;
@@ -20,16 +25,19 @@ mod timers;
 mod told;
 mod verdicts;
 
-pub use driver::{Begin, Cast, Ended, Failure, drive};
-pub use event::{
-    At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, HighestAttempt, Leftover,
-    Overrides, Tokens, UsageLimit,
-};
+pub use driver::{Begin, Cast, Ended, Failure, drive, flushed};
+pub use evaluated::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
+pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, Overrides};
 pub use fill::{Moment, fill};
+pub use finished::{Finished, Leftover, Tokens, UsageLimit};
+pub use lane::{Answer, Numbers};
+pub use lanes::{Halt, Job, Lanes, Work, work_in_lanes};
 #[cfg(test)]
 pub(crate) use machine::tests::drive as tests_drive;
 pub use machine::{Effect, Input, Timer};
 pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig};
+pub use scores::{EvalLedger, Proposal, Score};
+pub use stage::LONGEST_ANSWER;
 pub use state::State;
 pub use stopwatch::Stopwatch;
 pub use summary::{AttemptRow, RunRow, RunState};

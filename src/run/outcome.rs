@@ -184,6 +184,8 @@ pub enum RunOutcome {
         /// Its step's number.
         step: u32,
     },
+    /// An evaluation came to its end, and what it was to show did not show.
+    NotMet,
     /// A limit of the run was reached.
     LimitReached {
         /// Which.

@@ -1,6 +1,7 @@
 //! What follows an attempt: the next iteration, the next step, the next round, a wait, or the end.
 
-use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, Finished, Leftover, UsageLimit};
+use super::event::{At, Ending, EventKind, Feedback, FeedbackCause};
+use super::finished::{Finished, Leftover, UsageLimit};
 use super::machine::{Decision, Effect, Timer};
 use super::outcome::{AttemptOutcome, LimitKind, RunOutcome};
 use crate::agent::ErrorClass;

@@ -1,8 +1,9 @@
 //! What an attempt decided, and what it did to the tree meanwhile.
 
 use super::driver::Driver;
-use super::event::{At, Finished};
+use super::event::At;
 use super::fill::asking;
+use super::finished::Finished;
 use super::outcome::Exit;
 use super::stage::Stage;
 use super::told::READ_FOR_ERRORS;
@@ -115,6 +116,11 @@ impl Driver<'_> {
                 .then(|| self.tree.fingerprint(self.cast.root, signature(&words).as_bytes()));
             return Ok(found);
         };
+        if let Some(lane) = self.lane {
+            found.said = self.answered(lane, stage, role, folder);
+            let _ = folder.take_calls(token);
+            return Ok(found);
+        }
         let calls = folder.take_calls(token);
         let file = folder.result();
         let echo = if stage.echoes() { folder.prompt() } else { String::new() };

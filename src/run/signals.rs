@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// What we are told by a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ impl Heard {
 #[derive(Debug)]
 pub(super) struct Signals {
     streams: Vec<(Heard, Signal)>,
+    /// What somebody else hears for us.
+    passed_on: Option<UnboundedReceiver<Heard>>,
 }
 
 impl Signals {
@@ -50,7 +53,12 @@ impl Signals {
                 streams.push((heard, signal(kind)?));
             }
         }
-        Ok(Self { streams })
+        Ok(Self { streams, passed_on: None })
+    }
+
+    /// Hears what is passed on by somebody who listens.
+    pub(super) fn passed_on(heard: UnboundedReceiver<Heard>) -> Self {
+        Self { streams: Vec::new(), passed_on: Some(heard) }
     }
 
     /// The next one. Cancel-safe.
@@ -60,6 +68,9 @@ impl Signals {
                 if stream.poll_recv(context).is_ready() {
                     return Poll::Ready(*heard);
                 }
+            }
+            if let Some(Poll::Ready(Some(heard))) = self.passed_on.as_mut().map(|heard| heard.poll_recv(context)) {
+                return Poll::Ready(heard);
             }
             Poll::Pending
         })

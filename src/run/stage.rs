@@ -1,6 +1,6 @@
 //! One attempt on the stage: its streams, its scanner or reader, its logs, and what is shown of it.
 
-use super::event::{Finished, Leftover, Tokens, UsageLimit};
+use super::finished::{Finished, Leftover, Tokens, UsageLimit};
 use super::tape::{Got, Tape};
 use crate::agent::{Format, Reader, Report, Usage};
 use crate::journal::{AttemptFolder, JournalError};
@@ -14,6 +14,9 @@ const NEAR_MISS: usize = 400;
 
 /// How much of the end of an output tells it from another's, in bytes.
 const LAST_WORDS: u64 = 64 << 10;
+
+/// The longest answer of an evaluation, in bytes.
+pub const LONGEST_ANSWER: u64 = 1 << 20;
 
 /// How the agents' output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,6 +174,14 @@ impl Stage {
             Some(message) => message.clone(),
             None if self.structured => String::new(),
             None => String::from_utf8_lossy(&self.stdout.tail(LAST_WORDS)).into_owned(),
+        }
+    }
+
+    /// The final message; for a plain program all that it printed, as far as an answer may go.
+    pub(super) fn answer(&self) -> String {
+        match &self.report.final_message {
+            None if !self.structured => String::from_utf8_lossy(&self.stdout.tail(LONGEST_ANSWER)).into_owned(),
+            _ => self.message(),
         }
     }
 

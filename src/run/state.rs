@@ -1,6 +1,7 @@
 //! What is remembered of a run: a fold of its events, and nothing else.
 
-use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, Finished, Tokens};
+use super::event::{At, Ending, EventKind, Feedback, FeedbackCause};
+use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
 use crate::verdict::{Decision, Finding, Ledger, Unclear, Verdict};
 
@@ -155,6 +156,7 @@ impl State {
     pub fn evolve(&mut self, event: &EventKind) {
         match event {
             EventKind::RunStarted { .. }
+            | EventKind::Evaluation { .. }
             | EventKind::StepSkipped { .. }
             | EventKind::NothingSubmitted { .. }
             | EventKind::TasksProposed { .. }

@@ -1,6 +1,7 @@
 //! What follows a verdict: the next step, the next round, another question, or a human.
 
-use super::event::{At, EventKind, Feedback, FeedbackCause, Finished};
+use super::event::{At, EventKind, Feedback, FeedbackCause};
+use super::finished::Finished;
 use super::machine::Decision;
 use super::outcome::{HumanNeeded, RunOutcome};
 use crate::chain::{Limit, Role};

@@ -11,7 +11,7 @@ const KEYS: [&str; 2] = ["description", "syntax"];
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Front {
     pub(super) description: Option<String>,
-    pub(super) syntax: Syntax,
+    pub(super) syntax: Option<Syntax>,
     /// Where the text begins, in bytes.
     pub(super) end: usize,
 }
@@ -35,8 +35,8 @@ pub(super) fn front(source: &Arc<Source>) -> Result<Front, Vec<Diagnostic>> {
         match line.split_once(':').map(|(key, value)| (key.trim(), value.trim().trim_matches(['"', '\'']))) {
             _ if line.trim().is_empty() || line.starts_with('#') => {}
             Some(("description", value)) => front.description = Some(value.to_string()),
-            Some(("syntax", "mustache")) => front.syntax = Syntax::Mustache,
-            Some(("syntax", "braces")) => front.syntax = Syntax::Braces,
+            Some(("syntax", "mustache")) => front.syntax = Some(Syntax::Mustache),
+            Some(("syntax", "braces")) => front.syntax = Some(Syntax::Braces),
             Some(("syntax", value)) => faults.push(errors::unknown_syntax(&place, value)),
             Some((key, _)) => faults.push(errors::unknown_front_key(&place, key, nearest(key, KEYS))),
             None => faults.push(errors::unknown_front_key(&place, line.trim(), None)),

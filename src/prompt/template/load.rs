@@ -1,8 +1,8 @@
 //! Reading a template and the skills that it names: every fault of them at once, before anything is started.
 
 use super::errors;
-use super::front::{Front, front};
-use super::parse::{Node, parse};
+use super::front::front;
+use super::parse::{Node, Syntax, parse};
 use super::variables::{is_variable, names};
 use crate::source::{Diagnostic, Files, Kind, Place, Source, nearest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,6 +138,24 @@ pub fn load(
     loader.template(name, source).map(Some)
 }
 
+/// A template that stands by itself, in this dialect unless its front matter says otherwise.
+///
+/// # Errors
+/// Every fault of it; a skill that it names is one.
+pub fn template_of(name: &str, source: Arc<Source>, syntax: Syntax) -> Result<Template, Vec<Diagnostic>> {
+    let mut faults = Vec::new();
+    let Some(main) = part(source, syntax, false, &mut faults) else { return Err(faults) };
+    collect(&main.nodes, &mut |node| {
+        if let Node::Skill { name, span } = node {
+            faults.push(errors::undefined_skill(&Place::new(&main.source, span.clone()), name, None));
+        }
+    });
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    Ok(Template { name: name.to_string(), main, skills: BTreeMap::new() })
+}
+
 struct Loader<'a> {
     places: &'a Places,
     own: PathBuf,
@@ -179,31 +197,12 @@ impl Loader<'_> {
 
     fn template(&self, name: &str, source: Arc<Source>) -> Result<Template, Vec<Diagnostic>> {
         let mut faults = Vec::new();
-        let Some(main) = self.part(source, &mut faults) else { return Err(faults) };
+        let main = part(source, Syntax::Mustache, self.strict, &mut faults);
+        let Some(main) = main else { return Err(faults) };
         let mut template = Template { name: name.to_string(), main: Arc::clone(&main), skills: BTreeMap::new() };
         let mut path = Vec::new();
         self.follow(&main, &mut template, &mut path, &mut BTreeMap::new(), &mut faults);
         if faults.is_empty() { Ok(template) } else { Err(faults) }
-    }
-
-    fn part(&self, source: Arc<Source>, faults: &mut Vec<Diagnostic>) -> Option<Arc<Part>> {
-        let Front { syntax, end, .. } = front(&source).map_err(|more| faults.extend(more)).ok()?;
-        let (nodes, more) = parse(&source, &source.text[end..], end, syntax, &is_variable);
-        faults.extend(more);
-        if self.strict {
-            collect(&nodes, &mut |node| {
-                if let Node::Variable { name, span, .. } | Node::If { name, span, .. } = node
-                    && !is_variable(name)
-                {
-                    faults.push(errors::undefined_variable(
-                        &Place::new(&source, span.clone()),
-                        name,
-                        nearest(name, names()),
-                    ));
-                }
-            });
-        }
-        Some(Arc::new(Part { source, nodes }))
     }
 
     /// Loads every skill that a part reaches, depth first; `path` is how we came here, `done` what is known to be sound, with how
@@ -294,10 +293,29 @@ impl Loader<'_> {
             Some(text) => Source::new(source.name.clone(), text, &source.base),
             None => source,
         };
-        let part = self.part(source, faults)?;
+        let part = part(source, Syntax::Mustache, self.strict, faults)?;
         template.skills.insert(name.to_string(), Arc::clone(&part));
         Some(part)
     }
+}
+
+/// Parses a file, in this dialect unless it says otherwise.
+fn part(source: Arc<Source>, syntax: Syntax, strict: bool, faults: &mut Vec<Diagnostic>) -> Option<Arc<Part>> {
+    let front = front(&source).map_err(|more| faults.extend(more)).ok()?;
+    let syntax = front.syntax.unwrap_or(syntax);
+    let (nodes, more) = parse(&source, &source.text[front.end..], front.end, syntax, &is_variable);
+    faults.extend(more);
+    if strict {
+        collect(&nodes, &mut |node| {
+            if let Node::Variable { name, span, .. } | Node::If { name, span, .. } = node
+                && !is_variable(name)
+            {
+                let place = Place::new(&source, span.clone());
+                faults.push(errors::undefined_variable(&place, name, nearest(name, names())));
+            }
+        });
+    }
+    Some(Arc::new(Part { source, nodes }))
 }
 
 fn collect(nodes: &[Node], see: &mut dyn FnMut(&Node)) {

@@ -9,7 +9,7 @@ mod render;
 mod sizes;
 mod variables;
 
-pub use load::{Places, Template, built_in_files, load};
+pub use load::{Places, Template, built_in_files, load, template_of};
 pub use parse::Syntax;
 pub use render::{Origin, Piece, Rendered, TemplateError, Value, Values};
 pub use sizes::{Cut, cut, fit};

@@ -1,7 +1,7 @@
 //! The names that a template may use. Gathered only when it names them.
 
 /// Every variable with what it stands for: the 16 of seed 000, the 6 of seed 001, those of seed 003, and ours.
-pub const VARIABLES: [(&str, &str); 41] = [
+pub const VARIABLES: [(&str, &str); 44] = [
     ("task_prompt", "the prompt, as the five levels gave it"),
     ("task_id", "the task, else the run: `run-12`"),
     ("task_title", "the task's title, else the chain's name"),
@@ -44,6 +44,9 @@ pub const VARIABLES: [(&str, &str); 41] = [
     ("format_requirements", "what the output has to look like"),
     ("output", "what was put out"),
     ("expected_output", "what was expected"),
+    ("suggestions", "what would mend it"),
+    ("original_tokens", "how many tokens the prompt has"),
+    ("max_allowed_tokens", "how many a rewriting may have"),
 ];
 
 /// Whether a variable of this name exists; every `vars.NAME` does.

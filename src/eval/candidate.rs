@@ -1,0 +1,93 @@
+//! What an improver answered becomes a candidate, or the reason why it is none (P-7 … P-9).
+
+use super::leak::LeakGuard;
+use super::tokens::{size_fault, tokens};
+use std::collections::HashSet;
+
+/// The prompt that an improver's answer proposes: the content of its first code fence, else the whole.
+#[must_use]
+pub(super) fn proposed(answer: &str) -> String {
+    let mut lines = answer.lines();
+    let Some(fence) = lines.by_ref().find_map(|line| fence(line)) else { return answer.trim().to_string() };
+    let closes = |line: &&str| {
+        let line = line.trim();
+        line.len() >= fence.len() && line.chars().all(|sign| fence.starts_with(sign))
+    };
+    lines.take_while(|line| !closes(line)).collect::<Vec<_>>().join("\n").trim().to_string()
+}
+
+/// The signs of an opening fence; what follows them is its language, and no text.
+fn fence(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
+    let signs = line.len() - line.trim_start_matches(sign).len();
+    (signs >= 3 && !line[signs..].contains(sign)).then(|| &line[..signs])
+}
+
+/// What a candidate is held against before it costs anything.
+#[derive(Debug)]
+pub(super) struct Guards {
+    pub(super) leak: LeakGuard,
+    pub(super) original_tokens: usize,
+    pub(super) most_tokens: usize,
+    seen: HashSet<String>,
+}
+
+impl Guards {
+    pub(super) fn new(leak: LeakGuard, original: &str, most_tokens: usize) -> Self {
+        let seen = HashSet::from([original.trim().to_string()]);
+        Self { leak, original_tokens: tokens(original), most_tokens, seen }
+    }
+
+    /// Why the candidate is not tried, if it is not. One that was seen is remembered.
+    pub(super) fn refuses(&mut self, candidate: &str) -> Option<String> {
+        if candidate.is_empty() {
+            return Some("empty".into());
+        }
+        if !self.seen.insert(candidate.to_string()) {
+            return Some("already_seen".into());
+        }
+        if let Some(fault) = size_fault(self.original_tokens, tokens(candidate), self.most_tokens) {
+            return Some(format!("sanity_check:{fault}"));
+        }
+        self.leak.leaks(candidate).then(|| "leakage_detected".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_loses_its_language_and_what_stands_around_it() {
+        for (answer, prompt) in [
+            ("Do X.", "Do X."),
+            ("Here:\n```markdown\nDo X\n\nand Y\n```\nBecause.", "Do X\n\nand Y"),
+            ("~~~~\na\n~~~\n~~~~", "a\n~~~"),
+            ("```\nnever closed", "never closed"),
+            ("use `x` and ```y``` inline", "use `x` and ```y``` inline"),
+            ("```\n```", ""),
+        ] {
+            assert_eq!(proposed(answer), prompt, "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_candidate_is_refused_before_it_costs_anything() {
+        let text = "the secret input text of the case";
+        let original = "Summarize the text.";
+        let mut guards = Guards::new(LeakGuard::new(original, [text].into_iter()), original, 200);
+        let long = "word ".repeat(400);
+        for (candidate, why) in [
+            ("", Some("empty")),
+            (original, Some("already_seen")),
+            ("x", Some("sanity_check:too_short")),
+            (long.trim(), Some("sanity_check:too_long")),
+            ("Summarize. E.g.: the secret input text of the case", Some("leakage_detected")),
+            ("Summarize the text in a sentence.", None),
+            ("Summarize the text in a sentence.", Some("already_seen")),
+        ] {
+            assert_eq!(guards.refuses(candidate).as_deref(), why, "{candidate}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Which prompt is better, which one wins, and when to stop (P-10, P-11, C46).
+
+use crate::run::Score;
+use std::cmp::Ordering;
+
+fn order(one: &Score, other: &Score) -> Ordering {
+    one.passed.cmp(&other.passed).then_with(|| one.mean.total_cmp(&other.mean))
+}
+
+/// A prompt that was tried.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Tried {
+    pub(super) training: Score,
+    /// Nothing without held-out cases.
+    pub(super) held_out: Option<Score>,
+    pub(super) tokens: usize,
+}
+
+impl Tried {
+    /// On the cases that it was improved by: passes, score, closeness, then fewer tokens (P-10).
+    pub(super) fn by_training(&self, other: &Self) -> Ordering {
+        order(&self.training, &other.training)
+            .then_with(|| self.training.closeness.total_cmp(&other.training.closeness))
+            .then_with(|| other.tokens.cmp(&self.tokens))
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        let held_out = match (&self.held_out, &other.held_out) {
+            (Some(own), Some(other)) => order(own, other),
+            _ => Ordering::Equal,
+        };
+        held_out.then_with(|| self.by_training(other))
+    }
+}
+
+/// The generation that wins; the held-out cases decide first. `tried` begins with the original, which stays unless another is
+/// better and passes something.
+pub(super) fn winner(tried: &[(u32, Tried)]) -> u32 {
+    let Some(((original, first), candidates)) = tried.split_first() else { return 0 };
+    let (mut best, mut generation) = (first, *original);
+    for (number, candidate) in candidates {
+        if candidate.training.passed > 0 && candidate.order(best) == Ordering::Greater {
+            (best, generation) = (candidate, *number);
+        }
+    }
+    generation
+}
+
+/// When to stop looking for a better one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Candidates at most.
+    pub(super) generations: u32,
+    /// Candidates in a row that are no better (P-11).
+    pub(super) without_improvement: u32,
+    /// Candidates at least, once one is made at all (C46).
+    pub(super) least: u32,
+    /// Whether a prompt that passes everything is improved all the same.
+    pub(super) always: bool,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { generations: 3, without_improvement: 2, least: 2, always: false }
+    }
+}
+
+/// How far the improvement has come.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Progress {
+    /// Candidates that were made.
+    pub(super) attempts: u32,
+    /// Those in a row that were no better.
+    pub(super) idle: u32,
+    /// Whether the best one passes all cases that it is improved by.
+    pub(super) perfect: bool,
+    /// Why the last candidate was refused, if it was.
+    pub(super) refused: Option<String>,
+}
+
+impl Progress {
+    /// Why it ends now, if it does, in the seed's words.
+    pub(super) fn stop(&self, patience: Patience) -> Option<String> {
+        let enough = self.attempts >= patience.least || self.attempts == 0 && !patience.always;
+        if self.perfect && enough {
+            return Some("pass".into());
+        }
+        let refused = || match self.refused.as_deref() {
+            Some("leakage_detected") => Some("leakage".to_string()),
+            Some(why) if why.starts_with("sanity_check:") => Some(why.to_string()),
+            _ => None,
+        };
+        if self.attempts >= patience.generations && self.perfect {
+            return Some("pass".into());
+        }
+        if self.attempts >= patience.generations {
+            return Some(refused().unwrap_or_else(|| "max_iterations".into()));
+        }
+        if self.idle >= patience.without_improvement && self.attempts >= patience.least {
+            return Some(refused().unwrap_or_else(|| "no_improvement".into()));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(passed: usize, mean: f64) -> Score {
+        Score { cases: 4, passed, mean, ..Score::default() }
+    }
+
+    fn tried(passed: usize, mean: f64, held_out: Option<(usize, f64)>, tokens: usize) -> Tried {
+        Tried { training: score(passed, mean), held_out: held_out.map(|(passed, mean)| score(passed, mean)), tokens }
+    }
+
+    #[test]
+    fn the_held_out_cases_decide_then_the_others_then_fewer_tokens() {
+        let original = tried(1, 0.3, Some((2, 0.8)), 10);
+        for (candidate, wins) in [
+            (tried(4, 1.0, Some((1, 0.9)), 10), false),
+            (tried(4, 1.0, Some((2, 0.7)), 10), false),
+            (tried(4, 1.0, Some((2, 0.8)), 90), true),
+            (tried(1, 0.3, Some((2, 0.8)), 9), true),
+            (tried(1, 0.3, Some((2, 0.8)), 10), false),
+            (tried(0, 0.0, Some((4, 1.0)), 1), false),
+        ] {
+            assert_eq!(winner(&[(0, original), (2, candidate)]), if wins { 2 } else { 0 }, "{candidate:?}");
+        }
+        let better = [(0, tried(0, 0.0, None, 5)), (1, tried(0, 0.9, None, 5)), (2, tried(1, 0.2, None, 90))];
+        assert_eq!(winner(&better), 2, "what passes nothing never wins");
+    }
+
+    /// P-11, C46.
+    #[test]
+    fn it_ends_when_all_passes_when_nothing_helps_and_when_the_last_generation_is_over() {
+        let stop = |attempts, idle, perfect, refused: Option<&str>| {
+            let progress = Progress { attempts, idle, perfect, refused: refused.map(str::to_string) };
+            progress.stop(Patience::default())
+        };
+        assert_eq!(stop(0, 0, true, None).as_deref(), Some("pass"));
+        assert_eq!(stop(1, 0, true, None), None, "once one is made, another is tried");
+        assert_eq!(stop(2, 1, true, None).as_deref(), Some("pass"));
+        assert_eq!(stop(1, 1, false, None), None);
+        assert_eq!(stop(2, 2, false, None).as_deref(), Some("no_improvement"));
+        assert_eq!(stop(2, 2, false, Some("leakage_detected")).as_deref(), Some("leakage"));
+        assert_eq!(stop(3, 1, false, None).as_deref(), Some("max_iterations"));
+        assert_eq!(stop(3, 1, false, Some("sanity_check:too_long")).as_deref(), Some("sanity_check:too_long"));
+        let always = Patience { always: true, ..Patience::default() };
+        assert_eq!(Progress { perfect: true, ..Progress::default() }.stop(always), None);
+    }
+}

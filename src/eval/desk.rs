@@ -1,0 +1,232 @@
+//! What an evaluation asks of whom: the exact prompt, and the plan of the agent that is asked.
+
+use super::candidate::Guards;
+use super::errors;
+use super::feedback::{Feedback, listed};
+use super::prompts::{Prompts, declares_text, filled, with_text};
+use super::suite::{Case, Suite};
+use super::tokens::{allowed, tokens};
+use crate::chain::{Chain, Config, Group, Item, Limit, Limits, Permissions, Said, Step, Wants};
+use crate::checks::Profile;
+use crate::plan::{Part, Plan, Request, build, outline};
+use crate::prompt::{Level, show};
+use crate::source::{Diagnostic, Place, Source, Text};
+use crate::world::World;
+use indexmap::IndexMap;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::time::Duration;
+
+/// What stands in the arguments of an agent that goes on with an earlier session of its own.
+const SESSIONS: [&str; 9] =
+    ["--continue", "-c", "--resume", "-r", "resume", "--session-id", "--session", "-s", "--restore-chat-history"];
+
+/// Everything that prompts are made of, and that agents are found by.
+#[derive(Debug)]
+pub struct Desk<'a> {
+    /// The ambient.
+    pub world: &'a World,
+    /// The merged config.
+    pub config: &'a Config,
+    /// The folder that agents work in.
+    pub root: &'a Path,
+    /// The suite.
+    pub suite: &'a Suite,
+    /// The three prompts.
+    pub prompts: &'a Prompts,
+    /// The command line's limits, below them the suite's.
+    pub limits: &'a Limits,
+    /// The command line's permissions.
+    pub permissions: Option<Permissions>,
+    /// The command line's times.
+    pub timeout: Option<Duration>,
+    /// The longest that an agent may be silent.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl Desk<'_> {
+    /// What the executor is asked about a case.
+    ///
+    /// # Errors
+    /// Why the template cannot be filled in.
+    pub fn execute_prompt(&self, prompt: &str, case: &Case) -> Result<String, String> {
+        let prompt = with_text(prompt, &case.text, declares_text(&self.suite.prompt));
+        let values = [
+            ("prompt", prompt.as_str()),
+            ("task_type", &self.suite.task_type),
+            ("text", &case.text),
+            ("format_requirements", self.format_requirements()),
+        ];
+        filled(&self.prompts.execute, &values).map_err(|error| error.to_string())
+    }
+
+    /// What the evaluator is asked about an output.
+    pub(super) fn evaluate_prompt(&self, case: &Case, output: &str) -> Result<String, String> {
+        let values = [
+            ("task_type", self.suite.task_type.as_str()),
+            ("output", output),
+            ("expected_output", case.expected.as_deref().unwrap_or_default()),
+            ("format_requirements", self.format_requirements()),
+        ];
+        filled(&self.prompts.evaluate, &values).map_err(|error| error.to_string())
+    }
+
+    /// What the improver is asked: of the evaluations it learns issues and suggestions only (P-7).
+    pub(super) fn improve_prompt(&self, prompt: &str, feedback: &Feedback, guards: &Guards) -> Result<String, String> {
+        let (original, most) = (guards.original_tokens, allowed(guards.original_tokens, guards.most_tokens));
+        let values = [
+            ("prompt", prompt),
+            ("task_type", self.suite.task_type.as_str()),
+            ("format_requirements", self.format_requirements()),
+            ("issues", &listed(&feedback.issues)),
+            ("suggestions", &listed(&feedback.suggestions)),
+            ("original_tokens", &original.to_string()),
+            ("max_allowed_tokens", &most.to_string()),
+        ];
+        filled(&self.prompts.improve, &values).map_err(|error| error.to_string())
+    }
+
+    fn format_requirements(&self) -> &str {
+        self.suite.format_requirements.as_deref().unwrap_or_default()
+    }
+
+    /// The plan of one agent that is asked one thing.
+    ///
+    /// # Errors
+    /// Every fault that would stop it.
+    pub fn plan(&self, agent: &Text, part: Part, prompt: &str) -> Result<Plan, Vec<Diagnostic>> {
+        let source = Source::new("the prompt", "", self.root);
+        let step = Step {
+            name: agent.clone(),
+            wants: Wants::Agent,
+            limit: Limit::Once,
+            args: Vec::new(),
+            said: Said::default(),
+            timeout: None,
+            idle_timeout: None,
+        };
+        // In a group an agent that fails is tried again in place.
+        let group = Group { items: vec![Item::Step(step)], rounds: None, at: agent.at.clone() };
+        let chain = Chain {
+            name: None,
+            at: agent.at.clone(),
+            description: None,
+            said: Said::default(),
+            vars: IndexMap::new(),
+            items: vec![Item::Group(group)],
+        };
+        let said = Said { inline: Some(Text { value: prompt.to_string(), at: Place::whole(&source) }), file: None };
+        let request = Request {
+            chain: &chain,
+            config: self.config,
+            root: self.root,
+            said: &said,
+            given: &IndexMap::new(),
+            timeout: self.timeout,
+            idle_timeout: self.idle_timeout,
+            limits: self.limits,
+            permissions: self.permissions,
+            task: None,
+            part: Some(part),
+            profile: Profile::default(),
+            budgeted: false,
+            scope: None,
+            own_program: self.world.own_program(),
+        };
+        let plan = build(&request, self.world, self.world)?;
+        match plan.steps.as_slice() {
+            [step] if step.level == Level::CommandLine => Ok(plan),
+            _ => Err(vec![errors::only_agents(&agent.at, &agent.value)]),
+        }
+    }
+
+    /// Everything that can be known to go wrong before anything is asked, all at once; what could be is warned of.
+    ///
+    /// # Errors
+    /// The faults.
+    pub fn check(&self, improves: bool, most_tokens: usize) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+        let (suite, mut faults) = (self.suite, Vec::new());
+        let mut warnings = Vec::new();
+        let mut keep = |planned: Result<Plan, Vec<Diagnostic>>| match planned {
+            Ok(plan) => {
+                let news = plan.warnings.iter().filter(|warning| !warnings.contains(*warning)).cloned();
+                warnings.extend(news.collect::<Vec<_>>());
+                Some(plan)
+            }
+            Err(more) => {
+                let news: Vec<Diagnostic> = more.into_iter().filter(|fault| !faults.contains(fault)).collect();
+                faults.extend(news);
+                None
+            }
+        };
+        let (mut executor, mut smallest) = (None, usize::MAX);
+        for case in &suite.cases {
+            match self.execute_prompt(&suite.prompt, case) {
+                Ok(prompt) => {
+                    smallest = smallest.min(tokens(&prompt));
+                    executor = keep(self.plan(&suite.executor, Part::Answers, &prompt)).or(executor);
+                }
+                Err(why) => faults_of_template(&mut keep, &why),
+            }
+        }
+        let evaluator = suite.evaluator.as_ref().and_then(|agent| keep(self.plan(agent, Part::Evaluates, "?")));
+        if improves {
+            keep(self.plan(suite.rewriter(), Part::Answers, "?"));
+        }
+        if let (Some(executor), Some(evaluator), Some(agent)) = (&executor, &evaluator, &suite.evaluator)
+            && let Some(word) = shared_session(executor, evaluator)
+        {
+            faults.push(errors::same_session(&agent.at, &suite.executor.value, &agent.value, &word));
+        }
+        if let Some((most, _)) = &self.limits.tokens
+            && usize::try_from(*most).is_ok_and(|most| most < smallest)
+            && smallest < usize::MAX
+        {
+            faults.push(errors::budget_too_small(*most, smallest));
+        }
+        let own = tokens(&suite.prompt);
+        if improves && own > most_tokens {
+            faults.push(errors::prompt_too_long(most_tokens, own));
+        }
+        if faults.is_empty() { Ok(warnings) } else { Err(faults) }
+    }
+}
+
+fn faults_of_template(keep: &mut impl FnMut(Result<Plan, Vec<Diagnostic>>) -> Option<Plan>, why: &str) {
+    keep(Err(vec![Diagnostic::error("eval/template", format!("a prompt cannot be filled in: {why}"))]));
+}
+
+/// By which words both agents would go on in one session, if they would.
+fn shared_session(one: &Plan, other: &Plan) -> Option<String> {
+    let sessions = |plan: &Plan| -> Vec<String> {
+        let Some(step) = plan.steps.first() else { return Vec::new() };
+        let prompt = step.prompt.as_ref().map(|prompt| &prompt.segments);
+        let words: Vec<String> = step.argv.iter().filter(|word| Some(*word) != prompt).map(|word| show(word)).collect();
+        let named = words.iter().enumerate().filter_map(|(index, word)| {
+            let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+            let value = value.or_else(|| words.get(index + 1).map(String::as_str)).unwrap_or_default();
+            let takes_none = matches!(name, "--continue" | "-c");
+            SESSIONS.contains(&name).then(|| if takes_none { name.to_string() } else { format!("{name} {value}") })
+        });
+        named.map(|session| format!("{}\n{session}", step.program.display())).collect()
+    };
+    let others = sessions(other);
+    let shared = sessions(one).into_iter().find(|session| others.contains(session))?;
+    shared.split_once('\n').map(|(_, words)| words.to_string())
+}
+
+/// What a plan asks of whom, as one word: the same prompt to the same agent.
+pub(super) fn key_of(plan: &Plan) -> String {
+    let outline = outline(plan);
+    let asked = outline.steps.first().map(|step| {
+        let role = step.role.map(crate::chain::Role::name);
+        serde_json::json!([step.name, role, step.backend, step.program, step.arguments, step.environment, step.prompt])
+    });
+    let digest = Sha256::digest(asked.unwrap_or_default().to_string());
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        use std::fmt::Write;
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

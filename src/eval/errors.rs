@@ -1,0 +1,143 @@
+//! Every fault of suites and of the prompts that evaluate.
+
+use crate::source::{Diagnostic, Place, nearest};
+
+/// So many ids are named in a message.
+const NAMED: usize = 12;
+
+pub(super) fn unreadable(path: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("suite/unreadable", format!("cannot read the suite {path}: {why}"))
+        .help("a suite is a JSON or JSON5 file; docs/evaluation.md shows one")
+}
+
+pub(super) fn file_unreadable(at: &Place, path: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("suite/file", format!("cannot read {path}: {why}"))
+        .at(at, "named here")
+        .help("paths in a suite start at the suite's folder")
+}
+
+pub(super) fn blank(at: &Place, key: &str) -> Diagnostic {
+    Diagnostic::error("suite/blank", format!("`{key}` is blank")).at(at, "nothing is said here").help("say it")
+}
+
+pub(super) fn duplicate_id(at: &Place, id: &str, first: &Place, row: usize, first_row: usize) -> Diagnostic {
+    Diagnostic::error("suite/duplicate-id", format!("cases {first_row} and {row} have the same id `{id}`"))
+        .at(at, "the same id again")
+        .at(first, "the first one")
+        .help("results are told apart by the id: give one of them another")
+}
+
+pub(super) fn no_id(at: &Place, row: usize) -> Diagnostic {
+    Diagnostic::error("suite/no-id", format!("case {row} has no usable id"))
+        .at(at, "an id is one line of at most 80 characters")
+        .help("name it after what it tries")
+}
+
+pub(super) fn nobody_judges(at: &Place, id: &str) -> Diagnostic {
+    Diagnostic::error("suite/nobody-judges", format!("nothing judges the case `{id}`"))
+        .at(at, "it has no criteria, and the suite has no evaluator")
+        .help("give it `criteria`, or name an `evaluator`")
+}
+
+pub(super) fn both(at: &Place, one: &str, other: &str) -> Diagnostic {
+    Diagnostic::error("suite/both", format!("`{one}` and `{other}` are both there"))
+        .at(at, "which one counts is not said")
+        .help("keep one of them")
+}
+
+pub(super) fn foreign_key(at: &Place, key: &str, kind: &str, keys: &[&str]) -> Diagnostic {
+    let takes = if keys.is_empty() { "it takes no other key".into() } else { format!("it takes {}", keys.join(", ")) };
+    Diagnostic::error("suite/criterion-key", format!("`{key}` says nothing to a criterion of the type `{kind}`"))
+        .at(at, "this would be passed over")
+        .help(takes)
+}
+
+pub(super) fn lacks(at: &Place, kind: &str, what: &str) -> Diagnostic {
+    Diagnostic::error("suite/criterion", format!("a criterion of the type `{kind}` needs {what}"))
+        .at(at, "this one has none")
+        .help("docs/evaluation.md lists them all")
+}
+
+pub(super) fn bad_pattern(at: &Place, why: &str) -> Diagnostic {
+    Diagnostic::error("suite/pattern", format!("the pattern cannot be read: {why}"))
+        .at(at, "in this pattern")
+        .help("the syntax is that of Rust's regex: no look-around, no back references")
+}
+
+pub(super) fn bad_schema(at: &Place, why: &str) -> Diagnostic {
+    Diagnostic::error("suite/schema", format!("the schema cannot be used: {why}"))
+        .at(at, "in this schema")
+        .help("it is a JSON Schema whose references stay within it")
+}
+
+pub(super) fn bad_bounds(at: &Place, min: u32, max: u32) -> Diagnostic {
+    Diagnostic::error("suite/bounds", format!("nothing is at least {min} and at most {max} long"))
+        .at(at, "min is above max")
+        .help("turn them round")
+}
+
+pub(super) fn unknown_case(id: &str, known: &[&str]) -> Diagnostic {
+    let near = nearest(id, known.iter().copied()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let more = if known.len() > NAMED { format!(", and {} more", known.len() - NAMED) } else { String::new() };
+    let listed = known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    Diagnostic::error("suite/unknown-case", format!("the suite has no case `{id}`"))
+        .help(format!("{near}its cases: {listed}{more}"))
+}
+
+pub(super) fn foreign_variable(at: &Place, name: &str, file: &str, known: &[&str]) -> Diagnostic {
+    Diagnostic::error("eval/variable", format!("`{name}` means nothing in {file}"))
+        .at(at, "it would stay empty")
+        .help(format!("its variables are {}", known.join(", ")))
+}
+
+pub(super) fn missing_variable(at: &Place, name: &str, file: &str) -> Diagnostic {
+    Diagnostic::error("eval/missing-variable", format!("{file} does not name {{{name}}}"))
+        .at(at, "without it the agent does not see what it is about")
+        .help(format!("write {{{name}}} where it belongs"))
+}
+
+pub(super) fn no_prompts(folder: &str) -> Diagnostic {
+    Diagnostic::error("eval/no-prompts", format!("there is no prompt in {folder}")).help(
+        "one of prompt.execute.md, prompt.evaluation.md and prompt.improve.md is looked for; what is not there is ours",
+    )
+}
+
+pub(super) fn same_session(at: &Place, executor: &str, evaluator: &str, word: &str) -> Diagnostic {
+    Diagnostic::error(
+        "eval/same-session",
+        format!("the evaluator `{evaluator}` would go on in the session of the executor `{executor}`"),
+    )
+    .at(at, "it would judge what it has just said itself")
+    .help(format!("take `{word}` out of the arguments of one of them"))
+}
+
+pub(super) fn budget_too_small(limit: u64, needed: usize) -> Diagnostic {
+    Diagnostic::error(
+        "eval/budget",
+        format!("the limit of {limit} tokens is too small: the prompt of one case alone has {needed}"),
+    )
+    .help("raise it: --limit tokens=…")
+}
+
+pub(super) fn prompt_too_long(most: usize, tokens: usize) -> Diagnostic {
+    Diagnostic::error(
+        "eval/prompt-tokens",
+        format!(
+            "the prompt has {tokens} tokens, and a candidate may have {most} at most: no rewriting of it would pass"
+        ),
+    )
+    .help(format!("raise it: --max-tokens {}", tokens.saturating_mul(2)))
+}
+
+pub(super) fn only_agents(at: &Place, name: &str) -> Diagnostic {
+    Diagnostic::error("suite/agent", format!("`{name}` is not one agent"))
+        .at(at, "named here")
+        .help("name an agent, without arrows, counts and groups")
+}
+
+/// Nothing can be held out.
+#[must_use]
+pub fn too_few_cases(cases: usize) -> Diagnostic {
+    Diagnostic::error("eval/holdout", format!("of {cases} case none can be held out"))
+        .help("write more cases, or leave --holdout out")
+}

@@ -1,0 +1,299 @@
+//! An evaluation from its first case to the prompt that wins: `(improve -> guard -> execute -> evaluate):N` (seed 003).
+
+use super::candidate::{Guards, proposed};
+use super::choose::{Patience, Progress, Tried, winner};
+use super::desk::Desk;
+use super::feedback::Feedback;
+use super::leak::LeakGuard;
+use super::measure::{Book, Measure, Rewriting};
+use super::tokens::tokens;
+use crate::journal::Journal;
+use crate::plan::{Outline, Part};
+use crate::report::Screen;
+use crate::run::{
+    EvalEvent, EvalFacts, EvalLedger, Event, EventKind, Failure, Halt, HighestAttempt, HumanNeeded, Lanes, LimitKind,
+    Numbers, Overrides, RunOutcome, Stopwatch, flushed, work_in_lanes,
+};
+use indexmap::IndexMap;
+use std::cmp::Ordering;
+use std::time::Duration;
+
+/// What an evaluation works with.
+pub struct Setting<'a> {
+    /// What is asked of whom.
+    pub desk: &'a Desk<'a>,
+    /// What it is about.
+    pub facts: EvalFacts,
+    /// What is asked of whom about what, in one word.
+    pub digest: &'a str,
+    /// What the command line said of times and limits.
+    pub overrides: &'a Overrides,
+    /// The agents as steps of one run.
+    pub outline: &'a Outline,
+    /// Limits that hold from now on, where it goes on.
+    pub limits: &'a [String],
+    /// The journal of the root.
+    pub journal: &'a Journal,
+    /// The run's number in it.
+    pub run: i64,
+    /// Its events so far.
+    pub events: &'a [Event],
+    /// The highest attempt of each step that has left a folder.
+    pub attempts: Vec<(u32, u32)>,
+    /// The terminal.
+    pub screen: &'a mut Screen,
+    /// What people are told of an event.
+    pub say: &'a mut dyn FnMut(&Event, &EvalLedger) -> String,
+}
+
+/// How an evaluation came out.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// As a run.
+    pub outcome: RunOutcome,
+    /// What is known of it.
+    pub ledger: EvalLedger,
+}
+
+/// Works until it is over, or is to end. What the journal knows already is not asked again.
+///
+/// # Errors
+/// When the journal takes no more, or we cannot hear signals.
+pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
+    let first = opening(&setting);
+    let Setting { desk, facts, journal, run, events, attempts, screen, say, .. } = setting;
+    let numbers = Numbers::after(events.last().map_or(0, |event| event.seq), attempts);
+    let mut ledger = EvalLedger::default();
+    events.iter().for_each(|event| ledger.evolve(&event.event));
+    let time = desk.limits.time.map(|time| time.saturating_sub(worked(events)));
+    let until = time.and_then(|time| desk.world.now().checked_add(time));
+    let fresh = facts.options.fresh;
+    let sibling = journal.sibling()?;
+    let book = Book { desk, journal: sibling, run, numbers: &numbers, ledger, until, fresh, say };
+    let held_out: Vec<bool> = facts.cases.iter().map(|case| case.held_out).collect();
+    let number = usize::try_from(facts.options.jobs.max(1)).unwrap_or(1);
+    let lanes = Lanes { number, root: desk.root, world: desk.world, journal, run, numbers: &numbers };
+    let mut trial = Trial { lanes: &lanes, book, facts: &facts, held_out: &held_out, screen };
+    trial.book.record(first)?;
+    trial.book.record(EventKind::Evaluation { what: EvalEvent::Began { facts: facts.clone() } })?;
+    trial.say();
+    let ended = if facts.options.improves { trial.improve().await } else { trial.measure_all().await };
+    let outcome = match ended? {
+        Ok(outcome) => outcome,
+        Err(Halt::Signal(signal)) => RunOutcome::Interrupted { signal },
+        Err(Halt::Limit(limit)) => RunOutcome::LimitReached { limit },
+    };
+    trial.book.record(EventKind::RunFinished { outcome })?;
+    trial.say();
+    flushed(trial.screen).await;
+    Ok(Evaluated { outcome, ledger: trial.book.ledger })
+}
+
+/// Its first event: it begins, or goes on.
+fn opening(setting: &Setting<'_>) -> EventKind {
+    let forkhestra = env!("CARGO_PKG_VERSION").into();
+    if !setting.events.is_empty() {
+        let attempts = setting.attempts.iter().map(|(step, attempt)| HighestAttempt { step: *step, attempt: *attempt });
+        let worked_ms = u64::try_from(worked(setting.events).as_millis()).unwrap_or(u64::MAX);
+        let limits = setting.limits.to_vec();
+        return EventKind::RunResumed { forkhestra, attempts: attempts.collect(), limits, worked_ms };
+    }
+    EventKind::RunStarted {
+        chain: setting.outline.chain.clone(),
+        name: None,
+        prompt: None,
+        vars: IndexMap::new(),
+        digest: setting.digest.to_string(),
+        root: setting.desk.root.display().to_string(),
+        forkhestra,
+        steps: u32::try_from(setting.outline.steps.len()).unwrap_or(u32::MAX),
+        overrides: setting.overrides.clone(),
+        base: None,
+        task: None,
+    }
+}
+
+/// How long it was at work before.
+fn worked(events: &[Event]) -> Duration {
+    let mut watch = Stopwatch::default();
+    events.iter().for_each(|event| watch.see(event));
+    Duration::from_millis(watch.milliseconds())
+}
+
+struct Trial<'a, 'b> {
+    lanes: &'b Lanes<'a>,
+    book: Book<'a>,
+    facts: &'b EvalFacts,
+    held_out: &'b [bool],
+    screen: &'b mut Screen,
+}
+
+/// What ended, or why it was halted; failures of ours around that.
+type Halted<T> = Result<Result<T, Halt>, Failure>;
+
+impl Trial<'_, '_> {
+    fn say(&mut self) {
+        let lines = self.book.told(&self.book.numbers.news());
+        self.screen.say(&lines);
+    }
+
+    /// Tries a prompt on the cases of one part, or of both.
+    async fn measure(&mut self, generation: u32, prompt: &str, part: Option<bool>) -> Halted<()> {
+        let held_out = self.held_out;
+        let which = |index: usize| part.is_none_or(|part| held_out[index] == part);
+        let mut measure = Measure::new(&mut self.book, generation, prompt, held_out, which);
+        let halt = work_in_lanes(self.lanes, &mut measure, self.screen).await?;
+        let halt = halt.or(measure.limit.map(Halt::Limit));
+        self.say();
+        Ok(halt.map_or(Ok(()), Err))
+    }
+
+    async fn measure_all(&mut self) -> Halted<RunOutcome> {
+        let prompt = self.facts.prompt.clone();
+        if let Err(halt) = self.measure(0, &prompt, None).await? {
+            return Ok(Err(halt));
+        }
+        let all: Vec<_> = self.book.ledger.of(0).collect();
+        let wanting = |judged: bool| all.iter().any(|result| result.error.is_none() == judged && !result.pass);
+        let evaluator = |error: &str| error.starts_with("evaluator_error");
+        let unclear = all.iter().any(|result| result.error.as_deref().is_some_and(evaluator));
+        Ok(Ok(match (wanting(true), wanting(false)) {
+            (true, _) => RunOutcome::NotMet,
+            (false, true) if unclear => RunOutcome::NeedsHuman { step: 2, why: HumanNeeded::Unclear },
+            (false, true) => RunOutcome::Failed { step: 1 },
+            (false, false) => RunOutcome::Succeeded,
+        }))
+    }
+
+    async fn improve(&mut self) -> Halted<RunOutcome> {
+        let (facts, original) = (self.facts, self.facts.prompt.clone());
+        if let Err(halt) = self.measure(0, &original, None).await? {
+            return Ok(Err(halt));
+        }
+        let mut guards = self.guards();
+        let patience =
+            Patience { generations: facts.options.generations, always: facts.options.always, ..Patience::default() };
+        let first = self.tried(0);
+        let (mut tried, mut best, mut progress) = (vec![(0, first)], (0, first), Progress::default());
+        progress.perfect = first.training.is_perfect();
+        let nobody = first.training.unjudged == first.training.cases;
+        let why = loop {
+            if nobody {
+                break "nobody_judged".to_string();
+            }
+            if let Some(why) = progress.stop(patience) {
+                break why;
+            }
+            let generation = progress.attempts + 1;
+            let candidate = match self.candidate(generation, best.0, &mut guards).await? {
+                Ok(Ok(candidate)) => candidate,
+                Ok(Err(why)) => break why,
+                Err(halt) => return Ok(Err(halt)),
+            };
+            progress.attempts = generation;
+            let (prompt, refused) = candidate;
+            progress.refused.clone_from(&refused);
+            if refused.is_some() {
+                progress.idle += 1;
+                continue;
+            }
+            if let Err(halt) = self.measure(generation, &prompt, Some(false)).await? {
+                return Ok(Err(halt));
+            }
+            let mut result = self.tried(generation);
+            if result.by_training(&first) == Ordering::Greater && result.training.passed > 0 {
+                if let Err(halt) = self.measure(generation, &prompt, Some(true)).await? {
+                    return Ok(Err(halt));
+                }
+                result = self.tried(generation);
+                tried.push((generation, result));
+            }
+            if result.by_training(&best.1) == Ordering::Greater {
+                best = (generation, result);
+                progress.idle = 0;
+                progress.perfect = result.training.is_perfect();
+            } else {
+                progress.idle += 1;
+            }
+        };
+        let generation = winner(&tried);
+        self.book.record(EventKind::Evaluation { what: EvalEvent::Chose { generation, why } })?;
+        self.say();
+        let whole = first.training.is_perfect() && first.held_out.is_none_or(|score| score.is_perfect());
+        Ok(Ok(if generation > 0 || whole { RunOutcome::Succeeded } else { RunOutcome::NotMet }))
+    }
+
+    /// What no candidate may give away: every text that is measured by, held out or not.
+    fn guards(&self) -> Guards {
+        let suite = self.book.desk.suite;
+        let texts = suite.cases.iter().flat_map(|case| [Some(case.text.as_str()), case.expected.as_deref()]);
+        let texts = texts.flatten().chain(suite.examples.iter().map(String::as_str));
+        let original = &self.facts.prompt;
+        Guards::new(LeakGuard::new(original, texts), original, self.facts.options.max_tokens)
+    }
+
+    /// A new prompt from the improver, with the reason why it is not tried; or why there is none.
+    async fn candidate(
+        &mut self,
+        generation: u32,
+        of: u32,
+        guards: &mut Guards,
+    ) -> Halted<Result<(String, Option<String>), String>> {
+        if let Some(known) = self.book.ledger.prompts.get(&generation).cloned() {
+            // It was proposed before we were cut off.
+            let _ = guards.refuses(&known.prompt);
+            return Ok(Ok(Ok((known.prompt, known.refused))));
+        }
+        let prompt = self.book.ledger.prompts.get(&of).map_or_else(String::new, |known| known.prompt.clone());
+        let mut feedback = Feedback::default();
+        for result in self.book.ledger.of(of).filter(|result| !result.held_out && result.error.is_none()) {
+            feedback.add(&result.issues, &result.suggestions);
+        }
+        let desk = self.book.desk;
+        let agent = desk.suite.rewriter();
+        let asked = desk.improve_prompt(&prompt, &feedback, guards);
+        let plan = match asked.map(|asked| desk.plan(agent, Part::Answers, &asked)) {
+            Ok(Ok(plan)) => plan,
+            Ok(Err(faults)) => {
+                let words = faults.first().map_or_else(String::new, |fault| fault.message.clone());
+                return Ok(Ok(Err(format!("improver_error: {words}"))));
+            }
+            Err(why) => return Ok(Ok(Err(format!("improver_error: {why}")))),
+        };
+        if let Some(limit) = self.book.limit_reached(&plan) {
+            return Ok(Err(Halt::Limit(limit)));
+        }
+        let name = agent.value.clone();
+        let mut asking = Rewriting { book: &mut self.book, plan: Some(plan), name, generation, answer: None };
+        let halt = work_in_lanes(self.lanes, &mut asking, self.screen).await?;
+        let answer = asking.answer.take();
+        if let (Some(halt), None) = (halt, &answer) {
+            return Ok(Err(halt));
+        }
+        let answer = match answer {
+            Some(Ok(answer)) => answer,
+            Some(Err(why)) => return Ok(Ok(Err(format!("improver_error: {why}")))),
+            None => return Ok(Err(Halt::Limit(LimitKind::Time))),
+        };
+        let prompt = proposed(&answer);
+        let refused = guards.refuses(&prompt);
+        let what = EvalEvent::Proposed {
+            generation,
+            tokens: tokens(&prompt),
+            prompt: prompt.clone(),
+            refused: refused.clone(),
+        };
+        self.book.record(EventKind::Evaluation { what })?;
+        self.say();
+        Ok(halt.map_or(Ok(Ok((prompt, refused))), Err))
+    }
+
+    fn tried(&self, generation: u32) -> Tried {
+        let ledger = &self.book.ledger;
+        Tried {
+            training: ledger.score(generation, false).unwrap_or_default(),
+            held_out: ledger.score(generation, true),
+            tokens: ledger.prompts.get(&generation).map_or(0, |known| known.tokens),
+        }
+    }
+}

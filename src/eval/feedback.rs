@@ -1,0 +1,89 @@
+//! What the improver is told: issues and suggestions of evaluations, and nothing else (P-6, P-7, C41).
+
+use super::tokens::{tokens, words};
+
+/// A short expectation stands in any sentence: only longer ones are looked for (C41).
+const LEAST_TOKENS: usize = 8;
+const LEAST_CHARACTERS: usize = 20;
+/// How many items of a kind are told, and how long one may be, in characters.
+const MOST_ITEMS: usize = 20;
+const LONGEST_ITEM: usize = 400;
+
+/// Takes out every item that holds the expected output; returns how many those were. The verdict is not touched.
+pub(super) fn sanitise(items: &mut Vec<String>, expected: Option<&str>) -> usize {
+    let Some(expected) = expected.map(str::trim) else { return 0 };
+    if tokens(expected) < LEAST_TOKENS && expected.chars().count() < LEAST_CHARACTERS {
+        return 0;
+    }
+    let (before, expected) = (items.len(), words(expected));
+    if expected.is_empty() {
+        return 0;
+    }
+    items.retain(|item| !words(item).windows(expected.len()).any(|window| window == expected));
+    before - items.len()
+}
+
+/// Gathers what the cases have to say, each thing once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Feedback {
+    /// What is wrong.
+    pub(super) issues: Vec<String>,
+    /// What would mend it.
+    pub(super) suggestions: Vec<String>,
+}
+
+impl Feedback {
+    pub(super) fn add(&mut self, issues: &[String], suggestions: &[String]) {
+        for (list, items) in [(&mut self.issues, issues), (&mut self.suggestions, suggestions)] {
+            for item in items.iter().map(|item| one_line(item)) {
+                if list.len() < MOST_ITEMS && !list.contains(&item) {
+                    list.push(item);
+                }
+            }
+        }
+    }
+}
+
+fn one_line(item: &str) -> String {
+    let line = item.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST_ITEM) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+/// A list as a prompt shows it; `None` for an empty one (P-1).
+pub(super) fn listed(items: &[String]) -> String {
+    if items.is_empty() {
+        return "None".into();
+    }
+    items.iter().map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_that_gives_the_expectation_away_is_dropped_and_the_verdict_stays() {
+        let expected = "Revenue fell by nine percent in March.";
+        let mut items = vec![
+            "It should say: \"revenue FELL by nine percent, in March\"".to_string(),
+            "The month is missing".to_string(),
+        ];
+        assert_eq!(sanitise(&mut items, Some(expected)), 1);
+        assert_eq!(items, ["The month is missing"]);
+        let mut items = vec!["It is 4 lines too long, yes".to_string()];
+        assert_eq!((sanitise(&mut items, Some("4")), sanitise(&mut items, Some("yes"))), (0, 0));
+        assert_eq!((sanitise(&mut items, None), items.len()), (0, 1));
+    }
+
+    #[test]
+    fn each_thing_is_told_once_on_one_line() {
+        let mut feedback = Feedback::default();
+        feedback.add(&["too\nlong".into(), "too long".into()], &[]);
+        feedback.add(&["too long".into(), "wrong".into()], &["shorten".into()]);
+        assert_eq!(listed(&feedback.issues), "- too long\n- wrong");
+        assert_eq!((listed(&feedback.suggestions), listed(&[])), ("- shorten".into(), "None".into()));
+    }
+}

@@ -1,0 +1,26 @@
+//! Prompts measured by suites of cases, and improved by what evaluations say: seed 003 on the same engine as every run.
+
+mod candidate;
+mod choose;
+mod criteria;
+mod desk;
+mod errors;
+mod evaluate;
+mod feedback;
+mod holdout;
+mod keys;
+mod leak;
+mod measure;
+mod prompts;
+mod suite;
+mod tokens;
+
+pub use criteria::{Criterion, JsonSchema};
+pub use desk::Desk;
+pub use errors::too_few_cases;
+pub use evaluate::{Evaluated, Setting, evaluate};
+pub use holdout::held_out;
+pub use keys::suite_schema;
+pub use prompts::Prompts;
+pub use suite::{Case, Suite};
+pub use tokens::{allowed, tokens};

@@ -1,0 +1,180 @@
+//! The three prompts of an evaluation: to answer, to judge, to rewrite (seed 003, P-1).
+
+use super::errors;
+use crate::prompt::{Syntax, Template, TemplateError, Value, template_of};
+use crate::source::{Diagnostic, Files, Place, Source};
+use std::path::Path;
+
+const EXECUTE: Kind = Kind {
+    file: "prompt.execute.md",
+    ours: include_str!("../../prompts/prompt.execute.md"),
+    variables: &["prompt", "task_type", "text", "format_requirements"],
+    needed: &["prompt", "text"],
+};
+const EVALUATE: Kind = Kind {
+    file: "prompt.evaluation.md",
+    ours: include_str!("../../prompts/prompt.evaluation.md"),
+    variables: &["task_type", "output", "expected_output", "format_requirements"],
+    needed: &["output"],
+};
+const IMPROVE: Kind = Kind {
+    file: "prompt.improve.md",
+    ours: include_str!("../../prompts/prompt.improve.md"),
+    variables: &[
+        "prompt",
+        "task_type",
+        "format_requirements",
+        "issues",
+        "suggestions",
+        "original_tokens",
+        "max_allowed_tokens",
+    ],
+    needed: &["prompt", "issues", "suggestions"],
+};
+
+/// One of the three.
+struct Kind {
+    file: &'static str,
+    ours: &'static str,
+    variables: &'static [&'static str],
+    needed: &'static [&'static str],
+}
+
+/// The three prompts, ready to be filled in.
+#[derive(Debug)]
+pub struct Prompts {
+    pub(super) execute: Template,
+    pub(super) evaluate: Template,
+    pub(super) improve: Template,
+}
+
+impl Prompts {
+    /// Reads them from a folder; what is not there is ours.
+    ///
+    /// # Errors
+    /// Every fault of those that are there; a folder without any of them.
+    pub fn read(folder: Option<&Path>, files: &dyn Files) -> Result<Self, Vec<Diagnostic>> {
+        let mut faults = Vec::new();
+        let found = |kind: &Kind| folder.is_some_and(|folder| files.kind(&folder.join(kind.file)).is_ok());
+        if let Some(folder) = folder.filter(|_| ![EXECUTE, EVALUATE, IMPROVE].iter().any(found)) {
+            return Err(vec![errors::no_prompts(&folder.display().to_string())]);
+        }
+        let [execute, evaluate, improve] = [EXECUTE, EVALUATE, IMPROVE]
+            .map(|kind| kind.read(folder.filter(|_| found(&kind)), files).map_err(|more| faults.extend(more)).ok());
+        match (execute, evaluate, improve) {
+            (Some(execute), Some(evaluate), Some(improve)) if faults.is_empty() => {
+                Ok(Self { execute, evaluate, improve })
+            }
+            _ => Err(faults),
+        }
+    }
+}
+
+impl Kind {
+    fn read(&self, folder: Option<&Path>, files: &dyn Files) -> Result<Template, Vec<Diagnostic>> {
+        let source = match folder {
+            None => Source::new(format!("built-in {}", self.file), self.ours, Path::new("")),
+            Some(folder) => {
+                let path = folder.join(self.file);
+                let text = files.read(&path).map_err(|error| error.to_string());
+                let text = text.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".into()));
+                let text = text.map_err(|why| vec![errors::unreadable(&path.display().to_string(), &why)])?;
+                Source::new(path.display().to_string(), text.replace("\r\n", "\n"), folder)
+            }
+        };
+        let whole = Place::whole(&source);
+        let template = template_of(self.file, source, Syntax::Braces)?;
+        let named = template.variables();
+        let foreign = named.iter().filter(|name| !self.variables.contains(&name.as_str()));
+        let mut faults: Vec<Diagnostic> =
+            foreign.map(|name| errors::foreign_variable(&whole, name, self.file, self.variables)).collect();
+        let missing = self.needed.iter().filter(|name| !named.contains(**name));
+        faults.extend(missing.map(|name| errors::missing_variable(&whole, name, self.file)));
+        if faults.is_empty() { Ok(template) } else { Err(faults) }
+    }
+}
+
+/// Fills in a template; what no value is given for is `None`, as the seed has it.
+///
+/// # Errors
+/// When the template asks for a sum over what is no number, or grows past every bound.
+pub(super) fn filled(template: &Template, values: &[(&str, &str)]) -> Result<String, TemplateError> {
+    let value = |name: &str| {
+        let found = values.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+        Some(Value::new(found.filter(|text| !text.trim().is_empty()).unwrap_or("None")))
+    };
+    Ok(template.render(&value)?.text())
+}
+
+/// The prompt with the case's text where it asks for it, in its own pass: what the text holds is never looked at (C43).
+pub(super) fn with_text(prompt: &str, text: &str, declared: bool) -> String {
+    if declared { prompt.replace(PLACEHOLDER, text) } else { prompt.to_string() }
+}
+
+/// Where a prompt asks for the case's text.
+const PLACEHOLDER: &str = "{text}";
+
+/// Whether a prompt asks for the case's text; then every rewriting of it may.
+pub(super) fn declares_text(prompt: &str) -> bool {
+    prompt.contains(PLACEHOLDER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::World;
+
+    fn read(files: &[(&str, &str)]) -> Result<Prompts, Vec<Diagnostic>> {
+        let folder = tempfile::tempdir().unwrap();
+        let world = World::look().unwrap();
+        for (name, text) in files {
+            world.create(&folder.path().join(name), text).unwrap();
+        }
+        Prompts::read(Some(folder.path()), &world)
+    }
+
+    fn ours() -> Prompts {
+        Prompts::read(None, &World::look().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn our_three_prompts_use_exactly_the_seeds_variables() {
+        let prompts = ours();
+        for (template, kind) in
+            [(&prompts.execute, EXECUTE), (&prompts.evaluate, EVALUATE), (&prompts.improve, IMPROVE)]
+        {
+            let named: Vec<String> = template.variables().into_iter().collect();
+            let mut expected: Vec<String> = kind.variables.iter().map(ToString::to_string).collect();
+            expected.sort();
+            assert_eq!(named, expected, "{}", kind.file);
+        }
+    }
+
+    #[test]
+    fn a_folder_of_prompts_replaces_ours_one_by_one_and_strange_names_in_them_are_refused() {
+        let prompts = read(&[("prompt.execute.md", "{prompt}: {\"json\": \"{text}\"} {unknown}")]).unwrap();
+        let text = filled(&prompts.execute, &[("prompt", "Do {text}"), ("text", "{prompt} {x}")]).unwrap();
+        assert_eq!(text, "Do {text}: {\"json\": \"{prompt} {x}\"} {unknown}");
+        let faults =
+            read(&[("prompt.evaluation.md", "{output} {prompt}"), ("prompt.improve.md", "{prompt}")]).unwrap_err();
+        let messages: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "`prompt` means nothing in prompt.evaluation.md",
+                "prompt.improve.md does not name {issues}",
+                "prompt.improve.md does not name {suggestions}",
+            ]
+        );
+        assert!(read(&[]).unwrap_err()[0].message.contains("there is no prompt in"));
+    }
+
+    #[test]
+    fn what_is_not_said_is_none_and_a_text_is_expanded_only_where_it_was_declared() {
+        let prompts = ours();
+        let text = filled(&prompts.execute, &[("prompt", "P"), ("text", "T"), ("task_type", "x")]).unwrap();
+        assert!(text.contains("None"), "{text}");
+        assert_eq!(with_text("Read {text} and {text}.", "{text}!", true), "Read {text}! and {text}!.");
+        assert_eq!(with_text("Read {text}.", "T", false), "Read {text}.");
+    }
+}

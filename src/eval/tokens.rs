@@ -1,0 +1,70 @@
+//! Tokens as seed 003's pipeline counts them: words, and single marks (P-12). No model's own tokens, but the same everywhere.
+
+/// How many words and marks a text has: `Hello, world!` has 4.
+#[must_use]
+pub fn tokens(text: &str) -> usize {
+    let (mut count, mut in_word) = (0, false);
+    for sign in text.chars() {
+        let of_word = is_of_word(sign);
+        if of_word && !in_word || !of_word && !sign.is_whitespace() {
+            count += 1;
+        }
+        in_word = of_word;
+    }
+    count
+}
+
+/// The words of a text without its marks, in small letters of any script.
+#[must_use]
+pub(super) fn words(text: &str) -> Vec<String> {
+    text.split(|sign| !is_of_word(sign)).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+fn is_of_word(sign: char) -> bool {
+    sign.is_alphanumeric() || sign == '_'
+}
+
+/// How many tokens a prompt may grow to: twice as many, at least 40 more, and never more than `most` (P-8).
+#[must_use]
+pub fn allowed(original: usize, most: usize) -> usize {
+    if original == 0 { most } else { most.min(original.saturating_mul(2).max(original + 40)) }
+}
+
+/// Why a candidate's size is refused, in the seed's words (P-8).
+#[must_use]
+pub(super) fn size_fault(original: usize, candidate: usize, most: usize) -> Option<&'static str> {
+    match candidate {
+        0..=1 => Some("too_short"),
+        _ if candidate > most => Some("too_long"),
+        _ if candidate > original.saturating_mul(2).max(original + 40) => Some("too_large_increase"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_marks_count_in_every_script() {
+        for (text, count) in
+            [("Hello, world!", 4), ("", 0), ("  \n", 0), ("naïve café", 2), ("don't", 3), ("日本 語。", 3)]
+        {
+            assert_eq!(tokens(text), count, "{text}");
+        }
+        assert_eq!(words("Use {Text}, Ärger_1!"), ["use", "text", "ärger_1"]);
+    }
+
+    /// P-8, the values that upstream's code gave.
+    #[test]
+    fn a_prompt_may_double_or_grow_by_forty_within_the_most() {
+        for (original, most) in [(0, 200), (2, 42), (10, 50), (20, 60), (50, 100), (100, 200), (150, 200)] {
+            assert_eq!(allowed(original, 200), most, "{original}");
+        }
+        let fault = |candidate| size_fault(20, candidate, 200);
+        assert_eq!(
+            [1, 2, 60, 61, 400].map(fault),
+            [Some("too_short"), None, None, Some("too_large_increase"), Some("too_long")]
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! One attempt beside others of its run: an evaluation works on several cases at once, with one journal. Each is a small run of its own
+//! for the machine, with its retries, waits and limits; what it tells becomes part of the whole.
+
+use super::driver::Driver;
+use super::event::{At, EVENT_VERSION, Event, EventKind};
+use super::finished::Finished;
+use super::outcome::AttemptOutcome;
+use super::stage::Stage;
+use crate::chain::Role;
+use crate::journal::{AttemptFolder, JournalError, token_digest};
+use crate::verdict::{Said, ScoreMode, Unclear, evaluation, without_echo};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+/// What all lanes of a run count together.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// The last event's number.
+    seq: Cell<u64>,
+    /// The highest attempt of each step.
+    attempts: RefCell<HashMap<u32, u32>>,
+    /// Events that are in the journal, and were not told yet.
+    untold: RefCell<Vec<Event>>,
+}
+
+impl Numbers {
+    /// Goes on after these.
+    #[must_use]
+    pub fn after(seq: u64, attempts: impl IntoIterator<Item = (u32, u32)>) -> Self {
+        let attempts = RefCell::new(attempts.into_iter().collect());
+        Self { seq: Cell::new(seq), attempts, untold: RefCell::default() }
+    }
+
+    /// The number of the next event.
+    pub fn next_seq(&self) -> u64 {
+        self.seq.set(self.seq.get() + 1);
+        self.seq.get()
+    }
+
+    fn next_attempt(&self, step: u32) -> u32 {
+        let mut attempts = self.attempts.borrow_mut();
+        let last = attempts.entry(step).or_insert(0);
+        *last = last.saturating_add(1);
+        *last
+    }
+
+    /// Remembers an event that was written otherwise, to be told with the others.
+    pub fn tell(&self, event: Event) {
+        self.untold.borrow_mut().push(event);
+    }
+
+    /// What happened since this was asked last.
+    pub fn news(&self) -> Vec<Event> {
+        self.untold.take()
+    }
+}
+
+/// Where an attempt stands in the whole.
+#[derive(Debug)]
+pub struct Lane<'a> {
+    /// Its number, from 1.
+    pub(super) number: u32,
+    /// Its step, round and iteration in the whole.
+    pub(super) at: At,
+    pub(super) numbers: &'a Numbers,
+    /// What a score out of bounds is.
+    pub(super) mode: ScoreMode,
+    /// The attempt's number in the whole.
+    pub(super) attempt: Cell<u32>,
+    /// What came of it.
+    pub(super) answer: RefCell<Answer>,
+}
+
+/// What an agent answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// Its final message, or all that a plain program printed; none if it did not complete.
+    pub message: Option<String>,
+    /// How its last attempt ended.
+    pub outcome: Option<AttemptOutcome>,
+    /// What else is known of that.
+    pub finished: Finished,
+    /// The attempt's number in the whole.
+    pub attempt: u32,
+}
+
+impl Lane<'_> {
+    /// The place of an attempt in the whole.
+    pub(super) fn place(&self, at: &At) -> At {
+        let At { step, round, iteration, .. } = self.at;
+        At { step, name: at.name.clone(), round, iteration, attempt: self.attempt.get(), lane: self.number }
+    }
+
+    /// An event as the whole tells it; none for what concerns only the small run.
+    fn retell(&self, kind: &EventKind) -> Option<EventKind> {
+        let mut kind = kind.clone();
+        if let EventKind::AttemptPlanned { .. } = kind {
+            self.attempt.set(self.numbers.next_attempt(self.at.step));
+        }
+        let at = match &mut kind {
+            EventKind::AttemptPlanned { at, .. }
+            | EventKind::AttemptStarted { at, .. }
+            | EventKind::AttemptStopped { at, .. }
+            | EventKind::AttemptContinued { at }
+            | EventKind::UsageReported { at, .. }
+            | EventKind::WaitStarted { at, .. }
+            | EventKind::AttemptTimedOut { at, .. }
+            | EventKind::AttemptFinished { at, .. }
+            | EventKind::VerdictUnclear { at, .. } => at,
+            _ => return None,
+        };
+        *at = self.place(at);
+        if let EventKind::AttemptFinished { outcome, finished, .. } = &kind {
+            let mut answer = self.answer.borrow_mut();
+            if *outcome != AttemptOutcome::Completed {
+                answer.message = None;
+            }
+            answer.outcome = Some(outcome.clone());
+            answer.finished = finished.clone();
+            answer.attempt = self.attempt.get();
+        }
+        Some(kind)
+    }
+}
+
+impl Driver<'_> {
+    /// What an agent answered. A worker's words are its answer and decide nothing; a judge's are an evaluation, or unclear.
+    pub(super) fn answered(&self, lane: &Lane<'_>, stage: &Stage, role: Role, folder: &AttemptFolder) -> Option<Said> {
+        let words = stage.answer();
+        let said = (role == Role::Judge).then(|| {
+            let echo = if stage.echoes() { folder.prompt() } else { String::new() };
+            match evaluation(&without_echo(&words, &echo), lane.mode) {
+                Ok(evaluation) => Said::Clear(evaluation.verdict(None)),
+                Err(bad) => Said::Unclear(Unclear::BadEvaluation { why: bad.issue() }),
+            }
+        });
+        lane.answer.borrow_mut().message = Some(words);
+        said
+    }
+
+    /// Writes down what a lane has to tell.
+    pub(super) fn record_in_lane(&mut self, lane: &Lane<'_>, kinds: &[EventKind]) -> Result<(), JournalError> {
+        let at = self.cast.world.timestamp();
+        let told: Vec<EventKind> = kinds.iter().filter_map(|kind| lane.retell(kind)).collect();
+        let stamp = |event: EventKind| {
+            let seq = lane.numbers.next_seq();
+            Event { version: EVENT_VERSION, run: self.cast.run, seq, at: at.clone(), event }
+        };
+        let events: Vec<Event> = told.into_iter().map(stamp).collect();
+        if !events.is_empty() {
+            let planned = events.iter().any(|event| matches!(event.event, EventKind::AttemptPlanned { .. }));
+            let token = planned.then(|| token_digest(self.next_token().as_bytes()));
+            self.cast.journal.append(&events, token.as_deref(), self.cast.world.now())?;
+        }
+        for kind in kinds {
+            self.state.evolve(kind);
+        }
+        lane.numbers.untold.borrow_mut().extend(events);
+        Ok(())
+    }
+}

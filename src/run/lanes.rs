@@ -1,0 +1,267 @@
+//! Several small runs at once, in one process and with one journal: each in its lane, all of them hearing the same signals.
+
+use super::driver::{Cast, Failure, drive_in_lane};
+use super::event::{At, Event};
+use super::lane::{Answer, Lane, Numbers};
+use super::outcome::{LimitKind, RunOutcome, Sig};
+use super::signals::{Heard, Signals};
+use crate::journal::Journal;
+use crate::plan::{Plan, outline};
+use crate::proc::stop_ourselves;
+use crate::report::{Console, Paint, Screen, Verbosity};
+use crate::verdict::ScoreMode;
+use crate::world::World;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+
+/// How long the lanes may take to stop their agents before we stop ourselves.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// What lanes work with.
+#[derive(Debug)]
+pub struct Lanes<'a> {
+    /// How many.
+    pub number: usize,
+    /// Where.
+    pub root: &'a Path,
+    /// The ambient.
+    pub world: &'a World,
+    /// The journal of the root.
+    pub journal: &'a Journal,
+    /// The run's number in it.
+    pub run: i64,
+    /// What they count together.
+    pub numbers: &'a Numbers,
+}
+
+/// One thing to do: a plan of one agent.
+#[derive(Debug)]
+pub struct Job {
+    /// What to run.
+    pub plan: Plan,
+    /// Its step, round and iteration in the whole; the rest is given to it.
+    pub at: At,
+    /// What a score out of bounds is.
+    pub mode: ScoreMode,
+    /// By which whoever gave it knows it.
+    pub id: usize,
+}
+
+/// Who gives the lanes their work.
+pub trait Work {
+    /// The next thing to do; none while there is nothing.
+    fn next(&mut self) -> Result<Option<Job>, Failure>;
+    /// What came of it.
+    fn done(&mut self, job: Job, answer: Answer) -> Result<(), Failure>;
+    /// What happened meanwhile, as the journal has it; returns what people are told of it.
+    fn tell(&mut self, events: &[Event]) -> String;
+}
+
+/// Why no more work is begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// A signal came.
+    Signal(Sig),
+    /// A limit of the whole was reached.
+    Limit(LimitKind),
+}
+
+/// What a lane keeps from job to job.
+struct Rig {
+    number: u32,
+    journal: Journal,
+    screen: Screen,
+}
+
+/// A job that is over, what came of it, and the limit that it met.
+type Over = (Job, Result<Answer, Failure>, Option<LimitKind>);
+type Running<'a> = Pin<Box<dyn Future<Output = (Rig, Over)> + 'a>>;
+
+/// One lane.
+struct Slot<'a> {
+    rig: Option<Rig>,
+    running: Option<(Running<'a>, UnboundedSender<Heard>)>,
+    over: Option<Over>,
+}
+
+impl Slot<'_> {
+    fn is_free(&self) -> bool {
+        self.running.is_none() && self.over.is_none()
+    }
+}
+
+/// Works until nothing is left to do and every lane is empty, or until it is to halt.
+///
+/// # Errors
+/// When the journal takes no more, or we cannot hear signals; what runs is ended in order first.
+pub async fn work_in_lanes(
+    lanes: &Lanes<'_>,
+    work: &mut dyn Work,
+    screen: &mut Screen,
+) -> Result<Option<Halt>, Failure> {
+    let mut signals = Signals::listen(|signal| lanes.world.ignores(signal)).map_err(Failure::Signals)?;
+    let mut slots: Vec<Slot<'_>> = Vec::new();
+    let (mut halt, mut failure) = (None, None);
+    loop {
+        if halt.is_none() && failure.is_none() {
+            match fill(lanes, &mut slots, work) {
+                Ok(()) => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+        if slots.iter().all(Slot::is_free) {
+            return failure.map_or(Ok(halt), Err);
+        }
+        let (job, answer, limit) = tokio::select! {
+            biased;
+            heard = signals.next() => {
+                if let Heard::End(signal) = hear(&mut slots, &mut signals, heard).await {
+                    halt.get_or_insert(Halt::Signal(signal));
+                }
+                continue;
+            }
+            over = next_over(&mut slots) => over,
+            // Whoever does not read our lines misses them.
+            _ = screen.progress(), if !screen.is_idle() => continue,
+        };
+        if let Some(limit) = limit {
+            halt.get_or_insert(Halt::Limit(limit));
+        }
+        let told = answer.and_then(|answer| work.done(job, answer));
+        if let Err(error) = told
+            && failure.is_none()
+        {
+            failure = Some(error);
+            tell_all(&slots, Heard::End(Sig::Term));
+        }
+        screen.say(&work.tell(&lanes.numbers.news()));
+    }
+}
+
+/// Gives every empty lane something to do.
+fn fill<'a>(lanes: &Lanes<'a>, slots: &mut Vec<Slot<'a>>, work: &mut dyn Work) -> Result<(), Failure> {
+    loop {
+        if slots.iter().filter(|slot| !slot.is_free()).count() >= lanes.number {
+            return Ok(());
+        }
+        let Some(job) = work.next()? else { return Ok(()) };
+        let free = slots.iter().position(Slot::is_free);
+        let index = match free {
+            Some(index) => index,
+            None => {
+                let number = u32::try_from(slots.len() + 1).unwrap_or(u32::MAX);
+                let rig = Rig { number, journal: lanes.journal.sibling()?, screen: Screen::start() };
+                slots.push(Slot { rig: Some(rig), running: None, over: None });
+                slots.len() - 1
+            }
+        };
+        if let Some(rig) = slots[index].rig.take() {
+            let (root, world, run, numbers) = (lanes.root, lanes.world, lanes.run, lanes.numbers);
+            let (tell, heard) = unbounded_channel();
+            slots[index].running = Some((Box::pin(one(root, world, run, numbers, rig, job, heard)), tell));
+        }
+    }
+}
+
+async fn one(
+    root: &Path,
+    world: &World,
+    run: i64,
+    numbers: &Numbers,
+    mut rig: Rig,
+    job: Job,
+    heard: UnboundedReceiver<Heard>,
+) -> (Rig, Over) {
+    let lane = Lane {
+        number: rig.number,
+        at: job.at.clone(),
+        numbers,
+        mode: job.mode,
+        attempt: Cell::new(0),
+        answer: RefCell::default(),
+    };
+    let outline = outline(&job.plan);
+    let paint = Paint { color: false, unicode: false, terminal: false, width: 80 };
+    let cast = Cast {
+        plan: &job.plan,
+        root,
+        world,
+        journal: &mut rig.journal,
+        run,
+        screen: &mut rig.screen,
+        console: Console::new(&outline, Some(&job.plan), paint, Verbosity::Quiet, Path::new(""), ""),
+        show_output: false,
+        terminal: false,
+    };
+    let ended = drive_in_lane(cast, &lane, heard).await;
+    let limit = match &ended {
+        Ok(ended) => match ended.outcome {
+            RunOutcome::LimitReached { limit } => Some(limit),
+            _ => None,
+        },
+        Err(_) => None,
+    };
+    let answer = lane.answer.into_inner();
+    (rig, (job, ended.map(|_| answer), limit))
+}
+
+/// The next lane that has ended its work.
+async fn next_over(slots: &mut [Slot<'_>]) -> Over {
+    poll_fn(|context| {
+        go_on(slots, context);
+        let over = slots.iter_mut().find_map(|slot| slot.over.take());
+        over.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}
+
+/// Lets every lane do what it can.
+fn go_on(slots: &mut [Slot<'_>], context: &mut Context<'_>) {
+    for slot in slots.iter_mut() {
+        let Some((running, _)) = &mut slot.running else { continue };
+        if let Poll::Ready((rig, over)) = running.as_mut().poll(context) {
+            slot.running = None;
+            slot.rig = Some(rig);
+            slot.over = Some(over);
+        }
+    }
+}
+
+/// Passes a signal on; returns the last that was. Before we stop ourselves the lanes have time to stop their agents; what takes the stop back meanwhile is
+/// heard.
+async fn hear(slots: &mut [Slot<'_>], signals: &mut Signals, heard: Heard) -> Heard {
+    tell_all(slots, heard);
+    if heard != Heard::Pause {
+        return heard;
+    }
+    // Nobody is ready before the time is over.
+    let _ = timeout(
+        LAST_WORDS,
+        poll_fn(|context| {
+            go_on(slots, context);
+            Poll::<()>::Pending
+        }),
+    )
+    .await;
+    while let Some(next) = signals.pending().await {
+        if next != Heard::Pause {
+            tell_all(slots, next);
+            return next;
+        }
+    }
+    stop_ourselves();
+    heard
+}
+
+fn tell_all(slots: &[Slot<'_>], heard: Heard) {
+    for (_, tell) in slots.iter().filter_map(|slot| slot.running.as_ref()) {
+        // A lane that is just ending hears nothing more.
+        let _ = tell.send(heard);
+    }
+}
