@@ -196,6 +196,10 @@ pub(super) fn one_of(at: &Place, of: &str, keys: &[&str], found: &[&str]) -> Dia
     } else {
         format!("{of} has only one of {}, not {}", list(keys), list(found))
     };
+    if of != "a step" {
+        let what = if found.is_empty() { "write one of them" } else { "keep one of them" };
+        return Diagnostic::error("config/one-of", message).at(at, "in this object").help(what);
+    }
     Diagnostic::error("config/step", message)
         .at(at, "this step")
         .help("for example { \"agent\": \"coder\", \"iterations\": 3 }")

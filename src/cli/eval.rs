@@ -16,7 +16,7 @@ use crate::report::{
     Paint, Screen, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render,
 };
 use crate::run::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides, RunOutcome};
-use crate::source::{Diagnostic, Place, Source};
+use crate::source::{Diagnostic, Files, Place, Source};
 use crate::world::World;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -130,7 +130,7 @@ fn prepare(
     overrides: Overrides,
 ) -> Result<Ready, Vec<Diagnostic>> {
     let (path, folder) = (Path::new(&options.suite), options.prompts.as_ref().map(Path::new));
-    let (suite, prompts) = (Suite::read(path, &project.shell, world), Prompts::read(folder, world));
+    let (suite, prompts) = (Suite::read(path, &world.relative(path), world), Prompts::read(folder, world));
     let (mut suite, prompts) = match (suite, prompts) {
         (Ok(suite), Ok(prompts)) => (suite, prompts),
         (suite, prompts) => {
@@ -183,7 +183,6 @@ fn prepare(
 
 /// Where the prompt that wins is to be written must be writable now, not after hours.
 fn check_target(world: &World, options: &EvalOptions, suite: &Suite) -> Result<(), Vec<Diagnostic>> {
-    use crate::source::Files;
     if options.write && suite.prompt_file.is_none() {
         let fault = Diagnostic::error(
             "eval/write",
@@ -336,7 +335,6 @@ fn write(world: &World, ready: &Ready, ledger: &EvalLedger) -> Result<String, Di
     let Some(path) = ready.suite.prompt_file.as_ref().filter(|_| options.write && generation > 0) else {
         return Ok(String::new());
     };
-    use crate::source::Files;
     let now = world.read(path).map_err(|error| failed(path, error.to_string()))?;
     if String::from_utf8_lossy(&now).trim() != ready.suite.prompt.trim() {
         return Err(failed(path, "somebody has changed it meanwhile".into()));
@@ -347,9 +345,7 @@ fn write(world: &World, ready: &Ready, ledger: &EvalLedger) -> Result<String, Di
 
 /// Whether these events are an evaluation's.
 pub(super) fn ledger_of(events: &[Event]) -> Option<EvalLedger> {
-    let mut ledger = EvalLedger::default();
-    events.iter().for_each(|event| ledger.evolve(&event.event));
-    ledger.facts.is_some().then_some(ledger)
+    Some(EvalLedger::of_events(events)).filter(|ledger| ledger.facts.is_some())
 }
 
 fn show(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: bool) -> Exit {
@@ -363,21 +359,19 @@ fn shown(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: b
     let broken = |error| broken_journal(&error);
     let (_, journal) = journal(world, common)?;
     let of = |run: i64| journal.events(run).map(|events| ledger_of(&events)).map_err(broken);
-    let found = match run {
-        Some(run) => {
-            let (row, _) = meant(&journal, Some(run), |_| true, "yet")?;
-            of(row.id)?.map(|ledger| (row.id, ledger))
-        }
-        None => {
-            let mut found = None;
-            for row in journal.runs().map_err(broken)?.into_iter().filter(|row| row.chain.starts_with("eval ")) {
-                found = of(row.id)?.map(|ledger| (row.id, ledger));
-                if found.is_some() {
-                    break;
-                }
+    let found = if let Some(run) = run {
+        let (row, _) = meant(&journal, Some(run), |_| true, "yet")?;
+        of(row.id)?.map(|ledger| (row.id, ledger))
+    } else {
+        let rows = journal.runs().map_err(broken)?.into_iter().filter(|row| row.chain.starts_with("eval "));
+        let mut found = None;
+        for row in rows {
+            found = of(row.id)?.map(|ledger| (row.id, ledger));
+            if found.is_some() {
+                break;
             }
-            found
         }
+        found
     };
     let Some((run, ledger)) = found else { return Err(no_evaluation(run)) };
     let paint = Paint::for_stdout(world);

@@ -29,6 +29,7 @@ pub(super) enum EvalVerb {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(super) struct EvalRunArgs {
     /// The suite: a JSON or JSON5 file
     pub(super) suite: PathBuf,

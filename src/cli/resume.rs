@@ -45,7 +45,8 @@ pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit 
     match prepare(world, common, args) {
         Err(faults) => refuse(world, &faults),
         Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready),
-        Ok(Ready::Evaluation(CutOff { project, journal, row, events })) => {
+        Ok(Ready::Evaluation(cut)) => {
+            let CutOff { project, journal, row, events } = *cut;
             if let Err(fault) = survivors(&journal, row.id, &events) {
                 return refuse(world, &[fault]);
             }
@@ -65,7 +66,7 @@ struct CutOff {
 /// What goes on.
 enum Ready {
     Chain(Box<ReadyChain>),
-    Evaluation(CutOff),
+    Evaluation(Box<CutOff>),
 }
 
 /// Everything that the resume of a chain needs.
@@ -117,7 +118,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     }
     let events = journal.events(row.id).map_err(broken)?;
     if eval::ledger_of(&events).is_some() {
-        return Ok(Ready::Evaluation(CutOff { project, journal, row, events }));
+        return Ok(Ready::Evaluation(Box::new(CutOff { project, journal, row, events })));
     }
     let (chain, given, typed) = restored(&project, &events, args)?;
     let plan = planned(world, &project, &chain, &given, &typed)?;

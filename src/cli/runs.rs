@@ -89,7 +89,12 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done
         })
         .collect();
     let resume = resume_line(world, common, &project.root, row.id);
-    Ok(answer(&run_text(&row, state, &attempts, outline.as_ref(), &resume, Paint::for_stdout(world))))
+    let results = if row.chain.starts_with("eval ") {
+        format!("\nforkhestra eval show {} shows its results\n", row.id)
+    } else {
+        String::new()
+    };
+    Ok(answer(&(run_text(&row, state, &attempts, outline.as_ref(), &resume, Paint::for_stdout(world)) + &results)))
 }
 
 /// The command line by which a person goes on with an agent's session.

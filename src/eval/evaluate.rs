@@ -63,8 +63,7 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     let first = opening(&setting);
     let Setting { desk, facts, journal, run, events, attempts, screen, say, .. } = setting;
     let numbers = Numbers::after(events.last().map_or(0, |event| event.seq), attempts);
-    let mut ledger = EvalLedger::default();
-    events.iter().for_each(|event| ledger.evolve(&event.event));
+    let ledger = EvalLedger::of_events(events);
     let time = desk.limits.time.map(|time| time.saturating_sub(worked(events)));
     let until = time.and_then(|time| desk.world.now().checked_add(time));
     let fresh = facts.options.fresh;
@@ -74,8 +73,8 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     let number = usize::try_from(facts.options.jobs.max(1)).unwrap_or(1);
     let lanes = Lanes { number, root: desk.root, world: desk.world, journal, run, numbers: &numbers };
     let mut trial = Trial { lanes: &lanes, book, facts: &facts, held_out: &held_out, screen };
-    trial.book.record(first)?;
-    trial.book.record(EventKind::Evaluation { what: EvalEvent::Began { facts: facts.clone() } })?;
+    let began = EventKind::Evaluation { what: EvalEvent::Began { facts: facts.clone() } };
+    trial.book.record_all(vec![first, began])?;
     trial.say();
     let ended = if facts.options.improves { trial.improve().await } else { trial.measure_all().await };
     let outcome = match ended? {
@@ -83,7 +82,7 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
         Err(Halt::Signal(signal)) => RunOutcome::Interrupted { signal },
         Err(Halt::Limit(limit)) => RunOutcome::LimitReached { limit },
     };
-    trial.book.record(EventKind::RunFinished { outcome })?;
+    trial.book.record_all(vec![EventKind::RunFinished { outcome }])?;
     trial.say();
     flushed(trial.screen).await;
     Ok(Evaluated { outcome, ledger: trial.book.ledger })
@@ -116,7 +115,9 @@ fn opening(setting: &Setting<'_>) -> EventKind {
 /// How long it was at work before.
 fn worked(events: &[Event]) -> Duration {
     let mut watch = Stopwatch::default();
-    events.iter().for_each(|event| watch.see(event));
+    for event in events {
+        watch.see(event);
+    }
     Duration::from_millis(watch.milliseconds())
 }
 
@@ -217,7 +218,7 @@ impl Trial<'_, '_> {
             }
         };
         let generation = winner(&tried);
-        self.book.record(EventKind::Evaluation { what: EvalEvent::Chose { generation, why } })?;
+        self.book.record(EvalEvent::Chose { generation, why })?;
         self.say();
         let whole = first.training.is_perfect() && first.held_out.is_none_or(|score| score.is_perfect());
         Ok(Ok(if generation > 0 || whole { RunOutcome::Succeeded } else { RunOutcome::NotMet }))
@@ -283,7 +284,7 @@ impl Trial<'_, '_> {
             prompt: prompt.clone(),
             refused: refused.clone(),
         };
-        self.book.record(EventKind::Evaluation { what })?;
+        self.book.record(what)?;
         self.say();
         Ok(halt.map_or(Ok(Ok((prompt, refused))), Err))
     }

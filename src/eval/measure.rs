@@ -7,8 +7,8 @@ use super::suite::Case;
 use crate::journal::{GivenIn, Journal};
 use crate::plan::{Part, Plan};
 use crate::run::{
-    Answer, At, AttemptOutcome, CaseResult, EvalEvent, EvalLedger, Event, EventKind, Failure, Job, JudgedBy,
-    LONGEST_ANSWER, LimitKind, Numbers, Work,
+    Answer, At, AttemptOutcome, CaseResult, EVENT_VERSION, EvalEvent, EvalLedger, Event, EventKind, Failure, Job,
+    JudgedBy, LONGEST_ANSWER, LimitKind, Numbers, Work,
 };
 use crate::source::Diagnostic;
 use crate::verdict::{Evaluation, ScoreMode, evaluation};
@@ -36,12 +36,18 @@ pub(super) struct Book<'a> {
 
 impl Book<'_> {
     /// Writes down what happened in the evaluation.
-    pub(super) fn record(&mut self, kind: EventKind) -> Result<(), Failure> {
-        let (world, seq) = (self.desk.world, self.numbers.next_seq());
-        let version = crate::run::EVENT_VERSION;
-        let event = Event { version, run: self.run, seq, at: world.timestamp(), event: kind };
-        self.journal.append(std::slice::from_ref(&event), None, world.now())?;
-        self.numbers.tell(event);
+    pub(super) fn record(&mut self, what: EvalEvent) -> Result<(), Failure> {
+        self.record_all(vec![EventKind::Evaluation { what }])
+    }
+
+    /// The same for several events, in one commit.
+    pub(super) fn record_all(&mut self, kinds: Vec<EventKind>) -> Result<(), Failure> {
+        let (world, version) = (self.desk.world, EVENT_VERSION);
+        let stamp =
+            |event| Event { version, run: self.run, seq: self.numbers.next_seq(), at: world.timestamp(), event };
+        let events: Vec<Event> = kinds.into_iter().map(stamp).collect();
+        self.journal.append(&events, None, world.now())?;
+        self.numbers.tell(events);
         Ok(())
     }
 
@@ -244,7 +250,7 @@ impl<'b, 'a> Measure<'b, 'a> {
     fn judged(&mut self, index: usize, mut result: CaseResult) -> Result<(), Failure> {
         let expected = self.case(index).expected.as_deref();
         result.dropped = sanitise(&mut result.issues, expected) + sanitise(&mut result.suggestions, expected);
-        self.book.record(EventKind::Evaluation { what: EvalEvent::Judged { result } })
+        self.book.record(EvalEvent::Judged { result })
     }
 }
 

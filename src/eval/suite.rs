@@ -61,15 +61,13 @@ pub struct Case {
 }
 
 impl Suite {
-    /// Reads a suite; `shell` is where its path starts.
+    /// Reads a suite; `name` is how people know it.
     ///
     /// # Errors
     /// Every fault of it.
-    pub fn read(path: &Path, shell: &Path, files: &dyn Files) -> Result<Self, Vec<Diagnostic>> {
-        let full = shell.join(path);
-        let name = path.display().to_string();
-        let text = read_text(&full, files).map_err(|why| vec![errors::unreadable(&name, &why)])?;
-        let source = Source::new(name, text, full.parent().unwrap_or(shell));
+    pub fn read(path: &Path, name: &str, files: &dyn Files) -> Result<Self, Vec<Diagnostic>> {
+        let text = read_text(path, files).map_err(|why| vec![errors::unreadable(name, &why)])?;
+        let source = Source::new(name, text, path.parent().unwrap_or(path));
         let node = parse_within(&source, LARGEST).map_err(|fault| vec![fault])?;
         let mut faults = Vec::new();
         check(&source, &node, &SUITE, false, &mut faults);

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
+use super::store::Journal;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -183,6 +184,35 @@ impl AttemptFolder {
             });
             text(&end.unwrap_or_default())
         })
+    }
+}
+
+impl Journal {
+    /// Makes the folder of an attempt.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn attempt(&self, run: i64, step: u32, name: &str, attempt: u32) -> Result<AttemptFolder, JournalError> {
+        AttemptFolder::make(&self.folder, run, step, name, attempt)
+    }
+
+    /// The folder of an attempt, whether it exists or not.
+    #[must_use]
+    pub fn attempt_folder(&self, run: i64, step: u32, name: &str, attempt: u32) -> AttemptFolder {
+        AttemptFolder::at(&self.folder, run, step, name, attempt)
+    }
+
+    /// The highest attempt of each step that has left a folder: nothing is ever overwritten, not even what the database has
+    /// lost.
+    #[must_use]
+    pub fn highest_attempts(&self, run: i64) -> Vec<(u32, u32)> {
+        highest_attempts(&self.run_folder(run))
+    }
+
+    /// The folder of a run's transcripts, whether it exists or not.
+    #[must_use]
+    pub fn run_folder(&self, run: i64) -> PathBuf {
+        self.folder.join("runs").join(run.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the owner of the database")]
 
 use super::error::JournalError;
-use super::folders::{AttemptFolder, highest_run, prepare, prepare_database};
+use super::folders::{highest_run, prepare, prepare_database};
 use super::schema::{BUSY, migrate};
 use super::task_rows::{self, Following};
 use crate::plan::Outline;
@@ -11,9 +11,11 @@ use crate::run::{Event, EventKind};
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::{Connection, Transaction, params};
 use sha2::{Digest, Sha256};
+use std::cell::Cell;
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// The least time between two fsyncs.
@@ -22,7 +24,7 @@ const SYNC_EVERY: Duration = Duration::from_millis(100);
 /// The journal of one root.
 #[derive(Debug)]
 pub struct Journal {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     path: PathBuf,
     pub(super) database: Connection,
     synced: Option<Instant>,
@@ -35,7 +37,7 @@ pub struct Journal {
     /// The database's own number on its disk.
     inode: u64,
     /// Commits until a test wants us dead.
-    writes_left: Option<u32>,
+    writes_left: Option<Rc<Cell<u32>>>,
 }
 
 /// The process that works in a root.
@@ -106,7 +108,7 @@ impl Journal {
             next_outline: None,
             following: None,
             inode: self.inode,
-            writes_left: self.writes_left,
+            writes_left: self.writes_left.clone(),
         })
     }
 
@@ -125,7 +127,7 @@ impl Journal {
 
     /// From now on the process aborts after so many commits: the tests' own crash (V-50).
     pub fn abort_after(&mut self, writes: Option<u32>) {
-        self.writes_left = writes;
+        self.writes_left = writes.map(|writes| Rc::new(Cell::new(writes)));
     }
 
     pub(super) fn failed(&self) -> impl FnOnce(rusqlite::Error) -> JournalError {
@@ -206,9 +208,9 @@ impl Journal {
             self.pragma("synchronous", "NORMAL")?;
             self.synced = Some(now);
         }
-        if let Some(left) = &mut self.writes_left {
-            *left = left.saturating_sub(1);
-            if *left == 0 {
+        if let Some(left) = &self.writes_left {
+            left.set(left.get().saturating_sub(1));
+            if left.get() == 0 {
                 std::process::abort();
             }
         }
@@ -293,33 +295,6 @@ impl Journal {
         // One that was removed is still open here, and answers.
         let same = std::fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode);
         same && found.is_ok_and(|found| found == (seq.cast_signed(), seq.cast_signed()))
-    }
-
-    /// Makes the folder of an attempt.
-    ///
-    /// # Errors
-    /// When it cannot be made.
-    pub fn attempt(&self, run: i64, step: u32, name: &str, attempt: u32) -> Result<AttemptFolder, JournalError> {
-        AttemptFolder::make(&self.folder, run, step, name, attempt)
-    }
-
-    /// The folder of an attempt, whether it exists or not.
-    #[must_use]
-    pub fn attempt_folder(&self, run: i64, step: u32, name: &str, attempt: u32) -> AttemptFolder {
-        AttemptFolder::at(&self.folder, run, step, name, attempt)
-    }
-
-    /// The highest attempt of each step that has left a folder: nothing is ever overwritten, not even what the database has
-    /// lost.
-    #[must_use]
-    pub fn highest_attempts(&self, run: i64) -> Vec<(u32, u32)> {
-        super::folders::highest_attempts(&self.run_folder(run))
-    }
-
-    /// The folder of a run's transcripts, whether it exists or not.
-    #[must_use]
-    pub fn run_folder(&self, run: i64) -> PathBuf {
-        self.folder.join("runs").join(run.to_string())
     }
 }
 

@@ -44,8 +44,8 @@ pub fn evaluation_line(event: &Event, ledger: &EvalLedger, paint: Paint, verbose
             warning(&format!("{} met a usage limit and waits {}", at.name, seconds(*wait_ms)))
         }
         EventKind::AttemptFinished { at, outcome, finished, .. } => match outcome {
-            AttemptOutcome::Completed | AttemptOutcome::Limited => String::new(),
-            AttemptOutcome::Unfinished => warning(&format!("{}: its evaluation could not be read", at.name)),
+            // What is wrong with an evaluation comes with its own event.
+            AttemptOutcome::Completed | AttemptOutcome::Limited | AttemptOutcome::Unfinished => String::new(),
             outcome => {
                 let error = finished.error.as_deref().map(|error| format!(": {}", first_line(error)));
                 let words = outcome_words(outcome, false, false);
@@ -90,7 +90,7 @@ fn told(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: bool) -> S
                 notes.push(format!("{} of its remarks quoted the expected output, and were dropped", result.dropped));
             }
             let notes = if notes.is_empty() { String::new() } else { paint.dim(&format!(" ({})", notes.join(", "))) };
-            let mut text = format!("  {:9}{generation}{words} {id}{notes}\n", place);
+            let mut text = format!("  {place:9}{generation}{words} {id}{notes}\n");
             if let Some(error) = &result.error {
                 let _ = writeln!(text, "{}", paint.warn(&format!("    {}", printable(&first_line(error)))));
             }
@@ -155,7 +155,8 @@ pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prom
         // Writing to a String cannot fail.
         let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<10}")));
     };
-    for (step, name) in outline.steps.iter().zip(["executor", "evaluator", "improver"]) {
+    let parts = [("executor", true), ("evaluator", facts.evaluator.is_some()), ("improver", true)];
+    for (step, (name, _)) in outline.steps.iter().zip(parts).filter(|(_, (_, there))| *there) {
         let level = step.permissions.map_or_else(String::new, |level| format!(", permissions {}", level.name()));
         line(name, &format!("{} ({}{level})", step.name, step.program));
     }
@@ -202,16 +203,14 @@ pub fn evaluation_text(ledger: &EvalLedger, run: i64, paint: Paint, verbose: boo
     let held_out = facts.cases.iter().any(|case| case.held_out);
     let width = cases.iter().map(|case| shortened(&case.id).chars().count()).max().unwrap_or(0).max(8);
     let mut text = String::new();
-    let heading: String = generations.iter().map(|generation| format!("  {:>9}", name_of(*generation))).collect();
+    let headings: Vec<String> = generations.iter().map(|generation| format!("  {:>9}", name_of(*generation))).collect();
+    let heading = headings.concat();
     // Writing to a String cannot fail.
-    let _ = writeln!(
-        text,
-        "{}",
-        paint.dim(&format!("{:width$}  {:8}{heading}", "case", if held_out { "part" } else { "" }))
-    );
+    let part_of = |words: &str| if held_out { format!("  {words:8}") } else { String::new() };
+    let _ = writeln!(text, "{}", paint.dim(&format!("{:width$}{}{heading}", "case", part_of("part"))));
     for case in &cases {
         let part = if case.held_out { "held out" } else { "" };
-        let mut line = format!("{:width$}  {}", shortened(&case.id), paint.dim(&format!("{part:8}")));
+        let mut line = format!("{:width$}{}", shortened(&case.id), paint.dim(&part_of(part)));
         for generation in &generations {
             let cell = match ledger.results.get(&(*generation, case.id.clone())) {
                 Some(result) => painted(result, &format!("{:>9}", score_words(result)), paint),
@@ -236,7 +235,7 @@ pub fn evaluation_text(ledger: &EvalLedger, run: i64, paint: Paint, verbose: boo
             (true, false) => "training",
             (true, true) => "held out",
         };
-        let mut line = format!("{:width$}  {:8}", name, "");
+        let mut line = format!("{name:width$}{}", part_of(""));
         for generation in &generations {
             let cell = ledger.score(*generation, part).map_or_else(|| paint.sign("·", "-").into(), sum);
             let _ = write!(line, "  {cell:>9}");
@@ -260,7 +259,18 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
     let line = match &ledger.chosen {
         Some((0, why)) => {
             let whole = [false, true].iter().all(|part| ledger.score(0, *part).is_none_or(|score| score.is_perfect()));
-            let words = format!("the original prompt is kept: {}", stopped(why));
+            let tried = ledger
+                .prompts
+                .keys()
+                .rev()
+                .find(|generation| **generation > 0 && ledger.score(**generation, true).is_some());
+            let why = match tried {
+                Some(generation) => format!(
+                    "generation {generation} is better on the cases that it was improved by, and not on the held-out ones"
+                ),
+                None => stopped(why),
+            };
+            let words = format!("the original prompt is kept: {why}");
             if whole { good(words) } else { bad(words) }
         }
         Some((generation, why)) => good(format!("generation {generation} is the best: {}", stopped(why))),

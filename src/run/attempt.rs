@@ -1,6 +1,7 @@
 //! One attempt from its spawn to its sweep: the `select!` over everything that can happen meanwhile.
 
-use super::driver::{Driver, Failure};
+use super::cast::Failure;
+use super::driver::Driver;
 use super::finished::{Finished, Leftover};
 use super::machine::{Effect, Input, Timer};
 use super::outcome::{Exit, Sig};

@@ -2,6 +2,7 @@
 //! before it performs their effects, and owns nothing that a journal does not also know.
 
 use super::attempt::{Attempt, sleep};
+use super::cast::{Begin, Cast, Ended, Failure};
 use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt, Overrides};
 use super::fill::base_commit;
 use super::finished::Leftover;
@@ -17,17 +18,15 @@ use super::timers::Timers;
 use crate::chain::{Limit, Role};
 use crate::checks::Deciding;
 use crate::context::{GuardWatch, Snapshot, TreeWatch};
-use crate::journal::{Journal, JournalError, token_digest};
+use crate::journal::{JournalError, token_digest};
 use crate::marker::count_lines;
-use crate::plan::{Kind, Plan, PlannedStep};
+use crate::plan::{Kind, PlannedStep};
 use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
 use crate::prompt::{Late, render};
-use crate::report::{Console, Screen};
-use crate::world::World;
+use crate::report::Screen;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
@@ -36,71 +35,6 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long our last words before a stop may take.
 const LAST_WORDS: Duration = Duration::from_millis(100);
-
-/// What the driver works with.
-#[derive(Debug)]
-pub struct Cast<'a> {
-    /// What to run.
-    pub plan: &'a Plan,
-    /// Where, with late values known.
-    pub root: &'a Path,
-    /// The ambient.
-    pub world: &'a World,
-    /// The journal of the root.
-    pub journal: &'a mut Journal,
-    /// The run's number in it.
-    pub run: i64,
-    /// The terminal.
-    pub screen: &'a mut Screen,
-    /// Our own lines.
-    pub console: Console<'a>,
-    /// Whether agents' output is shown.
-    pub show_output: bool,
-    /// Whether it is shown on a terminal.
-    pub terminal: bool,
-}
-
-/// How a run begins.
-#[derive(Debug)]
-pub enum Begin {
-    /// Anew, with what the command line said.
-    New(Overrides),
-    /// Where an earlier process left off.
-    Again {
-        /// Its events so far.
-        events: Vec<Event>,
-        /// What had outlived it, and was ended.
-        leftovers: Vec<Leftover>,
-        /// Limits of the command line.
-        limits: Vec<String>,
-    },
-}
-
-/// How a run ended, and why standard output failed if it did.
-#[derive(Debug)]
-pub struct Ended {
-    /// The machine's word.
-    pub outcome: RunOutcome,
-    /// What writing to standard output said.
-    pub output_error: Option<io::Error>,
-}
-
-/// Why a run could not go on. Its agent is ended, and nothing of it is left.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The journal takes no more.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// We cannot hear signals, and so could not stop.
-    #[error("cannot listen to signals: {0}")]
-    Signals(#[source] io::Error),
-    /// The machine came to no conclusion: a fault of ours.
-    #[error("the run lost its way; please report this with its events")]
-    Lost,
-    /// No random bytes for a token.
-    #[error("cannot make a token: {0}")]
-    Token(#[source] io::Error),
-}
 
 /// Runs a plan to its end.
 ///

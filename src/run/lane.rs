@@ -44,9 +44,9 @@ impl Numbers {
         *last
     }
 
-    /// Remembers an event that was written otherwise, to be told with the others.
-    pub fn tell(&self, event: Event) {
-        self.untold.borrow_mut().push(event);
+    /// Remembers events that were written otherwise, to be told with the others.
+    pub fn tell(&self, events: Vec<Event>) {
+        self.untold.borrow_mut().extend(events);
     }
 
     /// What happened since this was asked last.
@@ -57,7 +57,7 @@ impl Numbers {
 
 /// Where an attempt stands in the whole.
 #[derive(Debug)]
-pub struct Lane<'a> {
+pub(super) struct Lane<'a> {
     /// Its number, from 1.
     pub(super) number: u32,
     /// Its step, round and iteration in the whole.
@@ -97,17 +97,17 @@ impl Lane<'_> {
         if let EventKind::AttemptPlanned { .. } = kind {
             self.attempt.set(self.numbers.next_attempt(self.at.step));
         }
-        let at = match &mut kind {
-            EventKind::AttemptPlanned { at, .. }
-            | EventKind::AttemptStarted { at, .. }
-            | EventKind::AttemptStopped { at, .. }
-            | EventKind::AttemptContinued { at }
-            | EventKind::UsageReported { at, .. }
-            | EventKind::WaitStarted { at, .. }
-            | EventKind::AttemptTimedOut { at, .. }
-            | EventKind::AttemptFinished { at, .. }
-            | EventKind::VerdictUnclear { at, .. } => at,
-            _ => return None,
+        let (EventKind::AttemptPlanned { at, .. }
+        | EventKind::AttemptStarted { at, .. }
+        | EventKind::AttemptStopped { at, .. }
+        | EventKind::AttemptContinued { at }
+        | EventKind::UsageReported { at, .. }
+        | EventKind::WaitStarted { at, .. }
+        | EventKind::AttemptTimedOut { at, .. }
+        | EventKind::AttemptFinished { at, .. }
+        | EventKind::VerdictUnclear { at, .. }) = &mut kind
+        else {
+            return None;
         };
         *at = self.place(at);
         if let EventKind::AttemptFinished { outcome, finished, .. } = &kind {
@@ -123,21 +123,23 @@ impl Lane<'_> {
     }
 }
 
-impl Driver<'_> {
+impl Lane<'_> {
     /// What an agent answered. A worker's words are its answer and decide nothing; a judge's are an evaluation, or unclear.
-    pub(super) fn answered(&self, lane: &Lane<'_>, stage: &Stage, role: Role, folder: &AttemptFolder) -> Option<Said> {
+    pub(super) fn answered(&self, stage: &Stage, role: Role, folder: &AttemptFolder) -> Option<Said> {
         let words = stage.answer();
         let said = (role == Role::Judge).then(|| {
             let echo = if stage.echoes() { folder.prompt() } else { String::new() };
-            match evaluation(&without_echo(&words, &echo), lane.mode) {
+            match evaluation(&without_echo(&words, &echo), self.mode) {
                 Ok(evaluation) => Said::Clear(evaluation.verdict(None)),
                 Err(bad) => Said::Unclear(Unclear::BadEvaluation { why: bad.issue() }),
             }
         });
-        lane.answer.borrow_mut().message = Some(words);
+        self.answer.borrow_mut().message = Some(words);
         said
     }
+}
 
+impl Driver<'_> {
     /// Writes down what a lane has to tell.
     pub(super) fn record_in_lane(&mut self, lane: &Lane<'_>, kinds: &[EventKind]) -> Result<(), JournalError> {
         let at = self.cast.world.timestamp();

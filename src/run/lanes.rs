@@ -1,6 +1,7 @@
 //! Several small runs at once, in one process and with one journal: each in its lane, all of them hearing the same signals.
 
-use super::driver::{Cast, Failure, drive_in_lane};
+use super::cast::{Cast, Failure};
+use super::driver::drive_in_lane;
 use super::event::{At, Event};
 use super::lane::{Answer, Lane, Numbers};
 use super::outcome::{LimitKind, RunOutcome, Sig};
@@ -152,14 +153,13 @@ fn fill<'a>(lanes: &Lanes<'a>, slots: &mut Vec<Slot<'a>>, work: &mut dyn Work) -
         }
         let Some(job) = work.next()? else { return Ok(()) };
         let free = slots.iter().position(Slot::is_free);
-        let index = match free {
-            Some(index) => index,
-            None => {
-                let number = u32::try_from(slots.len() + 1).unwrap_or(u32::MAX);
-                let rig = Rig { number, journal: lanes.journal.sibling()?, screen: Screen::start() };
-                slots.push(Slot { rig: Some(rig), running: None, over: None });
-                slots.len() - 1
-            }
+        let index = if let Some(index) = free {
+            index
+        } else {
+            let number = u32::try_from(slots.len() + 1).unwrap_or(u32::MAX);
+            let rig = Rig { number, journal: lanes.journal.sibling()?, screen: Screen::start() };
+            slots.push(Slot { rig: Some(rig), running: None, over: None });
+            slots.len() - 1
         };
         if let Some(rig) = slots[index].rig.take() {
             let (root, world, run, numbers) = (lanes.root, lanes.world, lanes.run, lanes.numbers);

@@ -1,6 +1,7 @@
 //! What HAPPENS: events and outcomes, the machine that decides (pure), and the driver that acts (effects).
 
 mod attempt;
+mod cast;
 mod driver;
 mod evaluated;
 mod event;
@@ -25,7 +26,8 @@ mod timers;
 mod told;
 mod verdicts;
 
-pub use driver::{Begin, Cast, Ended, Failure, drive, flushed};
+pub use cast::{Begin, Cast, Ended, Failure};
+pub use driver::{drive, flushed};
 pub use evaluated::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
 pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, Overrides};
 pub use fill::{Moment, fill};

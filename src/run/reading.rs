@@ -117,7 +117,7 @@ impl Driver<'_> {
             return Ok(found);
         };
         if let Some(lane) = self.lane {
-            found.said = self.answered(lane, stage, role, folder);
+            found.said = lane.answered(stage, role, folder);
             let _ = folder.take_calls(token);
             return Ok(found);
         }

@@ -1,7 +1,7 @@
 //! What is remembered of an evaluation: a fold of its events, and the sums over it.
 
 use super::evaluated::{CaseResult, EvalEvent, EvalFacts, JudgedBy};
-use super::event::EventKind;
+use super::event::{Event, EventKind};
 use super::finished::Tokens;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -60,6 +60,16 @@ pub struct EvalLedger {
 }
 
 impl EvalLedger {
+    /// What these events come to.
+    #[must_use]
+    pub fn of_events(events: &[Event]) -> Self {
+        let mut ledger = Self::default();
+        for event in events {
+            ledger.evolve(&event.event);
+        }
+        ledger
+    }
+
     /// Remembers an event.
     pub fn evolve(&mut self, event: &EventKind) {
         match event {

@@ -8,6 +8,7 @@ mod checks;
 mod corpus;
 mod demo;
 mod doctor;
+mod evaluations;
 mod history;
 mod journal;
 mod layering;

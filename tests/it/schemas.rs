@@ -21,6 +21,11 @@ fn the_schema_of_chains_json_is_that_of_the_keys() {
 }
 
 #[test]
+fn the_schema_of_suites_is_that_of_the_keys() {
+    same("suite.schema.json", &forkhestra::eval::suite_schema());
+}
+
+#[test]
 fn the_schema_of_verdicts_is_that_of_what_is_read() {
     let mut schema = serde_json::to_value(schemars::schema_for!(forkhestra::verdict::VerdictObject)).unwrap();
     schema["title"] = "forkhestra verdict".into();

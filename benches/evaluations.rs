@@ -1,0 +1,73 @@
+//! What a case of an evaluation costs beside its agent, against an iteration of a loop: `benches/run.sh --bench evaluations`.
+
+#![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const CASES: u32 = 1_000;
+const ROUNDS: usize = 3;
+
+fn main() {
+    let program = std::env::var("FORKHESTRA_BENCH_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_forkhestra").into());
+    let place = tempfile::tempdir_in(".").unwrap();
+    let folder = place.path();
+    fs::create_dir(folder.join("forge")).unwrap();
+    fs::write(
+        folder.join("forge/chains.json"),
+        r#"{"agents": {"answers": {"command": "true", "deliver": "stdin"}}, "chains": {}}"#,
+    )
+    .unwrap();
+    let mut cases = String::new();
+    for number in 0..CASES {
+        let comma = if number == 0 { "" } else { "," };
+        write!(
+            cases,
+            r#"{comma}{{"id": "{number}", "text": "text {number}", "criteria": [{{"type": "length", "max": 9}}]}}"#
+        )
+        .unwrap();
+    }
+    let suite = format!(r#"{{"taskType": "t", "prompt": "p", "executor": "answers", "cases": [{cases}]}}"#);
+    fs::write(folder.join("suite.json"), suite).unwrap();
+    let chain = format!("answers:{CASES}");
+    let script = format!("for ((i = 0; i < {CASES}; i++)); do /bin/true; done");
+    let (mut bash, mut looped, mut one, mut two) = (f64::MAX, f64::MAX, f64::MAX, f64::MAX);
+    for _ in 0..ROUNDS {
+        bash = bash.min(each(Command::new("bash").args(["-c", &script]), 0));
+        looped = looped
+            .min(each(&mut ours(&program, folder, &["-q", &chain, "-p", "p", "--limit", "stalledAfter=1000000"]), 1));
+        one = one.min(each(&mut ours(&program, folder, &["-q", "eval", "run", "suite.json", "--fresh"]), 0));
+        two = two.min(each(&mut ours(&program, folder, &["-q", "eval", "run", "suite.json", "--fresh", "-j", "2"]), 0));
+    }
+    let over = looped - bash;
+    println!("per case or iteration, {CASES} of them, best of {ROUNDS}");
+    println!("  a bash loop of /bin/true   {bash:>6.3} ms");
+    println!("  a loop                     {looped:>6.3} ms  bash + {over:.3} ms");
+    println!(
+        "  an evaluation, -j 1        {one:>6.3} ms  bash + {:.3} ms, {:.2} x the loop's",
+        one - bash,
+        (one - bash) / over
+    );
+    println!(
+        "  an evaluation, -j 2        {two:>6.3} ms  bash + {:.3} ms, {:.2} x the loop's",
+        two - bash,
+        (two - bash) / over
+    );
+}
+
+fn ours(program: &str, folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(fs::canonicalize(program).unwrap());
+    command.args(words).current_dir(folder);
+    command
+}
+
+/// Milliseconds for each of [`CASES`].
+fn each(command: &mut Command, code: i32) -> f64 {
+    let began = Instant::now();
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(code));
+    began.elapsed().as_secs_f64() * 1000.0 / f64::from(CASES)
+}

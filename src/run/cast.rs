@@ -1,0 +1,76 @@
+//! What the driver works with, how a run begins, and how it ends.
+
+use super::event::{Event, Overrides};
+use super::finished::Leftover;
+use super::outcome::RunOutcome;
+use crate::journal::{Journal, JournalError};
+use crate::plan::Plan;
+use crate::report::{Console, Screen};
+use crate::world::World;
+use std::io;
+use std::path::Path;
+
+/// What the driver works with.
+#[derive(Debug)]
+pub struct Cast<'a> {
+    /// What to run.
+    pub plan: &'a Plan,
+    /// Where, with late values known.
+    pub root: &'a Path,
+    /// The ambient.
+    pub world: &'a World,
+    /// The journal of the root.
+    pub journal: &'a mut Journal,
+    /// The run's number in it.
+    pub run: i64,
+    /// The terminal.
+    pub screen: &'a mut Screen,
+    /// Our own lines.
+    pub console: Console<'a>,
+    /// Whether agents' output is shown.
+    pub show_output: bool,
+    /// Whether it is shown on a terminal.
+    pub terminal: bool,
+}
+
+/// How a run begins.
+#[derive(Debug)]
+pub enum Begin {
+    /// Anew, with what the command line said.
+    New(Overrides),
+    /// Where an earlier process left off.
+    Again {
+        /// Its events so far.
+        events: Vec<Event>,
+        /// What had outlived it, and was ended.
+        leftovers: Vec<Leftover>,
+        /// Limits of the command line.
+        limits: Vec<String>,
+    },
+}
+
+/// How a run ended, and why standard output failed if it did.
+#[derive(Debug)]
+pub struct Ended {
+    /// The machine's word.
+    pub outcome: RunOutcome,
+    /// What writing to standard output said.
+    pub output_error: Option<io::Error>,
+}
+
+/// Why a run could not go on. Its agent is ended, and nothing of it is left.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The journal takes no more.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// We cannot hear signals, and so could not stop.
+    #[error("cannot listen to signals: {0}")]
+    Signals(#[source] io::Error),
+    /// The machine came to no conclusion: a fault of ours.
+    #[error("the run lost its way; please report this with its events")]
+    Lost,
+    /// No random bytes for a token.
+    #[error("cannot make a token: {0}")]
+    Token(#[source] io::Error),
+}

@@ -1,0 +1,350 @@
+//! Prompts measured by suites, and improved: seed 003, T3-09 … T3-11, and what can go wrong on the way.
+
+use crate::support::{LONG, Place};
+use std::fs;
+use std::time::Instant;
+
+const CONFIG: &str = r#"{
+  "agents": {
+    "shouter": { "command": "sh shouter.sh", "deliver": "stdin" },
+    "judge": { "command": "judge", "deliver": "stdin" },
+    "rewriter": { "command": "rewriter", "deliver": "stdin" }
+  },
+  "chains": {}
+}"#;
+
+/// Repeats the input, in capital letters if the prompt asks for them, and counts its calls.
+const SHOUTER: &str = r#"
+echo x >> calls.txt
+prompt=$(cat)
+input=$(echo "$prompt" | tail -1)
+case "$prompt" in
+  *"only short"*) [ ${#input} -lt 8 ] && echo "$input" | tr a-z A-Z || echo "$input" ;;
+  *capital*) echo "$input" | tr a-z A-Z ;;
+  *) echo "$input" ;;
+esac
+"#;
+
+const CASES: &str = r#"[
+    { "id": "greeting", "text": "hello", "expected": "HELLO", "criteria": [{ "type": "exact" }] },
+    { "id": "farewell", "text": "goodbye", "expected": "GOODBYE", "criteria": [{ "type": "exact" }] },
+    { "id": "thanks", "text": "thank you very much", "expected": "THANK YOU VERY MUCH", "criteria": [{ "type": "exact" }] },
+    { "id": "number", "text": "42", "expected": "42", "criteria": [{ "type": "exact" }] }
+  ]"#;
+
+fn suite(more: &str, cases: &str) -> String {
+    format!(
+        r#"{{ "taskType": "shouting", "prompt": "Repeat the text.", "executor": "shouter", {more} "cases": {cases} }}"#
+    )
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    place.config(CONFIG).write("shouter.sh", SHOUTER).write("suite.json", suite(r#""improver": "rewriter","#, CASES));
+    place.agent("rewriter", "print nothing new");
+    place
+}
+
+fn calls(place: &Place) -> usize {
+    fs::read_to_string(place.work("calls.txt")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_suite_measures_a_prompt_and_knows_its_answers_the_next_time() {
+    let place = place();
+    let ran = place.run(&["eval", "run", "suite.json"]);
+    insta::assert_snapshot!("evaluation_run", ran.code(1).all());
+    assert_eq!(calls(&place), 4);
+    let again = place.run(&["eval", "run", "suite.json", "-j", "3", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&again.code(1).stdout).unwrap();
+    assert_eq!((&json["generations"][0]["training"]["passed"], &json["attempts"]), (&1.into(), &0.into()));
+    assert_eq!(calls(&place), 4, "the same prompt, case and agent");
+    place.run(&["eval", "run", "suite.json", "--fresh", "--case", "number"]).code(0);
+    assert_eq!(calls(&place), 5);
+    let shown = place.run(&["eval", "show", "1"]);
+    let table = ran.stdout.trim_start().to_string();
+    assert_eq!(shown.code(0).stdout, table);
+    let run = place.run(&["runs", "show", "1"]);
+    assert!(run.code(0).stdout.contains("forkhestra eval show 1"), "{}", run.stdout);
+}
+
+#[test]
+fn a_dry_run_shows_the_exact_first_prompt_and_asks_nobody() {
+    let place = place();
+    let ran = place.run(&["eval", "improve", "suite.json", "--holdout", "0.3", "--dry-run"]);
+    insta::assert_snapshot!("evaluation_dry_run", ran.code(0).all());
+    assert!(calls(&place) == 0 && !place.work(".forkhestra").exists());
+}
+
+/// T3-09.
+#[test]
+fn a_candidate_that_passes_wins_and_its_prompt_is_written_where_it_was_asked_to_be() {
+    let place = place();
+    place.agent("rewriter", "print Here it is:\nprint ```text\nprint Repeat the text in capital letters.\nprint ```\nprint Bye.\nnext\nprint Repeat the text in capital letters, please.");
+    place.write("prompt.md", "Repeat the text.\n");
+    let suite = suite(r#""improver": "rewriter","#, CASES)
+        .replace(r#""prompt": "Repeat the text.""#, r#""promptFile": "prompt.md""#);
+    place.write("suite.json", suite);
+    let ran = place.run(&["eval", "improve", "suite.json", "--write"]);
+    insta::assert_snapshot!("evaluation_improve", ran.code(0).all());
+    assert_eq!(place.read("prompt.md"), "Repeat the text in capital letters.\n");
+    assert_eq!(place.run(&["eval", "show", "--prompt"]).code(0).stdout, "Repeat the text in capital letters.\n");
+    // Of the cases it learns that something is wrong, and nothing of what is in them.
+    let told = String::from_utf8(place.stdin_of("rewriter", 1)).unwrap();
+    insta::assert_snapshot!("evaluation_told_to_improver", told);
+    // Known from before: nothing is asked, and nothing is left to improve.
+    let ran = place.run(&["eval", "improve", "suite.json", "--out", "best.md"]);
+    assert!(
+        ran.code(0)
+            .stdout
+            .contains("the original prompt is kept: every case that it is improved by passes (0 attempts)"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(place.read("best.md"), "Repeat the text in capital letters.\n");
+    assert!(
+        place.run(&["eval", "improve", "suite.json", "--out", "best.md"]).code(2).stderr.contains("exists already")
+    );
+}
+
+/// T3-10, T3-11: no executor is asked about them.
+#[test]
+fn a_candidate_that_is_too_long_or_gives_a_case_away_is_never_tried() {
+    let place = place();
+    let long = "word ".repeat(400);
+    place.agent(
+        "rewriter",
+        &format!("print {long}\nnext\nprint Repeat in capital letters, as in: thank you very much\nnext\nprint Repeat the text."),
+    );
+    let ran = place.run(&["eval", "improve", "suite.json", "--generations", "3"]);
+    assert!(ran.code(1).stderr.contains("gen 1: not tried, it is too long (sanity_check:too_long)"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("gen 2: not tried, it gives a case or an example away (leakage_detected)"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.contains("the original prompt is kept: the last candidate gave a case away"), "{}", ran.stdout);
+    assert_eq!((calls(&place), place.calls("rewriter")), (4, 2));
+}
+
+/// The held-out cases decide: what was learned by heart from the others does not win.
+#[test]
+fn a_candidate_that_is_better_only_on_the_cases_it_was_improved_by_does_not_win() {
+    let place = Place::new();
+    let cases = r#"[
+      { "id": "a", "text": "one", "expected": "ONE", "criteria": [{ "type": "exact" }] },
+      { "id": "b", "text": "two", "expected": "TWO", "criteria": [{ "type": "exact" }] },
+      { "id": "c", "text": "a long sentence", "criteria": [{ "type": "regex", "pattern": "^a long" }] }
+    ]"#;
+    place.config(CONFIG).write("shouter.sh", SHOUTER).write("suite.json", suite(r#""improver": "rewriter","#, cases));
+    place.agent("rewriter", "print Say the text again, nicely.\nnext\nprint Repeat the text in capital letters.");
+    // Found by trying: with this seed `c` is held out.
+    let seed = "2";
+    let ran = place.run(&["eval", "improve", "suite.json", "--holdout", "0.3", "--seed", seed]);
+    insta::assert_snapshot!("evaluation_held_out", ran.code(1).all());
+    let told = String::from_utf8(place.stdin_of("rewriter", 1)).unwrap();
+    assert!(!told.contains("pattern"), "the improver never hears of a held-out case: {told}");
+}
+
+/// C39: what fails is the evaluation, not the prompt.
+#[test]
+fn an_evaluator_that_cannot_be_read_is_asked_again_and_never_fed_on() {
+    let place = place();
+    let cases = r#"[{ "id": "x", "text": "hello" }, { "id": "y", "text": "world" }]"#;
+    place.write("suite.json", suite(r#""evaluator": "judge","#, cases));
+    place.agent(
+        "judge",
+        "print Looks fine to me!\nnext\nprint {\"pass\": \"yes\"}\nnext\nprint {\"pass\": true, \"score\": 0.9, \"issues\": [], \"suggestions\": []}\n\
+         next\nprint no\nnext\nprint no\nnext\nprint no\nnext\nprint {\"pass\": true, \"score\": 1, \"issues\": [], \"suggestions\": []}",
+    );
+    let ran = place.run(&["eval", "run", "suite.json"]);
+    insta::assert_snapshot!("evaluator_not_understood", ran.code(3).all());
+    assert!(String::from_utf8(place.stdin_of("judge", 2)).unwrap().contains("Your last answer could not be used"));
+    // A resume asks only what was not answered.
+    let ran = place.run(&["resume"]);
+    assert!(ran.code(0).stdout.contains("all 2 cases passed"), "{}", ran.stdout);
+    assert_eq!((calls(&place), place.calls("judge")), (2, 7));
+}
+
+/// C41, P-6.
+#[test]
+fn feedback_that_quotes_the_expected_output_never_reaches_the_improver() {
+    let place = place();
+    let expected = "The quarterly revenue fell by nine percent.";
+    let cases = format!(r#"[{{ "id": "x", "text": "some report", "expected": "{expected}" }}]"#);
+    place.write("suite.json", suite(r#""evaluator": "judge", "improver": "rewriter","#, &cases));
+    place.agent(
+        "judge",
+        &format!(
+            "print {{\"pass\": false, \"score\": 0.2, \"issues\": [\"It is not: {}\", \"It names no number\"], \"suggestions\": [\"Ask for numbers\"]}}",
+            expected.to_uppercase()
+        ),
+    );
+    place.agent("rewriter", "print Name every number.\nnext\nprint Name all numbers.");
+    let ran = place.run(&["eval", "improve", "suite.json"]);
+    assert!(
+        ran.code(1).stderr.contains("1 of its remarks quoted the expected output, and were dropped"),
+        "{}",
+        ran.stderr
+    );
+    let told = String::from_utf8(place.stdin_of("rewriter", 1)).unwrap();
+    assert!(told.contains("- It names no number\n") && told.contains("- Ask for numbers\n"), "{told}");
+    assert!(!told.to_lowercase().contains("nine percent"), "{told}");
+}
+
+#[test]
+fn a_suite_with_faults_is_refused_with_all_of_them_and_nothing_runs() {
+    let place = place();
+    place.write(
+        "bad.json5",
+        r#"{
+  taskType: " ",
+  promt: "x",
+  executor: "nobody",
+  cases: [
+    { id: "a", text: "x" },
+    { id: "a", text: "y", criteria: [{ type: "vibes" }] },
+    { id: "b", criteria: [{ type: "exact" }] },
+    { id: "c", text: "x", criteria: [{ type: "regex", pattern: "(" }, { type: "length" }, { type: "keywords", pattern: "x" }] },
+    { id: "d", textFile: "missing.txt", criteria: [{ type: "json", schema: { type: 7 } }, { type: "length", min: 5, max: 2 }] },
+  ],
+}"#,
+    );
+    let ran = place.run(&["eval", "run", "bad.json5"]);
+    insta::assert_snapshot!("suite_faults", ran.code(2).stderr);
+    let others: [&[&str]; 6] = [
+        &["eval", "run", "missing.json"],
+        &["eval", "run", "suite.json", "--case", "greting"],
+        &["eval", "run", "suite.json", "--limit", "tokens=3"],
+        &["eval", "improve", "suite.json", "--max-tokens", "3"],
+        &["eval", "improve", "suite.json", "--write"],
+        &["eval", "run", "suite.json", "--prompts", "forge"],
+    ];
+    let mut all = String::new();
+    for line in others {
+        let ran = place.run(line);
+        all.extend(["$ forkhestra ", &line.join(" "), "\n", &ran.code(2).stderr, "\n"]);
+    }
+    insta::assert_snapshot!("suite_refusals", all);
+    assert!(calls(&place) == 0 && !place.work(".forkhestra").exists());
+}
+
+#[test]
+fn an_evaluator_in_the_session_of_the_executor_is_refused() {
+    let place = Place::new();
+    place.agent("claude", "print x");
+    place.config(
+        r#"{ "agents": {
+          "writer": { "systemPromptText": "Write.", "backend": "claude", "args": ["--resume", "abc"] },
+          "critic": { "systemPromptText": "Judge.", "backend": "claude", "args": ["--resume=abc"] },
+          "other": { "systemPromptText": "Judge.", "backend": "claude", "args": ["--resume=def"] }
+        }, "chains": {} }"#,
+    );
+    let suite = |evaluator: &str| {
+        suite(&format!(r#""evaluator": "{evaluator}","#), r#"[{ "id": "x", "text": "y" }]"#)
+            .replace("shouter", "writer")
+    };
+    place.write("suite.json", suite("critic"));
+    let ran = place.run(&["eval", "run", "suite.json"]);
+    assert!(
+        ran.code(2).stderr.contains("the evaluator `critic` would go on in the session of the executor `writer`"),
+        "{}",
+        ran.stderr
+    );
+    place.write("suite.json", suite("other"));
+    let ran = place.run(&["eval", "run", "suite.json", "--dry-run"]);
+    assert!(ran.code(0).stdout.contains("permissions read"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_signal_ends_all_cases_that_are_under_way_and_a_resume_asks_only_what_is_open() {
+    let place = place();
+    place.config(r#"{ "agents": { "shouter": { "command": "sh slow.sh", "deliver": "stdin" } }, "chains": {} }"#);
+    place.write(
+        "slow.sh",
+        "echo x >> calls.txt\ninput=$(tail -1)\ncase \"$input\" in *you*|goodbye) [ -f go ] || { echo $$ >> hanging; exec sleep 1000; } ;; esac\n\
+         echo \"$input\" | tr a-z A-Z\n",
+    );
+    place.write("suite.json", suite("", CASES));
+    let running = place.start(&["eval", "run", "suite.json", "-j", "2"]);
+    let deadline = Instant::now() + LONG;
+    while fs::read_to_string(place.work("hanging")).unwrap_or_default().lines().count() < 2 {
+        assert!(Instant::now() < deadline, "two cases at once");
+        std::thread::yield_now();
+    }
+    let ran = running.end_by("INT");
+    assert!(ran.code(130).stderr.contains("forkhestra resume 1 goes on with it"), "{}", ran.stderr);
+    place.write("go", "");
+    let before = calls(&place);
+    let ran = place.run(&["resume", "1"]);
+    assert!(ran.code(0).stdout.contains("all 4 cases passed"), "{}", ran.all());
+    assert_eq!(calls(&place) - before, 4 - (before - 2), "what was answered is not asked again");
+    let last = place.events(1).pop().unwrap();
+    assert_eq!(last["event"]["type"], "runFinished");
+    let numbers: Vec<u64> = place.events(1).iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+}
+
+/// V-50: whatever was cut off, a resume comes to the same end.
+#[test]
+fn an_improvement_that_is_killed_at_any_write_goes_on_to_the_same_prompt() {
+    for writes in [1, 2, 5, 12, 19, 20, 21, 30, 40] {
+        let mut place = place();
+        place.agent(
+            "rewriter",
+            "print Repeat the text in capital letters.\nnext\nprint Write the text in capital letters only.",
+        );
+        place.set("FORKHESTRA_TEST_ABORT_AFTER_WRITES", &writes.to_string());
+        let mut command = place.command(&["eval", "improve", "suite.json"]);
+        let _ = command.output().unwrap();
+        place.assert_nothing_is_left();
+        place.set("FORKHESTRA_TEST_ABORT_AFTER_WRITES", "0");
+        let ran = place.run(&["resume", "1"]);
+        assert!(ran.code(0).stdout.contains("generation 1 is the best"), "{writes}: {}", ran.all());
+    }
+}
+
+#[test]
+fn a_limit_ends_an_evaluation_and_a_resume_under_a_higher_one_goes_on() {
+    let place = place();
+    place.write("suite.json", suite("", CASES));
+    let ran = place.run(&["eval", "run", "suite.json", "--limit", "iterations=2"]);
+    assert_eq!((ran.code(4).code, calls(&place)), (Some(4), 2));
+    place.run(&["resume", "--limit", "iterations=9"]).code(1);
+    assert_eq!(calls(&place), 4);
+    place.write("shouter.sh", SHOUTER.replace("echo x", "echo changed"));
+    place.write("suite.json", suite("", CASES).replace("hello", "hallo"));
+    assert!(place.run(&["resume", "1"]).code(2).stderr.contains("is over"));
+}
+
+#[test]
+fn an_executor_that_fails_is_tried_again_and_is_nobodys_bad_prompt() {
+    let place = place();
+    place.write("shouter.sh", "echo x >> calls.txt\nexit 3\n");
+    place.write(
+        "suite.json",
+        suite("", r#"[{ "id": "x", "text": "y", "criteria": [{ "type": "length", "min": 1 }] }]"#),
+    );
+    let ran = place.run(&["eval", "run", "suite.json"]);
+    assert!(ran.code(1).stderr.contains("executor_error: exit code 3"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("0 of 1 cases passed, 1 could not be judged"), "{}", ran.stdout);
+    assert_eq!(calls(&place), 4);
+}
+
+/// C43.
+#[test]
+fn a_prompt_that_holds_the_placeholder_gets_the_text_there_and_the_text_is_never_read_as_a_template() {
+    let place = place();
+    let cases = r#"[{ "id": "x", "text": "braces {prompt} {text}", "criteria": [{ "type": "length", "min": 1 }] }]"#;
+    place.write(
+        "suite.json",
+        suite("", cases).replace("Repeat the text.", "Repeat <{text}> twice.").replace("shouter", "judge"),
+    );
+    place.agent("judge", "print yes");
+    place.run(&["eval", "run", "suite.json"]).code(0);
+    let told = String::from_utf8(place.stdin_of("judge", 1)).unwrap();
+    assert!(
+        told.contains("Repeat <braces {prompt} {text}> twice.") && told.ends_with("braces {prompt} {text}\n"),
+        "{told}"
+    );
+}
