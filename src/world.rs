@@ -257,6 +257,30 @@ impl World {
 }
 
 impl World {
+    /// Appends to a file that the user named, which is made if it is not there.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn append(&self, path: &Path, text: &str) -> io::Result<()> {
+        self.appender(path)?.write_all(text.as_bytes())
+    }
+
+    /// The same for what comes bit by bit.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn appender(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new().create(true).append(true).open(path)
+    }
+
+    /// Writes a file that the user asked for; one that is there is replaced, whole or not at all.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn write(&self, path: &Path, content: &str) -> io::Result<()> {
+        if path.exists() { self.replace(path, content) } else { self.create(path, content) }
+    }
+
     /// Replaces a file that the user asked to be written: whole or not at all, with the permissions that it has.
     ///
     /// # Errors

@@ -40,10 +40,6 @@ impl Checker<'_> {
                 self.faults.push(errors::unknown_key(&self.place(&member.key_span), &member.key, object.name, known));
                 continue;
             };
-            if let Some(with) = key.later {
-                self.faults.push(errors::later_key(&self.place(&member.key_span), key.name, with));
-                continue;
-            }
             self.value(&member.node, key.name, key.shape);
         }
         let has = |name: &&str| members.iter().any(|member| member.key == *name);

@@ -167,12 +167,6 @@ pub(super) fn unknown_key<'a>(
     Diagnostic::error("config/unknown-key", format!("{of} has no key `{key}`")).at(at, "unknown key").help(help)
 }
 
-pub(super) fn later_key(at: &Place, key: &str, with: &str) -> Diagnostic {
-    Diagnostic::error("config/not-honoured", format!("`{key}` is not honoured by this version"))
-        .at(at, "would be ignored")
-        .help(format!("remove it for now; it comes with {with}"))
-}
-
 pub(super) fn duplicate_key(at: &Place, key: &str, first: &Place) -> Diagnostic {
     Diagnostic::error("config/duplicate-key", format!("the key `{key}` is there twice"))
         .at(at, "the second")

@@ -263,7 +263,18 @@ pub struct Check {
     pub timeout: Option<Duration>,
 }
 
-/// What a check runs.
+/// Commands that are run when a run has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// After every run.
+    pub on_finish: Option<Run>,
+    /// After one that did not complete.
+    pub on_fail: Option<Run>,
+    /// After one that a human has to decide about.
+    pub on_human: Option<Run>,
+}
+
+/// What a check or a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Run {
     /// `sh -c`.

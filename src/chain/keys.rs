@@ -35,7 +35,7 @@ pub enum Shape {
     Named(&'static Object),
     /// An array of objects, not empty.
     Objects(&'static Object),
-    /// Not looked into: a key that a later version honours.
+    /// Not looked into.
     Anything,
 }
 
@@ -48,8 +48,6 @@ pub struct Key {
     pub shape: Shape,
     /// For the schema, the editor and the person in it.
     pub about: &'static str,
-    /// What brings it, if this version only knows of it.
-    pub later: Option<&'static str>,
 }
 
 /// An object and its keys.
@@ -70,11 +68,7 @@ pub struct Object {
 /// A key that may be set.
 #[must_use]
 pub const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
-    Key { name, shape, about, later: None }
-}
-
-const fn later(name: &'static str, about: &'static str, with: &'static str) -> Key {
-    Key { name, shape: Shape::Anything, about, later: Some(with) }
+    Key { name, shape, about }
 }
 
 /// The whole file.
@@ -92,12 +86,33 @@ pub(super) static ROOT: Object = Object {
             "The folder of templates, one folder an agent, with `skills` beside them. Default: `forge/agents`, with `forge/skills`.",
         ),
         key("limits", Shape::One(&LIMITS), "Limits of a whole run."),
-        later("hooks", "Commands to run when a run ends.", "the console and its hooks"),
+        key(
+            "hooks",
+            Shape::One(&HOOKS),
+            "Commands that are run when a run has ended; what becomes of them changes nothing.",
+        ),
         key("agents", Shape::Named(&AGENT), "Who runs: an entry for an agent."),
         key("checks", Shape::Named(&CHECK), "What judges by its exit code: an entry for a shell command."),
         key("chains", Shape::Named(&CHAIN), "What runs: an entry for a chain. May be empty."),
     ],
     required: &["chains"],
+    one_of: &[],
+};
+
+/// The value of `hooks`.
+pub(super) static HOOKS: Object = Object {
+    name: "`hooks`",
+    id: "hooks",
+    keys: &[
+        key(
+            "onFinish",
+            Shape::TextOrTexts,
+            "After every run. A string runs under `sh -c`, an array is a program and its arguments; the run's summary comes as JSON on standard input.",
+        ),
+        key("onFail", Shape::TextOrTexts, "After a run that did not complete."),
+        key("onHuman", Shape::TextOrTexts, "After a run that a human has to decide about."),
+    ],
+    required: &[],
     one_of: &[],
 };
 

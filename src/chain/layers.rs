@@ -3,7 +3,7 @@
 use super::backend::Backend;
 use super::check::check;
 use super::errors;
-use super::ir::{Agent, Chain, Check, Limits};
+use super::ir::{Agent, Chain, Check, Hooks, Limits};
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
@@ -70,6 +70,8 @@ pub struct Config {
     pub marker: Option<Text>,
     /// Limits of a whole run, merged key by key.
     pub limits: Limits,
+    /// Commands after a run, merged key by key.
+    pub hooks: Hooks,
     /// Agent CLIs by name, merged key by key.
     pub backends: IndexMap<String, Entry<Backend>>,
     /// Agents by name.
@@ -113,6 +115,14 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
     config.backend = reader.text("backend").or(config.backend.take());
     if let Some(limits) = reader.get("limits") {
         config.limits = read::limits(limits).or(std::mem::take(&mut config.limits));
+    }
+    if let Some(hooks) = reader.get("hooks") {
+        let (hooks, earlier) = (read::hooks(hooks), std::mem::take(&mut config.hooks));
+        config.hooks = Hooks {
+            on_finish: hooks.on_finish.or(earlier.on_finish),
+            on_fail: hooks.on_fail.or(earlier.on_fail),
+            on_human: hooks.on_human.or(earlier.on_human),
+        };
     }
     let entries = |key| reader.get(key).into_iter().flat_map(Reader::all_members);
     for member in entries("backends") {

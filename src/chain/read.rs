@@ -4,7 +4,7 @@ use super::backend::{Backend, Format, Level, Permissions};
 use super::duration::parse_duration;
 use super::errors;
 use super::ir::{
-    Agent, Chain, Check, Command, Delivery, Form, Group, Item, Limit, Limits, Role, Run, Said, Step, Wants,
+    Agent, Chain, Check, Command, Delivery, Form, Group, Hooks, Item, Limit, Limits, Role, Run, Said, Step, Wants,
 };
 use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -243,13 +243,23 @@ fn values(reader: Reader<'_>) -> IndexMap<String, String> {
     reader.text_map("env").into_iter().map(|(name, value)| (name, value.value)).collect()
 }
 
+/// A shell's line, or a program and its arguments.
+fn run(reader: Reader<'_>) -> Option<Run> {
+    Some(match reader.as_text() {
+        Some(text) => Run::Shell(text),
+        None => Run::Words(reader.as_list()?.into_iter().filter_map(Reader::as_text).collect()),
+    })
+}
+
+/// The value of `hooks`.
+pub(super) fn hooks(reader: Reader<'_>) -> Hooks {
+    let hook = |key| reader.get(key).and_then(run);
+    Hooks { on_finish: hook("onFinish"), on_fail: hook("onFail"), on_human: hook("onHuman") }
+}
+
 /// An entry of `checks`; none without a command, which `check` has reported.
 pub(super) fn check(reader: Reader<'_>) -> Option<Check> {
-    let run = reader.get("run")?;
-    let run = match run.as_text() {
-        Some(text) => Run::Shell(text),
-        None => Run::Words(run.as_list()?.into_iter().filter_map(Reader::as_text).collect()),
-    };
+    let run = run(reader.get("run")?)?;
     Some(Check {
         description: reader.text("description"),
         run,

@@ -1,12 +1,12 @@
 //! The JSON Schema of chains.json (draft 2020-12), generated from the keys. The committed copy is compared by a test.
 
-use super::keys::{AGENT, BACKEND, CHAIN, CHECK, Key, LEVEL, LIMITS, Object, PERMISSIONS, ROOT, STEP, Shape};
+use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, Key, LEVEL, LIMITS, Object, PERMISSIONS, ROOT, STEP, Shape};
 use serde_json::{Map, Value, json};
 
 /// The schema of chains.json, keys in a fixed order.
 #[must_use]
 pub fn schema() -> Value {
-    let definitions = [&LIMITS, &BACKEND, &PERMISSIONS, &LEVEL, &AGENT, &CHECK, &CHAIN, &STEP];
+    let definitions = [&LIMITS, &HOOKS, &BACKEND, &PERMISSIONS, &LEVEL, &AGENT, &CHECK, &CHAIN, &STEP];
     schema_of("forkhestra chains.json", &ROOT, &definitions)
 }
 
@@ -38,11 +38,7 @@ fn object(of: &Object) -> Value {
 
 fn property(key: &Key) -> Value {
     let mut schema = shape(key.shape);
-    let about = match key.later {
-        None => key.about.to_string(),
-        Some(with) => format!("{} Not honoured yet: it comes with {with}.", key.about),
-    };
-    schema["description"] = json!(about);
+    schema["description"] = json!(key.about);
     schema
 }
 

@@ -55,6 +55,8 @@ pub(super) enum Verb {
     Resume(ResumeArgs),
     /// What was run, how it went, and where its words are
     Runs(RunsArgs),
+    /// Write a run as one page that stands by itself: what happened, why, what it cost, every prompt
+    Report(ReportArgs),
     /// What is to be done, and how far it is: add, list, show, run, approve, reject, skip, reset, delete
     #[command(alias = "tasks")]
     Task(TaskArgs),
@@ -88,6 +90,18 @@ pub(super) enum Verb {
     Reject(RejectArgs),
     /// For an agent: there is nothing to do
     Skip(NotesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
+    /// The run's number; the last by default
+    pub(super) run: Option<i64>,
+    /// The file; - is standard output. By default report.html beside the run's transcripts
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+    /// html (the default) or md
+    #[arg(long, value_name = "FORMAT", default_value = "html", value_parser = ["html", "md"])]
+    pub(super) format: String,
 }
 
 #[derive(Debug, Args)]
@@ -206,6 +220,23 @@ pub(super) struct RunArgs {
     /// With --dry-run: for machines
     #[arg(long, requires = "dry_run")]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) told: OutputArgs,
+}
+
+/// What machines are told of a run.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct OutputArgs {
+    /// Every event as a line of JSON: `ndjson` on standard output, `ndjson=FILE` at the end of a file
+    #[arg(long, value_name = "ndjson[=FILE]")]
+    pub(super) events: Option<String>,
+    /// What standard output is for: text (agents' output, the default) or json (a summary at the end)
+    #[arg(long, value_name = "FORM", value_parser = ["text", "json"])]
+    pub(super) output: Option<String>,
+    /// Begin each line of an agent with its name
+    #[arg(long)]
+    pub(super) prefix: bool,
 }
 
 #[derive(Debug, Args)]
@@ -224,6 +255,8 @@ pub(super) struct ResumeArgs {
     /// Wait until another run in the same folder is over, instead of refusing
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) wait: bool,
+    #[command(flatten)]
+    pub(super) told: OutputArgs,
 }
 
 #[derive(Debug, Args)]

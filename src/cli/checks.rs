@@ -124,7 +124,8 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
         }
     };
     let words = ["-c".to_string(), line];
-    let Some(answered) = run_by_hand(Path::new("/bin/sh"), &words, &project.root, wanted.timeout, &mut show) else {
+    let Some(answered) = run_by_hand(Path::new("/bin/sh"), &words, &project.root, wanted.timeout, &[], &mut show)
+    else {
         return refuse(world, &[no_shell()]);
     };
     let passed = answered.code == Some(0);

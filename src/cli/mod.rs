@@ -13,7 +13,9 @@ mod history;
 mod init;
 mod list;
 mod migrate;
+mod output;
 mod render;
+mod report;
 mod resume;
 mod run;
 mod runs;
@@ -68,6 +70,7 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
         Verb::Approve(args) => verdict::record(world, Decision::Approve, args.notes.as_deref().unwrap_or_default()),
         Verb::Reject(args) => verdict::record(world, Decision::Reject, &args.notes),
         Verb::Skip(args) => verdict::record(world, Decision::Skip, args.notes.as_deref().unwrap_or_default()),
+        Verb::Report(args) => report::report(world, &common, &args),
         Verb::Eval(args) => eval::eval(world, &common, &args),
         Verb::Render(args) => render::render(world, &common, &args),
     }

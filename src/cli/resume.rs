@@ -4,6 +4,7 @@ use super::args::{Common, ResumeArgs};
 use super::chain::{Given, named};
 use super::config::{Project, project};
 use super::history::{journal, meant};
+use super::output::Output;
 use super::run::{Typed, planned, unsettled};
 use super::stage::{Run, broken_journal, lock, perform, worker};
 use super::{answer, eval, refuse, task_errors};
@@ -196,7 +197,13 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain) -
         Err(fault) => return refuse(world, &[fault]),
     };
     let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id };
-    perform(world, common, run, Begin::Again { events, leftovers, limits: args.limit.clone() })
+    match Output::of(world, common, &args.told) {
+        Ok(output) => {
+            let begin = Begin::Again { events, leftovers, limits: args.limit.clone() };
+            perform(world, common, &output, run, begin)
+        }
+        Err(fault) => refuse(world, &[fault]),
+    }
 }
 
 /// Ends what the attempts that were under way have left, if even their lifelines were killed.

@@ -3,6 +3,7 @@
 use super::args::{Common, RunArgs};
 use super::chain::{Given, chosen};
 use super::config::{Project, project};
+use super::output::Output;
 use super::stage::{broken_journal, start};
 use super::task_errors::unknown;
 use super::task_facts::facts;
@@ -58,7 +59,10 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
             dry_run(&plan, Paint::for_stdout(world), common.verbose)
         });
     }
-    start(world, common, &plan, typed.overrides, args.wait)
+    match Output::of(world, common, &args.told) {
+        Ok(output) => start(world, common, &output, &plan, typed.overrides, args.wait),
+        Err(fault) => refuse(world, &[fault]),
+    }
 }
 
 /// Config that an agent of an earlier run has changed is not taken for granted, unless somebody says so.

@@ -3,6 +3,7 @@
 use super::args::{Common, LogArgs, PruneArgs, RunsArgs, RunsVerb};
 use super::config::Project;
 use super::history::{is_alive, journal, meant, state};
+use super::output::{last_words, verbosity};
 use super::stage::{broken_journal, resume_line};
 use super::{answer, refuse};
 use crate::agent::{Format, Reader, fill};
@@ -10,7 +11,7 @@ use crate::chain::parse_duration;
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
-use crate::report::{Console, Paint, Verbosity, print, print_bytes, run as run_text, runs as runs_text};
+use crate::report::{Console, Paint, Tally, Verbosity, print, print_bytes, run as run_text, runs as runs_text};
 use crate::run::{At, AttemptRow, EventKind, RunRow, RunState};
 use crate::source::Diagnostic;
 use crate::world::World;
@@ -231,17 +232,15 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Do
     let (project, journal) = journal(world, common)?;
     let (row, _) = meant(&journal, run, any, "yet")?;
     let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(too_old(row.id)) };
-    let verbosity = match (common.quiet, common.verbose) {
-        (true, _) => Verbosity::Quiet,
-        (_, true) => Verbosity::Verbose,
-        _ => Verbosity::Normal,
-    };
+    let verbosity = verbosity(common);
     let folder = world.relative(&journal.run_folder(row.id));
     let resume = resume_line(world, common, &project.root, row.id);
     let paint = Paint::for_stdout(world).still();
     let mut console = Console::new(&outline, None, paint, verbosity, Path::new(&folder), &resume);
     let mut open: Option<At> = None;
+    let mut tally = Tally::default();
     for event in journal.events(row.id).map_err(broken)? {
+        tally.see(&event);
         let over = matches!(event.event, EventKind::AttemptFinished { .. } | EventKind::RunResumed { .. });
         if let Some(at) = open.take_if(|_| over)
             && verbosity > Verbosity::Quiet
@@ -256,7 +255,8 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Do
             return Ok(Exit::Success);
         }
     }
-    Ok(Exit::Success)
+    let words = if common.quiet { String::new() } else { last_words(&console, &tally, &resume, paint) };
+    Ok(answer(&words))
 }
 
 /// What an attempt printed, decoded where the run decoded it, and what it said on standard error; false when our reader is

@@ -1,6 +1,7 @@
 //! Everything between a plan and its end: the root, its lock, its journal, the run, the exit code.
 
 use super::args::Common;
+use super::output::{Output, Over, close, verbosity};
 use super::{refuse, task_errors};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
@@ -14,7 +15,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Runs a plan from its beginning.
-pub(super) fn start(world: &World, common: &Common, plan: &Plan, overrides: Overrides, wait: bool) -> Exit {
+pub(super) fn start(
+    world: &World,
+    common: &Common,
+    output: &Output,
+    plan: &Plan,
+    overrides: Overrides,
+    wait: bool,
+) -> Exit {
     let root = match &plan.root {
         Root::Folder(folder) => Ok(folder.clone()),
         Root::Temporary => world.make_temporary_folder(),
@@ -46,7 +54,13 @@ pub(super) fn start(world: &World, common: &Common, plan: &Plan, overrides: Over
         Ok(Err(fault)) => return refuse(world, &[fault]),
         Err(error) => return refuse(world, &[broken_journal(&error)]),
     };
-    perform(world, common, Run { plan, outline: &outline, root: &root, journal, number: run }, Begin::New(overrides))
+    perform(
+        world,
+        common,
+        output,
+        Run { plan, outline: &outline, root: &root, journal, number: run },
+        Begin::New(overrides),
+    )
 }
 
 /// What was planned for a task that somebody has moved meanwhile is not run.
@@ -82,13 +96,24 @@ pub(super) struct Run<'a> {
 }
 
 /// Drives a run to its end, and says how it ended.
-pub(super) fn perform(world: &World, common: &Common, run: Run<'_>, begin: Begin) -> Exit {
+pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: Run<'_>, begin: Begin) -> Exit {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return refuse(world, &[Diagnostic::error("run/runtime", "the operating system gives us no event queue")]);
     };
-    let ended = runtime.block_on(on_stage(world, common, run, begin));
+    let ended = runtime.block_on(on_stage(world, common, output, &mut run, begin));
     match ended {
-        Ok(ended) => exit(&ended),
+        Ok(ended) => {
+            let exit = exit(&ended);
+            if let Ok(events) = run.journal.events(run.number) {
+                let folder = relative_folder(world, &run);
+                let resume = resume_line(world, common, run.root, run.number);
+                let console = Console::new(run.outline, None, Paint::plain(), Verbosity::Normal, &folder, &resume);
+                let transcripts = folder.display().to_string();
+                let (plan, root) = (run.plan, run.root);
+                close(world, common, output, Over { plan, root, events: &events, console, transcripts, resume, exit });
+            }
+            exit
+        }
         Err(failure) => {
             let help = match &failure {
                 Failure::Journal(error) => error.help(),
@@ -129,15 +154,25 @@ fn busy_root(root: &Path, holder: &str) -> Diagnostic {
         .help("two runs in one folder would undo each other's work. Wait for it with --wait, end it, or work in another folder")
 }
 
-async fn on_stage(world: &World, common: &Common, run: Run<'_>, begin: Begin) -> Result<Ended, Failure> {
-    let Run { plan, outline, root, mut journal, number } = run;
+/// Where its transcripts are, from where the user stands.
+fn relative_folder(world: &World, run: &Run<'_>) -> PathBuf {
+    let folder = run.journal.run_folder(run.number);
+    folder.strip_prefix(world.cwd()).map_or(folder.clone(), PathBuf::from)
+}
+
+async fn on_stage(
+    world: &World,
+    common: &Common,
+    output: &Output,
+    run: &mut Run<'_>,
+    begin: Begin,
+) -> Result<Ended, Failure> {
+    let folder = relative_folder(world, run);
+    let Run { plan, outline, root, journal, number } = run;
+    let (plan, root, number) = (*plan, *root, *number);
     journal.abort_after(world.abort_after());
     let (paint, stdout) = (Paint::for_stderr(world), Paint::for_stdout(world));
-    let verbosity = match (common.quiet, common.verbose) {
-        (true, _) => Verbosity::Quiet,
-        (_, true) => Verbosity::Verbose,
-        _ => Verbosity::Normal,
-    };
+    let verbosity = verbosity(common);
     let mut screen = Screen::start();
     if verbosity > Verbosity::Quiet {
         screen.say(&render(&plan.warnings, paint));
@@ -146,19 +181,18 @@ async fn on_stage(world: &World, common: &Common, run: Run<'_>, begin: Begin) ->
         screen.say(&demo_note(paint, root));
     }
     let resume = resume_line(world, common, root, number);
-    let folder = journal.run_folder(number);
-    let folder = folder.strip_prefix(world.cwd()).map_or(folder.clone(), PathBuf::from);
-
     let cast = Cast {
         plan,
         root,
         world,
-        journal: &mut journal,
+        journal,
         run: number,
         screen: &mut screen,
         console: Console::new(outline, Some(plan), paint, verbosity, &folder, &resume),
-        show_output: verbosity > Verbosity::Quiet,
+        sinks: output.sinks(world),
+        show_output: verbosity > Verbosity::Quiet && !output.owns_stdout(),
         terminal: stdout.terminal,
+        prefix: output.prefix,
     };
     drive(cast, begin).await
 }
@@ -185,7 +219,7 @@ fn exit(ended: &Ended) -> Exit {
     match ended.outcome {
         RunOutcome::Succeeded | RunOutcome::OutputClosed if ended.output_error.is_some() => match &ended.output_error {
             Some(error) if error.kind() != ErrorKind::BrokenPipe => {
-                print_error(&format!("forkhestra: cannot write to standard output: {error}\n"));
+                print_error(&format!("forkhestra: cannot write its output: {error}\n"));
                 Exit::Incomplete
             }
             _ => Exit::OutputClosed,

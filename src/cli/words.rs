@@ -3,15 +3,18 @@
 use crate::source::Diagnostic;
 use std::ffi::{OsStr, OsString};
 
-const VERBS: [&str; 21] = [
-    "run", "resume", "runs", "task", "dispute", "eval", "list", "show", "render", "validate", "detect", "verify",
-    "diagnose", "doctor", "init", "submit", "approve", "reject", "skip", "tasks", "help",
+const VERBS: [&str; 22] = [
+    "run", "resume", "runs", "report", "task", "dispute", "eval", "list", "show", "render", "validate", "detect",
+    "verify", "diagnose", "doctor", "init", "submit", "approve", "reject", "skip", "tasks", "help",
 ];
 /// Options of every verb that take no value, and those that take one.
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 1] = ["--cwd"];
 /// Every option of ours: none of them can be a prompt by itself.
-const OPTIONS: [&str; 26] = [
+const OPTIONS: [&str; 29] = [
+    "--events",
+    "--output",
+    "--prefix",
     "--accept-changes",
     "--task",
     "--base",

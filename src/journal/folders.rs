@@ -202,6 +202,19 @@ impl Journal {
         AttemptFolder::at(&self.folder, run, step, name, attempt)
     }
 
+    /// Keeps a report beside a run's transcripts; an earlier one gives way. Returns where.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_report(&self, run: i64, format: &str, text: &str) -> Result<PathBuf, JournalError> {
+        let folder = self.run_folder(run);
+        make_folder(&folder)?;
+        let path = folder.join(format!("report.{format}"));
+        let _ = fs::remove_file(&path);
+        make_file(&path)?.write_all(text.as_bytes()).map_err(failed(&path))?;
+        Ok(path)
+    }
+
     /// The highest attempt of each step that has left a folder: nothing is ever overwritten, not even what the database has
     /// lost.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, Request, path_of};
-use super::{Plan, PlannedStep, Root, agent, check, digest, errors, limits, places};
+use super::{Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
 use crate::agent::{Found, check_startable, find_all_on_path, lookup};
 use crate::chain::{PROJECT_FILES, Run, Step, lower, show};
 use crate::marker;
@@ -54,6 +54,10 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         }
     }
     limits::check_measurable(request, &planned, &mut faults);
+    let hooks = hooks::hooks(&context).unwrap_or_else(|more| {
+        faults.extend(more);
+        Vec::new()
+    });
     if faults.iter().any(Diagnostic::is_error) {
         return Err(faults);
     }
@@ -82,6 +86,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         profile: request.profile,
         guarded: guarded(&context),
         scripts: scripts(&context),
+        hooks,
         warnings: faults,
         digest: String::new(),
     };

@@ -7,6 +7,7 @@ mod check;
 mod context;
 mod errors;
 mod flow;
+mod hooks;
 mod json;
 mod limits;
 mod outline;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 pub use build::build;
 pub use context::{Part, Request};
+pub use hooks::Hook;
 pub use json::{digest, to_json};
 pub use limits::Limits;
 pub use outline::{Outline, OutlineStep, outline};
@@ -60,6 +62,8 @@ pub struct Plan {
     pub guarded: Vec<PathBuf>,
     /// Files of the project that the lines of checks name.
     pub scripts: Vec<PathBuf>,
+    /// What is run when it has ended.
+    pub hooks: Vec<Hook>,
     /// What was noticed and does not stop the run.
     pub warnings: Vec<Diagnostic>,
     /// SHA-256 of the canonical plan, in hexadecimal.

@@ -54,6 +54,9 @@ pub struct OutlineStep {
     pub arguments: String,
     /// The digest of what is changed in its environment.
     pub environment: String,
+    /// Where its prompt comes from; with a template, where that comes from.
+    #[serde(default)]
+    pub origin: Option<String>,
     /// The digest of its prompt.
     pub prompt: Option<String>,
 }
@@ -91,6 +94,10 @@ fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
         program: step.program.display().to_string(),
         arguments: digests.arguments,
         environment: digests.environment,
+        origin: step.prompt.as_ref().map(|prompt| match &prompt.around {
+            Some(around) => format!("{}, in {}", prompt.origin, around.template.origin()),
+            None => prompt.origin.clone(),
+        }),
         prompt: digests.prompt,
     }
 }

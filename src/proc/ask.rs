@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the spawner")]
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -39,22 +39,30 @@ pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer
 /// The same with a time of the caller's.
 #[must_use]
 pub fn ask_within(program: &Path, arguments: &[String], folder: &Path, patience: Duration) -> Option<Answer> {
-    let answer = run_by_hand(program, arguments, folder, patience, &mut |_| {})?;
+    let answer = run_by_hand(program, arguments, folder, patience, &[], &mut |_| {})?;
     (!answer.timed_out).then_some(answer)
 }
 
-/// Runs a program, shows every piece of its output as it comes, and says how it ended; none when it cannot be started.
+/// Runs a program with this on its standard input, shows every piece of its output as it comes, and says how it ended; none when it
+/// cannot be started.
 #[must_use]
 pub fn run_by_hand(
     program: &Path,
     arguments: &[String],
     folder: &Path,
     timeout: Duration,
+    input: &[u8],
     show: &mut dyn FnMut(&[u8]),
 ) -> Option<Answer> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).process_group(0);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
+    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // Beside the reading, and one that does not read keeps nobody.
+        let input = input.to_vec();
+        std::thread::spawn(move || pipe.write_all(&input));
+    }
     let group = Pid::from_child(&child);
     let (sender, pieces) = channel();
     // Threads, so that a daemon that holds a pipe keeps nobody: what is read late is not waited for.

@@ -2,13 +2,12 @@
 
 use super::dry_run::prompt_block;
 use super::paint::Paint;
-use super::phrases::{first_line, iterations_words, outcome_words, seconds, thousands};
-use super::verdicts::{human_words, trend, unclear_words, verdict_lines};
+use super::phrases::{first_line, outcome_words, seconds, thousands};
+use super::verdicts::{trend, unclear_words, verdict_lines};
 use crate::chain::{Role, show_duration};
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
-    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, LimitKind, RunOutcome,
-    RunState, Sig, Stopwatch,
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, RunOutcome, Sig, Stopwatch,
 };
 use crate::verdict::Decision;
 use std::collections::HashMap;
@@ -33,22 +32,22 @@ pub enum Verbosity {
 /// The fold.
 #[derive(Debug)]
 pub struct Console<'a> {
-    outline: &'a Outline,
+    pub(super) outline: &'a Outline,
     /// For prompts, where they are known.
     plan: Option<&'a Plan>,
     paint: Paint,
     verbosity: Verbosity,
     folder: String,
-    resume: String,
+    pub(super) resume: String,
     watch: Stopwatch,
     attempts: u32,
     tokens: u64,
     cost: Option<f64>,
-    rejections: u32,
+    pub(super) rejections: u32,
     /// What each check found the last time.
     errors: HashMap<u32, Vec<String>>,
     /// The attempt that the run may stop at, with its outcome.
-    last: Option<(At, AttemptOutcome, bool)>,
+    pub(super) last: Option<(At, AttemptOutcome, bool)>,
     pid: i32,
     /// Whether a countdown stands in the terminal's current line.
     counting: bool,
@@ -84,6 +83,18 @@ impl<'a> Console<'a> {
             pid: 0,
             counting: false,
         }
+    }
+
+    /// What each line of an agent begins with, where that is asked for.
+    #[must_use]
+    pub fn prefix(&self, name: &str) -> String {
+        self.paint.dim(&format!("{name} {} ", self.paint.sign("│", "|")))
+    }
+
+    /// What was planned.
+    #[must_use]
+    pub fn outline(&self) -> &Outline {
+        self.outline
     }
 
     /// What is said about an event; often nothing.
@@ -247,7 +258,7 @@ impl<'a> Console<'a> {
         self.outline.steps.get((at.step as usize).checked_sub(1)?)
     }
 
-    fn iterations(&self, at: &At) -> Option<u32> {
+    pub(super) fn iterations(&self, at: &At) -> Option<u32> {
         self.step(at)?.iterations
     }
 
@@ -386,21 +397,11 @@ impl<'a> Console<'a> {
             facts.push(self.cost.map_or_else(|| "cost unknown".into(), |cost| format!("${cost:.2}")));
         }
         let facts = self.paint.dim(&format!("({})", facts.join(", ")));
-        let bad = |words: String| self.paint.bad(&format!("{} {}: {words}", self.paint.sign("✗", "x"), self.title()));
-        let first = match outcome {
-            RunOutcome::Succeeded => {
-                self.paint.good(&format!("{} {}: complete", self.paint.sign("✓", "+"), self.title()))
-            }
-            RunOutcome::Failed { step }
-            | RunOutcome::Exhausted { step }
-            | RunOutcome::Failing { step }
-            | RunOutcome::Rejected { step }
-            | RunOutcome::NeedsHuman { step, .. }
-            | RunOutcome::Stalled { step } => bad(self.stopped(step, outcome)),
-            RunOutcome::LimitReached { limit } => bad(self.limit_words(limit)),
-            RunOutcome::Interrupted { signal } => bad(format!("interrupted by {signal}")),
-            RunOutcome::OutputClosed => bad("stopped, standard output was closed".into()),
-            RunOutcome::NotMet => bad("not every case passed".into()),
+        let words = format!("{}: {}", self.title(), self.reason(outcome));
+        let first = if outcome == RunOutcome::Succeeded {
+            self.paint.good(&format!("{} {words}", self.paint.sign("✓", "+")))
+        } else {
+            self.paint.bad(&format!("{} {words}", self.paint.sign("✗", "x")))
         };
         let where_to = match (&outcome, &self.last) {
             (
@@ -415,83 +416,6 @@ impl<'a> Console<'a> {
         };
         let go_on = self.go_on(outcome).map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
         format!("{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
-    }
-
-    /// How to go on with a run that was ended before its aim.
-    fn go_on(&self, outcome: RunOutcome) -> Option<String> {
-        let resume = &self.resume;
-        match outcome {
-            RunOutcome::LimitReached { limit } => {
-                Some(format!("to go on under a higher limit: {resume} --limit {}=…", limit.key()))
-            }
-            RunOutcome::Rejected { .. } => {
-                Some(format!("to have it mended, repeat the steps in rounds: \"({}):5\"", self.outline.chain))
-            }
-            RunOutcome::Failed { .. } if matches!(self.last, Some((_, AttemptOutcome::Voided, _))) => {
-                Some("put back what was changed (git checkout …), then begin a new run".into())
-            }
-            outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
-        }
-    }
-
-    /// Which limit was reached, as it is written in `limits`.
-    fn limit_words(&self, limit: LimitKind) -> String {
-        let limits = &self.outline.limits;
-        let value = match limit {
-            LimitKind::Time => limits.time.map(show_duration),
-            LimitKind::Cost => limits.cost.map(|cost| format!("${cost}")),
-            LimitKind::Tokens => limits.tokens.map(thousands),
-            LimitKind::Iterations => limits.iterations.map(|iterations| thousands(iterations.into())),
-            LimitKind::Wait => Some(show_duration(limits.wait)),
-        };
-        format!("the limit `{}` of {} is reached", limit.key(), value.unwrap_or_default())
-    }
-
-    fn stopped(&self, step: u32, outcome: RunOutcome) -> String {
-        let planned = (step as usize).checked_sub(1).and_then(|index| self.outline.steps.get(index));
-        let name = planned.map_or("?", |step| step.name.as_str());
-        let of = format!("stopped at step {step} of {}", self.outline.steps.len());
-        let is_check = planned.is_some_and(|step| step.check.is_some());
-        let why = match &self.last {
-            _ if matches!(outcome, RunOutcome::Rejected { .. }) => format!("{name} rejected"),
-            _ if matches!(outcome, RunOutcome::NeedsHuman { .. }) => match outcome {
-                RunOutcome::NeedsHuman { why, .. } => human_words(name, why, self.rejections),
-                _ => String::new(),
-            },
-            _ if is_check && matches!(outcome, RunOutcome::Stalled { .. }) => {
-                format!("{name} fails in the same way on a tree that it has seen before: the rounds move in a circle")
-            }
-            Some((at, how, marker)) if matches!(outcome, RunOutcome::Exhausted { .. }) => {
-                match (self.iterations(at), how) {
-                    (Some(count), AttemptOutcome::Unfinished) => {
-                        format!("{name} did not print {} in {}", self.outline.marker, iterations_words(count))
-                    }
-                    (Some(count), how) => {
-                        let last = outcome_words(how, *marker, true);
-                        format!("{name} did not complete in {}; the last one {last}", iterations_words(count))
-                    }
-                    (None, _) => format!("{name} still fails in the last round"),
-                }
-            }
-            Some((_, how, marker)) if matches!(outcome, RunOutcome::Failing { .. }) => {
-                format!("{name} fails again and again, at once: {}", outcome_words(how, *marker, true))
-            }
-            Some(_)
-                if matches!(outcome, RunOutcome::Stalled { .. })
-                    && planned.is_some_and(|step| step.role == Some(Role::Judge)) =>
-            {
-                format!("{name} rejects the same again, and nothing that git would see was changed in between")
-            }
-            Some(_) if matches!(outcome, RunOutcome::Stalled { .. }) => format!(
-                "{name} changed nothing and said the same in {} in a row (`stalledAfter`)",
-                iterations_words(self.outline.limits.stalled_after)
-            ),
-            Some((at, how, marker)) => {
-                format!("{name}, {}", outcome_words(how, *marker, self.iterations(at).is_some()))
-            }
-            None => name.to_string(),
-        };
-        format!("{of}: {why}")
     }
 }
 

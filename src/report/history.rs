@@ -223,7 +223,7 @@ pub fn resume_plan(
 }
 
 /// Without the fraction, in UTC.
-fn whole_seconds(time: &str) -> String {
+pub(super) fn whole_seconds(time: &str) -> String {
     let (date, clock) = time.split_once('T').unwrap_or((time, ""));
     format!("{date} {}Z", clock.split(['.', 'Z']).next().unwrap_or_default())
 }

@@ -53,6 +53,10 @@ pub struct Screen {
     half_line: bool,
     /// Whether both streams are one file.
     shared: bool,
+    /// What each line of agents' output begins with.
+    prefix: String,
+    /// By stream: whether its next byte begins a line.
+    line_begins: [bool; 2],
 }
 
 impl Screen {
@@ -79,6 +83,8 @@ impl Screen {
             hurried: false,
             half_line: false,
             shared: shared.unwrap_or(false),
+            prefix: String::new(),
+            line_begins: [true; 2],
         }
     }
 
@@ -102,10 +108,30 @@ impl Screen {
         }
     }
 
+    /// From now on each line of agents' output begins with this.
+    pub fn set_prefix(&mut self, prefix: String) {
+        self.prefix = prefix;
+        self.line_begins = [true; 2];
+    }
+
+    fn prefixed(&mut self, stream: Stream, bytes: &[u8]) -> Vec<u8> {
+        let mut prefixed = Vec::with_capacity(bytes.len() * 2);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if std::mem::replace(&mut self.line_begins[stream as usize], line.ends_with(b"\n")) {
+                prefixed.extend_from_slice(self.prefix.as_bytes());
+            }
+            prefixed.extend_from_slice(line);
+        }
+        prefixed
+    }
+
     /// Agents' output.
-    pub fn piece(&mut self, stream: Stream, bytes: Vec<u8>) {
+    pub fn piece(&mut self, stream: Stream, mut bytes: Vec<u8>) {
         if bytes.is_empty() {
             return self.give_back(bytes);
+        }
+        if !self.prefix.is_empty() {
+            bytes = self.prefixed(stream, &bytes);
         }
         if self.shared || stream == Stream::Err {
             self.half_line = bytes.last() != Some(&b'\n');
@@ -124,6 +150,14 @@ impl Screen {
         let bytes = format!("{newline}{lines}").into_bytes();
         self.queue.push_back(Job { stream: Stream::Err, bytes, piece: false });
         self.dispatch();
+    }
+
+    /// Lines for machines, on standard output.
+    pub fn out(&mut self, lines: String) {
+        if !lines.is_empty() {
+            self.queue.push_back(Job { stream: Stream::Out, bytes: lines.into_bytes(), piece: false });
+            self.dispatch();
+        }
     }
 
     /// From now on no stream waits for the other: one of them may be stuck, and the run is to end.

@@ -5,7 +5,7 @@ use super::finished::Leftover;
 use super::outcome::RunOutcome;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Plan;
-use crate::report::{Console, Screen};
+use crate::report::{Console, Screen, Sinks};
 use crate::world::World;
 use std::io;
 use std::path::Path;
@@ -27,10 +27,14 @@ pub struct Cast<'a> {
     pub screen: &'a mut Screen,
     /// Our own lines.
     pub console: Console<'a>,
+    /// Machines that listen.
+    pub sinks: Sinks,
     /// Whether agents' output is shown.
     pub show_output: bool,
     /// Whether it is shown on a terminal.
     pub terminal: bool,
+    /// Whether each of its lines begins with the agent's name.
+    pub prefix: bool,
 }
 
 /// How a run begins.

@@ -77,6 +77,7 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         guarding: GuardWatch::default(),
         judged: None,
         output_error: None,
+        sink_error: None,
     };
     let outcome = driver.run(begin).await;
     let ended_well = !matches!(outcome, Err(_) | Ok(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed));
@@ -120,6 +121,8 @@ pub(super) struct Driver<'a> {
     /// The tree as a judge found it, with its step.
     pub(super) judged: Option<(u32, Snapshot)>,
     output_error: Option<io::Error>,
+    /// What a sink said that takes no more.
+    sink_error: Option<io::Error>,
 }
 
 impl Driver<'_> {
@@ -293,8 +296,13 @@ impl Driver<'_> {
 
     /// One input: decide, write down, remember, tell; the effects are the caller's to perform.
     pub(super) fn take(&mut self, input: Input) -> Result<Vec<Effect>, JournalError> {
-        let (events, effects) = self.state.decide(self.cast.plan, input);
+        let (events, mut effects) = self.state.decide(self.cast.plan, input);
         self.record(events)?;
+        if let Some(error) = self.sink_error.take()
+            && self.output_error.is_none()
+        {
+            effects.extend(self.output_failed(error)?);
+        }
         Ok(effects)
     }
 
@@ -317,8 +325,13 @@ impl Driver<'_> {
             if let EventKind::RunFinished { outcome: RunOutcome::Failing { .. } } = event.event {
                 self.show_failure();
             }
+            let (before, after) = self.annotations(event);
             let lines = self.cast.console.event(event);
-            self.cast.screen.say(&lines);
+            self.cast.screen.say(&(before + &lines + &after));
+            match self.cast.sinks.event(event) {
+                Ok(line) => self.cast.screen.out(line),
+                Err(error) => drop(self.sink_error.get_or_insert(error)),
+            }
         }
         Ok(())
     }
@@ -380,6 +393,10 @@ impl Driver<'_> {
         }
         if let Some(role) = step.role() {
             folder.open_calls(&token, role.name())?;
+        }
+        if self.cast.prefix {
+            let prefix = self.cast.console.prefix(&at.name);
+            self.cast.screen.set_prefix(prefix);
         }
         let stage = Stage::open(&folder, format, &plan.marker, discount, self.show)?;
         let lifeline = self.cast.world.lifeline();

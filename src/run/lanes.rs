@@ -9,7 +9,7 @@ use super::signals::{Heard, Signals};
 use crate::journal::Journal;
 use crate::plan::{Plan, outline};
 use crate::proc::stop_ourselves;
-use crate::report::{Console, Paint, Screen, Verbosity};
+use crate::report::{Console, Paint, Screen, Sinks, Verbosity};
 use crate::verdict::ScoreMode;
 use crate::world::World;
 use std::cell::{Cell, RefCell};
@@ -196,8 +196,10 @@ async fn one(
         run,
         screen: &mut rig.screen,
         console: Console::new(&outline, Some(&job.plan), paint, Verbosity::Quiet, Path::new(""), ""),
+        sinks: Sinks::none(),
         show_output: false,
         terminal: false,
+        prefix: false,
     };
     let ended = drive_in_lane(cast, &lane, heard).await;
     let limit = match &ended {

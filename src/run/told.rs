@@ -1,7 +1,7 @@
 //! What an attempt is told, and what people are told of one that failed: words out of earlier attempts' folders.
 
 use super::driver::Driver;
-use super::event::{At, Feedback, FeedbackCause};
+use super::event::{At, Event, EventKind, Feedback, FeedbackCause};
 use super::fill::{Moment, fill};
 use super::outcome::AttemptOutcome;
 use crate::chain::Role;
@@ -25,6 +25,20 @@ impl Driver<'_> {
         let (stream, words) = if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) };
         let excerpt = self.cast.console.excerpt(stream, &words);
         self.cast.screen.say(&excerpt);
+    }
+
+    /// What the log of a job is told around our own line about an event: the errors of a check that failed among it.
+    pub(super) fn annotations(&self, event: &Event) -> (String, String) {
+        let errors = match &event.event {
+            EventKind::AttemptFinished { at, outcome, .. }
+                if self.cast.sinks.listens_for_errors() && *outcome != AttemptOutcome::Completed =>
+            {
+                let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, at.attempt);
+                failures(&folder.last_words(READ_FOR_ERRORS).concat())
+            }
+            _ => Vec::new(),
+        };
+        self.cast.sinks.around(event, self.cast.console.outline(), &errors)
     }
 
     /// The prompt of an attempt, or why there is none: then its folder says so, too.

@@ -54,6 +54,28 @@ struct Entry {
     pub answer: Option<String>,
 }
 
+/// A finding and its fate, as reports show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindingRow {
+    /// Its number, from 1: `F1`.
+    pub number: u32,
+    /// What has become of it.
+    pub state: &'static str,
+    /// As it was named last.
+    pub finding: Finding,
+    /// What the worker said to it.
+    pub answer: Option<String>,
+}
+
+impl FindingRow {
+    /// Its file and line.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let line = self.finding.line.map_or_else(String::new, |line| format!(":{line}"));
+        self.finding.file.as_ref().map_or_else(String::new, |file| format!("{file}{line}"))
+    }
+}
+
 /// How much of them is told, in Unicode scalars.
 const ROOM: usize = 8_000;
 
@@ -67,6 +89,18 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// All of them, for reports.
+    #[must_use]
+    pub fn rows(&self) -> Vec<FindingRow> {
+        let row = |entry: &Entry| FindingRow {
+            number: entry.number,
+            state: entry.state.name(),
+            finding: entry.finding.clone(),
+            answer: entry.answer.clone(),
+        };
+        self.entries.iter().map(row).collect()
+    }
+
     /// Takes what a judge found; what it named earlier and no longer names is fixed.
     pub fn judged(&mut self, judge: u32, findings: &[Finding]) {
         let mut named = Vec::new();

@@ -16,7 +16,7 @@ pub use echo::without_echo;
 pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, read_evaluation};
 pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffFault, handoff};
-pub use ledger::Ledger;
+pub use ledger::{FindingRow, Ledger};
 pub use line::{Word, decision_lines};
 pub use object::{Task, VerdictObject, proposed_tasks};
 pub use read::{Heard, note_call, read};

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -213,10 +214,40 @@ impl Place {
         }
     }
 
+    /// Holds every event of every run here against the schema.
+    fn check_events(&self) {
+        static SCHEMA: OnceLock<(boon::Schemas, boon::SchemaIndex)> = OnceLock::new();
+        let (schemas, index) = SCHEMA.get_or_init(|| {
+            let text = include_str!("../../../schemas/event.schema.json");
+            let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+            compiler.add_resource("mem:///event.json", serde_json::from_str(text).unwrap()).unwrap();
+            let index = compiler.compile("mem:///event.json", &mut schemas).unwrap();
+            (schemas, index)
+        });
+        // Some tests damage it, or lock it away.
+        let Ok(Some(journal)) = forkhestra::journal::Journal::existing(&self.path("project")) else { return };
+        for row in journal.runs().unwrap_or_default() {
+            for event in journal.events(row.id).unwrap_or_default() {
+                let event = serde_json::to_value(event).unwrap();
+                if let Err(error) = schemas.validate(&event, *index) {
+                    panic!("an event that the schema does not know: {event}\n{error}");
+                }
+            }
+        }
+    }
+
     /// The events of a run as the journal holds them.
     pub(crate) fn events(&self, run: i64) -> Vec<serde_json::Value> {
         let journal = forkhestra::journal::Journal::open(&self.path("project")).unwrap();
         journal.events(run).unwrap().iter().map(|event| serde_json::to_value(event).unwrap()).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check_events();
+        }
     }
 }
 

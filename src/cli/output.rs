@@ -1,0 +1,191 @@
+//! What a run tells beside its console: events and a summary for machines, a table, hooks, the log of GitHub Actions.
+
+use super::args::{Common, OutputArgs};
+use crate::exit::Exit;
+use crate::plan::{Hook, Plan};
+use crate::proc::run_by_hand;
+use crate::report::{Console, Ndjson, Paint, Sinks, Tally, Verbosity, print, print_error, step_summary};
+use crate::run::{Event, RunOutcome};
+use crate::source::{Diagnostic, Env, Files, Kind};
+use crate::world::World;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The longest that a hook may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What machines are told.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Output {
+    /// Whether events go to standard output.
+    pub(super) events: bool,
+    /// The file that events are appended to.
+    pub(super) file: Option<PathBuf>,
+    /// Whether the summary goes to standard output.
+    pub(super) json: bool,
+    /// Whether each line of an agent begins with its name.
+    pub(super) prefix: bool,
+}
+
+impl Output {
+    /// Reads what was typed.
+    ///
+    /// # Errors
+    /// What cannot be written, and two things on one stream.
+    pub(super) fn of(world: &World, common: &Common, args: &OutputArgs) -> Result<Self, Diagnostic> {
+        let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder));
+        let json = args.output.as_deref() == Some("json");
+        let (events, file) = match args.events.as_deref() {
+            None => (false, None),
+            Some("ndjson") => (true, None),
+            Some(other) => match other.strip_prefix("ndjson=").filter(|file| !file.is_empty()) {
+                Some(file) => (false, Some(shell.join(file))),
+                None => return Err(bad_events(other)),
+            },
+        };
+        if events && json {
+            return Err(both());
+        }
+        if let Some(file) = &file {
+            match world.kind(file) {
+                Ok(Kind::Folder) => return Err(no_file(file, "it is a folder")),
+                // One that nobody reads would hold us up for ever.
+                Ok(Kind::Other) if file != Path::new("/dev/null") => {
+                    return Err(no_file(file, "it is no ordinary file; for a pipe use --events ndjson"));
+                }
+                _ => world.append(file, "").map_err(|error| no_file(file, &error.to_string()))?,
+            }
+        }
+        Ok(Self { events, file, json, prefix: args.prefix })
+    }
+
+    /// Whether standard output is for machines, and agents' output goes to the transcripts only.
+    pub(super) fn owns_stdout(&self) -> bool {
+        self.events || self.json
+    }
+
+    /// Where events go.
+    pub(super) fn sinks(&self, world: &World) -> Sinks {
+        let ndjson = match &self.file {
+            Some(file) => world.appender(file).map_or(Ndjson::Off, |file| Ndjson::File(Box::new(file))),
+            None if self.events => Ndjson::Stdout,
+            None => Ndjson::Off,
+        };
+        let github = world.var("GITHUB_ACTIONS").filter(|value| value == "true").and_then(|_| world.token().ok());
+        Sinks { ndjson, github }
+    }
+}
+
+/// A run that is over.
+pub(super) struct Over<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) root: &'a Path,
+    pub(super) events: &'a [Event],
+    pub(super) console: Console<'a>,
+    pub(super) transcripts: String,
+    pub(super) resume: String,
+    pub(super) exit: Exit,
+}
+
+/// The last words: a table for people, a summary for machines, hooks.
+pub(super) fn close(world: &World, common: &Common, output: &Output, mut over: Over<'_>) {
+    for event in over.events {
+        let _ = over.console.event(event);
+    }
+    let tally = Tally::of(over.events);
+    let Some(outcome) = tally.outcome else { return };
+    let (reason, good) = (over.console.reason(outcome), outcome == RunOutcome::Succeeded);
+    let next = next(outcome, &tally, &over.resume);
+    let paint = Paint::for_stderr(world);
+    if !common.quiet {
+        print_error(&last_words(&over.console, &tally, &over.resume, paint));
+    }
+    let json = tally.json(over.exit.code(), &reason, &over.transcripts, Some(&next)).to_string() + "\n";
+    if output.json {
+        let _ = print(&json);
+    }
+    let summary =
+        world.var("GITHUB_STEP_SUMMARY").filter(|_| world.var("GITHUB_ACTIONS").is_some_and(|value| value == "true"));
+    if let Some(file) = summary {
+        // Its loss changes nothing of the run.
+        let _ = world.append(Path::new(&file), &step_summary(&tally, good, &reason));
+    }
+    for hook in &over.plan.hooks {
+        let wanted = match hook.key {
+            "onFail" => !good && !tally.needs_human(),
+            "onHuman" => tally.needs_human(),
+            _ => true,
+        };
+        if wanted {
+            run_hook(hook, over.root, &json, paint, common);
+        }
+    }
+}
+
+/// What people are told when all is over: what each step came to, and what to type next.
+pub(super) fn last_words(console: &Console<'_>, tally: &Tally, resume: &str, paint: Paint) -> String {
+    let Some(outcome) = tally.outcome else { return String::new() };
+    let next = match console.go_on(outcome) {
+        // It was said already.
+        Some(_) => String::new(),
+        None => paint.dim(&format!("  next: {}\n", next(outcome, tally, resume))),
+    };
+    tally.table(paint) + &next
+}
+
+/// The one command to type next.
+fn next(outcome: RunOutcome, tally: &Tally, resume: &str) -> String {
+    let cwd = resume.split_once(" --cwd ").map_or_else(String::new, |(_, folder)| format!(" --cwd {folder}"));
+    let run = tally.run;
+    match (outcome, &tally.last) {
+        (RunOutcome::LimitReached { limit }, _) => format!("{resume} --limit {}=…", limit.key()),
+        (RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed, _) => resume.to_string(),
+        (RunOutcome::NeedsHuman { .. }, _) if tally.task.is_some() => format!("forkhestra dispute list{cwd}"),
+        (RunOutcome::Succeeded, _) | (_, None) => format!("forkhestra report {run}{cwd}"),
+        (_, Some(at)) => format!("forkhestra runs log {run} {}{cwd}", at.step),
+    }
+}
+
+/// Runs a hook; whatever becomes of it, the run stays what it was.
+fn run_hook(hook: &Hook, root: &Path, json: &str, paint: Paint, common: &Common) {
+    let mut show = |bytes: &[u8]| {
+        if !common.quiet {
+            print_error(&String::from_utf8_lossy(bytes));
+        }
+    };
+    let answer = run_by_hand(&hook.program, &hook.arguments, root, PATIENCE, json.as_bytes(), &mut show);
+    let why = match answer {
+        Some(answer) if answer.timed_out => "took more than 30 s, and was ended".to_string(),
+        Some(answer) => match answer.code {
+            Some(0) => return,
+            Some(code) => format!("failed with exit code {code}"),
+            None => "was killed".into(),
+        },
+        None => "could not be started".into(),
+    };
+    print_error(&format!("{}\n", paint.warn(&format!("! the hook {} {why}; the run stays as it ended", hook.key))));
+}
+
+/// How much is said.
+pub(super) fn verbosity(common: &Common) -> Verbosity {
+    match (common.quiet, common.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (_, true) => Verbosity::Verbose,
+        _ => Verbosity::Normal,
+    }
+}
+
+fn bad_events(typed: &str) -> Diagnostic {
+    Diagnostic::error("usage/events", format!("`{typed}` is no form of events"))
+        .help("write --events ndjson for standard output, or --events ndjson=FILE")
+}
+
+fn both() -> Diagnostic {
+    Diagnostic::error("usage/output", "events and the summary would both go to standard output")
+        .help("write the events to a file: --events ndjson=FILE")
+}
+
+fn no_file(path: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error("usage/events", format!("cannot write events to {}: {why}", path.display()))
+        .help("name a file in a folder that exists")
+}

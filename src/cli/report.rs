@@ -1,0 +1,111 @@
+//! `report`: a run as a document that stands by itself.
+
+use super::args::{Common, ReportArgs};
+use super::history::{journal, meant};
+use super::stage::{broken_journal, resume_line};
+use super::{answer, refuse};
+use crate::agent::{Format, Reader};
+use crate::exit::Exit;
+use crate::journal::{Journal, JournalError};
+use crate::plan::Outline;
+use crate::report::{Console, Document, Paint, Paper, Tally, Verbosity, html, markdown};
+use crate::run::{At, EventKind};
+use crate::source::Diagnostic;
+use crate::world::World;
+use std::path::Path;
+
+/// The longest of one attempt's words that goes in, in bytes.
+const LONGEST: usize = 5 << 20;
+
+/// Writes the report, and says where.
+pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Exit {
+    match written(world, common, args) {
+        Ok(text) => answer(&text),
+        Err(fault) => refuse(world, &[fault]),
+    }
+}
+
+fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, Diagnostic> {
+    let broken = |error: JournalError| broken_journal(&error);
+    let (project, journal) = journal(world, common)?;
+    let (row, _) = meant(&journal, args.run, |_| true, "yet")?;
+    let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(no_outline(row.id)) };
+    let events = journal.events(row.id).map_err(broken)?;
+    let tally = Tally::of(&events);
+    let resume = resume_line(world, common, &project.root, row.id);
+    let mut console = Console::new(&outline, None, Paint::plain(), Verbosity::Normal, Path::new(""), &resume);
+    for event in &events {
+        let _ = console.event(event);
+    }
+    let reason = tally.outcome.map_or_else(|| "it is not over".into(), |outcome| console.reason(outcome));
+    let mut papers = Vec::new();
+    for event in &events {
+        if let EventKind::AttemptPlanned { at, .. } = &event.event {
+            papers.push(paper(world, &journal, &outline, row.id, at)?);
+        }
+    }
+    let document = Document { tally: &tally, outline: &outline, events: &events, reason: &reason, papers };
+    let text = if args.format == "md" { markdown(&document) } else { html(&document) };
+    let file = match &args.out {
+        Some(out) if out.as_os_str() == "-" => return Ok(text),
+        Some(out) => {
+            let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder));
+            let path = shell.join(out);
+            world.write(&path, &text).map_err(|error| not_written(&path, &error.to_string()))?;
+            path
+        }
+        None => journal.keep_report(row.id, args.format.as_str(), &text).map_err(broken)?,
+    };
+    Ok(format!("{}\n", world.relative(&file)))
+}
+
+/// What an attempt was told, and what it said, decoded as on the terminal.
+fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At) -> Result<Paper, Diagnostic> {
+    let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
+    let step = outline.steps.get((at.step as usize).saturating_sub(1));
+    let (stdout, cut) = whole(journal, &folder.path().join("stdout.log"))?;
+    let (errors, cut_too) = whole(journal, &folder.path().join("stderr.log"))?;
+    let output = match Reader::new(step.map_or(Format::Plain, |step| step.format)) {
+        None => String::from_utf8_lossy(&stdout).into_owned(),
+        Some(mut reader) => {
+            let mut text = String::new();
+            reader.feed(&stdout, &mut |shown| text.push_str(shown));
+            let _ = reader.finish(&mut |shown| text.push_str(shown));
+            text
+        }
+    };
+    Ok(Paper {
+        prompt: folder.prompt(),
+        output,
+        errors: String::from_utf8_lossy(&errors).into_owned(),
+        folder: world.relative(folder.path()),
+        of: (at.step, at.attempt),
+        cut: cut || cut_too,
+    })
+}
+
+/// A file as far as it goes in, and whether there is more of it.
+fn whole(journal: &Journal, path: &Path) -> Result<(Vec<u8>, bool), Diagnostic> {
+    let mut bytes = Vec::new();
+    loop {
+        let piece = journal.piece(path, bytes.len() as u64).map_err(|error| broken_journal(&error))?;
+        if piece.is_empty() {
+            return Ok((bytes, false));
+        }
+        bytes.extend(piece);
+        if bytes.len() > LONGEST {
+            bytes.truncate(LONGEST);
+            return Ok((bytes, true));
+        }
+    }
+}
+
+fn no_outline(run: i64) -> Diagnostic {
+    Diagnostic::error("report/too-old", format!("run {run} was journalled by a version that kept no outline of it"))
+        .help(format!("`forkhestra runs show {run}` tells what is known"))
+}
+
+fn not_written(path: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error("report/write", format!("cannot write {}: {why}", path.display()))
+        .help("name another file; `-o -` writes to standard output")
+}

@@ -1,0 +1,50 @@
+//! The commands that are run when a run has ended.
+
+use super::context::{Context, Faults};
+use crate::agent::find_command;
+use crate::chain::Run;
+use crate::prompt::expand_config;
+use crate::source::{Diagnostic, Place};
+use std::path::PathBuf;
+
+/// A hook, resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// Its key: `onFinish`, `onFail`, `onHuman`.
+    pub key: &'static str,
+    /// What it runs, for people.
+    pub line: String,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+/// All hooks of the config.
+///
+/// # Errors
+/// Programs that are not there, and variables that nothing gives.
+pub(super) fn hooks(context: &Context<'_>) -> Result<Vec<Hook>, Vec<Diagnostic>> {
+    let (config, mut faults, mut hooks) = (&context.request.config.hooks, Faults::default(), Vec::new());
+    for (key, run) in [("onFinish", &config.on_finish), ("onFail", &config.on_fail), ("onHuman", &config.on_human)] {
+        let Some(run) = run else { continue };
+        let find = |program: &str, at: &Place| {
+            find_command(program, &at.source.base, at, context.files, context.env).map_err(|fault| vec![fault])
+        };
+        let (line, program, arguments) = match run {
+            Run::Shell(line) => {
+                (line.value.clone(), faults.many(find("/bin/sh", &line.at)), vec!["-c".into(), line.value.clone()])
+            }
+            Run::Words(words) => {
+                let line = shlex::try_join(words.iter().map(|word| word.value.as_str())).unwrap_or_default();
+                let expanded = |word| expand_config(word, &context.vars, context.env);
+                let mut values = words.iter().filter_map(|word| faults.many(expanded(word))).collect::<Vec<_>>();
+                let Some(first) = words.first().filter(|_| !values.is_empty()) else { continue };
+                let program = faults.many(find(&values.remove(0), &first.at));
+                (line, program, values)
+            }
+        };
+        hooks.extend(program.map(|program| Hook { key, line, program, arguments }));
+    }
+    if faults.0.is_empty() { Ok(hooks) } else { Err(faults.0) }
+}

@@ -1,0 +1,105 @@
+//! Why a run ended, and how to go on.
+
+use super::console::Console;
+use super::phrases::{iterations_words, outcome_words, thousands};
+use super::verdicts::human_words;
+use crate::chain::{Role, show_duration};
+use crate::run::{AttemptOutcome, LimitKind, RunOutcome, RunState};
+
+impl Console<'_> {
+    /// Why a run ended, in a line without signs.
+    #[must_use]
+    pub fn reason(&self, outcome: RunOutcome) -> String {
+        match outcome {
+            RunOutcome::Succeeded => "complete".into(),
+            RunOutcome::Failed { step }
+            | RunOutcome::Exhausted { step }
+            | RunOutcome::Failing { step }
+            | RunOutcome::Rejected { step }
+            | RunOutcome::NeedsHuman { step, .. }
+            | RunOutcome::Stalled { step } => self.stopped(step, outcome),
+            RunOutcome::LimitReached { limit } => self.limit_words(limit),
+            RunOutcome::Interrupted { signal } => format!("interrupted by {signal}"),
+            RunOutcome::OutputClosed => "stopped, standard output was closed".into(),
+            RunOutcome::NotMet => "not every case passed".into(),
+        }
+    }
+
+    /// How to go on with a run that was ended before its aim.
+    #[must_use]
+    pub fn go_on(&self, outcome: RunOutcome) -> Option<String> {
+        let resume = &self.resume;
+        match outcome {
+            RunOutcome::LimitReached { limit } => {
+                Some(format!("to go on under a higher limit: {resume} --limit {}=…", limit.key()))
+            }
+            RunOutcome::Rejected { .. } => {
+                Some(format!("to have it mended, repeat the steps in rounds: \"({}):5\"", self.outline.chain))
+            }
+            RunOutcome::Failed { .. } if matches!(self.last, Some((_, AttemptOutcome::Voided, _))) => {
+                Some("put back what was changed (git checkout …), then begin a new run".into())
+            }
+            outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
+        }
+    }
+
+    /// Which limit was reached, as it is written in `limits`.
+    pub(super) fn limit_words(&self, limit: LimitKind) -> String {
+        let limits = &self.outline.limits;
+        let value = match limit {
+            LimitKind::Time => limits.time.map(show_duration),
+            LimitKind::Cost => limits.cost.map(|cost| format!("${cost}")),
+            LimitKind::Tokens => limits.tokens.map(thousands),
+            LimitKind::Iterations => limits.iterations.map(|iterations| thousands(iterations.into())),
+            LimitKind::Wait => Some(show_duration(limits.wait)),
+        };
+        format!("the limit `{}` of {} is reached", limit.key(), value.unwrap_or_default())
+    }
+
+    pub(super) fn stopped(&self, step: u32, outcome: RunOutcome) -> String {
+        let planned = (step as usize).checked_sub(1).and_then(|index| self.outline.steps.get(index));
+        let name = planned.map_or("?", |step| step.name.as_str());
+        let of = format!("stopped at step {step} of {}", self.outline.steps.len());
+        let is_check = planned.is_some_and(|step| step.check.is_some());
+        let why = match &self.last {
+            _ if matches!(outcome, RunOutcome::Rejected { .. }) => format!("{name} rejected"),
+            _ if matches!(outcome, RunOutcome::NeedsHuman { .. }) => match outcome {
+                RunOutcome::NeedsHuman { why, .. } => human_words(name, why, self.rejections),
+                _ => String::new(),
+            },
+            _ if is_check && matches!(outcome, RunOutcome::Stalled { .. }) => {
+                format!("{name} fails in the same way on a tree that it has seen before: the rounds move in a circle")
+            }
+            Some((at, how, marker)) if matches!(outcome, RunOutcome::Exhausted { .. }) => {
+                match (self.iterations(at), how) {
+                    (Some(count), AttemptOutcome::Unfinished) => {
+                        format!("{name} did not print {} in {}", self.outline.marker, iterations_words(count))
+                    }
+                    (Some(count), how) => {
+                        let last = outcome_words(how, *marker, true);
+                        format!("{name} did not complete in {}; the last one {last}", iterations_words(count))
+                    }
+                    (None, _) => format!("{name} still fails in the last round"),
+                }
+            }
+            Some((_, how, marker)) if matches!(outcome, RunOutcome::Failing { .. }) => {
+                format!("{name} fails again and again, at once: {}", outcome_words(how, *marker, true))
+            }
+            Some(_)
+                if matches!(outcome, RunOutcome::Stalled { .. })
+                    && planned.is_some_and(|step| step.role == Some(Role::Judge)) =>
+            {
+                format!("{name} rejects the same again, and nothing that git would see was changed in between")
+            }
+            Some(_) if matches!(outcome, RunOutcome::Stalled { .. }) => format!(
+                "{name} changed nothing and said the same in {} in a row (`stalledAfter`)",
+                iterations_words(self.outline.limits.stalled_after)
+            ),
+            Some((at, how, marker)) => {
+                format!("{name}, {}", outcome_words(how, *marker, self.iterations(at).is_some()))
+            }
+            None => name.to_string(),
+        };
+        format!("{of}: {why}")
+    }
+}

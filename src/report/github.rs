@@ -1,0 +1,91 @@
+//! GitHub Actions: attempts as groups of the log, errors as annotations, the end as the step's summary
+//! (docs.github.com, "Workflow commands").
+
+use super::phrases::first_line;
+use super::tally::Tally;
+use crate::checks::Failure;
+use crate::plan::Outline;
+use crate::run::{AttemptOutcome, Event, EventKind};
+use crate::verdict::{Decision, Severity};
+use std::fmt::Write;
+
+/// How many annotations an attempt gives at most; GitHub shows ten of a kind for a step.
+const MOST: usize = 10;
+
+/// Data of a workflow command, escaped.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A property of a workflow command, escaped.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+fn annotation(level: &str, file: Option<&str>, line: Option<u32>, message: &str) -> String {
+    let mut place = String::new();
+    if let Some(file) = file {
+        // Writing to a String cannot fail.
+        let _ = write!(place, " file={}", property(file));
+        if let Some(line) = line {
+            let _ = write!(place, ",line={line}");
+        }
+    }
+    format!("::{level}{place}::{}\n", data(message))
+}
+
+/// What the log is told before and after our own line about an event.
+pub(super) fn around(event: &Event, outline: &Outline, errors: &[Failure], word: &str) -> (String, String) {
+    let (mut before, mut after) = (String::new(), String::new());
+    match &event.event {
+        EventKind::AttemptPlanned { at, .. } => {
+            let _ = writeln!(before, "::group::{}/{} {}", at.step, outline.steps.len(), data(&at.name));
+            let _ = writeln!(after, "::stop-commands::{word}");
+        }
+        EventKind::AttemptFinished { at, outcome, .. } => {
+            let _ = write!(before, "::{word}::\n::endgroup::\n");
+            let check = outline.steps.get((at.step as usize).saturating_sub(1)).filter(|step| step.check.is_some());
+            if let Some(check) = check.filter(|_| *outcome != AttemptOutcome::Completed) {
+                let level = if check.optional { "warning" } else { "error" };
+                for error in errors.iter().take(MOST) {
+                    let words = format!("{}: {}", at.name, first_line(&error.message));
+                    after.push_str(&annotation(level, error.file.as_deref(), error.line, &words));
+                }
+                if errors.is_empty() {
+                    after.push_str(&annotation(level, None, None, &format!("{} failed", at.name)));
+                }
+            }
+        }
+        EventKind::VerdictGiven { at, verdict, .. } if verdict.decision == Decision::Reject => {
+            for finding in verdict.weighed().into_iter().take(MOST) {
+                let level = if finding.severity == Severity::Minor { "notice" } else { "error" };
+                let words = format!("{}: {}", at.name, first_line(&finding.title));
+                after.push_str(&annotation(level, finding.file.as_deref(), finding.line, &words));
+            }
+        }
+        _ => {}
+    }
+    (before, after)
+}
+
+/// The end of a run, for the step's summary, in Markdown.
+#[must_use]
+pub fn step_summary(tally: &Tally, good: bool, reason: &str) -> String {
+    let title = tally.name.as_ref().unwrap_or(&tally.chain);
+    let sign = if good { "✅" } else { "❌" };
+    let mut text = format!("### {sign} forkhestra: `{}`, {}\n\n", title.replace('`', "'"), reason);
+    text.push_str(&super::document::steps_table(tally));
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_says_cannot_write_a_command_of_its_own() {
+        let line = annotation("error", Some("a,b:c.rs"), Some(3), "one\n::set-output name=x::y 100%");
+        assert_eq!(line, "::error file=a%2Cb%3Ac.rs,line=3::one%0A::set-output name=x::y 100%25\n");
+    }
+}

@@ -1,0 +1,209 @@
+//! What a run came to: a fold over its events, from which the closing table, the summary for machines and the reports are made.
+
+use super::paint::Paint;
+use super::phrases::{seconds, thousands};
+use crate::run::{At, Event, EventKind, Finished, HumanNeeded, RunOutcome, RunState};
+use crate::verdict::Decision;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// The version of the summary for machines (docs/events.md).
+const VERSION: u32 = 1;
+
+/// What some attempts have taken and cost together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sum {
+    /// How many.
+    pub attempts: u32,
+    /// How long, in milliseconds.
+    pub took_ms: u64,
+    /// Tokens of every kind, as far as they were reported.
+    pub tokens: Option<u64>,
+    /// US dollars, as far as they were reported.
+    pub cost_usd: Option<f64>,
+}
+
+impl Sum {
+    fn add(&mut self, finished: &Finished) {
+        self.attempts += 1;
+        self.took_ms = self.took_ms.saturating_add(finished.took_ms);
+        if let Some(tokens) = finished.tokens {
+            self.tokens = Some(self.tokens.unwrap_or(0).saturating_add(tokens.total()));
+            if let Some(cost) = tokens.cost_usd {
+                self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost);
+            }
+        }
+    }
+
+    fn words(&self) -> String {
+        let attempts = if self.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", self.attempts) };
+        let tokens = self.tokens.map_or_else(String::new, |tokens| format!(", {} tokens", thousands(tokens)));
+        let cost = self.cost_usd.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
+        format!("{attempts}, {}{tokens}{cost}", seconds(self.took_ms))
+    }
+}
+
+/// A step with what its attempts came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepSum {
+    /// Its number.
+    pub step: u32,
+    /// Its name.
+    pub name: String,
+    /// The sum.
+    #[serde(flatten)]
+    pub sum: Sum,
+}
+
+/// The fold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tally {
+    /// The run's number.
+    pub run: i64,
+    /// The chain in the chain language.
+    pub chain: String,
+    /// Its name in the config.
+    pub name: Option<String>,
+    /// The task that it worked on.
+    pub task: Option<String>,
+    /// Where it worked.
+    pub root: String,
+    /// When it began and when it ended, in UTC (RFC 3339).
+    pub started: String,
+    /// When its last event was.
+    pub ended: String,
+    /// How it ended, if it did.
+    pub outcome: Option<RunOutcome>,
+    /// Everything together.
+    pub all: Sum,
+    /// What came after the first reject: work done again.
+    pub rework: Sum,
+    /// Rejects that began another round, or ended the run.
+    pub rejections: u32,
+    /// Its steps, in the order in which they were first tried.
+    pub steps: Vec<StepSum>,
+    /// The attempt that ended last.
+    pub last: Option<At>,
+}
+
+impl Tally {
+    /// Of all these events.
+    #[must_use]
+    pub fn of(events: &[Event]) -> Self {
+        let mut tally = Self::default();
+        for event in events {
+            tally.see(event);
+        }
+        tally
+    }
+
+    /// Takes the next event.
+    pub fn see(&mut self, event: &Event) {
+        self.run = event.run;
+        self.ended.clone_from(&event.at);
+        match &event.event {
+            EventKind::RunStarted { chain, name, task, root, .. } => {
+                (self.chain, self.name) = (chain.clone(), name.clone());
+                self.task = task.as_ref().map(|task| task.id.clone());
+                (self.root, self.started) = (root.clone(), event.at.clone());
+            }
+            EventKind::RunResumed { .. } => self.outcome = None,
+            EventKind::AttemptFinished { at, finished, .. } => {
+                self.all.add(finished);
+                if self.rejections > 0 {
+                    self.rework.add(finished);
+                }
+                let known = self.steps.iter().position(|step| step.step == at.step);
+                let index = known.unwrap_or_else(|| {
+                    self.steps.push(StepSum { step: at.step, name: at.name.clone(), sum: Sum::default() });
+                    self.steps.len() - 1
+                });
+                self.steps[index].sum.add(finished);
+                self.last = Some(at.clone());
+            }
+            EventKind::VerdictGiven { verdict, converged, .. } => {
+                self.rejections += u32::from(verdict.decision == Decision::Reject && !converged);
+            }
+            EventKind::RunFinished { outcome } => self.outcome = Some(*outcome),
+            _ => {}
+        }
+    }
+
+    /// The table of steps, where there is more than one attempt to sum up.
+    #[must_use]
+    pub fn table(&self, paint: Paint) -> String {
+        if self.all.attempts < 2 {
+            return String::new();
+        }
+        let used = self.all.tokens.is_some();
+        let priced = self.all.cost_usd.is_some();
+        let width = self.steps.iter().map(|step| step.name.chars().count()).max().unwrap_or(0).max(4);
+        let mut heading = format!("  {:>4} {:width$} {:>8} {:>12}", "", "step", "attempts", "time");
+        if used {
+            let _ = write!(heading, " {:>14}", "tokens");
+        }
+        if priced {
+            let _ = write!(heading, " {:>9}", "cost");
+        }
+        let mut text = format!("{}\n", paint.dim(&heading));
+        for StepSum { step, name, sum } in &self.steps {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "  {step:>4} {name:width$} {:>8} {:>12}", sum.attempts, seconds(sum.took_ms));
+            if used {
+                let _ = write!(text, " {:>14}", sum.tokens.map_or_else(|| "-".into(), thousands));
+            }
+            if priced {
+                let _ = write!(text, " {:>9}", sum.cost_usd.map_or_else(|| "-".into(), |cost| format!("${cost:.2}")));
+            }
+            text.push('\n');
+        }
+        if self.rework.attempts > 0 {
+            let rejects = if self.rejections == 1 { "1 reject".into() } else { format!("{} rejects", self.rejections) };
+            let _ = writeln!(text, "  {}", paint.dim(&format!("rework after {rejects}: {}", self.rework.words())));
+        }
+        text
+    }
+
+    /// The whole for machines: `--output json`, hooks.
+    #[must_use]
+    pub fn json(&self, exit: u8, reason: &str, transcripts: &str, next: Option<&str>) -> Value {
+        json!({
+            "version": VERSION,
+            "run": self.run,
+            "chain": self.chain,
+            "name": self.name,
+            "task": self.task,
+            "root": self.root,
+            "state": RunState::of(self.outcome, false),
+            "outcome": self.outcome,
+            "exitCode": exit,
+            "reason": reason,
+            "started": self.started,
+            "ended": self.ended,
+            "attempts": self.all.attempts,
+            "tookMs": self.all.took_ms,
+            "tokens": self.all.tokens,
+            "costUsd": self.all.cost_usd,
+            "rejections": self.rejections,
+            "rework": self.rework,
+            "steps": self.steps,
+            "transcripts": transcripts,
+            "next": next,
+        })
+    }
+
+    /// Whether a human has to decide.
+    #[must_use]
+    pub fn needs_human(&self) -> bool {
+        matches!(
+            self.outcome,
+            Some(RunOutcome::NeedsHuman {
+                why: HumanNeeded::Disputed | HumanNeeded::Rejections | HumanNeeded::Unclear,
+                ..
+            })
+        )
+    }
+}
