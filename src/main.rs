@@ -26,5 +26,8 @@ fn main() -> Exit {
     if arguments.first().is_some_and(|verb| verb == "__demo") {
         return cli::demo(&world, &arguments[1..]);
     }
+    if arguments.first().is_some_and(|verb| verb == "__complete") {
+        return cli::candidates(&world, &arguments[1..]);
+    }
     cli::main(&world, arguments)
 }

@@ -82,6 +82,12 @@ pub(super) enum Verb {
     Doctor(DoctorArgs),
     /// Write a commented forge/chains.json and prompts that run at once; or templates to begin with
     Init(InitArgs),
+    /// Explain the code of an error: what it means, and what to do
+    Explain(ExplainArgs),
+    /// Print what a shell reads to complete our command lines, with the names of this project
+    Completions(CompletionsArgs),
+    /// Print the manual page of the program, or of a verb
+    Man(ManArgs),
     /// For an agent: the work is ready to be checked and judged
     Submit(NotesArgs),
     /// For an agent that judges: what was asked is done
@@ -102,6 +108,25 @@ pub(super) struct ReportArgs {
     /// html (the default) or md
     #[arg(long, value_name = "FORMAT", default_value = "html", value_parser = ["html", "md"])]
     pub(super) format: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// The code, as it stands above an error: chain/arrow; without one all of them
+    pub(super) code: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_parser = ["bash", "zsh", "fish", "powershell"])]
+    pub(super) shell: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManArgs {
+    /// A verb: run, resume, eval
+    pub(super) verb: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -4,11 +4,13 @@ mod args;
 mod chain;
 mod checks;
 mod clis;
+mod complete;
 mod config;
 mod demo;
 mod doctor;
 mod eval;
 mod eval_args;
+mod explain;
 mod history;
 mod init;
 mod list;
@@ -71,6 +73,9 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
         Verb::Reject(args) => verdict::record(world, Decision::Reject, &args.notes),
         Verb::Skip(args) => verdict::record(world, Decision::Skip, args.notes.as_deref().unwrap_or_default()),
         Verb::Report(args) => report::report(world, &common, &args),
+        Verb::Completions(args) => complete::completions(&args),
+        Verb::Man(args) => complete::man(world, &args),
+        Verb::Explain(args) => explain::explain(world, &args),
         Verb::Eval(args) => eval::eval(world, &common, &args),
         Verb::Render(args) => render::render(world, &common, &args),
     }
@@ -80,6 +85,12 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
 #[must_use]
 pub fn demo(world: &World, arguments: &[OsString]) -> Exit {
     demo::act(world, arguments)
+}
+
+/// Prints what may stand in a word of a command line; the arguments without the hidden verb.
+#[must_use]
+pub fn candidates(world: &World, arguments: &[OsString]) -> Exit {
+    complete::candidates(world, arguments)
 }
 
 /// Help and versions go to standard output with exit code 0, faults to standard error with 2.

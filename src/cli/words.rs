@@ -3,9 +3,32 @@
 use crate::source::Diagnostic;
 use std::ffi::{OsStr, OsString};
 
-const VERBS: [&str; 22] = [
-    "run", "resume", "runs", "report", "task", "dispute", "eval", "list", "show", "render", "validate", "detect",
-    "verify", "diagnose", "doctor", "init", "submit", "approve", "reject", "skip", "tasks", "help",
+const VERBS: [&str; 25] = [
+    "run",
+    "resume",
+    "runs",
+    "report",
+    "task",
+    "dispute",
+    "eval",
+    "list",
+    "show",
+    "render",
+    "validate",
+    "detect",
+    "verify",
+    "diagnose",
+    "doctor",
+    "init",
+    "explain",
+    "completions",
+    "man",
+    "submit",
+    "approve",
+    "reject",
+    "skip",
+    "tasks",
+    "help",
 ];
 /// Options of every verb that take no value, and those that take one.
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
@@ -42,6 +65,11 @@ const OPTIONS: [&str; 29] = [
     "--json",
     "--",
 ];
+
+/// Whether a word is one of our verbs.
+pub(super) fn is_verb(word: &str) -> bool {
+    VERBS.contains(&word)
+}
 
 /// Puts `run` where a chain was typed without it.
 ///

@@ -9,6 +9,7 @@ mod corpus;
 mod demo;
 mod doctor;
 mod evaluations;
+mod face;
 mod history;
 mod journal;
 mod layering;

@@ -1,0 +1,165 @@
+//! `completions` and `man`: what shells and manuals are told, from the same tables as the parser; and the candidates of one word.
+
+use super::args::{Cli, Common, CompletionsArgs, ManArgs};
+use super::config::project;
+use super::{answer, refuse, words};
+use crate::exit::Exit;
+use crate::journal::Journal;
+use crate::report::{print, print_bytes};
+use crate::source::Diagnostic;
+use crate::world::World;
+use clap::{Command, CommandFactory};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, complete};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const BASH: &str = r#"_forkhestra() {
+  local IFS=$'\n'
+  COMPREPLY=($(forkhestra __complete "$COMP_CWORD" "${COMP_WORDS[@]}" 2>/dev/null | cut -f1))
+}
+complete -o bashdefault -o default -F _forkhestra forkhestra
+"#;
+const ZSH: &str = r#"#compdef forkhestra
+_forkhestra() {
+  local line
+  local -a values
+  for line in ${(f)"$(forkhestra __complete $((CURRENT - 1)) "${words[@]}" 2>/dev/null)"}; do
+    values+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+  done
+  _describe forkhestra values || _files
+}
+if [ "$funcstack[1]" = "_forkhestra" ]; then _forkhestra "$@"; else compdef _forkhestra forkhestra; fi
+"#;
+const FISH: &str = "complete -c forkhestra -a '(forkhestra __complete (count (commandline -opc)) (commandline -opc) (commandline -ct) 2>/dev/null)'\n";
+const POWERSHELL: &str = r#"Register-ArgumentCompleter -Native -CommandName forkhestra -ScriptBlock {
+  param($word, $ast, $cursor)
+  $words = @($ast.CommandElements | ForEach-Object { $_.ToString() })
+  if ($word -eq '') { $words += '' }
+  & forkhestra __complete ($words.Count - 1) @words 2>$null | ForEach-Object {
+    $value, $help = $_ -split "`t", 2
+    if (-not $help) { $help = $value }
+    [System.Management.Automation.CompletionResult]::new($value, $value, 'ParameterValue', $help)
+  }
+}
+"#;
+
+/// Prints what a shell has to read to complete our command line.
+pub(super) fn completions(args: &CompletionsArgs) -> Exit {
+    answer(match args.shell.as_str() {
+        "bash" => BASH,
+        "zsh" => ZSH,
+        "fish" => FISH,
+        _ => POWERSHELL,
+    })
+}
+
+/// Prints the manual page of the program, or of a verb.
+pub(super) fn man(world: &World, args: &ManArgs) -> Exit {
+    let mut command = Cli::command();
+    command.build();
+    let found = match &args.verb {
+        None => Some(command.clone()),
+        Some(verb) => command.find_subcommand(verb).cloned(),
+    };
+    let Some(found) = found else {
+        let verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        return refuse(world, &[no_verb(args.verb.as_deref().unwrap_or_default(), &verbs)]);
+    };
+    let mut page = Vec::new();
+    match clap_mangen::Man::new(found.disable_help_subcommand(true)).render(&mut page).and_then(|()| print_bytes(&page))
+    {
+        Ok(()) => Exit::Success,
+        Err(_) => Exit::Incomplete,
+    }
+}
+
+fn no_verb(name: &str, verbs: &[&str]) -> Diagnostic {
+    Diagnostic::error("usage/man", format!("there is no verb `{name}`"))
+        .help(format!("the verbs are {}", verbs.join(", ")))
+}
+
+/// Prints the candidates of one word of a command line, a line each, with a tab before what it means: `INDEX WORDS…`.
+pub(super) fn candidates(world: &World, arguments: &[OsString]) -> Exit {
+    let Some((index, words)) = arguments.split_first() else { return Exit::Refused };
+    let Some(mut index) = index.to_str().and_then(|index| index.parse::<usize>().ok()) else { return Exit::Refused };
+    let mut words = words.to_vec();
+    words.resize(words.len().max(index + 1), OsString::new());
+    // As on a real command line: a chain without its verb is a run.
+    let first = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let (mut lines, typing_first) = (Vec::new(), index == 1 && !first.starts_with('-'));
+    if typing_first {
+        lines.extend(lines_of(&mut command(world), words.clone(), index));
+    }
+    if !words::is_verb(&first) {
+        words.insert(1, "run".into());
+        index += 1;
+    }
+    for line in lines_of(&mut command(world), words, index) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    // A shell that went away wants no more.
+    let _ = print(&lines.concat());
+    Exit::Success
+}
+
+fn lines_of(command: &mut Command, words: Vec<OsString>, index: usize) -> Vec<String> {
+    let found = complete(command, words, index, None).unwrap_or_default();
+    let shown = found.into_iter().filter(|candidate| !candidate.is_hide_set());
+    shown
+        .map(|candidate| {
+            let help = candidate.get_help().map(ToString::to_string).unwrap_or_default();
+            let help = help.lines().next().unwrap_or_default().to_string();
+            format!("{}\t{help}\n", candidate.get_value().to_string_lossy())
+        })
+        .collect()
+}
+
+/// The parser's tables, with the names that this project knows.
+fn command(world: &World) -> Command {
+    let common = Common { cwd: None::<PathBuf>, verbose: false, quiet: true };
+    let project = project(world, &common);
+    let named = |names: Vec<(String, String)>| {
+        ArgValueCandidates::new(move || {
+            let candidate = |(name, about): &(String, String)| {
+                let about =
+                    Some(about.as_str()).filter(|about| !about.is_empty()).map(|about| about.to_string().into());
+                CompletionCandidate::new(name).help(about)
+            };
+            names.iter().map(candidate).collect()
+        })
+    };
+    let about = |text: Option<&crate::source::Text>| text.map(|text| text.value.clone()).unwrap_or_default();
+    let chains: Vec<(String, String)> = project
+        .config
+        .chains
+        .iter()
+        .map(|(name, entry)| (name.clone(), about(entry.value.description.as_ref())))
+        .collect();
+    let agents: Vec<(String, String)> = project
+        .config
+        .agents
+        .iter()
+        .map(|(name, entry)| (name.clone(), about(entry.value.description.as_ref())))
+        .collect();
+    let tasks: Vec<(String, String)> = Journal::existing(&project.root)
+        .ok()
+        .flatten()
+        .and_then(|journal| journal.tasks().ok())
+        .unwrap_or_default()
+        .into_iter()
+        .map(|task| (task.id, task.title))
+        .collect();
+    let all = agents.clone();
+    Cli::command()
+        .mut_subcommand("run", |run| {
+            run.mut_arg("chain", |arg| arg.add(named(chains.clone())))
+                .mut_arg("words", |arg| arg.add(named(all)))
+                .mut_arg("task", |arg| arg.add(named(tasks)))
+        })
+        .mut_subcommand("show", |show| show.mut_arg("name", |arg| arg.add(named(chains))))
+        .mut_subcommand("render", |render| 
+            // Changed positions come last.
+            render.mut_arg("agent", |arg| arg.index(1).add(named(agents))).mut_arg("words", |arg| arg.index(2)))
+}

@@ -1,0 +1,223 @@
+//! What people and machines see around a run: events, summaries, hooks, reports, completions, explanations.
+
+use crate::support::Place;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+const CONFIG: &str = r#"{
+  "agents": { "j": { "command": "j", "role": "judge" } },
+  "checks": { "t": { "run": "sh check.sh" } },
+  "chains": { "loop": { "description": "codes until it is right", "steps": [{ "group": [{ "agent": "c" }, { "check": "t" }, { "agent": "j" }], "iterations": 3 }] } }
+}"#;
+
+fn judged() -> Place {
+    let place = Place::new();
+    place
+        .config(CONFIG)
+        .write("check.sh", "[ -f good ] || { echo 'src/a.rs:3:1: error: it is <b>broken</b>'; exit 1; }\n");
+    place.agent(
+        "c",
+        "print Working.\nsh date +%N >> work.txt\nnext\nsh touch good; date +%N >> work.txt\nprint ::error::not yours\nnext\nsh date +%N >> work.txt\nprint F1: mended",
+    );
+    place.agent(
+        "j",
+        "print - work.txt:1: <script>alert(1)</script> is wrong\nprint VERDICT: reject\nnext\nprint VERDICT: approve",
+    );
+    place
+}
+
+#[test]
+fn events_go_to_standard_output_or_to_a_file_and_are_those_of_the_journal() {
+    let place = judged();
+    let ran = place.run(&["--chain", "loop", "-p", "Do it.", "--events", "ndjson"]);
+    assert!(lines(&place.real(&ran.code(0).stdout)) == place.events(1), "{}", ran.stdout);
+    assert!(ran.stderr.contains("✓ loop: complete"), "people are told as ever: {}", ran.stderr);
+    let ran = place.run(&["c", "-p", "x", "-q", "--events=ndjson=events.ndjson"]);
+    place.run(&["c", "-p", "x", "-q", "--events=ndjson=events.ndjson"]).code(0);
+    assert_eq!((ran.code(0).stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    let kept = lines(&place.read("events.ndjson"));
+    assert!(kept == [place.events(2), place.events(3)].concat(), "{kept:?}");
+    let ran = place.run(&["c", "--events", "xml"]).code(2).stderr.clone()
+        + &place.run(&["c", "--events", "ndjson", "--output", "json"]).code(2).stderr
+        + &place.run(&["c", "--events", "ndjson=missing/events"]).code(2).stderr;
+    insta::assert_snapshot!("events_refused", ran);
+}
+
+#[test]
+fn the_summary_for_machines_says_what_happened_why_and_what_it_cost() {
+    let place = judged();
+    let ran = place.run(&["--chain", "loop", "-p", "Do it.", "--output", "json"]);
+    let summary: Value = serde_json::from_str(&ran.code(0).stdout).unwrap();
+    insta::assert_snapshot!("summary", serde_json::to_string_pretty(&summary).unwrap());
+    place.agent("c", "exit 3");
+    let ran = place.run(&["c", "-p", "x", "--output", "json"]);
+    let summary: Value = serde_json::from_str(&ran.code(1).stdout).unwrap();
+    assert_eq!(
+        (&summary["exitCode"], &summary["state"], &summary["reason"], &summary["next"]),
+        (
+            &1.into(),
+            &"incomplete".into(),
+            &"stopped at step 1 of 1: c, failed with exit code 3".into(),
+            &"forkhestra runs log 2 1".into()
+        )
+    );
+}
+
+#[test]
+fn hooks_get_the_summary_and_change_nothing() {
+    let place = Place::new();
+    place.config(
+        r#"{ "chains": {}, "hooks": {
+            "onFinish": "cat > finished.json; echo noted",
+            "onFail": ["sh", "-c", "cat > failed.json; exit 7"],
+            "onHuman": "cat > human.json" } }"#,
+    );
+    place.agent("a", "print x\nnext\nexit 3\nnext\nprint I cannot.\nprint VERDICT: dispute");
+    let ran = place.run(&["a", "-p", "x"]);
+    assert!(ran.code(0).stderr.ends_with("noted\n"), "{}", ran.stderr);
+    let told: Value = serde_json::from_str(&place.read("finished.json")).unwrap();
+    assert_eq!((&told["run"], &told["state"]), (&1.into(), &"complete".into()));
+    assert!(!place.work("failed.json").exists() && !place.work("human.json").exists());
+    let ran = place.run(&["a", "-p", "x"]);
+    assert!(
+        ran.code(1).stderr.contains("! the hook onFail failed with exit code 7; the run stays as it ended"),
+        "{}",
+        ran.stderr
+    );
+    place.run(&["a", "-p", "x"]).code(3);
+    let told: Value = serde_json::from_str(&place.read("human.json")).unwrap();
+    assert_eq!(told["exitCode"], 3);
+    let plan = place.run(&["a", "-p", "x", "--dry-run"]);
+    assert!(plan.code(0).stdout.contains("onFail       sh -c 'cat > failed.json; exit 7'"), "{}", plan.stdout);
+}
+
+#[test]
+fn a_job_of_github_actions_has_groups_annotations_and_a_summary_and_agents_cannot_write_commands() {
+    let mut place = judged();
+    let summary = place.work("summary.md").display().to_string();
+    place.set("GITHUB_ACTIONS", "true").set("GITHUB_STEP_SUMMARY", &summary);
+    let ran = place.run(&["--chain", "loop", "-p", "Do it."]);
+    let log = &ran.code(0).stderr;
+    let word = log.lines().find_map(|line| line.strip_prefix("::stop-commands::")).unwrap().to_string();
+    assert!(word.len() >= 32, "nobody guesses it: {word}");
+    insta::assert_snapshot!("github_log", log.replace(&word, "WORD"));
+    insta::assert_snapshot!("github_summary", place.read("summary.md"));
+}
+
+#[test]
+fn each_line_of_an_agent_begins_with_its_name_where_that_is_asked_for() {
+    let place = Place::new();
+    place.agent("a", "write one\nwrite  more\nprint \nprint two").agent("b", "print three");
+    let ran = place.run(&["a -> b", "-p", "x", "--prefix"]);
+    assert_eq!(ran.code(0).stdout, "a │ one more\na │ two\nb │ three\n");
+}
+
+#[test]
+fn a_report_is_one_page_with_everything_escaped_and_a_markdown_one_has_the_same_facts() {
+    let place = judged();
+    place.run(&["--chain", "loop", "-p", "Do <it> & more."]).code(0);
+    let ran = place.run(&["report"]);
+    assert_eq!(ran.code(0).stdout, ".forkhestra/runs/1/report.html\n");
+    let page = place.read(".forkhestra/runs/1/report.html");
+    assert!(page.contains("Do &lt;it&gt; &amp; more.") && page.contains("&lt;script&gt;alert(1)"), "{page}");
+    assert!(
+        !page.contains("<script") && !page.contains("http:") && !page.contains("https:"),
+        "nothing runs and nothing is fetched"
+    );
+    assert_eq!((page.matches("<details>").count(), page.matches("<article").count()), (11, 8));
+    for id in page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(page.contains(&format!("id=\"{id}\"")), "{id} is nowhere");
+    }
+    place.run(&["report", "-o", "out.html"]).code(0);
+    assert_eq!(place.read("out.html"), page);
+    let markdown = place.run(&["report", "--format", "md", "-o", "-"]);
+    insta::assert_snapshot!("report_markdown", markdown.code(0).stdout);
+}
+
+#[test]
+fn every_error_has_an_explanation_and_every_explanation_an_error() {
+    fn sources(folder: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            if entry.path().is_dir() {
+                sources(&entry.path(), found);
+            } else {
+                found.push(fs::read_to_string(entry.path()).unwrap());
+            }
+        }
+    }
+    let mut texts = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut texts);
+    let is_code = |word: &str| {
+        let of = |part: &str| {
+            !part.is_empty()
+                && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        };
+        word.split_once('/').is_some_and(|(room, name)| of(room) && of(name))
+    };
+    let mut codes = BTreeSet::new();
+    for text in &texts {
+        for kind in ["Diagnostic::error(", "Diagnostic::warning("] {
+            for rest in text.split(kind).skip(1) {
+                let first = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
+                codes.extend(first.filter(|code| is_code(code)).map(str::to_string));
+            }
+        }
+        if let Some(code) = text.split("const TOO_DEEP: &str = \"").nth(1).and_then(|rest| rest.split('"').next()) {
+            codes.insert(code.to_string());
+        }
+    }
+    let place = Place::new();
+    let listed = place.run(&["explain"]);
+    let listed: BTreeSet<String> = listed.code(0).stdout.lines().map(str::to_string).collect();
+    let missing: Vec<&String> = codes.difference(&listed).collect();
+    let unknown: Vec<&String> = listed.difference(&codes).collect();
+    assert!(missing.is_empty() && unknown.is_empty(), "without an explanation: {missing:?}; of no error: {unknown:?}");
+    let ran = place.run(&["explain", "chain/arrow"]);
+    assert!(ran.code(0).stdout.starts_with("chain/arrow\n\nAn arrow has nothing"), "{}", ran.stdout);
+    assert!(place.run(&["explain", "chain/arow"]).code(2).stderr.contains("did you mean `chain/arrow`?"));
+}
+
+#[test]
+fn completions_know_the_verbs_the_options_and_the_names_of_the_project() {
+    let place = judged();
+    let found = |words: &[&str]| {
+        let index = words.len().to_string();
+        let mut line = vec!["__complete", &index, "forkhestra"];
+        line.extend(words);
+        let ran = place.run(&line);
+        ran.code(0).stdout.lines().map(|line| line.split('\t').next().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert!(found(&["res"]).contains(&"resume".to_string()), "{:?}", found(&["res"]));
+    assert!(found(&["--chain", ""]).contains(&"loop".to_string()));
+    assert!(found(&["run", "--chain", "lo"]).contains(&"loop".to_string()));
+    assert!(found(&["rev"]).contains(&"reviewer".to_string()));
+    assert!(found(&["eval", "run", "--js"]).contains(&"--json".to_string()));
+    assert!(found(&["show", "l"]).contains(&"loop".to_string()));
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        assert!(place.run(&["completions", shell]).code(0).stdout.contains("__complete"), "{shell}");
+    }
+    // As bash does it.
+    let script = "source <(forkhestra completions bash); COMP_WORDS=(forkhestra --chain lo); COMP_CWORD=2; _forkhestra; echo \"${COMPREPLY[@]}\"";
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra");
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let output = std::process::Command::new("bash")
+        .args(["-c", script])
+        .env("PATH", path)
+        .current_dir(place.path("project"))
+        .output();
+    assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), "loop\n");
+}
+
+#[test]
+fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
+    let place = Place::new();
+    assert!(place.run(&["man"]).code(0).stdout.contains(".TH forkhestra 1"));
+    assert!(place.run(&["man", "eval"]).code(0).stdout.contains("improve"));
+    assert!(place.run(&["man", "evil"]).code(2).stderr.contains("there is no verb `evil`"));
+}
