@@ -257,6 +257,15 @@ impl World {
 }
 
 impl World {
+    /// Tries whether a file can be made; nothing of it stays.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn try_out(&self, path: &Path) -> io::Result<()> {
+        OpenOptions::new().write(true).create_new(true).open(path)?;
+        fs::remove_file(path)
+    }
+
     /// Appends to a file that the user named, which is made if it is not there.
     ///
     /// # Errors

@@ -236,6 +236,11 @@ pub(super) fn unknown_choice(at: &Place, key: &str, found: &str, choices: &[&str
 }
 
 pub(super) fn no_steps(at: &Place, key: &str) -> Diagnostic {
+    if !matches!(key, "steps" | "group") {
+        return Diagnostic::error("config/no-steps", format!("`{key}` is empty"))
+            .at(at, "nothing in it")
+            .help("write one, or remove it");
+    }
     Diagnostic::error("config/no-steps", format!("`{key}` is empty"))
         .at(at, "no step to run")
         .help("a chain or group without steps would succeed without doing anything; add a step or remove it")

@@ -192,12 +192,16 @@ fn check_target(world: &World, options: &EvalOptions, suite: &Suite) -> Result<(
         return Err(vec![fault]);
     }
     match &options.out {
-        Some(out) if world.kind(Path::new(out)).is_ok() => {
+        Some(out) if world.kind(Path::new(out)).is_ok() || out.ends_with('/') => {
             let fault = Diagnostic::error("eval/out", format!("{out} exists already"))
                 .help("--out never overwrites: name another file");
             Err(vec![fault])
         }
-        _ => Ok(()),
+        Some(out) => world.try_out(Path::new(out)).map_err(|error| {
+            let fault = Diagnostic::error("eval/out", format!("{out} cannot be written: {error}"));
+            vec![fault.help("name a file in a folder that can be written")]
+        }),
+        None => Ok(()),
     }
 }
 
@@ -231,8 +235,15 @@ fn digest(desk: &Desk<'_>, facts: &EvalFacts, outline: &Outline) -> String {
     let asked: Vec<_> = desk.suite.cases.iter().map(|case| desk.execute_prompt(&facts.prompt, case).ok()).collect();
     let expected: Vec<_> =
         desk.suite.cases.iter().map(|case| (&case.expected, format!("{:?}", case.criteria))).collect();
-    let steps: Vec<_> = outline.steps.iter().map(|step| (&step.name, &step.arguments, &step.environment)).collect();
-    let whole = serde_json::json!([asked, expected, steps, facts.cases, desk.suite.min_score, desk.suite.examples]);
+    let steps: Vec<_> = outline
+        .steps
+        .iter()
+        .map(|step| (&step.name, &step.program, &step.backend, step.format, &step.arguments, &step.environment))
+        .collect();
+    let mode = format!("{:?}", desk.suite.score_mode);
+    let templates = desk.templates();
+    let suite = (desk.suite.min_score, &desk.suite.examples, mode, templates);
+    let whole = serde_json::json!([asked, expected, steps, facts.cases, suite]);
     Sha256::digest(whole.to_string()).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
@@ -336,7 +347,8 @@ fn write(world: &World, ready: &Ready, ledger: &EvalLedger) -> Result<String, Di
         return Ok(String::new());
     };
     let now = world.read(path).map_err(|error| failed(path, error.to_string()))?;
-    if String::from_utf8_lossy(&now).trim() != ready.suite.prompt.trim() {
+    let text_now = String::from_utf8_lossy(&now);
+    if text_now.trim_start_matches('\u{feff}').trim() != ready.suite.prompt.trim() {
         return Err(failed(path, "somebody has changed it meanwhile".into()));
     }
     world.replace(path, &text).map_err(|error| failed(path, error.to_string()))?;

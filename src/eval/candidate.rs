@@ -9,11 +9,21 @@ use std::collections::HashSet;
 pub(super) fn proposed(answer: &str) -> String {
     let mut lines = answer.lines();
     let Some(fence) = lines.by_ref().find_map(|line| fence(line)) else { return answer.trim().to_string() };
-    let closes = |line: &&str| {
-        let line = line.trim();
-        line.len() >= fence.len() && line.chars().all(|sign| fence.starts_with(sign))
-    };
-    lines.take_while(|line| !closes(line)).collect::<Vec<_>>().join("\n").trim().to_string()
+    let (mut open, mut prompt) = (1, Vec::new());
+    for line in lines {
+        let bare = line.trim();
+        if bare.len() >= fence.len() && bare.chars().all(|sign| fence.starts_with(sign)) {
+            open -= 1;
+        } else if bare.starts_with(fence) && self::fence(bare).is_some() {
+            // An example within the prompt.
+            open += 1;
+        }
+        if open == 0 {
+            break;
+        }
+        prompt.push(line);
+    }
+    prompt.join("\n").trim().to_string()
 }
 
 /// The signs of an opening fence; what follows them is its language, and no text.
@@ -47,6 +57,10 @@ impl Guards {
         if !self.seen.insert(candidate.to_string()) {
             return Some("already_seen".into());
         }
+        // Words without an end.
+        if candidate.len() > self.most_tokens.saturating_mul(100) {
+            return Some("sanity_check:too_long".into());
+        }
         if let Some(fault) = size_fault(self.original_tokens, tokens(candidate), self.most_tokens) {
             return Some(format!("sanity_check:{fault}"));
         }
@@ -67,6 +81,7 @@ mod tests {
             ("```\nnever closed", "never closed"),
             ("use `x` and ```y``` inline", "use `x` and ```y``` inline"),
             ("```\n```", ""),
+            ("```markdown\nDo:\n```json\n{}\n```\nThen stop.\n```\nBye.", "Do:\n```json\n{}\n```\nThen stop."),
         ] {
             assert_eq!(proposed(answer), prompt, "{answer}");
         }

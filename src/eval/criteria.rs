@@ -35,13 +35,14 @@ pub enum Criterion {
 
 /// A compiled JSON Schema.
 pub struct JsonSchema {
+    text: String,
     schemas: Schemas,
     index: SchemaIndex,
 }
 
 impl std::fmt::Debug for JsonSchema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("JsonSchema")
+        f.write_str(&self.text)
     }
 }
 
@@ -63,12 +64,13 @@ impl JsonSchema {
         const URL: &str = "mem:///schema.json";
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
         compiler.use_loader(Box::new(NoLoader));
+        let text = schema.to_string();
         compiler.add_resource(URL, schema).map_err(|error| one_line(&error.to_string()))?;
         let index = compiler.compile(URL, &mut schemas).map_err(|error| {
             let words = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             one_line(&words)
         })?;
-        Ok(Self { schemas, index })
+        Ok(Self { text, schemas, index })
     }
 
     /// The first thing that is wrong, and where.

@@ -60,6 +60,14 @@ impl Desk<'_> {
         filled(&self.prompts.execute, &values).map_err(|error| error.to_string())
     }
 
+    /// The three prompts as they are written.
+    #[must_use]
+    pub fn templates(&self) -> [String; 3] {
+        let Prompts { execute, evaluate, improve } = self.prompts;
+        [execute, evaluate, improve]
+            .map(|template| template.render(&|_| None).map_or_else(|_| String::new(), |text| text.text()))
+    }
+
     /// What the evaluator is asked about an output.
     pub(super) fn evaluate_prompt(&self, case: &Case, output: &str) -> Result<String, String> {
         let values = [
@@ -149,7 +157,9 @@ impl Desk<'_> {
         let mut warnings = Vec::new();
         let mut keep = |planned: Result<Plan, Vec<Diagnostic>>| match planned {
             Ok(plan) => {
-                let news = plan.warnings.iter().filter(|warning| !warnings.contains(*warning)).cloned();
+                // That an evaluator stands alone is as it should be.
+                let other = |warning: &&Diagnostic| warning.code != "plan/judge-first";
+                let news = plan.warnings.iter().filter(|warning| !warnings.contains(*warning)).filter(other).cloned();
                 warnings.extend(news.collect::<Vec<_>>());
                 Some(plan)
             }

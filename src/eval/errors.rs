@@ -10,6 +10,11 @@ pub(super) fn unreadable(path: &str, why: &str) -> Diagnostic {
         .help("a suite is a JSON or JSON5 file; docs/evaluation.md shows one")
 }
 
+pub(super) fn prompt_unreadable(path: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("eval/template", format!("cannot read the prompt {path}: {why}"))
+        .help("mend it, or leave it out: then ours is used")
+}
+
 pub(super) fn file_unreadable(at: &Place, path: &str, why: &str) -> Diagnostic {
     Diagnostic::error("suite/file", format!("cannot read {path}: {why}"))
         .at(at, "named here")

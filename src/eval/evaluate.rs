@@ -68,7 +68,8 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     let until = time.and_then(|time| desk.world.now().checked_add(time));
     let fresh = facts.options.fresh;
     let sibling = journal.sibling()?;
-    let book = Book { desk, journal: sibling, run, numbers: &numbers, ledger, until, fresh, say };
+    let issued = ledger.attempts;
+    let book = Book { desk, journal: sibling, run, numbers: &numbers, ledger, until, issued, fresh, say };
     let held_out: Vec<bool> = facts.cases.iter().map(|case| case.held_out).collect();
     let number = usize::try_from(facts.options.jobs.max(1)).unwrap_or(1);
     let lanes = Lanes { number, root: desk.root, world: desk.world, journal, run, numbers: &numbers };
@@ -149,26 +150,44 @@ impl Trial<'_, '_> {
         Ok(halt.map_or(Ok(()), Err))
     }
 
+    /// The same, and what nobody could judge once more: prompts are compared by what was judged.
+    async fn measure_well(&mut self, generation: u32, prompt: &str, part: Option<bool>) -> Halted<()> {
+        for _ in 0..2 {
+            if let Err(halt) = self.measure(generation, prompt, part).await? {
+                return Ok(Err(halt));
+            }
+        }
+        Ok(Ok(()))
+    }
+
     async fn measure_all(&mut self) -> Halted<RunOutcome> {
         let prompt = self.facts.prompt.clone();
         if let Err(halt) = self.measure(0, &prompt, None).await? {
             return Ok(Err(halt));
         }
-        let all: Vec<_> = self.book.ledger.of(0).collect();
-        let wanting = |judged: bool| all.iter().any(|result| result.error.is_none() == judged && !result.pass);
-        let evaluator = |error: &str| error.starts_with("evaluator_error");
-        let unclear = all.iter().any(|result| result.error.as_deref().is_some_and(evaluator));
+        let wanting =
+            |judged: bool| self.book.ledger.of(0).any(|result| result.error.is_none() == judged && !result.pass);
         Ok(Ok(match (wanting(true), wanting(false)) {
             (true, _) => RunOutcome::NotMet,
-            (false, true) if unclear => RunOutcome::NeedsHuman { step: 2, why: HumanNeeded::Unclear },
-            (false, true) => RunOutcome::Failed { step: 1 },
+            (false, true) => self.nobody_judged(),
             (false, false) => RunOutcome::Succeeded,
         }))
     }
 
+    /// What it means that a case was judged by nobody: an evaluator is asked again by a resume.
+    fn nobody_judged(&self) -> RunOutcome {
+        let evaluator = |error: &str| error.starts_with("evaluator_error");
+        let unclear = self.book.ledger.of(0).any(|result| result.error.as_deref().is_some_and(evaluator));
+        if unclear {
+            RunOutcome::NeedsHuman { step: 2, why: HumanNeeded::Unclear }
+        } else {
+            RunOutcome::Failed { step: 1 }
+        }
+    }
+
     async fn improve(&mut self) -> Halted<RunOutcome> {
         let (facts, original) = (self.facts, self.facts.prompt.clone());
-        if let Err(halt) = self.measure(0, &original, None).await? {
+        if let Err(halt) = self.measure_well(0, &original, None).await? {
             return Ok(Err(halt));
         }
         let mut guards = self.guards();
@@ -177,18 +196,19 @@ impl Trial<'_, '_> {
         let first = self.tried(0);
         let (mut tried, mut best, mut progress) = (vec![(0, first)], (0, first), Progress::default());
         progress.perfect = first.training.is_perfect();
-        let nobody = first.training.unjudged == first.training.cases;
+        if first.training.cases == 0 {
+            // Nobody could judge anything.
+            return Ok(Ok(self.nobody_judged()));
+        }
         let why = loop {
-            if nobody {
-                break "nobody_judged".to_string();
-            }
             if let Some(why) = progress.stop(patience) {
                 break why;
             }
             let generation = progress.attempts + 1;
             let candidate = match self.candidate(generation, best.0, &mut guards).await? {
                 Ok(Ok(candidate)) => candidate,
-                Ok(Err(why)) => break why,
+                // Nothing is decided: a resume asks it again.
+                Ok(Err(_)) => return Ok(Ok(RunOutcome::NeedsHuman { step: 3, why: HumanNeeded::Unclear })),
                 Err(halt) => return Ok(Err(halt)),
             };
             progress.attempts = generation;
@@ -198,16 +218,19 @@ impl Trial<'_, '_> {
                 progress.idle += 1;
                 continue;
             }
-            if let Err(halt) = self.measure(generation, &prompt, Some(false)).await? {
+            if let Err(halt) = self.measure_well(generation, &prompt, Some(false)).await? {
                 return Ok(Err(halt));
             }
             let mut result = self.tried(generation);
-            if result.by_training(&first) == Ordering::Greater && result.training.passed > 0 {
-                if let Err(halt) = self.measure(generation, &prompt, Some(true)).await? {
+            let judged = |result: &Tried| {
+                result.training.unjudged == 0 && result.held_out.is_none_or(|score| score.unjudged == 0)
+            };
+            if result.by_training(&first) == Ordering::Greater && result.training.passed > 0 && judged(&result) {
+                if let Err(halt) = self.measure_well(generation, &prompt, Some(true)).await? {
                     return Ok(Err(halt));
                 }
                 result = self.tried(generation);
-                tried.push((generation, result));
+                tried.extend(Some((generation, result)).filter(|(_, result)| judged(result)));
             }
             if result.by_training(&best.1) == Ordering::Greater {
                 best = (generation, result);
@@ -292,8 +315,8 @@ impl Trial<'_, '_> {
     fn tried(&self, generation: u32) -> Tried {
         let ledger = &self.book.ledger;
         Tried {
-            training: ledger.score(generation, false).unwrap_or_default(),
-            held_out: ledger.score(generation, true),
+            training: ledger.comparable_score(generation, false).unwrap_or_default(),
+            held_out: ledger.comparable_score(generation, true),
             tokens: ledger.prompts.get(&generation).map_or(0, |known| known.tokens),
         }
     }

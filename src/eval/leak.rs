@@ -6,6 +6,8 @@ use std::collections::HashSet;
 
 /// Words that stand together in both.
 const GRAM: usize = 3;
+/// Fewer groups in common than these say nothing.
+const FEW: usize = 3;
 /// From this share of common groups of words on a candidate quotes a text.
 const OVERLAP: f64 = 0.1;
 /// From this likeness on it is the text.
@@ -56,7 +58,8 @@ fn overlap(candidate: &HashSet<&[String]>, original: &HashSet<&[String]>, text: 
     let text: HashSet<&[String]> = grams(text).difference(original).copied().collect();
     let own = candidate.difference(original).count();
     let common = text.intersection(candidate).count();
-    share(common, text.len().min(own))
+    // Two groups are four words in a row, which any two texts of a language may share.
+    if common < FEW && text.len() >= FEW { 0.0 } else { share(common, text.len().min(own)) }
 }
 
 /// How alike two texts are: twice their longest common sequence of words, by all their words.
@@ -97,6 +100,9 @@ mod tests {
         assert!(leaks("quarterly report Acme shows revenue fell percent March", text), "the same words in their order");
         assert!(leaks("Пиши как здесь: Отчёт компании за квартал", "отчёт компании за квартал"));
         assert!(!leaks("Summarize the text in one sentence of at most twenty words.", text));
+        let long = format!("{text}. It is stored under the name of the volume, which is long.");
+        assert!(!leaks("Summarize the report and mention the name of the system", &long), "a turn of phrase");
+        assert!(leaks("入力は東京の天気は晴れですのように書かれています。", "東京の天気は晴れです"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::desk::{Desk, key_of};
 use super::feedback::sanitise;
 use super::leak::closeness;
 use super::suite::Case;
-use crate::journal::{GivenIn, Journal};
+use crate::journal::{Given, GivenIn, Journal};
 use crate::plan::{Part, Plan};
 use crate::run::{
     Answer, At, AttemptOutcome, CaseResult, EVENT_VERSION, EvalEvent, EvalLedger, Event, EventKind, Failure, Job,
@@ -13,6 +13,7 @@ use crate::run::{
 use crate::source::Diagnostic;
 use crate::verdict::{Evaluation, ScoreMode, evaluation};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// The steps of an evaluation, as they are numbered in its run.
 pub(super) const EXECUTES: u32 = 1;
@@ -28,6 +29,8 @@ pub(super) struct Book<'a> {
     pub(super) ledger: EvalLedger,
     /// When the time of the whole is over.
     pub(super) until: Option<std::time::Instant>,
+    /// How many questions were given to lanes, retries aside.
+    pub(super) issued: u32,
     /// Whether answers of earlier runs are asked for anew.
     pub(super) fresh: bool,
     /// What people are told of an event.
@@ -61,6 +64,13 @@ impl Book<'_> {
         lines
     }
 
+    /// All of us stand still, or go on after so long: the time of the whole does, too.
+    pub(super) fn stand_still(&mut self, over: Option<Duration>) -> Result<(), Failure> {
+        let Some(over) = over else { return self.record_all(vec![EventKind::RunPaused]) };
+        self.until = self.until.and_then(|until| until.checked_add(over));
+        self.record_all(vec![EventKind::RunContinued])
+    }
+
     /// The limit that is reached, if one is.
     pub(super) fn limit_reached(&self, plan: &Plan) -> Option<LimitKind> {
         let (limits, spent) = (&plan.limits, &self.ledger.spent);
@@ -69,7 +79,7 @@ impl Book<'_> {
         [
             (limits.cost.is_some_and(|most| spent.cost_usd.unwrap_or(0.0) >= most), LimitKind::Cost),
             (limits.tokens.is_some_and(|most| spent.total() >= most), LimitKind::Tokens),
-            (own.is_some_and(|most| self.ledger.attempts >= most), LimitKind::Iterations),
+            (own.is_some_and(|most| self.ledger.attempts.max(self.issued) >= most), LimitKind::Iterations),
             (late, LimitKind::Time),
         ]
         .into_iter()
@@ -148,17 +158,21 @@ impl<'b, 'a> Measure<'b, 'a> {
             Err(why) => return self.nobody(index, format!("cannot be asked: {why}")).map(|()| None),
         };
         let key = key_of(&plan);
-        if !self.book.fresh
-            && let Some(said) = self.book.journal.answer(&key)?
-        {
-            match next {
+        let known = self.book.journal.answer(&key, self.book.fresh.then_some(self.book.run))?;
+        if let Some(Given { said, session: own }) = known {
+            match &next {
                 Next::Answer => {
                     self.cached[index] = true;
-                    self.answered(index, said, None)?;
+                    return self.answered(index, said, own).map(|()| None);
                 }
-                Next::Evaluate { output, .. } => self.evaluated(index, &output, &said)?,
+                // One that is none in this mode, or not a judge's own, is as good as not there.
+                Next::Evaluate { output, session } if own.is_none() || own != *session => {
+                    if evaluation(&said, desk.suite.score_mode).is_ok() {
+                        return self.evaluated(index, output, &said).map(|()| None);
+                    }
+                }
+                Next::Evaluate { .. } => {}
             }
-            return Ok(None);
         }
         if let Some(limit) = self.book.limit_reached(&plan) {
             self.limit = Some(limit);
@@ -170,6 +184,7 @@ impl<'b, 'a> Measure<'b, 'a> {
         }
         self.keys[index] = key;
         self.under_way[index] = Some(next);
+        self.book.issued = self.book.issued.saturating_add(1);
         let iteration = u32::try_from(index + 1).unwrap_or(u32::MAX);
         let at = At { step, name: agent.value.clone(), round: self.generation + 1, iteration, attempt: 0, lane: 1 };
         Ok(Some(Job { plan: self.book.limited(plan), at, mode: desk.suite.score_mode, id: index }))
@@ -193,7 +208,7 @@ impl<'b, 'a> Measure<'b, 'a> {
             judged_by: JudgedBy::Criteria,
             ..self.result(index, Some(&output))
         };
-        self.judged(index, result)
+        self.judged(result)
     }
 
     fn evaluated(&mut self, index: usize, output: &str, said: &str) -> Result<(), Failure> {
@@ -215,7 +230,7 @@ impl<'b, 'a> Measure<'b, 'a> {
             judged_by: JudgedBy::Evaluator,
             ..self.result(index, Some(output))
         };
-        self.judged(index, result)
+        self.judged(result)
     }
 
     fn is_enough(&self, score: f64) -> bool {
@@ -225,7 +240,7 @@ impl<'b, 'a> Measure<'b, 'a> {
     /// A failure of the evaluation, and none of the prompt: it is never fed on (C39).
     fn nobody(&mut self, index: usize, why: String) -> Result<(), Failure> {
         let result = CaseResult { error: Some(why), ..self.result(index, None) };
-        self.judged(index, result)
+        self.judged(result)
     }
 
     fn result(&self, index: usize, output: Option<&str>) -> CaseResult {
@@ -247,27 +262,41 @@ impl<'b, 'a> Measure<'b, 'a> {
         }
     }
 
-    fn judged(&mut self, index: usize, mut result: CaseResult) -> Result<(), Failure> {
-        let expected = self.case(index).expected.as_deref();
-        result.dropped = sanitise(&mut result.issues, expected) + sanitise(&mut result.suggestions, expected);
+    fn judged(&mut self, mut result: CaseResult) -> Result<(), Failure> {
+        // Another case's expectation must not be told either.
+        if !result.issues.is_empty() || !result.suggestions.is_empty() {
+            for case in &self.book.desk.suite.cases {
+                let expected = case.expected.as_deref();
+                result.dropped += sanitise(&mut result.issues, expected) + sanitise(&mut result.suggestions, expected);
+            }
+        }
         self.book.record(EvalEvent::Judged { result })
     }
 }
 
 impl Work for Measure<'_, '_> {
     fn next(&mut self) -> Result<Option<Job>, Failure> {
-        while let Some((index, next)) = self.queue.pop_front() {
-            if let Some(job) = self.ask(index, next)? {
-                return Ok(Some(job));
-            }
+        match self.queue.pop_front() {
+            Some((index, next)) => self.ask(index, next),
+            None => Ok(None),
         }
-        Ok(None)
+    }
+
+    fn has_more(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    fn stand_still(&mut self, over: Option<Duration>) -> Result<(), Failure> {
+        self.book.stand_still(over)
     }
 
     fn done(&mut self, job: Job, answer: Answer) -> Result<(), Failure> {
         let (index, step) = (job.id, job.at.step);
         let Some(next) = self.under_way[index].take() else { return Ok(()) };
-        if matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted)) {
+        let cut_off = matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted));
+        let mode = self.book.desk.suite.score_mode;
+        let unreadable = |said: &String| step == EVALUATES && evaluation(said, mode).is_err();
+        if cut_off && answer.message.as_ref().is_none_or(unreadable) {
             // A resume asks again.
             return Ok(());
         }
@@ -282,16 +311,18 @@ impl Work for Measure<'_, '_> {
                 if answer.finished.stdout_bytes > LONGEST_ANSWER && message.len() as u64 >= LONGEST_ANSWER {
                     return self.nobody(index, "executor_error: it answered more than 1 MiB".into());
                 }
-                let output = message.trim_end().to_string();
-                self.book.journal.keep_answer(&self.keys[index], &output, given)?;
-                self.answered(index, output, answer.finished.session)
+                let said = message.trim_end().to_string();
+                let answer = Given { said, session: answer.finished.session };
+                self.book.journal.keep_answer(&self.keys[index], &answer, given)?;
+                self.answered(index, answer.said, answer.session)
             }
             Next::Evaluate { output, session } => {
                 if session.is_some() && session == answer.finished.session {
                     return self.nobody(index, "evaluator_error: it answered in the executor's session".into());
                 }
-                self.book.journal.keep_answer(&self.keys[index], &message, given)?;
-                self.evaluated(index, &output, &message)
+                let answer = Given { said: message, session: answer.finished.session };
+                self.book.journal.keep_answer(&self.keys[index], &answer, given)?;
+                self.evaluated(index, &output, &answer.said)
             }
         }
     }
@@ -315,16 +346,26 @@ impl Work for Rewriting<'_, '_> {
     fn next(&mut self) -> Result<Option<Job>, Failure> {
         let Some(plan) = self.plan.take() else { return Ok(None) };
         let name = self.name.clone();
+        self.book.issued = self.book.issued.saturating_add(1);
         let at = At { step: IMPROVES, name, round: self.generation + 1, iteration: 1, attempt: 0, lane: 1 };
         Ok(Some(Job { plan: self.book.limited(plan), at, mode: ScoreMode::Strict, id: 0 }))
     }
 
     fn done(&mut self, _: Job, answer: Answer) -> Result<(), Failure> {
-        if !matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted)) {
+        let cut_off = matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted));
+        if !cut_off || answer.message.is_some() {
             let why = why(&answer);
             self.answer = Some(answer.message.ok_or(why));
         }
         Ok(())
+    }
+
+    fn has_more(&self) -> bool {
+        false
+    }
+
+    fn stand_still(&mut self, over: Option<Duration>) -> Result<(), Failure> {
+        self.book.stand_still(over)
     }
 
     fn tell(&mut self, events: &[Event]) -> String {

@@ -78,7 +78,7 @@ impl Kind {
                 let path = folder.join(self.file);
                 let text = files.read(&path).map_err(|error| error.to_string());
                 let text = text.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".into()));
-                let text = text.map_err(|why| vec![errors::unreadable(&path.display().to_string(), &why)])?;
+                let text = text.map_err(|why| vec![errors::prompt_unreadable(&path.display().to_string(), &why)])?;
                 Source::new(path.display().to_string(), text.replace("\r\n", "\n"), folder)
             }
         };

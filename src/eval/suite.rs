@@ -5,7 +5,7 @@ use super::errors;
 use super::keys::{SUITE, keys_of};
 use crate::chain::Limits;
 use crate::chain::json::{Member, Node, Reader, check, limits, parse_within, thousandths};
-use crate::source::{Diagnostic, Files, Place, Source, Text};
+use crate::source::{Diagnostic, Files, Kind, Place, Source, Text};
 use crate::verdict::ScoreMode;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -104,10 +104,13 @@ impl Suite {
 }
 
 fn read_text(path: &Path, files: &dyn Files) -> Result<String, String> {
-    let bytes = files.read(path).map_err(|error| error.to_string())?;
-    if bytes.len() > LARGEST {
-        return Err("it is larger than 64 MiB".into());
+    match files.kind(path).map_err(|error| error.to_string())? {
+        Kind::File { bytes, .. } if bytes > LARGEST as u64 => return Err("it is larger than 64 MiB".into()),
+        Kind::File { .. } => {}
+        Kind::Folder => return Err("it is a folder".into()),
+        Kind::Other => return Err("it is no ordinary file".into()),
     }
+    let bytes = files.read(path).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_string())?;
     Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_string))
 }
@@ -183,7 +186,11 @@ impl Reading<'_> {
         for (row, reader) in (1..).zip(rows) {
             let id = reader.text("id");
             if let Some(id) = &id {
-                let one_line = id.value.trim() == id.value && !id.value.contains('\n') && !id.value.is_empty();
+                let strange = |sign: char| {
+                    sign.is_control()
+                        || matches!(sign, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+                };
+                let one_line = id.value.trim() == id.value && !id.value.contains(strange) && !id.value.is_empty();
                 if !one_line || id.value.chars().count() > LONGEST_ID {
                     self.faults.push(errors::no_id(&id.at, row));
                 } else if let Some((first_row, at)) = first.get(&id.value) {

@@ -5,11 +5,11 @@
 pub fn tokens(text: &str) -> usize {
     let (mut count, mut in_word) = (0, false);
     for sign in text.chars() {
-        let of_word = is_of_word(sign);
-        if of_word && !in_word || !of_word && !sign.is_whitespace() {
+        let (of_word, alone) = (is_of_word(sign), is_a_word(sign));
+        if alone || of_word && !in_word || !of_word && !sign.is_whitespace() {
             count += 1;
         }
-        in_word = of_word;
+        in_word = of_word && !alone;
     }
     count
 }
@@ -17,7 +17,27 @@ pub fn tokens(text: &str) -> usize {
 /// The words of a text without its marks, in small letters of any script.
 #[must_use]
 pub(super) fn words(text: &str) -> Vec<String> {
-    text.split(|sign| !is_of_word(sign)).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    let mut words: Vec<String> = Vec::new();
+    for part in text.split(|sign| !is_of_word(sign)) {
+        let mut word = String::new();
+        for sign in part.chars() {
+            if is_a_word(sign) {
+                words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty()));
+                words.push(sign.to_string());
+            } else {
+                word.extend(sign.to_lowercase());
+            }
+        }
+        words.extend(Some(word).filter(|word| !word.is_empty()));
+    }
+    words
+}
+
+/// Whether a sign is of a script that puts no blanks between words: then each of its signs is one.
+fn is_a_word(sign: char) -> bool {
+    matches!(sign, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}' |
+        '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+        && sign.is_alphanumeric()
 }
 
 fn is_of_word(sign: char) -> bool {
@@ -47,11 +67,18 @@ mod tests {
 
     #[test]
     fn words_and_marks_count_in_every_script() {
-        for (text, count) in
-            [("Hello, world!", 4), ("", 0), ("  \n", 0), ("naïve café", 2), ("don't", 3), ("日本 語。", 3)]
-        {
+        for (text, count) in [
+            ("Hello, world!", 4),
+            ("", 0),
+            ("  \n", 0),
+            ("naïve café", 2),
+            ("don't", 3),
+            ("日本 語。", 4),
+            ("使う Text です", 5),
+        ] {
             assert_eq!(tokens(text), count, "{text}");
         }
+        assert_eq!(words("東京のText"), ["東", "京", "の", "text"]);
         assert_eq!(words("Use {Text}, Ärger_1!"), ["use", "text", "ärger_1"]);
     }
 

@@ -14,7 +14,7 @@ mod tampering;
 mod task_rows;
 mod tasks;
 
-pub use answers::GivenIn;
+pub use answers::{Given, GivenIn};
 pub use calls::{Recorded, record_call, role_of_call};
 pub use diagnosis::{diagnosis, keep_diagnosis};
 pub use error::JournalError;

@@ -115,6 +115,7 @@ pub(super) const MIGRATIONS: [&str; 4] = [
     CREATE TABLE answers (
         key     TEXT PRIMARY KEY,
         said    TEXT NOT NULL,
+        session TEXT,
         run     INTEGER NOT NULL,
         step    INTEGER NOT NULL,
         attempt INTEGER NOT NULL

@@ -1,7 +1,7 @@
 //! Processes of an attempt whose lifeline is gone: found by the token in their environment.
 
 use super::lifeline::LIFELINE;
-use super::table::{Process, all, children, descendants, has_variable, kill, pid, process};
+use super::table::{Process, all, children, descendants, has_argument, has_variable, kill, pid, process};
 use crate::run::Leftover;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 
@@ -21,7 +21,12 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
     let mut quiet_looks = 0;
     for _ in 0..100 {
         let mut alive = descendants(me);
+        // What other lifelines of ours hold is other attempts' work.
+        let others: Vec<i32> =
+            children(me).into_iter().filter(|child| *child != lifeline && is_lifeline(*child)).collect();
+        let theirs: Vec<i32> = others.iter().flat_map(|other| descendants(*other)).map(|process| process.pid).collect();
         alive.retain(|process| process.pid != lifeline && !process.zombie);
+        alive.retain(|process| !others.contains(&process.pid) && !theirs.contains(&process.pid));
         let known = |pid: i32, alive: &[Process]| {
             pid == me || pid == lifeline || alive.iter().any(|process| process.pid == pid)
         };
@@ -37,7 +42,9 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
             }
         }
         std::thread::yield_now();
-        for orphan in children(me).into_iter().filter(|child| *child != lifeline).filter_map(pid) {
+        for orphan in
+            children(me).into_iter().filter(|child| *child != lifeline && !others.contains(child)).filter_map(pid)
+        {
             let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
         }
         if quiet_looks == 2 {
@@ -45,6 +52,12 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
         }
     }
     ended
+}
+
+/// Whether a process is a lifeline; one that was just started has not its name yet.
+fn is_lifeline(pid: i32) -> bool {
+    let named = process(pid).is_some_and(|process| process.name == LIFELINE);
+    named || has_argument(pid, b"__lifeline")
 }
 
 /// How many looks the lifelines of a killed host are given to end what they hold, and how many there are in all.

@@ -73,6 +73,12 @@ pub(super) fn all() -> HashMap<i32, Process> {
     pids.filter_map(|pid| Some((pid, process(pid)?))).collect()
 }
 
+/// Whether one of its arguments is this.
+pub(super) fn has_argument(pid: i32, wanted: &[u8]) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).any(|word| word == wanted)
+}
+
 /// Whether the process's environment, as it was given at its start, holds such a variable, `NAME=value`.
 pub(super) fn has_variable(pid: i32, is_ours: &dyn Fn(&[u8]) -> bool) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();

@@ -3,7 +3,9 @@
 use super::paint::{Paint, printable};
 use super::phrases::{first_line, outcome_words, seconds, thousands};
 use crate::plan::Outline;
-use crate::run::{AttemptOutcome, CaseResult, EvalEvent, EvalFacts, EvalLedger, Event, EventKind, JudgedBy, Score};
+use crate::run::{
+    AttemptOutcome, CaseResult, EvalEvent, EvalFacts, EvalLedger, Event, EventKind, JudgedBy, RunOutcome, Score,
+};
 use serde_json::{Value, json};
 use similar::TextDiff;
 use std::fmt::Write;
@@ -256,7 +258,19 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
     let good = |words: String| paint.good(&format!("{} {words}", paint.sign("✓", "+")));
     let bad = |words: String| paint.bad(&format!("{} {words}", paint.sign("✗", "x")));
     let improves = ledger.facts.as_ref().is_some_and(|facts| facts.options.improves);
+    let halted = match ledger.outcome {
+        Some(RunOutcome::LimitReached { limit }) => Some(format!("the limit `{}` is reached", limit.key())),
+        Some(RunOutcome::Interrupted { signal }) => Some(format!("interrupted by {signal}")),
+        Some(RunOutcome::NeedsHuman { .. }) if improves => Some("an agent could not be understood, or failed".into()),
+        _ => None,
+    };
+    let all = ledger.facts.as_ref().map_or(0, |facts| facts.cases.len());
     let line = match &ledger.chosen {
+        _ if halted.is_some() => {
+            let judged = ledger.results.values().filter(|result| result.error.is_none()).count();
+            let of = if improves { String::new() } else { format!(" of {all}") };
+            bad(format!("{}; {judged}{of} results are there", halted.unwrap_or_default()))
+        }
         Some((0, why)) => {
             let whole = [false, true].iter().all(|part| ledger.score(0, *part).is_none_or(|score| score.is_perfect()));
             let tried = ledger
@@ -276,6 +290,7 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
         Some((generation, why)) => good(format!("generation {generation} is the best: {}", stopped(why))),
         None if improves => bad("not over yet".into()),
         None => match ledger.score(0, false) {
+            Some(score) if score.is_perfect() && score.cases == 1 => good("the case passed".into()),
             Some(score) if score.is_perfect() => good(format!("all {} cases passed", score.cases)),
             Some(score) if score.unjudged > 0 => {
                 bad(format!("{} of {} cases passed, {} could not be judged", score.passed, score.cases, score.unjudged))

@@ -8,7 +8,7 @@ use super::outcome::AttemptOutcome;
 use super::stage::Stage;
 use crate::chain::Role;
 use crate::journal::{AttemptFolder, JournalError, token_digest};
-use crate::verdict::{Said, ScoreMode, Unclear, evaluation, without_echo};
+use crate::verdict::{Said, ScoreMode, Unclear, evaluation, without_echo, without_quoted};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
@@ -82,6 +82,8 @@ pub struct Answer {
     pub finished: Finished,
     /// The attempt's number in the whole.
     pub attempt: u32,
+    /// Whether the message is known to be its last.
+    is_final: bool,
 }
 
 impl Lane<'_> {
@@ -112,7 +114,9 @@ impl Lane<'_> {
         *at = self.place(at);
         if let EventKind::AttemptFinished { outcome, finished, .. } = &kind {
             let mut answer = self.answer.borrow_mut();
-            if *outcome != AttemptOutcome::Completed {
+            // Who was cut off after its last word has answered all the same.
+            let said_all = *outcome == AttemptOutcome::Interrupted && answer.is_final;
+            if *outcome != AttemptOutcome::Completed && !said_all {
                 answer.message = None;
             }
             answer.outcome = Some(outcome.clone());
@@ -126,15 +130,20 @@ impl Lane<'_> {
 impl Lane<'_> {
     /// What an agent answered. A worker's words are its answer and decide nothing; a judge's are an evaluation, or unclear.
     pub(super) fn answered(&self, stage: &Stage, role: Role, folder: &AttemptFolder) -> Option<Said> {
-        let words = stage.answer();
+        let mut words = stage.answer();
         let said = (role == Role::Judge).then(|| {
-            let echo = if stage.echoes() { folder.prompt() } else { String::new() };
-            match evaluation(&without_echo(&words, &echo), self.mode) {
+            let prompt = folder.prompt();
+            if stage.echoes() {
+                words = without_echo(&words, &prompt);
+            }
+            words = without_quoted(&words, &prompt);
+            match evaluation(&words, self.mode) {
                 Ok(evaluation) => Said::Clear(evaluation.verdict(None)),
                 Err(bad) => Said::Unclear(Unclear::BadEvaluation { why: bad.issue() }),
             }
         });
-        self.answer.borrow_mut().message = Some(words);
+        let mut answer = self.answer.borrow_mut();
+        (answer.message, answer.is_final) = (Some(words), stage.has_final());
         said
     }
 }

@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// How long the lanes may take to stop their agents before we stop ourselves.
 const LAST_WORDS: Duration = Duration::from_millis(100);
@@ -56,8 +56,12 @@ pub struct Job {
 
 /// Who gives the lanes their work.
 pub trait Work {
-    /// The next thing to do; none while there is nothing.
+    /// The next thing to do; none while there is nothing, or nothing just now.
     fn next(&mut self) -> Result<Option<Job>, Failure>;
+    /// Whether there is more to be asked for at once: what was answered before takes a while too, in sum.
+    fn has_more(&self) -> bool;
+    /// All of us stand still from now on, or go on after so long.
+    fn stand_still(&mut self, over: Option<Duration>) -> Result<(), Failure>;
     /// What came of it.
     fn done(&mut self, job: Job, answer: Answer) -> Result<(), Failure>;
     /// What happened meanwhile, as the journal has it; returns what people are told of it.
@@ -116,20 +120,28 @@ pub async fn work_in_lanes(
                 Err(error) => failure = Some(error),
             }
         }
-        if slots.iter().all(Slot::is_free) {
+        let running = slots.iter().filter(|slot| !slot.is_free()).count();
+        let hungry = halt.is_none() && failure.is_none() && running < lanes.number && work.has_more();
+        if running == 0 && !hungry {
             return failure.map_or(Ok(halt), Err);
         }
         let (job, answer, limit) = tokio::select! {
             biased;
             heard = signals.next() => {
-                if let Heard::End(signal) = hear(&mut slots, &mut signals, heard).await {
-                    halt.get_or_insert(Halt::Signal(signal));
+                match hear(&mut slots, &mut signals, heard, work).await {
+                    Ok(Heard::End(signal)) => drop(halt.get_or_insert(Halt::Signal(signal))),
+                    Ok(_) => {}
+                    Err(error) => failure = Some(error),
                 }
                 continue;
             }
             over = next_over(&mut slots) => over,
             // Whoever does not read our lines misses them.
             _ = screen.progress(), if !screen.is_idle() => continue,
+            () = tokio::task::yield_now(), if hungry => {
+                screen.say(&work.tell(&lanes.numbers.news()));
+                continue;
+            }
         };
         if let Some(limit) = limit {
             halt.get_or_insert(Halt::Limit(limit));
@@ -151,6 +163,7 @@ fn fill<'a>(lanes: &Lanes<'a>, slots: &mut Vec<Slot<'a>>, work: &mut dyn Work) -
         if slots.iter().filter(|slot| !slot.is_free()).count() >= lanes.number {
             return Ok(());
         }
+        // What is known already gives no job; signals are heard in between.
         let Some(job) = work.next()? else { return Ok(()) };
         let free = slots.iter().position(Slot::is_free);
         let index = if let Some(index) = free {
@@ -237,11 +250,18 @@ fn go_on(slots: &mut [Slot<'_>], context: &mut Context<'_>) {
 
 /// Passes a signal on; returns the last that was. Before we stop ourselves the lanes have time to stop their agents; what takes the stop back meanwhile is
 /// heard.
-async fn hear(slots: &mut [Slot<'_>], signals: &mut Signals, heard: Heard) -> Heard {
+async fn hear(
+    slots: &mut [Slot<'_>],
+    signals: &mut Signals,
+    heard: Heard,
+    work: &mut dyn Work,
+) -> Result<Heard, Failure> {
     tell_all(slots, heard);
     if heard != Heard::Pause {
-        return heard;
+        return Ok(heard);
     }
+    let since = Instant::now();
+    work.stand_still(None)?;
     // Nobody is ready before the time is over.
     let _ = timeout(
         LAST_WORDS,
@@ -254,11 +274,13 @@ async fn hear(slots: &mut [Slot<'_>], signals: &mut Signals, heard: Heard) -> He
     while let Some(next) = signals.pending().await {
         if next != Heard::Pause {
             tell_all(slots, next);
-            return next;
+            work.stand_still(Some(since.elapsed()))?;
+            return Ok(next);
         }
     }
     stop_ourselves();
-    heard
+    work.stand_still(Some(since.elapsed()))?;
+    Ok(heard)
 }
 
 fn tell_all(slots: &[Slot<'_>], heard: Heard) {

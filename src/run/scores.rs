@@ -3,6 +3,7 @@
 use super::evaluated::{CaseResult, EvalEvent, EvalFacts, JudgedBy};
 use super::event::{Event, EventKind};
 use super::finished::Tokens;
+use super::outcome::RunOutcome;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -57,6 +58,8 @@ pub struct EvalLedger {
     pub spent: Tokens,
     /// How many attempts were begun.
     pub attempts: u32,
+    /// How it ended, if it did.
+    pub outcome: Option<RunOutcome>,
 }
 
 impl EvalLedger {
@@ -73,6 +76,8 @@ impl EvalLedger {
     /// Remembers an event.
     pub fn evolve(&mut self, event: &EventKind) {
         match event {
+            EventKind::RunFinished { outcome } => self.outcome = Some(*outcome),
+            EventKind::RunResumed { .. } => self.outcome = None,
             EventKind::AttemptPlanned { .. } => self.attempts = self.attempts.saturating_add(1),
             EventKind::AttemptFinished { finished, .. } => {
                 self.spent = self.spent.plus(&finished.tokens.unwrap_or_default());
@@ -112,9 +117,20 @@ impl EvalLedger {
 
     /// How a generation did on one of the two parts; none where nothing of it was tried.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a file's cases")]
     pub fn score(&self, generation: u32, held_out: bool) -> Option<Score> {
-        let results: Vec<&CaseResult> = self.of(generation).filter(|result| result.held_out == held_out).collect();
+        self.score_by(generation, held_out, &|_| true)
+    }
+
+    /// The same by the cases that somebody judged with the original: what nobody could judge says nothing of any prompt (C39).
+    #[must_use]
+    pub fn comparable_score(&self, generation: u32, held_out: bool) -> Option<Score> {
+        self.score_by(generation, held_out, &|result| self.judged(0, &result.case).is_some())
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a file's cases")]
+    fn score_by(&self, generation: u32, held_out: bool, counts: &dyn Fn(&CaseResult) -> bool) -> Option<Score> {
+        let of_part = |result: &&CaseResult| result.held_out == held_out && counts(result);
+        let results: Vec<&CaseResult> = self.of(generation).filter(of_part).collect();
         if results.is_empty() {
             return None;
         }
@@ -124,7 +140,7 @@ impl EvalLedger {
             passed: results.iter().filter(|result| result.pass).count(),
             unjudged: results.iter().filter(|result| result.judged_by == JudgedBy::Nobody).count(),
             mean: results.iter().map(|result| result.score).sum::<f64>() / results.len() as f64,
-            closeness: closeness.iter().sum::<f64>() / closeness.len().max(1) as f64,
+            closeness: closeness.iter().fold(0.0, |sum, one| sum + one) / closeness.len().max(1) as f64,
         })
     }
 }

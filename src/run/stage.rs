@@ -185,6 +185,11 @@ impl Stage {
         }
     }
 
+    /// Whether its program has said which message is its last.
+    pub(super) fn has_final(&self) -> bool {
+        self.report.final_message.is_some()
+    }
+
     /// Whether its output may begin with an echo of its prompt.
     pub(super) fn echoes(&self) -> bool {
         !self.structured

@@ -74,6 +74,9 @@ impl BadEvaluation {
 /// # Errors
 /// When there is none, none of the shape, or several that differ.
 pub fn evaluation(text: &str, mode: ScoreMode) -> Result<Evaluation, BadEvaluation> {
+    if serde_json::from_str::<Value>(text.trim()).is_ok_and(|value| !value.is_object()) {
+        return Err(BadEvaluation::Schema("it is no object".into()));
+    }
     let found = objects(text);
     let read: Vec<Result<Evaluation, String>> = found.iter().map(|text| of_object(text, mode)).collect();
     let mut good = distinct(read.iter().filter_map(|read| read.clone().ok()));
@@ -81,13 +84,20 @@ pub fn evaluation(text: &str, mode: ScoreMode) -> Result<Evaluation, BadEvaluati
         1 => Ok(good.remove(0)),
         0 => Err(match read.into_iter().find_map(Result::err) {
             Some(message) => BadEvaluation::Schema(message),
-            None if serde_json::from_str::<Value>(text.trim()).is_ok() => {
-                BadEvaluation::Schema("it is no object".into())
-            }
             None => BadEvaluation::InvalidJson,
         }),
         _ => Err(BadEvaluation::Several),
     }
+}
+
+/// A judge's words without the objects that it only quotes: those that stand word for word in its prompt, among other words.
+#[must_use]
+pub fn without_quoted(text: &str, prompt: &str) -> String {
+    let mut rest = text.to_string();
+    for object in objects(text).into_iter().filter(|object| text.trim() != *object && prompt.contains(*object)) {
+        rest = rest.replacen(object, "", 1);
+    }
+    rest
 }
 
 /// Each key once: with two of a kind nobody knows which was meant.
@@ -262,6 +272,7 @@ mod tests {
             (object("true", "1", "[]", "\"x\""), schema("`suggestions` is \"x\", and no list")),
             (object("true", "1", "[1]", "[]"), schema("`issues` holds 1, and only strings belong there")),
             ("[1, 2]".into(), schema("it is no object")),
+            (format!("[{good}]"), schema("it is no object")),
             (format!("I think:\n```json\n{good}\n```\nSo."), "true 0.9 [] []".into()),
             (format!("Use {{text}}. So: {good} and so on."), "true 0.9 [] []".into()),
             (
@@ -290,6 +301,15 @@ mod tests {
         let clamped = evaluation(&object("true", "1.5", "[]", "[]"), ScoreMode::Clamp).unwrap();
         assert!((clamped.score - 1.0).abs() < f64::EPSILON);
         assert!(!BadEvaluation::InvalidJson.failed().pass);
+    }
+
+    #[test]
+    fn what_a_judge_only_quotes_is_not_its_verdict() {
+        let (quoted, own) = (object("true", "0.9", "[]", "[]"), object("false", "0.1", "[\"bad\"]", "[]"));
+        let prompt = format!("Output:\n{quoted}\n");
+        assert_eq!(told(&without_quoted(&format!("> {quoted}\nI cannot judge this"), &prompt)), "invalid_json");
+        assert_eq!(told(&without_quoted(&format!("{quoted}\n{own}"), &prompt)), "false 0.1 [bad] []");
+        assert_eq!(told(&without_quoted(&quoted, &prompt)), "true 0.9 [] []");
     }
 
     #[test]

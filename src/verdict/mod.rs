@@ -13,7 +13,7 @@ use crate::chain::Role;
 use serde::{Deserialize, Serialize};
 
 pub use echo::without_echo;
-pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, read_evaluation};
+pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, read_evaluation, without_quoted};
 pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffFault, handoff};
 pub use ledger::{FindingRow, Ledger};

@@ -348,3 +348,87 @@ fn a_prompt_that_holds_the_placeholder_gets_the_text_there_and_the_text_is_never
         "{told}"
     );
 }
+
+#[test]
+fn a_lifeline_that_is_killed_takes_no_other_case_with_it() {
+    let place = place();
+    place.config(r#"{ "agents": { "shouter": { "command": "sh slow.sh", "deliver": "stdin" } }, "chains": {} }"#);
+    place.write(
+        "slow.sh",
+        "echo $PPID >> lifelines\ninput=$(tail -1)\nuntil [ -f go ]; do sleep 0.02; done\necho \"$input\"\n",
+    );
+    let cases = r#"[
+      { "id": "a", "text": "x", "criteria": [{ "type": "length", "min": 1 }] },
+      { "id": "b", "text": "y", "criteria": [{ "type": "length", "min": 1 }] }
+    ]"#;
+    place.write("suite.json", suite("", cases));
+    let running = place.start(&["eval", "run", "suite.json", "-j", "2"]);
+    let lifelines = || fs::read_to_string(place.work("lifelines")).unwrap_or_default();
+    let deadline = Instant::now() + LONG;
+    while lifelines().lines().count() < 2 {
+        assert!(Instant::now() < deadline);
+        std::thread::yield_now();
+    }
+    crate::support::send("KILL", lifelines().lines().next().unwrap());
+    while lifelines().lines().count() < 3 {
+        assert!(Instant::now() < deadline, "it is tried again");
+        std::thread::yield_now();
+    }
+    place.write("go", "");
+    let ran = running.end();
+    assert!(ran.code(0).stdout.contains("all 2 cases passed (3 attempts)"), "{}", ran.all());
+}
+
+#[test]
+fn what_judges_is_part_of_what_a_resume_goes_on_with() {
+    let place = place();
+    let suite = |kind: &str| {
+        let case = |id: &str| {
+            format!(
+                r#"{{ "id": "{id}", "text": "{{}}", "criteria": [{{ "type": "json", "schema": {{ "type": "{kind}" }} }}] }}"#
+            )
+        };
+        suite("", &format!("[{}, {}]", case("a"), case("b").replace("{}", "{ }")))
+    };
+    place.write("suite.json", suite("object"));
+    let ran = place.run(&["eval", "run", "suite.json", "--limit", "iterations=1"]);
+    assert!(
+        ran.code(4).stdout.contains("the limit `iterations` is reached; 1 of 2 results are there"),
+        "{}",
+        ran.stdout
+    );
+    place.write("suite.json", suite("array"));
+    let ran = place.run(&["resume", "--limit", "iterations=9"]);
+    assert!(ran.code(2).stderr.contains("the suite, its prompts or its agents have changed since"), "{}", ran.stderr);
+    place.write("suite.json", suite("object"));
+    place.run(&["resume", "--limit", "iterations=9"]).code(0);
+}
+
+#[test]
+fn an_evaluation_that_cannot_be_used_now_is_asked_for_again_and_not_remembered() {
+    let place = place();
+    let cases = r#"[{ "id": "x", "text": "hello" }]"#;
+    let over = "print {\"pass\": true, \"score\": 1.5, \"issues\": [], \"suggestions\": []}";
+    place.agent("judge", &format!("{over}\nnext\n{over}\nnext\n{over}\nnext\n{over}\nnext\nprint {{\"pass\": true, \"score\": 1, \"issues\": [], \"suggestions\": []}}"));
+    place.write("suite.json", suite(r#""evaluator": "judge", "scoreMode": "clamp","#, cases));
+    place.run(&["eval", "run", "suite.json"]).code(0);
+    place.write("suite.json", suite(r#""evaluator": "judge","#, cases));
+    place.run(&["eval", "run", "suite.json"]).code(3);
+    place.run(&["eval", "run", "suite.json"]).code(0);
+    assert_eq!(place.calls("judge"), 5);
+}
+
+#[test]
+fn a_signal_is_heard_while_answers_are_known_from_before() {
+    let place = place();
+    let cases: Vec<String> = (0..2000)
+        .map(|number| format!(r#"{{ "id": "{number}", "text": "x", "criteria": [{{ "type": "length", "min": 1 }}] }}"#))
+        .collect();
+    place.write("suite.json", suite("", &format!("[{}]", cases.join(","))));
+    place.run(&["eval", "run", "suite.json", "--case", "0"]).code(0);
+    let mut running = place.start(&["eval", "run", "suite.json"]);
+    let mut line = [0; 1];
+    std::io::Read::read_exact(running.child.stderr.as_mut().unwrap(), &mut line).unwrap();
+    let ran = running.end_by("TERM");
+    assert!(ran.code(143).stdout.contains("interrupted by SIGTERM"), "{}", ran.stdout);
+}
