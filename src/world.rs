@@ -106,6 +106,12 @@ impl World {
         format!("{:.3}", jiff::Timestamp::now())
     }
 
+    /// Whether the clock of the tests stands still: then nothing moves on the terminal.
+    #[must_use]
+    pub fn is_still(&self) -> bool {
+        self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_some()
+    }
+
     /// A file's time as our clock would have it; none while the clock of the tests stands still.
     #[must_use]
     pub fn time_of_file(&self, at: i64) -> Option<i64> {

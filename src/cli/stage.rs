@@ -9,7 +9,7 @@ use crate::plan::{Kind, Outline, Plan, Root, TaskFacts, outline};
 use crate::proc::start_time;
 use crate::report::{Console, Paint, Screen, Verbosity, print_error, quoted, render};
 use crate::run::{Begin, Cast, Ended, Failure, Overrides, RunOutcome, Sig, drive};
-use crate::source::Diagnostic;
+use crate::source::{Diagnostic, Env};
 use crate::world::World;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -181,6 +181,8 @@ async fn on_stage(
         screen.say(&demo_note(paint, root));
     }
     let resume = resume_line(world, common, root, number);
+    let still = world.var("TERM").is_some_and(|term| term == "dumb") || world.is_still();
+    let live = paint.terminal && !still && screen.has_room_for_live(stdout.terminal);
     let cast = Cast {
         plan,
         root,
@@ -192,6 +194,7 @@ async fn on_stage(
         sinks: output.sinks(world),
         show_output: verbosity > Verbosity::Quiet && !output.owns_stdout(),
         terminal: stdout.terminal,
+        live,
         prefix: output.prefix,
     };
     drive(cast, begin).await

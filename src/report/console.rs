@@ -8,6 +8,7 @@ use crate::chain::{Role, show_duration};
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
     At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, RunOutcome, Sig, Stopwatch,
+    Tokens,
 };
 use crate::verdict::Decision;
 use std::collections::HashMap;
@@ -35,14 +36,17 @@ pub struct Console<'a> {
     pub(super) outline: &'a Outline,
     /// For prompts, where they are known.
     plan: Option<&'a Plan>,
-    paint: Paint,
-    verbosity: Verbosity,
+    pub(super) paint: Paint,
+    pub(super) verbosity: Verbosity,
     folder: String,
     pub(super) resume: String,
     watch: Stopwatch,
     attempts: u32,
-    tokens: u64,
-    cost: Option<f64>,
+    pub(super) tokens: u64,
+    pub(super) cost: Option<f64>,
+    /// The attempt that works just now, and what it has used so far.
+    pub(super) under_way: Option<At>,
+    pub(super) spending: Option<Tokens>,
     pub(super) rejections: u32,
     /// What each check found the last time.
     errors: HashMap<u32, Vec<String>>,
@@ -77,6 +81,8 @@ impl<'a> Console<'a> {
             attempts: 0,
             tokens: 0,
             cost: None,
+            under_way: None,
+            spending: None,
             rejections: 0,
             errors: HashMap::new(),
             last: None,
@@ -111,8 +117,13 @@ impl<'a> Console<'a> {
                 self.attempts += 1;
                 self.attempt_planned(at, *iterations, *retry)
             }
-            EventKind::AttemptStarted { pid, .. } => {
+            EventKind::UsageReported { tokens, .. } => {
+                self.spending = Some(*tokens);
+                String::new()
+            }
+            EventKind::AttemptStarted { at, pid, .. } => {
                 self.pid = *pid;
+                (self.under_way, self.spending) = (Some(at.clone()), None);
                 if self.verbosity == Verbosity::Verbose {
                     self.paint.dim(&format!("  pid {pid}\n"))
                 } else {
@@ -133,6 +144,7 @@ impl<'a> Console<'a> {
             EventKind::Terminating { why, with } => self.terminating(*why, *with),
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
                 self.last = Some((at.clone(), outcome.clone(), *marker));
+                (self.under_way, self.spending) = (None, None);
                 self.attempt_finished(at, outcome, *marker, finished)
             }
             EventKind::VerdictGiven { verdict, converged, .. } => {

@@ -43,11 +43,7 @@ impl Paint {
             let locale = locale.to_string_lossy().to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
         });
-        let columns = if terminal {
-            rustix::termios::tcgetwinsize(rustix::stdio::stderr()).map_or(80, |size| usize::from(size.ws_col))
-        } else {
-            80
-        };
+        let columns = if terminal { columns() } else { 80 };
         Self {
             color: !set("NO_COLOR") && (forced || (terminal && !dumb)),
             unicode,
@@ -107,6 +103,13 @@ impl Paint {
     pub fn sign(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
+}
+
+/// How wide the terminal is now, in columns; 80 where nobody says.
+#[must_use]
+pub fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
+    size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80)
 }
 
 /// Control characters as people write them: foreign text may not drive the terminal of the one who reads it.

@@ -39,6 +39,7 @@ type Done = (Job, Result<(), Errno>);
 
 /// The screen, seen from the run.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing of the terminal, in any combination")]
 pub struct Screen {
     writers: [mpsc::Sender<Job>; 2],
     done: async_mpsc::UnboundedReceiver<Done>,
@@ -55,6 +56,8 @@ pub struct Screen {
     shared: bool,
     /// What each line of agents' output begins with.
     prefix: String,
+    /// Whether a line that moves stands below everything.
+    live: bool,
     /// By stream: whether its next byte begins a line.
     line_begins: [bool; 2],
 }
@@ -84,6 +87,7 @@ impl Screen {
             half_line: false,
             shared: shared.unwrap_or(false),
             prefix: String::new(),
+            live: false,
             line_begins: [true; 2],
         }
     }
@@ -130,6 +134,9 @@ impl Screen {
         if bytes.is_empty() {
             return self.give_back(bytes);
         }
+        if self.shared || stream == Stream::Err {
+            self.clear_live();
+        }
         if !self.prefix.is_empty() {
             bytes = self.prefixed(stream, &bytes);
         }
@@ -146,15 +153,43 @@ impl Screen {
         if lines.is_empty() {
             return;
         }
+        self.clear_live();
         let newline = if std::mem::take(&mut self.half_line) { "\n" } else { "" };
         let bytes = format!("{newline}{lines}").into_bytes();
         self.queue.push_back(Job { stream: Stream::Err, bytes, piece: false });
         self.dispatch();
     }
 
+    /// Draws the line that moves, where nothing stands in its way and everything else was written.
+    pub fn live(&mut self, line: &str) {
+        if !self.half_line && self.is_idle() {
+            self.live = true;
+            // From the left, and nothing of an earlier one stays.
+            let bytes = format!("\r{line}\x1b[K").into_bytes();
+            self.queue.push_back(Job { stream: Stream::Err, bytes, piece: false });
+            self.dispatch();
+        }
+    }
+
+    /// Takes the line that moves away.
+    pub fn clear_live(&mut self) {
+        if std::mem::take(&mut self.live) {
+            self.queue.push_back(Job { stream: Stream::Err, bytes: b"\r\x1b[K".to_vec(), piece: false });
+        }
+    }
+
+    /// Whether a line that moves disturbs nothing: both streams are one terminal, or agents' output goes elsewhere.
+    #[must_use]
+    pub fn has_room_for_live(&self, stdout_is_terminal: bool) -> bool {
+        self.shared || !stdout_is_terminal
+    }
+
     /// Lines for machines, on standard output.
     pub fn out(&mut self, lines: String) {
         if !lines.is_empty() {
+            if self.shared {
+                self.clear_live();
+            }
             self.queue.push_back(Job { stream: Stream::Out, bytes: lines.into_bytes(), piece: false });
             self.dispatch();
         }

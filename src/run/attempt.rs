@@ -11,6 +11,7 @@ use super::stage::Stage;
 use super::tape::Got;
 use crate::journal::{AttemptFolder, JournalError};
 use crate::proc::{Child, Report, end_survivors};
+use crate::report::{Now, TICK, columns};
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -28,6 +29,9 @@ pub(super) struct Attempt<'a> {
     folder: &'a AttemptFolder,
     token: &'a str,
     began: std::time::Instant,
+    /// When something was heard last, and when the line that moves is drawn next.
+    heard: Instant,
+    draw: Option<Instant>,
     before: Before,
     spawned: bool,
     exited: Option<Exit>,
@@ -62,6 +66,8 @@ impl<'a> Attempt<'a> {
             folder,
             token,
             began,
+            heard: Instant::now(),
+            draw: None,
             before,
             spawned: false,
             exited: None,
@@ -106,6 +112,10 @@ impl<'a> Attempt<'a> {
                     Vec::new()
                 }
                 timer = driver.timers.over() => self.time_over(driver, timer, may_read)?,
+                () = sleep(self.draw), if self.draw.is_some() => {
+                    self.draw(driver);
+                    Vec::new()
+                }
                 // After the reads: what is in the pipe is never left there, a slow reader of ours costs no output.
                 () = sleep(self.drain.until), if self.drain.until.is_some() && may_read => {
                     self.drain.over = true;
@@ -155,6 +165,7 @@ impl<'a> Attempt<'a> {
         match report {
             Report::Spawned { pid, start_time } => {
                 self.spawned = true;
+                self.draw = driver.cast.live.then(|| Instant::now() + TICK);
                 return driver.take(Input::Spawned { pid, start_time }).map(Ok);
             }
             Report::Failed(errno) => return Ok(Err(spawn_words(errno))),
@@ -200,9 +211,20 @@ impl<'a> Attempt<'a> {
         driver.take(if seen { Input::Marker } else { Input::MarkerGone })
     }
 
+    /// The line that moves; nobody looks while we stand still.
+    fn draw(&mut self, driver: &mut Driver<'_>) {
+        let elapsed = Duration::from_millis(driver.cast.world.milliseconds_since(self.began));
+        let now = Now { elapsed, silent: self.heard.elapsed(), columns: columns() };
+        if let Some(line) = driver.cast.console.live(now).filter(|_| !driver.timers.is_paused()) {
+            driver.cast.screen.live(&line);
+        }
+        self.draw = Some(Instant::now() + TICK);
+    }
+
     /// Something was read, or nothing was there. So much after the drain's end that somebody is flooding ends it.
     fn got(&mut self, driver: &mut Driver<'_>, got: Got) {
         let now = Instant::now();
+        self.heard = now;
         if !self.stage.waits() {
             driver.timers.saw_life(now);
         }

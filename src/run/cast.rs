@@ -12,6 +12,7 @@ use std::path::Path;
 
 /// What the driver works with.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "one a way of showing")]
 pub struct Cast<'a> {
     /// What to run.
     pub plan: &'a Plan,
@@ -33,6 +34,8 @@ pub struct Cast<'a> {
     pub show_output: bool,
     /// Whether it is shown on a terminal.
     pub terminal: bool,
+    /// Whether a line that moves is drawn.
+    pub live: bool,
     /// Whether each of its lines begins with the agent's name.
     pub prefix: bool,
 }

@@ -212,6 +212,7 @@ async fn one(
         sinks: Sinks::none(),
         show_output: false,
         terminal: false,
+        live: false,
         prefix: false,
     };
     let ended = drive_in_lane(cast, &lane, heard).await;

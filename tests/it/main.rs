@@ -21,6 +21,7 @@ mod prompts;
 mod resume;
 mod run;
 mod schemas;
+mod screens;
 mod signals;
 mod soak;
 mod support;
