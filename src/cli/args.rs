@@ -17,6 +17,33 @@ Examples:
 Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 3 a human is
 needed, 4 a limit was reached, 129, 130, 143 interrupted, 141 standard output closed.";
 
+const EVAL: &str = "\
+Examples:
+  forkhestra eval run suite.json5 -j 4                         four cases at once
+  forkhestra eval improve suite.json5 --holdout 0.3 --write    keeps a rewriting only if cases agree
+                                                               that the improver never heard of
+  forkhestra eval show --prompt > better.md                    the prompt that has won
+
+A suite is a JSON or JSON5 file: a prompt, agents, cases (docs/evaluation.md). What was answered once is
+not asked again: --fresh asks anew.";
+
+const RESUME: &str = "\
+Examples:
+  forkhestra resume                     the last run that can go on
+  forkhestra resume --dry-run           says what would happen
+  forkhestra resume 12 --limit time=4h  under a higher limit, from now on
+
+A run goes on at the iteration that was cut off; nothing that had finished is run again. What has
+changed since is named, and taken only with --accept-changes.";
+
+const REPORT: &str = "\
+Examples:
+  forkhestra report                     the last run, as report.html beside its transcripts
+  forkhestra report 12 -o run.html      into a file of yours
+  forkhestra report --format md -o -    Markdown, to standard output
+
+The page needs no network and runs no script.";
+
 const USAGE: &str = "forkhestra \"CHAIN\" [OPTIONS] [NAME=VALUE]...
        forkhestra --chain NAME [OPTIONS] [NAME=VALUE]...
        forkhestra COMMAND";
@@ -52,10 +79,12 @@ pub(super) enum Verb {
     #[command(after_help = EXAMPLES)]
     Run(RunArgs),
     /// Go on with a run that was cut off, where it was
+    #[command(after_long_help = RESUME)]
     Resume(ResumeArgs),
     /// What was run, how it went, and where its words are
     Runs(RunsArgs),
     /// Write a run as one page that stands by itself: what happened, why, what it cost, every prompt
+    #[command(after_long_help = REPORT)]
     Report(ReportArgs),
     /// What is to be done, and how far it is: add, list, show, run, approve, reject, skip, reset, delete
     #[command(alias = "tasks")]
@@ -63,6 +92,7 @@ pub(super) enum Verb {
     /// What waits for a human: list, show, resolve. For an agent: a human has to decide
     Dispute(DisputeArgs),
     /// Measure a prompt by a suite of cases, and improve it: run, improve, show
+    #[command(after_long_help = EVAL)]
     Eval(EvalArgs),
     /// List chains, agents and checks, and where they come from
     List(ListArgs),

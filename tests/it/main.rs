@@ -7,6 +7,7 @@ mod bytes;
 mod checks;
 mod corpus;
 mod demo;
+mod docs;
 mod doctor;
 mod evaluations;
 mod face;

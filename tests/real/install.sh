@@ -16,6 +16,14 @@ package() {
     esac
 }
 for name in "$@"; do
+    # A browser for the report; Debian's own, where nobody has installed one.
+    if [ "$name" = chromium ]; then
+        command -v chromium || command -v chromium-browser || command -v google-chrome || {
+            apt-get update -qq
+            DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null
+        }
+        continue
+    fi
     if [ "$name" = aider ]; then
         [ -x "$cache/aider/venv/bin/aider" ] || { python3 -m venv "$cache/aider/venv"; "$cache/aider/venv/bin/pip" install --quiet aider-chat; }
         continue

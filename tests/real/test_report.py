@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""The report in a real, headless Chromium: it renders, says nothing to its console, its folds open, 5 MB of a transcript stay usable,
+in both themes.
+
+    tests/real/install.sh chromium && cargo build && python3 tests/real/test_report.py [FOLDER FOR PICTURES]
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+FORKHESTRA = os.environ.get("FORKHESTRA_BIN", str(HERE.parent.parent / "target/debug/forkhestra"))
+PICTURES = pathlib.Path(sys.argv.pop()) if len(sys.argv) > 1 and not sys.argv[-1].startswith("-") else None
+# Appended to a copy of the page: it opens every fold, as a person would, and writes down what came of it.
+LOOK = """<script>
+window.onerror = words => { document.title = 'error: ' + words; };
+window.onload = () => {
+  const began = performance.now();
+  const folds = [...document.querySelectorAll('details')];
+  folds.forEach(fold => { fold.open = true; });
+  const height = document.body.getBoundingClientRect().height;
+  const last = [...document.querySelectorAll('pre')].pop();
+  last.scrollTop = last.scrollHeight;
+  const shown = folds.filter(fold => fold.querySelector('pre').getBoundingClientRect().height > 0).length;
+  const style = getComputedStyle(document.body);
+  const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
+  document.body.setAttribute('data-found', JSON.stringify({
+    folds: folds.length, shown, height, wide, took: performance.now() - began,
+    ground: style.backgroundColor, ink: style.color, links: [...document.querySelectorAll('a[href^="#"]')]
+      .filter(link => !document.querySelector(link.getAttribute('href'))).length}));
+};
+</script>"""
+
+
+def chromium():
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if shutil.which(name):
+            return name
+    raise unittest.SkipTest("no chromium")
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="forkhestra-report-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def run_ours(self, *words):
+        done = subprocess.run([FORKHESTRA, *words], cwd=self.folder, capture_output=True, text=True, timeout=120, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def look(self, page, dark=False, width=1000, picture=None):
+        """What the page is after its folds were opened, and what it said to the console."""
+        words = [chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
+                 f"--window-size={width},1400", f"--user-data-dir={self.folder / 'profile'}", "--virtual-time-budget=20000"]
+        words += ["--blink-settings=preferredColorScheme=0"] if dark else ["--blink-settings=preferredColorScheme=1"]
+        if picture:
+            subprocess.run([*words, f"--screenshot={picture}", page.as_uri()], capture_output=True, timeout=120, check=True)
+            return None, ""
+        copy = self.folder / "looked-at.html"
+        copy.write_text(page.read_text().replace("</body>", LOOK + "</body>"))
+        done = subprocess.run([*words, "--dump-dom", copy.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+        said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        found = done.stdout.split('data-found="')[1].split('"')[0].replace("&quot;", '"')
+        return json.loads(found), said
+
+    def test_it_renders_in_both_themes_without_a_word_and_its_folds_open(self):
+        code, _, stderr = self.run_ours("--chain", "demo")
+        self.assertEqual(code, 0, stderr)
+        root = stderr.split("transcripts: ")[1].split("/.forkhestra")[0]
+        self.addCleanup(shutil.rmtree, root, ignore_errors=True)
+        page = self.folder / "report.html"
+        self.assertEqual(self.run_ours("report", "--cwd", root, "-o", str(page))[0], 0)
+        grounds = set()
+        for dark in (False, True):
+            found, said = self.look(page, dark)
+            self.assertEqual((said, found["links"], found["wide"]), ([], 0, False))
+            self.assertGreater(found["folds"], 10)
+            self.assertEqual(found["shown"], found["folds"])
+            self.assertNotEqual(found["ground"], found["ink"])
+            grounds.add(found["ground"])
+            if PICTURES:
+                self.look(page, dark, picture=PICTURES / f"report-{'dark' if dark else 'light'}.png")
+        self.assertEqual(len(grounds), 2, "two themes")
+        found, _ = self.look(page, width=420)
+        self.assertFalse(found["wide"], "nothing sticks out on a narrow screen")
+
+    def test_five_megabytes_of_transcript_stay_usable(self):
+        (self.folder / "forge").mkdir()
+        agent = ["sh", "-c", "seq -f 'line %.0f of a long transcript, with some words in it' 1 100000"]
+        (self.folder / "forge/chains.json").write_text(json.dumps({"agents": {"talker": {"command": agent, "deliver": "stdin"}}, "chains": {}}))
+        self.assertEqual(self.run_ours("-q", "talker", "-p", "x")[0], 0)
+        self.assertEqual(self.run_ours("report", "-o", "report.html")[0], 0)
+        page = self.folder / "report.html"
+        self.assertGreater(page.stat().st_size, 5_000_000)
+        began = time.monotonic()
+        found, said = self.look(page)
+        self.assertEqual((said, found["shown"], found["wide"]), ([], found["folds"], False))
+        # How long that takes is told, and judged by nobody: machines differ.
+        print(f"  5 MB: opened and at its end in {found['took']:.0f} ms, the browser from start to end {time.monotonic() - began:.1f} s")
+
+
+if __name__ == "__main__":
+    unittest.main()
