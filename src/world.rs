@@ -293,7 +293,15 @@ impl World {
     /// # Errors
     /// What the operating system says.
     pub fn write(&self, path: &Path, content: &str) -> io::Result<()> {
-        if path.exists() { self.replace(path, content) } else { self.create(path, content) }
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => self.replace(path, content),
+            // A pipe or a device is written to, and stays what it is.
+            Ok(metadata) if !metadata.is_dir() => {
+                OpenOptions::new().write(true).open(path)?.write_all(content.as_bytes())
+            }
+            Ok(_) => Err(io::ErrorKind::IsADirectory.into()),
+            Err(_) => self.create(path, content),
+        }
     }
 
     /// Replaces a file that the user asked to be written: whole or not at all, with the permissions that it has.

@@ -109,7 +109,7 @@ pub(super) static HOOKS: Object = Object {
             Shape::TextOrTexts,
             "After every run. A string runs under `sh -c`, an array is a program and its arguments; the run's summary comes as JSON on standard input.",
         ),
-        key("onFail", Shape::TextOrTexts, "After a run that did not complete."),
+        key("onFail", Shape::TextOrTexts, "After a run that did not complete, unless a human has to decide about it."),
         key("onHuman", Shape::TextOrTexts, "After a run that a human has to decide about."),
     ],
     required: &[],

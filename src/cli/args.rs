@@ -280,14 +280,14 @@ pub(super) struct RunArgs {
 }
 
 /// What machines are told of a run.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
     /// Every event as a line of JSON: `ndjson` on standard output, `ndjson=FILE` at the end of a file
-    #[arg(long, value_name = "ndjson[=FILE]")]
+    #[arg(long, value_name = "ndjson[=FILE]", conflicts_with = "dry_run")]
     pub(super) events: Option<String>,
     /// What standard output is for: text (agents' output, the default) or json (a summary at the end)
-    #[arg(long, value_name = "FORM", value_parser = ["text", "json"])]
+    #[arg(long, value_name = "FORM", value_parser = ["text", "json"], conflicts_with = "dry_run")]
     pub(super) output: Option<String>,
     /// Begin each line of an agent with its name
     #[arg(long)]

@@ -8,7 +8,7 @@ use crate::checks::{Detected, Kind, Profile, Wanted, detect, failures, summary, 
 use crate::context::TreeWatch;
 use crate::exit::Exit;
 use crate::journal::{diagnosis, keep_diagnosis};
-use crate::proc::{Answer, ask, run_by_hand};
+use crate::proc::{Answer, Interrupts, ask, run_by_hand};
 use crate::report::{Paint, print, print_bytes, print_error};
 use crate::source::Diagnostic;
 use crate::world::World;
@@ -124,8 +124,15 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
         }
     };
     let words = ["-c".to_string(), line];
-    let Some(answered) = run_by_hand(Path::new("/bin/sh"), &words, &project.root, wanted.timeout, &[], &mut show)
-    else {
+    let Some(answered) = run_by_hand(
+        Path::new("/bin/sh"),
+        &words,
+        &project.root,
+        wanted.timeout,
+        &[],
+        &Interrupts::default(),
+        &mut show,
+    ) else {
         return refuse(world, &[no_shell()]);
     };
     let passed = answered.code == Some(0);

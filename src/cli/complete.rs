@@ -14,8 +14,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 const BASH: &str = r#"_forkhestra() {
-  local IFS=$'\n'
-  COMPREPLY=($(forkhestra __complete "$COMP_CWORD" "${COMP_WORDS[@]}" 2>/dev/null | cut -f1))
+  # Words as a person sees them: bash would split them at = and : as well.
+  local line=${COMP_LINE:0:COMP_POINT} IFS=$' \t\n'
+  local -a words=($line)
+  [ "${line: -1}" = ' ' ] && words+=('')
+  local last=$((${#words[@]} - 1))
+  local typed=${words[last]} head
+  head=${typed%"${typed##*[=:]}"}
+  IFS=$'\n'
+  COMPREPLY=($(forkhestra __complete "$last" "${words[@]}" 2>/dev/null | cut -f1))
+  COMPREPLY=("${COMPREPLY[@]#"$head"}")
 }
 complete -o bashdefault -o default -F _forkhestra forkhestra
 "#;
@@ -151,13 +159,41 @@ fn command(world: &World) -> Command {
         .into_iter()
         .map(|task| (task.id, task.title))
         .collect();
+    let runs: Vec<(String, String)> = Journal::existing(&project.root)
+        .ok()
+        .flatten()
+        .and_then(|journal| journal.runs().ok())
+        .unwrap_or_default()
+        .into_iter()
+        .map(|row| (row.id.to_string(), row.name.unwrap_or(row.chain)))
+        .collect();
+    let verbs: Vec<(String, String)> = Cli::command()
+        .get_subcommands()
+        .map(|verb| (verb.get_name().to_string(), verb.get_about().map(ToString::to_string).unwrap_or_default()))
+        .collect();
     let all = agents.clone();
     Cli::command()
         .mut_subcommand("run", |run| {
             run.mut_arg("chain", |arg| arg.add(named(chains.clone())))
                 .mut_arg("words", |arg| arg.add(named(all)))
-                .mut_arg("task", |arg| arg.add(named(tasks)))
+                .mut_arg("task", |arg| arg.add(named(tasks.clone())))
         })
+        .mut_subcommand("resume", |resume| resume.mut_arg("run", |arg| arg.add(named(runs.clone()))))
+        .mut_subcommand("report", |report| report.mut_arg("run", |arg| arg.add(named(runs.clone()))))
+        .mut_subcommand("runs", |all| {
+            all.mut_subcommand("show", |show| show.mut_arg("run", |arg| arg.add(named(runs.clone())))).mut_subcommand(
+                "log",
+                |log| {
+                    log.mut_arg("run", |arg| arg.index(1).add(named(runs.clone()))).mut_arg("step", |arg| arg.index(2))
+                },
+            )
+        })
+        .mut_subcommand("task", |task| {
+            ["show", "approve", "reject", "skip", "reset", "delete"].into_iter().fold(task, |task, verb| {
+                task.mut_subcommand(verb, |verb| verb.mut_arg("id", |arg| arg.index(1).add(named(tasks.clone()))))
+            })
+        })
+        .mut_subcommand("man", |man| man.mut_arg("verb", |arg| arg.add(named(verbs))))
         .mut_subcommand("show", |show| show.mut_arg("name", |arg| arg.add(named(chains))))
         .mut_subcommand("render", |render| 
             // Changed positions come last.

@@ -4,6 +4,7 @@ use super::args::Common;
 use super::config::{Project, project};
 use super::eval_args::{EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
 use super::history::{journal, meant};
+use super::output::run_hooks;
 use super::run::{limits, unsettled};
 use super::stage::{broken_journal, exit_of, lock, resume_line, worker};
 use super::{answer, refuse};
@@ -13,7 +14,7 @@ use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
 use crate::plan::{Outline, OutlineStep, Part, outline};
 use crate::report::{
-    Paint, Screen, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render,
+    Paint, Screen, Tally, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render,
 };
 use crate::run::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides, RunOutcome};
 use crate::source::{Diagnostic, Files, Place, Source};
@@ -299,6 +300,15 @@ fn perform(
                 let resume = resume_line(world, common, &project.root, run);
                 print_error(&paint.dim(&format!("  {resume} goes on with it\n")));
             }
+            let events = journal.events(run).unwrap_or_default();
+            let (tally, exit) = (Tally::of(&events), exit_of(outcome));
+            let hooks =
+                desk.plan(&ready.suite.executor, Part::Answers, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
+            let reason =
+                if outcome == RunOutcome::Succeeded { "complete" } else { "not every case passed, or it was cut off" };
+            let folder = world.relative(&journal.run_folder(run));
+            let json = tally.json(exit.code(), reason, &folder, None).to_string() + "\n";
+            run_hooks(world, common, &hooks, &project.root, &tally, &json);
             match written {
                 Ok(words) => {
                     print_error(if common.quiet { "" } else { &words });

@@ -2,12 +2,13 @@
 
 use super::args::{Common, OutputArgs};
 use crate::exit::Exit;
-use crate::plan::{Hook, Plan};
-use crate::proc::run_by_hand;
+use crate::plan::Hook;
+use crate::proc::{Interrupts, run_by_hand};
 use crate::report::{Console, Ndjson, Paint, Sinks, Tally, Verbosity, print, print_error, step_summary};
 use crate::run::{Event, RunOutcome};
 use crate::source::{Diagnostic, Env, Files, Kind};
 use crate::world::World;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What machines are told.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(super) struct Output {
     /// Whether events go to standard output.
     pub(super) events: bool,
@@ -25,6 +27,8 @@ pub(super) struct Output {
     pub(super) json: bool,
     /// Whether each line of an agent begins with its name.
     pub(super) prefix: bool,
+    /// Whether nothing is said.
+    quiet: bool,
 }
 
 impl Output {
@@ -56,7 +60,7 @@ impl Output {
                 _ => world.append(file, "").map_err(|error| no_file(file, &error.to_string()))?,
             }
         }
-        Ok(Self { events, file, json, prefix: args.prefix })
+        Ok(Self { events, file, json, prefix: args.prefix, quiet: common.quiet })
     }
 
     /// Whether standard output is for machines, and agents' output goes to the transcripts only.
@@ -67,19 +71,19 @@ impl Output {
     /// Where events go.
     pub(super) fn sinks(&self, world: &World) -> Sinks {
         let ndjson = match &self.file {
-            Some(file) => world.appender(file).map_or(Ndjson::Off, |file| Ndjson::File(Box::new(file))),
+            Some(path) => world
+                .appender(path)
+                .map_or(Ndjson::Off, |file| Ndjson::File(Box::new(file), path.display().to_string())),
             None if self.events => Ndjson::Stdout,
             None => Ndjson::Off,
         };
-        let github = world.var("GITHUB_ACTIONS").filter(|value| value == "true").and_then(|_| world.token().ok());
+        let github = Some(()).filter(|()| !self.quiet && in_github(world)).and_then(|()| world.token().ok());
         Sinks { ndjson, github }
     }
 }
 
 /// A run that is over.
 pub(super) struct Over<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) root: &'a Path,
     pub(super) events: &'a [Event],
     pub(super) console: Console<'a>,
     pub(super) transcripts: String,
@@ -87,37 +91,55 @@ pub(super) struct Over<'a> {
     pub(super) exit: Exit,
 }
 
-/// The last words: a table for people, a summary for machines, hooks.
-pub(super) fn close(world: &World, common: &Common, output: &Output, mut over: Over<'_>) {
+/// The last words: a table for people, a summary for machines. Returns the summary, and why it could not be printed.
+pub(super) fn close(
+    world: &World,
+    common: &Common,
+    output: &Output,
+    over: &mut Over<'_>,
+) -> Option<(Tally, String, io::Result<()>)> {
     for event in over.events {
         let _ = over.console.event(event);
     }
     let tally = Tally::of(over.events);
-    let Some(outcome) = tally.outcome else { return };
+    let outcome = tally.outcome?;
     let (reason, good) = (over.console.reason(outcome), outcome == RunOutcome::Succeeded);
     let next = next(outcome, &tally, &over.resume);
-    let paint = Paint::for_stderr(world);
     if !common.quiet {
-        print_error(&last_words(&over.console, &tally, &over.resume, paint));
+        print_error(&last_words(&over.console, &tally, &over.resume, Paint::for_stderr(world)));
     }
     let json = tally.json(over.exit.code(), &reason, &over.transcripts, Some(&next)).to_string() + "\n";
-    if output.json {
-        let _ = print(&json);
-    }
-    let summary =
-        world.var("GITHUB_STEP_SUMMARY").filter(|_| world.var("GITHUB_ACTIONS").is_some_and(|value| value == "true"));
+    let printed = if output.json { print(&json) } else { Ok(()) };
+    let summary = world.var("GITHUB_STEP_SUMMARY").filter(|_| in_github(world));
     if let Some(file) = summary {
         // Its loss changes nothing of the run.
         let _ = world.append(Path::new(&file), &step_summary(&tally, good, &reason));
     }
-    for hook in &over.plan.hooks {
-        let wanted = match hook.key {
-            "onFail" => !good && !tally.needs_human(),
-            "onHuman" => tally.needs_human(),
-            _ => true,
-        };
-        if wanted {
-            run_hook(hook, over.root, &json, paint, common);
+    Some((tally, json, printed))
+}
+
+fn in_github(world: &World) -> bool {
+    world.var("GITHUB_ACTIONS").is_some_and(|value| value == "true")
+}
+
+/// Runs the hooks that are meant, one after the other, with the summary on their standard input. A signal ends them.
+pub(super) fn run_hooks(world: &World, common: &Common, hooks: &[Hook], root: &Path, tally: &Tally, json: &str) {
+    let human = tally.needs_human();
+    let good = tally.outcome == Some(RunOutcome::Succeeded);
+    let wanted = |hook: &&Hook| match hook.key {
+        "onFail" => !good && !human,
+        "onHuman" => human,
+        _ => true,
+    };
+    let mut wanted = hooks.iter().filter(wanted).peekable();
+    if wanted.peek().is_none() {
+        return;
+    }
+    let Ok(interrupts) = Interrupts::listen() else { return };
+    for hook in wanted {
+        run_hook(hook, root, json, Paint::for_stderr(world), common, &interrupts);
+        if interrupts.ended() {
+            return;
         }
     }
 }
@@ -147,14 +169,15 @@ fn next(outcome: RunOutcome, tally: &Tally, resume: &str) -> String {
 }
 
 /// Runs a hook; whatever becomes of it, the run stays what it was.
-fn run_hook(hook: &Hook, root: &Path, json: &str, paint: Paint, common: &Common) {
+fn run_hook(hook: &Hook, root: &Path, json: &str, paint: Paint, common: &Common, interrupts: &Interrupts) {
     let mut show = |bytes: &[u8]| {
         if !common.quiet {
             print_error(&String::from_utf8_lossy(bytes));
         }
     };
-    let answer = run_by_hand(&hook.program, &hook.arguments, root, PATIENCE, json.as_bytes(), &mut show);
+    let answer = run_by_hand(&hook.program, &hook.arguments, root, PATIENCE, json.as_bytes(), interrupts, &mut show);
     let why = match answer {
+        Some(_) if interrupts.ended() => "was ended, as we were asked to".to_string(),
         Some(answer) if answer.timed_out => "took more than 30 s, and was ended".to_string(),
         Some(answer) => match answer.code {
             Some(0) => return,

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
 use crate::report::{Console, Document, Paint, Paper, Tally, Verbosity, html, markdown};
-use crate::run::{At, EventKind};
+use crate::run::{At, EventKind, RunState};
 use crate::source::Diagnostic;
 use crate::world::World;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Exit 
 fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, Diagnostic> {
     let broken = |error: JournalError| broken_journal(&error);
     let (project, journal) = journal(world, common)?;
-    let (row, _) = meant(&journal, args.run, |_| true, "yet")?;
+    let (row, state) = meant(&journal, args.run, |_| true, "yet")?;
     let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(no_outline(row.id)) };
     let events = journal.events(row.id).map_err(broken)?;
     let tally = Tally::of(&events);
@@ -37,14 +37,25 @@ fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, 
     for event in &events {
         let _ = console.event(event);
     }
-    let reason = tally.outcome.map_or_else(|| "it is not over".into(), |outcome| console.reason(outcome));
+    let reason = match (tally.outcome, state) {
+        (Some(outcome), _) => console.reason(outcome),
+        (None, RunState::Running) => "it is at work".into(),
+        (None, _) => format!("its process died; {resume} goes on with it"),
+    };
     let mut papers = Vec::new();
     for event in &events {
         if let EventKind::AttemptPlanned { at, .. } = &event.event {
             papers.push(paper(world, &journal, &outline, row.id, at)?);
         }
     }
-    let document = Document { tally: &tally, outline: &outline, events: &events, reason: &reason, papers };
+    let document = Document {
+        tally: &tally,
+        outline: &outline,
+        events: &events,
+        reason: &reason,
+        at_work: state == RunState::Running,
+        papers,
+    };
     let text = if args.format == "md" { markdown(&document) } else { html(&document) };
     let file = match &args.out {
         Some(out) if out.as_os_str() == "-" => return Ok(text),

@@ -10,7 +10,7 @@ use super::stage::{Run, broken_journal, lock, perform, worker};
 use super::{answer, eval, refuse, task_errors};
 use crate::chain::{Chain, Said, parse};
 use crate::exit::Exit;
-use crate::journal::{Journal, JournalError, tampered, token_digest};
+use crate::journal::{Journal, JournalError, RunLock, tampered, token_digest};
 use crate::plan::{Outline, Plan, TaskFacts, outline};
 use crate::proc::end_old;
 use crate::report::{Paint, print_error, render, resume_plan};
@@ -37,15 +37,14 @@ pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit 
         return refuse(world, &faults);
     }
     let root = project(world, common).root;
-    // Held to the end of the run.
-    let _lock = match lock(world, common, "a resume", &root, args.wait) {
+    let lock = match lock(world, common, "a resume", &root, args.wait) {
         Ok(lock) => lock,
         Err(fault) => return refuse(world, &[fault]),
     };
     // Only now nobody else changes what is read.
     match prepare(world, common, args) {
         Err(faults) => refuse(world, &faults),
-        Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready),
+        Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready, lock),
         Ok(Ready::Evaluation(cut)) => {
             let CutOff { project, journal, row, events } = *cut;
             if let Err(fault) = survivors(&journal, row.id, &events) {
@@ -179,7 +178,7 @@ fn changes(before: &Outline, now: &Outline, args: &ResumeArgs) -> Result<Vec<Str
     Ok(before.changes(now))
 }
 
-fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain) -> Exit {
+fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, lock: RunLock) -> Exit {
     let ReadyChain { project, mut journal, row, events, plan, outline, changes } = ready;
     if !changes.is_empty() && !common.quiet {
         print_error(&render(&[taken(&changes)], Paint::for_stderr(world)));
@@ -196,7 +195,8 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain) -
         Ok(leftovers) => leftovers,
         Err(fault) => return refuse(world, &[fault]),
     };
-    let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id };
+    let lock = Some(lock);
+    let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id, lock };
     match Output::of(world, common, &args.told) {
         Ok(output) => {
             let begin = Begin::Again { events, leftovers, limits: args.limit.clone() };

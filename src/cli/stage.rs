@@ -1,7 +1,7 @@
 //! Everything between a plan and its end: the root, its lock, its journal, the run, the exit code.
 
 use super::args::Common;
-use super::output::{Output, Over, close, verbosity};
+use super::output::{Output, Over, close, run_hooks, verbosity};
 use super::{refuse, task_errors};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
@@ -31,8 +31,7 @@ pub(super) fn start(
         Ok(root) => root,
         Err(error) => return refuse(world, &[no_temporary_folder(&error.to_string())]),
     };
-    // Held to the end of the run.
-    let _lock = match lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, wait) {
+    let lock = match lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, wait) {
         Ok(lock) => lock,
         Err(fault) => return refuse(world, &[fault]),
     };
@@ -58,7 +57,7 @@ pub(super) fn start(
         world,
         common,
         output,
-        Run { plan, outline: &outline, root: &root, journal, number: run },
+        Run { plan, outline: &outline, root: &root, journal, number: run, lock: Some(lock) },
         Begin::New(overrides),
     )
 }
@@ -93,6 +92,8 @@ pub(super) struct Run<'a> {
     pub(super) root: &'a Path,
     pub(super) journal: Journal,
     pub(super) number: i64,
+    /// Held to the end of the run.
+    pub(super) lock: Option<RunLock>,
 }
 
 /// Drives a run to its end, and says how it ended.
@@ -104,15 +105,23 @@ pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: 
     match ended {
         Ok(ended) => {
             let exit = exit(&ended);
-            if let Ok(events) = run.journal.events(run.number) {
-                let folder = relative_folder(world, &run);
-                let resume = resume_line(world, common, run.root, run.number);
-                let console = Console::new(run.outline, None, Paint::plain(), Verbosity::Normal, &folder, &resume);
-                let transcripts = folder.display().to_string();
-                let (plan, root) = (run.plan, run.root);
-                close(world, common, output, Over { plan, root, events: &events, console, transcripts, resume, exit });
+            let Ok(events) = run.journal.events(run.number) else { return exit };
+            let folder = relative_folder(world, &run);
+            let resume = resume_line(world, common, run.root, run.number);
+            let console = Console::new(run.outline, None, Paint::plain(), Verbosity::Normal, &folder, &resume);
+            let transcripts = folder.display().to_string();
+            let mut over = Over { events: &events, console, transcripts, resume, exit };
+            let Some((tally, json, printed)) = close(world, common, output, &mut over) else { return exit };
+            // Whoever waits for this folder need not wait for hooks.
+            drop(run.lock.take());
+            run_hooks(world, common, &run.plan.hooks, run.root, &tally, &json);
+            match printed {
+                Err(error) if exit == Exit::Success => {
+                    print_error(&format!("forkhestra: cannot write its output: {error}\n"));
+                    Exit::Incomplete
+                }
+                _ => exit,
             }
-            exit
         }
         Err(failure) => {
             let help = match &failure {
@@ -168,7 +177,7 @@ async fn on_stage(
     begin: Begin,
 ) -> Result<Ended, Failure> {
     let folder = relative_folder(world, run);
-    let Run { plan, outline, root, journal, number } = run;
+    let Run { plan, outline, root, journal, number, .. } = run;
     let (plan, root, number) = (*plan, *root, *number);
     journal.abort_after(world.abort_after());
     let (paint, stdout) = (Paint::for_stderr(world), Paint::for_stdout(world));
@@ -181,8 +190,13 @@ async fn on_stage(
         screen.say(&demo_note(paint, root));
     }
     let resume = resume_line(world, common, root, number);
-    let still = world.var("TERM").is_some_and(|term| term == "dumb") || world.is_still();
-    let live = paint.terminal && !still && screen.has_room_for_live(stdout.terminal);
+    let dumb = world.var("TERM").is_some_and(|term| term == "dumb");
+    let live = paint.terminal && !dumb && !world.is_still() && screen.has_room_for_live(stdout.terminal);
+    let paint = if dumb { paint.still() } else { paint };
+    let sinks = output.sinks(world);
+    if sinks.listens_for_errors() {
+        screen.use_one_stream();
+    }
     let cast = Cast {
         plan,
         root,
@@ -191,7 +205,7 @@ async fn on_stage(
         run: number,
         screen: &mut screen,
         console: Console::new(outline, Some(plan), paint, verbosity, &folder, &resume),
-        sinks: output.sinks(world),
+        sinks,
         show_output: verbosity > Verbosity::Quiet && !output.owns_stdout(),
         terminal: stdout.terminal,
         live,

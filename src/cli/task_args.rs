@@ -1,5 +1,6 @@
 //! The command line of tasks, disputes and verdicts as clap reads it. No I/O.
 
+use super::args::OutputArgs;
 use clap::{Args, Subcommand};
 
 /// What an agent says about its work.
@@ -188,4 +189,6 @@ pub(super) struct TaskRunArgs {
     /// With --dry-run: for machines
     #[arg(long, requires = "dry_run")]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) told: OutputArgs,
 }

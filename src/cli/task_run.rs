@@ -78,6 +78,7 @@ fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
         dry_run: args.dry_run,
         wait: args.wait,
         json: args.json,
+        told: args.told.clone(),
         ..RunArgs::default()
     }
 }

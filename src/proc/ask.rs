@@ -3,17 +3,24 @@
 #![expect(clippy::disallowed_methods, reason = "the spawner")]
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// The longest an answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The most of each stream that is kept, in bytes; the rest is read, and counts for nothing.
 const KEPT: usize = 4 << 20;
+/// How many pieces may wait for whoever shows them.
+const PIECES: usize = 16;
+/// How often the program itself is looked at, and how long a silence after its end says that all was read.
+const LOOK: Duration = Duration::from_millis(20);
+const DRAIN: Duration = Duration::from_millis(100);
 /// How much is read at once.
 const PIECE: usize = 16 << 10;
 
@@ -39,7 +46,7 @@ pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer
 /// The same with a time of the caller's.
 #[must_use]
 pub fn ask_within(program: &Path, arguments: &[String], folder: &Path, patience: Duration) -> Option<Answer> {
-    let answer = run_by_hand(program, arguments, folder, patience, &[], &mut |_| {})?;
+    let answer = run_by_hand(program, arguments, folder, patience, &[], &Interrupts::default(), &mut |_| {})?;
     (!answer.timed_out).then_some(answer)
 }
 
@@ -52,6 +59,7 @@ pub fn run_by_hand(
     folder: &Path,
     timeout: Duration,
     input: &[u8],
+    interrupts: &Interrupts,
     show: &mut dyn FnMut(&[u8]),
 ) -> Option<Answer> {
     let mut command = Command::new(program);
@@ -64,7 +72,7 @@ pub fn run_by_hand(
         std::thread::spawn(move || pipe.write_all(&input));
     }
     let group = Pid::from_child(&child);
-    let (sender, pieces) = channel();
+    let (sender, pieces) = sync_channel(PIECES);
     // Threads, so that a daemon that holds a pipe keeps nobody: what is read late is not waited for.
     let out = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     let err = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
@@ -82,19 +90,35 @@ pub fn run_by_hand(
     drop(sender);
     let until = Instant::now() + timeout;
     let mut streams = [Vec::new(), Vec::new()];
-    let timed_out = loop {
-        match pieces.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok((order, piece)) => {
-                show(&piece);
-                let room = KEPT.saturating_sub(streams[order].len());
-                streams[order].extend_from_slice(&piece[..piece.len().min(room)]);
+    let (mut open, mut heard, mut nap) = (true, Instant::now(), Duration::from_millis(1));
+    let (code, timed_out) = loop {
+        let now = Instant::now();
+        if now >= until || interrupts.ended() {
+            break (None, true);
+        }
+        interrupts.stand_still_with(group);
+        if open {
+            match pieces.recv_timeout(LOOK.min(until - now)) {
+                Ok((order, piece)) => {
+                    show(&piece);
+                    heard = Instant::now();
+                    let room = KEPT.saturating_sub(streams[order].len());
+                    streams[order].extend_from_slice(&piece[..piece.len().min(room)]);
+                }
+                Err(RecvTimeoutError::Disconnected) => open = false,
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            Err(RecvTimeoutError::Disconnected) => break false,
-            // A daemon may hold the pipes of a program that has ended.
-            Err(RecvTimeoutError::Timeout) => break child.try_wait().is_ok_and(|status| status.is_none()),
+        } else {
+            std::thread::sleep(nap.min(until - now));
+            nap = LOOK.min(nap * 2);
+        }
+        // A daemon may hold the pipes of a program that has ended: when it is silent there, nothing is left to be read.
+        if (!open || heard.elapsed() >= DRAIN)
+            && let Ok(Some(status)) = child.try_wait()
+        {
+            break (status.code(), false);
         }
     };
-    let code = if timed_out { None } else { code_of(&mut child) };
     // What it left behind in its group, or it itself.
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
@@ -102,13 +126,39 @@ pub fn run_by_hand(
     Some(Answer { stdout, stderr, code, timed_out })
 }
 
-/// Its streams are over, so it is all but gone.
-fn code_of(child: &mut Child) -> Option<i32> {
-    for _ in 0..200 {
-        if let Ok(Some(status)) = child.try_wait() {
-            return status.code();
+/// The signals that came meanwhile, where somebody listens to them in our place and would take no notice.
+#[derive(Debug, Default)]
+pub struct Interrupts {
+    end: Arc<AtomicBool>,
+    pause: Arc<AtomicBool>,
+}
+
+impl Interrupts {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// When the operating system does not let us.
+    pub fn listen() -> io::Result<Self> {
+        let heard = Self::default();
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&heard.end))?;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        signal_hook::flag::register(signal_hook::consts::SIGTSTP, Arc::clone(&heard.pause))?;
+        Ok(heard)
     }
-    None
+
+    /// Whether we were asked to end.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    /// Stops a group of processes and ourselves, if we were asked to stand still; both go on together.
+    fn stand_still_with(&self, group: Pid) {
+        if self.pause.swap(false, Ordering::Relaxed) {
+            let _ = kill_process_group(group, Signal::STOP);
+            super::ourselves::stop_ourselves();
+            let _ = kill_process_group(group, Signal::CONT);
+        }
+    }
 }

@@ -93,8 +93,9 @@ impl<'a> Console<'a> {
 
     /// What each line of an agent begins with, where that is asked for.
     #[must_use]
-    pub fn prefix(&self, name: &str) -> String {
-        self.paint.dim(&format!("{name} {} ", self.paint.sign("│", "|")))
+    pub fn prefix(&self, name: &str, on_terminal: bool) -> String {
+        let prefix = format!("{name} {} ", self.paint.sign("│", "|"));
+        if on_terminal { self.paint.dim(&prefix) } else { prefix }
     }
 
     /// What was planned.

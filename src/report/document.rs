@@ -1,12 +1,13 @@
 //! A run as a document: its timeline, its findings and its papers, as data that the HTML and the Markdown report are written from.
 
+use super::evaluation::{evaluation_text, prompt_diff};
 use super::history::whole_seconds;
-use super::paint::printable;
+use super::paint::{Paint, printable};
 use super::phrases::{first_line, outcome_words, seconds, thousands};
 use super::tally::{Sum, Tally};
 use super::verdicts::unclear_words;
 use crate::plan::Outline;
-use crate::run::{At, AttemptOutcome, Event, EventKind, FeedbackCause, State};
+use crate::run::{At, AttemptOutcome, EvalLedger, Event, EventKind, FeedbackCause, State};
 use crate::verdict::{Decision, FindingRow};
 use jiff::Timestamp;
 use std::fmt::Write;
@@ -22,6 +23,8 @@ pub struct Document<'a> {
     pub events: &'a [Event],
     /// Why it ended, in a line.
     pub reason: &'a str,
+    /// Whether its process is alive.
+    pub at_work: bool,
     /// The words of its attempts.
     pub papers: Vec<Paper>,
 }
@@ -165,7 +168,34 @@ pub(super) fn timeline(document: &Document<'_>) -> Vec<Row> {
             _ => {}
         }
     }
+    // What has begun and not ended: at work, or cut off.
+    for (at, from_ms) in began {
+        let ended = rows.iter().any(|row| matches!(row, Row::Attempt(tried) if tried.at == at));
+        if !ended {
+            rows.push(Row::Attempt(Box::new(Tried {
+                label: label(document.outline, &at),
+                at,
+                how: if document.at_work { "under way" } else { "cut off" }.into(),
+                good: None,
+                took_ms: 0,
+                from_ms,
+                to_ms: from_ms,
+                tokens: None,
+                cost: None,
+                errors: None,
+            })));
+        }
+    }
     rows
+}
+
+/// The cases of an evaluation, as its own table; nothing for other runs.
+pub(super) fn cases(document: &Document<'_>) -> Option<String> {
+    let ledger = EvalLedger::of_events(document.events);
+    ledger.facts.is_some().then(|| {
+        let paint = Paint::plain();
+        evaluation_text(&ledger, document.tally.run, paint, true) + &prompt_diff(&ledger, true, paint)
+    })
 }
 
 /// The findings of its judges, and what became of them.
@@ -219,15 +249,17 @@ pub(super) fn steps_table(tally: &Tally) -> String {
         let _ = writeln!(text, "| {} {} | {} |", step.step, cell(&step.name), cells(&step.sum).join(" | "));
     }
     let _ = writeln!(text, "| **all** | {} |", cells(&tally.all).join(" | "));
-    if tally.rejections > 0 {
-        let _ = writeln!(text, "| rework after {} rejects | {} |", tally.rejections, cells(&tally.rework).join(" | "));
+    if tally.rework.attempts > 0 {
+        let rejects = if tally.rejections == 1 { "1 reject".into() } else { format!("{} rejects", tally.rejections) };
+        let _ = writeln!(text, "| rework after {rejects} | {} |", cells(&tally.rework).join(" | "));
     }
     text
 }
 
 /// A text within a table's cell.
 fn cell(text: &str) -> String {
-    printable(&text.replace('|', "\\|").replace('\n', " "))
+    let text = printable(&text.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " "));
+    text.replace('<', "&lt;")
 }
 
 /// A fence that nothing in the text closes.
@@ -257,6 +289,9 @@ pub fn markdown(document: &Document<'_>) -> String {
             Row::Note(words, _) => writeln!(text, "  - {}", cell(&words)),
         };
     }
+    if let Some(cases) = cases(document) {
+        let _ = write!(text, "\n## Cases\n\n{}", fenced(&cases));
+    }
     let findings = findings(document);
     if !findings.is_empty() {
         text.push_str("\n## Findings\n\n| | state | place | finding | answer |\n|---|---|---|---|---|\n");
@@ -283,6 +318,9 @@ pub fn markdown(document: &Document<'_>) -> String {
             if !words.trim().is_empty() {
                 let _ = write!(text, "{name}:\n\n{}\n", fenced(words));
             }
+        }
+        if paper.cut {
+            text.push_str("What is longer than 5 MiB ends here; the whole is in the folder.\n");
         }
     }
     text

@@ -12,9 +12,25 @@ use std::fmt::Write;
 /// How many annotations an attempt gives at most; GitHub shows ten of a kind for a step.
 const MOST: usize = 10;
 
+/// Lines that others have a part in, so that none is a command: the runner looks for `::` at a line's start and for `##[` anywhere.
+pub(super) fn harmless(lines: &str) -> String {
+    let mut harmless = String::with_capacity(lines.len());
+    for line in lines.split_inclusive('\n') {
+        let start = line.trim_start();
+        if let Some(rest) = start.strip_prefix("::") {
+            harmless.push_str(&line[..line.len() - start.len()]);
+            harmless.push_str(": :");
+            harmless.push_str(&rest.replace("##[", "## ["));
+        } else {
+            harmless.push_str(&line.replace("##[", "## ["));
+        }
+    }
+    harmless
+}
+
 /// Data of a workflow command, escaped.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    text.replace("##[", "## [").replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// A property of a workflow command, escaped.
@@ -82,6 +98,12 @@ pub fn step_summary(tally: &Tally, good: bool, reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_others_have_a_part_in_are_no_commands() {
+        let lines = harmless("  ::add-mask::x\nsaid ::this\n::error::\n a ##[error]z\n");
+        assert_eq!(lines, "  : :add-mask::x\nsaid ::this\n: :error::\n a ## [error]z\n");
+    }
 
     #[test]
     fn what_an_agent_says_cannot_write_a_command_of_its_own() {

@@ -1,7 +1,7 @@
 //! The report as one HTML page that needs nothing else: no network, no script. Transcripts are folded, and laid out only where they
 //! are looked at, so that megabytes of them stay usable.
 
-use super::document::{Document, Paper, Row, Tried, facts, findings, heading, origin, timeline};
+use super::document::{Document, Paper, Row, Tried, cases, facts, findings, heading, origin, timeline};
 use super::paint::printable;
 use super::phrases::{seconds, thousands};
 use crate::run::RunState;
@@ -53,6 +53,13 @@ pub fn html(document: &Document<'_>) -> String {
     let rows = timeline(document);
     page.push_str(&happened(&rows));
     page.push_str(&charts(&rows));
+    if let Some(cases) = cases(document) {
+        let _ = write!(
+            page,
+            "<section aria-labelledby=\"cases\">\n<h2 id=\"cases\">Cases</h2>\n<pre tabindex=\"0\">{}</pre>\n</section>\n",
+            escaped(&cases)
+        );
+    }
     page.push_str(&found(document));
     page.push_str("<section aria-labelledby=\"papers\">\n<h2 id=\"papers\">Prompts and answers</h2>\n");
     for paper in &document.papers {

@@ -117,7 +117,8 @@ pub(super) fn printable(text: &str) -> String {
     text.chars().fold(String::new(), |mut shown, next| {
         match next {
             '\n' | '\t' => shown.push(next),
-            _ if next.is_control() => {
+            _ if next.is_control() || matches!(next, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+                // Writing to a String cannot fail.
                 let _ = write!(shown, "{}", next.escape_default());
             }
             _ => shown.push(next),

@@ -54,6 +54,8 @@ pub struct Screen {
     half_line: bool,
     /// Whether both streams are one file.
     shared: bool,
+    /// Whether agents' output goes where our lines go.
+    one_stream: bool,
     /// What each line of agents' output begins with.
     prefix: String,
     /// Whether a line that moves stands below everything.
@@ -86,6 +88,7 @@ impl Screen {
             hurried: false,
             half_line: false,
             shared: shared.unwrap_or(false),
+            one_stream: false,
             prefix: String::new(),
             live: false,
             line_begins: [true; 2],
@@ -112,14 +115,29 @@ impl Screen {
         }
     }
 
-    /// From now on each line of agents' output begins with this.
+    /// From now on agents' output goes to standard error, with our lines: a log that reads two pipes keeps no order between them.
+    pub fn use_one_stream(&mut self) {
+        self.one_stream = true;
+    }
+
+    /// From now on each line of agents' output begins with this; half a line of another agent is ended first.
     pub fn set_prefix(&mut self, prefix: String) {
+        for stream in [Stream::Out, Stream::Err] {
+            if !std::mem::replace(&mut self.line_begins[stream as usize], true) && !self.prefix.is_empty() {
+                self.queue.push_back(Job { stream, bytes: b"\n".to_vec(), piece: false });
+                self.half_line = false;
+            }
+        }
         self.prefix = prefix;
-        self.line_begins = [true; 2];
     }
 
     fn prefixed(&mut self, stream: Stream, bytes: &[u8]) -> Vec<u8> {
         let mut prefixed = Vec::with_capacity(bytes.len() * 2);
+        // On a common terminal the other stream may have left half a line.
+        if self.half_line && self.line_begins[stream as usize] && (self.shared || stream == Stream::Err) {
+            prefixed.push(b'\n');
+            self.line_begins = [true; 2];
+        }
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if std::mem::replace(&mut self.line_begins[stream as usize], line.ends_with(b"\n")) {
                 prefixed.extend_from_slice(self.prefix.as_bytes());
@@ -131,6 +149,7 @@ impl Screen {
 
     /// Agents' output.
     pub fn piece(&mut self, stream: Stream, mut bytes: Vec<u8>) {
+        let stream = if self.one_stream { Stream::Err } else { stream };
         if bytes.is_empty() {
             return self.give_back(bytes);
         }

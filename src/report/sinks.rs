@@ -12,8 +12,8 @@ pub enum Ndjson {
     Off,
     /// To standard output.
     Stdout,
-    /// To a file of the user's.
-    File(Box<dyn Write>),
+    /// To a file of the user's, with its name.
+    File(Box<dyn Write>, String),
 }
 
 /// All of them.
@@ -48,7 +48,9 @@ impl Sinks {
         let line = serde_json::to_string(event)? + "\n";
         match &mut self.ndjson {
             Ndjson::Stdout => return Ok(line),
-            Ndjson::File(file) => file.write_all(line.as_bytes())?,
+            Ndjson::File(file, name) => file
+                .write_all(line.as_bytes())
+                .map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?,
             Ndjson::Off => {}
         }
         Ok(String::new())
@@ -61,6 +63,19 @@ impl Sinks {
             Some(word) => github::around(event, outline, errors, word),
             None => (String::new(), String::new()),
         }
+    }
+
+    /// Another word for the next attempt, if there is one: an agent may have read the last.
+    pub fn renew(&mut self, word: impl FnOnce() -> Option<String>) {
+        if self.github.is_some() {
+            self.github = word();
+        }
+    }
+
+    /// Our own lines as the log may have them: what others have said in them is no command.
+    #[must_use]
+    pub fn harmless(&self, lines: String) -> String {
+        if self.github.is_some() { github::harmless(&lines) } else { lines }
     }
 
     /// Whether anybody asks for the errors of failed checks.

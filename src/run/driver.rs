@@ -325,8 +325,13 @@ impl Driver<'_> {
             if let EventKind::RunFinished { outcome: RunOutcome::Failing { .. } } = event.event {
                 self.show_failure();
             }
+            if let EventKind::AttemptPlanned { .. } = event.event {
+                let world = self.cast.world;
+                self.cast.sinks.renew(|| world.token().ok());
+            }
             let (before, after) = self.annotations(event);
             let lines = self.cast.console.event(event);
+            let lines = self.cast.sinks.harmless(lines);
             self.cast.screen.say(&(before + &lines + &after));
             match self.cast.sinks.event(event) {
                 Ok(line) => self.cast.screen.out(line),
@@ -395,7 +400,7 @@ impl Driver<'_> {
             folder.open_calls(&token, role.name())?;
         }
         if self.cast.prefix {
-            let prefix = self.cast.console.prefix(&at.name);
+            let prefix = self.cast.console.prefix(&at.name, self.cast.terminal);
             self.cast.screen.set_prefix(prefix);
         }
         let stage = Stage::open(&folder, format, &plan.marker, discount, self.show)?;

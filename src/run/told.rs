@@ -24,6 +24,7 @@ impl Driver<'_> {
         let [stdout, stderr] = folder.last_words(FEEDBACK_CHARACTERS as u64);
         let (stream, words) = if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) };
         let excerpt = self.cast.console.excerpt(stream, &words);
+        let excerpt = self.cast.sinks.harmless(excerpt);
         self.cast.screen.say(&excerpt);
     }
 

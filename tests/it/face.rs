@@ -104,10 +104,73 @@ fn a_job_of_github_actions_has_groups_annotations_and_a_summary_and_agents_canno
     place.set("GITHUB_ACTIONS", "true").set("GITHUB_STEP_SUMMARY", &summary);
     let ran = place.run(&["--chain", "loop", "-p", "Do it."]);
     let log = &ran.code(0).stderr;
-    let word = log.lines().find_map(|line| line.strip_prefix("::stop-commands::")).unwrap().to_string();
-    assert!(word.len() >= 32, "nobody guesses it: {word}");
-    insta::assert_snapshot!("github_log", log.replace(&word, "WORD"));
+    let words: Vec<&str> = log.lines().filter_map(|line| line.strip_prefix("::stop-commands::")).collect();
+    let different: BTreeSet<&&str> = words.iter().collect();
+    assert!(
+        words.iter().all(|word| word.len() >= 32) && different.len() == words.len(),
+        "nobody guesses them: {words:?}"
+    );
+    let log = words.iter().fold(log.clone(), |log, word| log.replace(*word, "WORD"));
+    assert_eq!(ran.stdout, "", "one stream has one order");
+    insta::assert_snapshot!("github_log", log);
     insta::assert_snapshot!("github_summary", place.read("summary.md"));
+}
+
+#[test]
+fn what_an_agent_said_is_no_command_where_we_say_it_again() {
+    let mut place = Place::new();
+    place.set("GITHUB_ACTIONS", "true");
+    place.agent("bad", "eprint ::add-mask::x\neprint ##[error]y\nexit 1");
+    let ran = place.run(&["bad:9", "-p", "x"]);
+    let after = ran.code(1).stderr.rsplit("the end of its stderr:").next().unwrap().to_string();
+    assert!(after.contains("    : :add-mask::x\n    ## [error]y\n"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_hook_that_hangs_floods_or_leaves_a_daemon_holds_nobody_up() {
+    let place = Place::new();
+    let hook = |line: &str| {
+        place.config(&format!(r#"{{ "chains": {{}}, "hooks": {{ "onFinish": {line:?} }} }}"#));
+    };
+    place.agent("a", "print x");
+    // Its streams are closed, and it works on.
+    hook("exec > /dev/null 2>&1; sleep 1.3; touch late");
+    place.run(&["a", "-p", "x"]).code(0);
+    assert!(place.work("late").exists());
+    // A background process holds its pipes.
+    let began = std::time::Instant::now();
+    hook("sleep 25 & echo noted");
+    assert!(place.run(&["a", "-p", "x"]).code(0).stderr.ends_with("noted\n"));
+    assert!(began.elapsed() < std::time::Duration::from_secs(20), "it was not waited for");
+    // Ctrl-C ends it, and the run stays complete; meanwhile the folder is free.
+    hook("touch up; sleep 1000");
+    let running = place.start(&["a", "-p", "x"]);
+    place.wait_for(&place.work("up"));
+    place.config(r#"{ "chains": {} }"#);
+    assert_eq!(place.command(&["a", "-p", "x", "-q"]).output().unwrap().status.code(), Some(0));
+    let ran = running.end_by("INT");
+    assert!(ran.code(0).stderr.contains("! the hook onFinish was ended, as we were asked to"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_report_of_what_was_cut_off_or_measured_says_so_and_a_device_stays_one() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    place.agent("a", &format!("hang {}", up.display()));
+    let running = place.start(&["a", "-p", "x"]);
+    place.wait_for(&up);
+    let _ = running.end_by("KILL");
+    let page = place.run(&["report", "--format", "md", "-o", "-"]).code(0).stdout.clone();
+    assert!(
+        page.contains("its process died; forkhestra resume 1 goes on with it") && page.contains("1/1 a: cut off"),
+        "{page}"
+    );
+    place.agent("a", "print 4");
+    let case = r#"{ "id": "sum", "text": "2 + 2", "expected": "5", "criteria": [{ "type": "exact" }] }"#;
+    place.write("suite.json", format!(r#"{{ "taskType": "t", "prompt": "p", "executor": "a", "cases": [{case}] }}"#));
+    place.run(&["eval", "run", "suite.json"]).code(1);
+    let page = place.run(&["report", "-o", "/dev/stdout"]).code(0).stdout.clone();
+    assert!(page.contains("sum       fail 0.00"), "{page}");
 }
 
 #[test]
@@ -203,7 +266,7 @@ fn completions_know_the_verbs_the_options_and_the_names_of_the_project() {
         assert!(place.run(&["completions", shell]).code(0).stdout.contains("__complete"), "{shell}");
     }
     // As bash does it.
-    let script = "source <(forkhestra completions bash); COMP_WORDS=(forkhestra --chain lo); COMP_CWORD=2; _forkhestra; echo \"${COMPREPLY[@]}\"";
+    let script = "source <(forkhestra completions bash); COMP_LINE='forkhestra --chain lo'; COMP_POINT=21; _forkhestra; echo \"${COMPREPLY[@]}\"";
     let program = assert_cmd::cargo::cargo_bin!("forkhestra");
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
     let output = std::process::Command::new("bash")
@@ -212,6 +275,11 @@ fn completions_know_the_verbs_the_options_and_the_names_of_the_project() {
         .current_dir(place.path("project"))
         .output();
     assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), "loop\n");
+    assert_eq!(found(&["--chain=lo"]), ["--chain=loop"]);
+    place.run(&["c", "-p", "x", "-q"]).code(0);
+    assert!(
+        found(&["runs", "show", ""]).contains(&"1".to_string()) && found(&["man", "ev"]).contains(&"eval".to_string())
+    );
 }
 
 #[test]

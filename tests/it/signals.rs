@@ -167,7 +167,14 @@ fn a_pause_stops_the_tree_and_every_timer_and_all_go_on_after_it() {
             break started["event"]["pid"].to_string();
         }
     };
-    let (daemon, us) = (std::fs::read_to_string(daemon).unwrap(), running.child.id().to_string());
+    // The file is there a moment before what is in it.
+    let daemon = loop {
+        let pid = std::fs::read_to_string(&daemon).unwrap();
+        if !pid.is_empty() {
+            break pid;
+        }
+    };
+    let us = running.child.id().to_string();
     running.signal("TSTP");
     wait_for_state(&[&us, &agent, &daemon], "T");
     // Longer than any of its times.
