@@ -72,8 +72,8 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     let book = Book { desk, journal: sibling, run, numbers: &numbers, ledger, until, issued, fresh, say };
     let held_out: Vec<bool> = facts.cases.iter().map(|case| case.held_out).collect();
     let number = usize::try_from(facts.options.jobs.max(1)).unwrap_or(1);
-    let lanes = Lanes { number, root: desk.root, world: desk.world, journal, run, numbers: &numbers };
-    let mut trial = Trial { lanes: &lanes, book, facts: &facts, held_out: &held_out, screen };
+    let lanes = Lanes::open(number, desk.root, desk.world, journal, run, &numbers)?;
+    let mut trial = Trial { lanes, book, facts: &facts, held_out: &held_out, screen };
     let began = EventKind::Evaluation { what: EvalEvent::Began { facts: facts.clone() } };
     trial.book.record_all(vec![first, began])?;
     trial.say();
@@ -123,7 +123,7 @@ fn worked(events: &[Event]) -> Duration {
 }
 
 struct Trial<'a, 'b> {
-    lanes: &'b Lanes<'a>,
+    lanes: Lanes<'a>,
     book: Book<'a>,
     facts: &'b EvalFacts,
     held_out: &'b [bool],
@@ -144,7 +144,7 @@ impl Trial<'_, '_> {
         let held_out = self.held_out;
         let which = |index: usize| part.is_none_or(|part| held_out[index] == part);
         let mut measure = Measure::new(&mut self.book, generation, prompt, held_out, which);
-        let halt = work_in_lanes(self.lanes, &mut measure, self.screen).await?;
+        let halt = work_in_lanes(&mut self.lanes, &mut measure, self.screen).await?;
         let halt = halt.or(measure.limit.map(Halt::Limit));
         self.say();
         Ok(halt.map_or(Ok(()), Err))
@@ -289,7 +289,7 @@ impl Trial<'_, '_> {
         }
         let name = agent.value.clone();
         let mut asking = Rewriting { book: &mut self.book, plan: Some(plan), name, generation, answer: None };
-        let halt = work_in_lanes(self.lanes, &mut asking, self.screen).await?;
+        let halt = work_in_lanes(&mut self.lanes, &mut asking, self.screen).await?;
         let answer = asking.answer.take();
         if let (Some(halt), None) = (halt, &answer) {
             return Ok(Err(halt));

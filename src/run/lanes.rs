@@ -39,6 +39,25 @@ pub struct Lanes<'a> {
     pub run: i64,
     /// What they count together.
     pub numbers: &'a Numbers,
+    signals: Signals,
+}
+
+impl<'a> Lanes<'a> {
+    /// Opens them; signals are heard from now on, also between one piece of work and the next.
+    ///
+    /// # Errors
+    /// When the operating system does not let us listen.
+    pub fn open(
+        number: usize,
+        root: &'a Path,
+        world: &'a World,
+        journal: &'a Journal,
+        run: i64,
+        numbers: &'a Numbers,
+    ) -> Result<Self, Failure> {
+        let signals = Signals::listen(|signal| world.ignores(signal)).map_err(Failure::Signals)?;
+        Ok(Self { number, root, world, journal, run, numbers, signals })
+    }
 }
 
 /// One thing to do: a plan of one agent.
@@ -106,11 +125,10 @@ impl Slot<'_> {
 /// # Errors
 /// When the journal takes no more, or we cannot hear signals; what runs is ended in order first.
 pub async fn work_in_lanes(
-    lanes: &Lanes<'_>,
+    lanes: &mut Lanes<'_>,
     work: &mut dyn Work,
     screen: &mut Screen,
 ) -> Result<Option<Halt>, Failure> {
-    let mut signals = Signals::listen(|signal| lanes.world.ignores(signal)).map_err(Failure::Signals)?;
     let mut slots: Vec<Slot<'_>> = Vec::new();
     let (mut halt, mut failure) = (None, None);
     loop {
@@ -127,8 +145,8 @@ pub async fn work_in_lanes(
         }
         let (job, answer, limit) = tokio::select! {
             biased;
-            heard = signals.next() => {
-                match hear(&mut slots, &mut signals, heard, work).await {
+            heard = lanes.signals.next() => {
+                match hear(&mut slots, &mut lanes.signals, heard, work).await {
                     Ok(Heard::End(signal)) => drop(halt.get_or_insert(Halt::Signal(signal))),
                     Ok(_) => {}
                     Err(error) => failure = Some(error),
