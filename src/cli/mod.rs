@@ -38,8 +38,8 @@ use crate::report::{Paint, print_error, render};
 use crate::source::Diagnostic;
 use crate::verdict::Decision;
 use crate::world::World;
-use args::{Cli, Verb};
-use clap::Parser;
+use args::{Cli, Common, RunArgs, Verb};
+use clap::{Args, Command, FromArgMatches, Parser};
 use std::ffi::OsString;
 
 /// Runs what was typed; the arguments without the program's name.
@@ -49,6 +49,9 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
         Ok(arguments) => arguments,
         Err(fault) => return refuse(world, &[fault]),
     };
+    if let Some((common, args)) = quick_run(&arguments) {
+        return run::run(world, &common, &args);
+    }
     let cli = match Cli::try_parse_from(std::iter::once("forkhestra".into()).chain(arguments)) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -79,6 +82,20 @@ pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
         Verb::Eval(args) => eval::eval(world, &common, &args),
         Verb::Render(args) => render::render(world, &common, &args),
     }
+}
+
+/// A run's command line, read without the tables of every other verb, which cost more than the rest of a start. None for any other
+/// verb, and for what is wrong or asks for help: that is read with all of them.
+fn quick_run(arguments: &[OsString]) -> Option<(Common, RunArgs)> {
+    if arguments.first()? != "run" {
+        return None;
+    }
+    let run = RunArgs::augment_args(Command::new("run"));
+    let whole = Common::augment_args(Command::new("forkhestra")).subcommand(run);
+    let words = std::iter::once("forkhestra".into()).chain(arguments.iter().cloned());
+    let matches = whole.try_get_matches_from(words).ok()?;
+    let (_, of_run) = matches.subcommand()?;
+    Some((Common::from_arg_matches(&matches).ok()?, RunArgs::from_arg_matches(of_run).ok()?))
 }
 
 /// Runs the scripted agent of the built-in demo; the arguments without the hidden verb.
