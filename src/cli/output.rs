@@ -1,11 +1,12 @@
 //! What a run tells beside its console: events and a summary for machines, a table, hooks, the log of GitHub Actions.
 
 use super::args::{Common, OutputArgs};
+use crate::chain::show_duration;
 use crate::exit::Exit;
-use crate::plan::Hook;
+use crate::plan::{Hook, Limits};
 use crate::proc::{Interrupts, run_by_hand};
 use crate::report::{Console, Ndjson, Paint, Sinks, Tally, Verbosity, print, print_error, step_summary};
-use crate::run::{Event, RunOutcome};
+use crate::run::{Event, LimitKind, RunOutcome};
 use crate::source::{Diagnostic, Env, Files, Kind};
 use crate::world::World;
 use std::io;
@@ -104,7 +105,7 @@ pub(super) fn close(
     let tally = Tally::of(over.events);
     let outcome = tally.outcome?;
     let (reason, good) = (over.console.reason(outcome), outcome == RunOutcome::Succeeded);
-    let next = next(outcome, &tally, &over.resume);
+    let next = next(outcome, &tally, &over.resume, &over.console.outline().limits);
     if !common.quiet {
         print_error(&last_words(&over.console, &tally, &over.resume, Paint::for_stderr(world)));
     }
@@ -150,22 +151,36 @@ pub(super) fn last_words(console: &Console<'_>, tally: &Tally, resume: &str, pai
     let next = match console.go_on(outcome) {
         // It was said already.
         Some(_) => String::new(),
-        None => paint.dim(&format!("  next: {}\n", next(outcome, tally, resume))),
+        None => paint.dim(&format!("  next: {}\n", next(outcome, tally, resume, &console.outline().limits))),
     };
     tally.table(paint) + &next
 }
 
 /// The one command to type next.
-fn next(outcome: RunOutcome, tally: &Tally, resume: &str) -> String {
+fn next(outcome: RunOutcome, tally: &Tally, resume: &str, limits: &Limits) -> String {
     let cwd = resume.split_once(" --cwd ").map_or_else(String::new, |(_, folder)| format!(" --cwd {folder}"));
     let run = tally.run;
     match (outcome, &tally.last) {
-        (RunOutcome::LimitReached { limit }, _) => format!("{resume} --limit {}=…", limit.key()),
+        (RunOutcome::LimitReached { limit }, _) => {
+            format!("{resume} --limit {}={}", limit.key(), doubled(limit, limits))
+        }
         (RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed, _) => resume.to_string(),
         (RunOutcome::NeedsHuman { .. }, _) if tally.task.is_some() => format!("forkhestra dispute list{cwd}"),
         (RunOutcome::Succeeded, _) | (_, None) => format!("forkhestra report {run}{cwd}"),
         (_, Some(at)) => format!("forkhestra runs log {run} {}{cwd}", at.step),
     }
+}
+
+/// Twice a limit, as it is written.
+fn doubled(limit: LimitKind, limits: &Limits) -> String {
+    match limit {
+        LimitKind::Time => limits.time.map(|time| show_duration(time * 2)),
+        LimitKind::Cost => limits.cost.map(|cost| (cost * 2.0).to_string()),
+        LimitKind::Tokens => limits.tokens.map(|tokens| tokens.saturating_mul(2).to_string()),
+        LimitKind::Iterations => limits.iterations.map(|iterations| iterations.saturating_mul(2).to_string()),
+        LimitKind::Wait => Some(show_duration(limits.wait * 2)),
+    }
+    .unwrap_or_default()
 }
 
 /// Runs a hook; whatever becomes of it, the run stays what it was.

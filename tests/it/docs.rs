@@ -34,9 +34,12 @@ case "$told" in *"You are to judge"*) ;; *) date +%N >> work.txt ;; esac
 printf '%s\n' '{"type":"system","subtype":"init","session_id":"s","tools":[],"model":"m"}'
 printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"Done.\nVERDICT: approve\n\nFORKHESTRA_COMPLETE","session_id":"s","num_turns":1,"total_cost_usd":0.01,"usage":{"input_tokens":1,"output_tokens":1}}'
 "#;
-    let program = place.path("bin/claude");
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // Not every machine has make.
+    for (name, text) in [("claude", script), ("make", "#!/bin/sh\nexit 0\n")] {
+        let program = place.path("bin").join(name);
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
     let git = |words: &[&str]| {
         let mut command = Command::new("git");
         command.args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"]);
