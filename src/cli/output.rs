@@ -70,16 +70,20 @@ impl Output {
     }
 
     /// Where events go.
-    pub(super) fn sinks(&self, world: &World) -> Sinks {
+    ///
+    /// # Errors
+    /// When the file cannot be opened any more.
+    pub(super) fn sinks(&self, world: &World) -> Result<Sinks, Diagnostic> {
         let ndjson = match &self.file {
-            Some(path) => world
-                .appender(path)
-                .map_or(Ndjson::Off, |file| Ndjson::File(Box::new(file), path.display().to_string())),
+            Some(path) => {
+                let file = world.appender(path).map_err(|error| no_file(path, &error.to_string()))?;
+                Ndjson::File(Box::new(file), path.display().to_string())
+            }
             None if self.events => Ndjson::Stdout,
             None => Ndjson::Off,
         };
         let github = Some(()).filter(|()| !self.quiet && in_github(world)).and_then(|()| world.token().ok());
-        Sinks { ndjson, github }
+        Ok(Sinks { ndjson, github })
     }
 }
 

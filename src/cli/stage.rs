@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
 use crate::plan::{Kind, Outline, Plan, Root, TaskFacts, outline};
 use crate::proc::start_time;
-use crate::report::{Console, Paint, Screen, Verbosity, print_error, quoted, render};
+use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
 use crate::run::{Begin, Cast, Ended, Failure, Overrides, RunOutcome, Sig, drive};
 use crate::source::{Diagnostic, Env};
 use crate::world::World;
@@ -101,7 +101,11 @@ pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: 
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return refuse(world, &[Diagnostic::error("run/runtime", "the operating system gives us no event queue")]);
     };
-    let ended = runtime.block_on(on_stage(world, common, output, &mut run, begin));
+    let sinks = match output.sinks(world) {
+        Ok(sinks) => sinks,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    let ended = runtime.block_on(on_stage(world, common, (output, sinks), &mut run, begin));
     match ended {
         Ok(ended) => {
             let exit = exit(&ended);
@@ -172,7 +176,7 @@ fn relative_folder(world: &World, run: &Run<'_>) -> PathBuf {
 async fn on_stage(
     world: &World,
     common: &Common,
-    output: &Output,
+    (output, sinks): (&Output, Sinks),
     run: &mut Run<'_>,
     begin: Begin,
 ) -> Result<Ended, Failure> {
@@ -193,7 +197,6 @@ async fn on_stage(
     let dumb = world.var("TERM").is_some_and(|term| term == "dumb");
     let live = paint.terminal && !dumb && !world.is_still() && screen.has_room_for_live(stdout.terminal);
     let paint = if dumb { paint.still() } else { paint };
-    let sinks = output.sinks(world);
     if sinks.listens_for_errors() {
         screen.use_one_stream();
     }

@@ -176,7 +176,7 @@ impl Desk<'_> {
                     smallest = smallest.min(tokens(&prompt));
                     executor = keep(self.plan(&suite.executor, Part::Answers, &prompt)).or(executor);
                 }
-                Err(why) => faults_of_template(&mut keep, &why),
+                Err(why) => drop(keep(Err(vec![errors::not_filled_in(&why)]))),
             }
         }
         let evaluator = suite.evaluator.as_ref().and_then(|agent| keep(self.plan(agent, Part::Evaluates, "?")));
@@ -200,10 +200,6 @@ impl Desk<'_> {
         }
         if faults.is_empty() { Ok(warnings) } else { Err(faults) }
     }
-}
-
-fn faults_of_template(keep: &mut impl FnMut(Result<Plan, Vec<Diagnostic>>) -> Option<Plan>, why: &str) {
-    keep(Err(vec![Diagnostic::error("eval/template", format!("a prompt cannot be filled in: {why}"))]));
 }
 
 /// By which words both agents would go on in one session, if they would.

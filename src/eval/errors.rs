@@ -15,6 +15,11 @@ pub(super) fn prompt_unreadable(path: &str, why: &str) -> Diagnostic {
         .help("mend it, or leave it out: then ours is used")
 }
 
+pub(super) fn not_filled_in(why: &str) -> Diagnostic {
+    Diagnostic::error("eval/template", format!("a prompt cannot be filled in: {why}"))
+        .help("mend it in the folder of --prompts")
+}
+
 pub(super) fn file_unreadable(at: &Place, path: &str, why: &str) -> Diagnostic {
     Diagnostic::error("suite/file", format!("cannot read {path}: {why}"))
         .at(at, "named here")

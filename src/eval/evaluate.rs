@@ -3,7 +3,7 @@
 use super::candidate::{Guards, proposed};
 use super::choose::{Patience, Progress, Tried, winner};
 use super::desk::Desk;
-use super::feedback::Feedback;
+use super::feedback::{Expectations, Feedback};
 use super::leak::LeakGuard;
 use super::measure::{Book, Measure, Rewriting};
 use super::tokens::tokens;
@@ -69,7 +69,8 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     let fresh = facts.options.fresh;
     let sibling = journal.sibling()?;
     let issued = ledger.attempts;
-    let book = Book { desk, journal: sibling, run, numbers: &numbers, ledger, until, issued, fresh, say };
+    let expectations = Expectations::of(desk.suite.cases.iter().filter_map(|case| case.expected.as_deref()));
+    let book = Book { desk, journal: sibling, run, numbers: &numbers, ledger, until, expectations, issued, fresh, say };
     let held_out: Vec<bool> = facts.cases.iter().map(|case| case.held_out).collect();
     let number = usize::try_from(facts.options.jobs.max(1)).unwrap_or(1);
     let lanes = Lanes::open(number, desk.root, desk.world, journal, run, &numbers)?;
@@ -208,7 +209,10 @@ impl Trial<'_, '_> {
             let candidate = match self.candidate(generation, best.0, &mut guards).await? {
                 Ok(Ok(candidate)) => candidate,
                 // Nothing is decided: a resume asks it again.
-                Ok(Err(_)) => return Ok(Ok(RunOutcome::NeedsHuman { step: 3, why: HumanNeeded::Unclear })),
+                Ok(Err(why)) => {
+                    self.screen.say(&format!("  ! improver_error: {why}\n"));
+                    return Ok(Ok(RunOutcome::NeedsHuman { step: 3, why: HumanNeeded::Unclear }));
+                }
                 Err(halt) => return Ok(Err(halt)),
             };
             progress.attempts = generation;
@@ -280,9 +284,9 @@ impl Trial<'_, '_> {
             Ok(Ok(plan)) => plan,
             Ok(Err(faults)) => {
                 let words = faults.first().map_or_else(String::new, |fault| fault.message.clone());
-                return Ok(Ok(Err(format!("improver_error: {words}"))));
+                return Ok(Ok(Err(words)));
             }
-            Err(why) => return Ok(Ok(Err(format!("improver_error: {why}")))),
+            Err(why) => return Ok(Ok(Err(why))),
         };
         if let Some(limit) = self.book.limit_reached(&plan) {
             return Ok(Err(Halt::Limit(limit)));
@@ -296,7 +300,7 @@ impl Trial<'_, '_> {
         }
         let answer = match answer {
             Some(Ok(answer)) => answer,
-            Some(Err(why)) => return Ok(Ok(Err(format!("improver_error: {why}")))),
+            Some(Err(why)) => return Ok(Ok(Err(why))),
             None => return Ok(Err(Halt::Limit(LimitKind::Time))),
         };
         let prompt = proposed(&answer);

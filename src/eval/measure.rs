@@ -1,7 +1,7 @@
 //! One prompt on its cases: answers, criteria, evaluations; several cases at once, each thing asked once.
 
 use super::desk::{Desk, key_of};
-use super::feedback::sanitise;
+use super::feedback::Expectations;
 use super::leak::closeness;
 use super::suite::Case;
 use crate::journal::{Given, GivenIn, Journal};
@@ -29,6 +29,8 @@ pub(super) struct Book<'a> {
     pub(super) ledger: EvalLedger,
     /// When the time of the whole is over.
     pub(super) until: Option<std::time::Instant>,
+    /// What no feedback may hold.
+    pub(super) expectations: Expectations,
     /// How many questions were given to lanes, retries aside.
     pub(super) issued: u32,
     /// Whether answers of earlier runs are asked for anew.
@@ -264,12 +266,8 @@ impl<'b, 'a> Measure<'b, 'a> {
 
     fn judged(&mut self, mut result: CaseResult) -> Result<(), Failure> {
         // Another case's expectation must not be told either.
-        if !result.issues.is_empty() || !result.suggestions.is_empty() {
-            for case in &self.book.desk.suite.cases {
-                let expected = case.expected.as_deref();
-                result.dropped += sanitise(&mut result.issues, expected) + sanitise(&mut result.suggestions, expected);
-            }
-        }
+        let expectations = &self.book.expectations;
+        result.dropped = expectations.sanitise(&mut result.issues) + expectations.sanitise(&mut result.suggestions);
         self.book.record(EvalEvent::Judged { result })
     }
 }

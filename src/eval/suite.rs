@@ -112,7 +112,10 @@ fn read_text(path: &Path, files: &dyn Files) -> Result<String, String> {
     }
     let bytes = files.read(path).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_string())?;
-    Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_string))
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_string(),
+        None => text,
+    })
 }
 
 struct Reading<'a> {

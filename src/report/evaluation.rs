@@ -76,7 +76,10 @@ fn told(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: bool) -> S
         }
         EvalEvent::Judged { result } => {
             let Some(facts) = &ledger.facts else { return String::new() };
-            let done = ledger.of(result.generation).count();
+            let done = ledger
+                .results
+                .range((result.generation, String::new())..(result.generation + 1, String::new()))
+                .count();
             let place = format!("[{done}/{}]", facts.cases.len());
             let generation =
                 if facts.options.improves { format!("{:9}", name_of(result.generation)) } else { String::new() };
@@ -132,7 +135,6 @@ fn stopped(why: &str) -> String {
         "no_improvement" => "the last candidates were no better".into(),
         "max_iterations" => "the last generation was tried".into(),
         "leakage" => "the last candidate gave a case away".into(),
-        "nobody_judged" => "no case could be judged".into(),
         other => match other.strip_prefix("sanity_check:") {
             Some(_) => format!("the last candidate was refused ({other})"),
             None => printable(&first_line(other)),

@@ -68,7 +68,7 @@ impl Sinks {
     /// Another word for the next attempt, if there is one: an agent may have read the last.
     pub fn renew(&mut self, word: impl FnOnce() -> Option<String>) {
         if self.github.is_some() {
-            self.github = word();
+            self.github = word().or(self.github.take());
         }
     }
 

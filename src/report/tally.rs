@@ -2,7 +2,7 @@
 
 use super::paint::Paint;
 use super::phrases::{seconds, thousands};
-use crate::run::{At, Event, EventKind, Finished, HumanNeeded, RunOutcome, RunState};
+use crate::run::{At, Event, EventKind, Finished, RunOutcome, RunState};
 use crate::verdict::Decision;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -198,12 +198,6 @@ impl Tally {
     /// Whether a human has to decide.
     #[must_use]
     pub fn needs_human(&self) -> bool {
-        matches!(
-            self.outcome,
-            Some(RunOutcome::NeedsHuman {
-                why: HumanNeeded::Disputed | HumanNeeded::Rejections | HumanNeeded::Unclear,
-                ..
-            })
-        )
+        matches!(self.outcome, Some(RunOutcome::NeedsHuman { .. }))
     }
 }

@@ -130,13 +130,14 @@ pub async fn work_in_lanes(
     screen: &mut Screen,
 ) -> Result<Option<Halt>, Failure> {
     let mut slots: Vec<Slot<'_>> = Vec::new();
-    let (mut halt, mut failure) = (None, None);
+    let (mut halt, mut failure, mut ending) = (None, None, false);
     loop {
         if halt.is_none() && failure.is_none() {
-            match fill(lanes, &mut slots, work) {
-                Ok(()) => {}
-                Err(error) => failure = Some(error),
-            }
+            failure = fill(lanes, &mut slots, work).err();
+        }
+        // Whatever takes no more, what runs is ended in order.
+        if failure.is_some() && !std::mem::replace(&mut ending, true) {
+            tell_all(&slots, Heard::End(Sig::Term));
         }
         let running = slots.iter().filter(|slot| !slot.is_free()).count();
         let hungry = halt.is_none() && failure.is_none() && running < lanes.number && work.has_more();
@@ -149,7 +150,7 @@ pub async fn work_in_lanes(
                 match hear(&mut slots, &mut lanes.signals, heard, work).await {
                     Ok(Heard::End(signal)) => drop(halt.get_or_insert(Halt::Signal(signal))),
                     Ok(_) => {}
-                    Err(error) => failure = Some(error),
+                    Err(error) => drop(failure.get_or_insert(error)),
                 }
                 continue;
             }
@@ -165,11 +166,8 @@ pub async fn work_in_lanes(
             halt.get_or_insert(Halt::Limit(limit));
         }
         let told = answer.and_then(|answer| work.done(job, answer));
-        if let Err(error) = told
-            && failure.is_none()
-        {
-            failure = Some(error);
-            tell_all(&slots, Heard::End(Sig::Term));
+        if let Err(error) = told {
+            failure.get_or_insert(error);
         }
         screen.say(&work.tell(&lanes.numbers.news()));
     }
@@ -267,8 +265,8 @@ fn go_on(slots: &mut [Slot<'_>], context: &mut Context<'_>) {
     }
 }
 
-/// Passes a signal on; returns the last that was. Before we stop ourselves the lanes have time to stop their agents; what takes the stop back meanwhile is
-/// heard.
+/// Passes a signal on; returns the last that was. Before we stop ourselves the lanes have time to stop their agents; what takes
+/// the stop back meanwhile is heard.
 async fn hear(
     slots: &mut [Slot<'_>],
     signals: &mut Signals,
