@@ -24,9 +24,14 @@ pub(super) struct Project {
     pub(super) config: Config,
 }
 
+/// Where paths on the command line start: the shell's folder, or `--cwd`.
+pub(super) fn shell(world: &World, common: &Common) -> PathBuf {
+    common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder))
+}
+
 /// Finds the root and reads the layers. Never fails: every fault is in the config.
 pub(super) fn project(world: &World, common: &Common) -> Project {
-    let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder));
+    let shell = shell(world, common);
     let root = if common.cwd.is_some() { shell.clone() } else { find_root(world, &shell) };
     let mut sources = built_in(&root).to_vec();
     let mut faults = Vec::new();

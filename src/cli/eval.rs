@@ -1,7 +1,7 @@
 //! `eval`: a prompt measured by a suite, and improved.
 
 use super::args::Common;
-use super::config::{Project, project};
+use super::config::{Project, project, shell};
 use super::eval_args::{EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
 use super::history::{journal, meant};
 use super::output::run_hooks;
@@ -34,7 +34,7 @@ pub(super) fn eval(world: &World, common: &Common, args: &EvalArgs) -> Exit {
 
 /// What was typed, with paths that mean the same from everywhere.
 fn options(world: &World, common: &Common, args: &EvalRunArgs, improve: Option<&EvalImproveArgs>) -> EvalOptions {
-    let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder));
+    let shell = shell(world, common);
     let absolute = |path: &PathBuf| shell.join(path).display().to_string();
     EvalOptions {
         improves: improve.is_some(),

@@ -1,6 +1,7 @@
 //! What a run tells beside its console: events and a summary for machines, a table, hooks, the log of GitHub Actions.
 
 use super::args::{Common, OutputArgs};
+use super::config::shell;
 use crate::chain::show_duration;
 use crate::exit::Exit;
 use crate::plan::{Hook, Limits};
@@ -38,7 +39,7 @@ impl Output {
     /// # Errors
     /// What cannot be written, and two things on one stream.
     pub(super) fn of(world: &World, common: &Common, args: &OutputArgs) -> Result<Self, Diagnostic> {
-        let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder));
+        let shell = shell(world, common);
         let json = args.output.as_deref() == Some("json");
         let (events, file) = match args.events.as_deref() {
             None => (false, None),

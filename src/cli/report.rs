@@ -1,6 +1,7 @@
 //! `report`: a run as a document that stands by itself.
 
 use super::args::{Common, ReportArgs};
+use super::config::shell;
 use super::history::{journal, meant};
 use super::stage::{broken_journal, resume_line};
 use super::{answer, refuse};
@@ -60,7 +61,7 @@ fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, 
     let file = match &args.out {
         Some(out) if out.as_os_str() == "-" => return Ok(text),
         Some(out) => {
-            let shell = common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder));
+            let shell = shell(world, common);
             let path = shell.join(out);
             world.write(&path, &text).map_err(|error| not_written(&path, &error.to_string()))?;
             path

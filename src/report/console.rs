@@ -2,13 +2,12 @@
 
 use super::dry_run::prompt_block;
 use super::paint::Paint;
-use super::phrases::{first_line, outcome_words, seconds, thousands};
+use super::phrases::{attempts_words, first_line, outcome_words, round_words, seconds, thousands};
 use super::verdicts::{trend, unclear_words, verdict_lines};
 use crate::chain::{Role, show_duration};
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
-    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, FeedbackCause, Finished, RunOutcome, Sig, Stopwatch,
-    Tokens,
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, RunOutcome, Sig, Stopwatch, Tokens,
 };
 use crate::verdict::Decision;
 use std::collections::HashMap;
@@ -242,7 +241,7 @@ impl<'a> Console<'a> {
     }
 
     fn run_resumed(&self, run: i64) -> String {
-        let before = if self.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", self.attempts) };
+        let before = attempts_words(self.attempts);
         let about = format!("(run {run} goes on, after {before} and {})", seconds(self.watch.milliseconds()));
         format!("{} {} {}\n", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
     }
@@ -392,18 +391,12 @@ impl<'a> Console<'a> {
     }
 
     fn round_failed(&self, round: u32, feedback: &Feedback) -> String {
-        let name = &feedback.from.name;
-        let why = match &feedback.cause {
-            FeedbackCause::CheckFailed { .. } => format!("{name} failed"),
-            FeedbackCause::Exhausted { iterations } => format!("{name} did not finish in {iterations}"),
-            FeedbackCause::Rejected { .. } => format!("{name} rejected"),
-        };
+        let why = round_words(feedback);
         format!("  {}\n", self.paint.dim(&format!("round {round} ends: {why}")))
     }
 
     fn run_finished(&self, outcome: RunOutcome) -> String {
-        let mut facts =
-            vec![if self.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", self.attempts) }];
+        let mut facts = vec![attempts_words(self.attempts)];
         facts.push(seconds(self.watch.milliseconds()));
         if self.tokens > 0 {
             facts.push(format!("{} tokens", thousands(self.tokens)));

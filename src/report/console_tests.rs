@@ -3,6 +3,7 @@
 use super::*;
 use crate::chain::Said;
 use crate::plan::tests::{planned, world};
+use crate::run::FeedbackCause;
 use crate::run::Leftover;
 
 const CONFIG: &str = r#"{"checks": {"t": {"run": "cargo test"}}, "chains": {}}"#;

@@ -3,11 +3,11 @@
 use super::evaluation::{evaluation_text, prompt_diff};
 use super::history::whole_seconds;
 use super::paint::{Paint, printable};
-use super::phrases::{first_line, outcome_words, seconds, thousands};
+use super::phrases::{first_line, outcome_words, round_words, seconds, thousands};
 use super::tally::{Sum, Tally};
 use super::verdicts::unclear_words;
 use crate::plan::Outline;
-use crate::run::{At, AttemptOutcome, EvalLedger, Event, EventKind, FeedbackCause, State};
+use crate::run::{At, AttemptOutcome, EvalLedger, Event, EventKind, State};
 use crate::verdict::{Decision, FindingRow};
 use jiff::Timestamp;
 use std::fmt::Write;
@@ -157,12 +157,7 @@ pub(super) fn timeline(document: &Document<'_>) -> Vec<Row> {
             }
             EventKind::RunResumed { .. } => rows.push(Row::Note("the run goes on after it was cut off".into(), false)),
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => {
-                let name = &feedback.from.name;
-                let why = match &feedback.cause {
-                    FeedbackCause::CheckFailed { .. } => format!("{name} failed"),
-                    FeedbackCause::Exhausted { iterations } => format!("{name} did not finish in {iterations}"),
-                    FeedbackCause::Rejected { .. } => format!("{name} rejected"),
-                };
+                let why = round_words(feedback);
                 rows.push(Row::Note(format!("round {round} ends: {why}"), false));
             }
             _ => {}

@@ -1,7 +1,7 @@
 //! An evaluation for people: a line as each case is judged, and the table of all cases and generations at its end.
 
 use super::paint::{Paint, printable};
-use super::phrases::{first_line, outcome_words, seconds, thousands};
+use super::phrases::{attempts_words, first_line, outcome_words, seconds, thousands};
 use crate::plan::Outline;
 use crate::run::{
     AttemptOutcome, CaseResult, EvalEvent, EvalFacts, EvalLedger, Event, EventKind, JudgedBy, RunOutcome, Score,
@@ -301,8 +301,7 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
             None => bad("no case was judged".into()),
         },
     };
-    let mut facts =
-        vec![if ledger.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", ledger.attempts) }];
+    let mut facts = vec![attempts_words(ledger.attempts)];
     let spent = ledger.spent.total();
     if spent > 0 {
         facts.push(format!("{} tokens", thousands(spent)));

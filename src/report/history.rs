@@ -1,7 +1,7 @@
 //! Runs that were: a table of them, and one of them in every attempt.
 
 use super::paint::Paint;
-use super::phrases::{first_line, iterations_words, outcome_words, seconds, thousands};
+use super::phrases::{attempts_words, first_line, iterations_words, outcome_words, seconds, thousands};
 use crate::plan::Outline;
 use crate::run::{AttemptRow, HumanNeeded, RunOutcome, RunRow, RunState, State};
 use std::fmt::Write;
@@ -171,7 +171,7 @@ fn by_step(attempts: &[AttemptRow], paint: Paint) -> String {
     }
     let mut text = format!("\n{}\n", paint.dim("by step"));
     for sum in sums {
-        let attempts = if sum.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", sum.attempts) };
+        let attempts = attempts_words(sum.attempts);
         let (took, cost) = (seconds(sum.took_ms), cost(sum.usd, sum.tokens));
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {} {}: {attempts}, {took}, {cost}", sum.step, sum.name);

@@ -1,6 +1,6 @@
 //! Outcomes, times and numbers in a few words.
 
-use crate::run::AttemptOutcome;
+use crate::run::{AttemptOutcome, Feedback, FeedbackCause};
 
 /// How an attempt ended, in a few words.
 pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
@@ -24,6 +24,20 @@ pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool
 
 pub(super) fn iterations_words(count: u32) -> String {
     if count == 1 { "1 iteration".into() } else { format!("{count} iterations") }
+}
+
+pub(super) fn attempts_words(count: u32) -> String {
+    if count == 1 { "1 attempt".into() } else { format!("{count} attempts") }
+}
+
+/// What ended a round.
+pub(super) fn round_words(feedback: &Feedback) -> String {
+    let name = &feedback.from.name;
+    match &feedback.cause {
+        FeedbackCause::CheckFailed { .. } => format!("{name} failed"),
+        FeedbackCause::Exhausted { iterations } => format!("{name} did not finish in {iterations}"),
+        FeedbackCause::Rejected { .. } => format!("{name} rejected"),
+    }
 }
 
 pub(super) fn first_line(text: &str) -> String {

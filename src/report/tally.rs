@@ -1,7 +1,7 @@
 //! What a run came to: a fold over its events, from which the closing table, the summary for machines and the reports are made.
 
 use super::paint::Paint;
-use super::phrases::{seconds, thousands};
+use super::phrases::{attempts_words, seconds, thousands};
 use crate::run::{At, Event, EventKind, Finished, RunOutcome, RunState};
 use crate::verdict::Decision;
 use serde::Serialize;
@@ -38,7 +38,7 @@ impl Sum {
     }
 
     fn words(&self) -> String {
-        let attempts = if self.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", self.attempts) };
+        let attempts = attempts_words(self.attempts);
         let tokens = self.tokens.map_or_else(String::new, |tokens| format!(", {} tokens", thousands(tokens)));
         let cost = self.cost_usd.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
         format!("{attempts}, {}{tokens}{cost}", seconds(self.took_ms))
