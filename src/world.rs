@@ -250,6 +250,14 @@ impl World {
         Ok(tempfile::Builder::new().prefix("forkhestra-demo-").tempdir_in(self.temporary())?.keep())
     }
 
+    /// A folder for what is not kept; it is removed when it is dropped.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn scratch_folder(&self) -> io::Result<tempfile::TempDir> {
+        tempfile::Builder::new().prefix("forkhestra-").tempdir_in(self.temporary())
+    }
+
     /// Writes a file that the user asked for, and the folders above it; an existing one is never touched.
     ///
     /// # Errors

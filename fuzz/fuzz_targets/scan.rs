@@ -5,10 +5,10 @@ use forkhestra::marker::{DEFAULT, Scanner, Sighting};
 
 fn markers(chunks: &[&[u8]]) -> Vec<u64> {
     let (mut scanner, mut offsets) = (Scanner::new(DEFAULT), Vec::new());
-    let mut saw = |sighting: Sighting<'_>| {
-        if let Sighting::Marker(offset) = sighting {
-            offsets.push(offset);
-        }
+    let mut saw = |sighting: Sighting<'_>| match sighting {
+        Sighting::Marker(offset) | Sighting::Alone(offset) => offsets.push(offset),
+        Sighting::Withdrawn(count) => offsets.truncate(offsets.len() - count),
+        Sighting::NearMiss(_) | Sighting::Fenced(_) => {}
     };
     for chunk in chunks {
         scanner.feed(chunk, &mut saw);

@@ -6,11 +6,13 @@ use super::config::project;
 use super::run::{Typed, planned, said_by, said_of, task_of};
 use super::{answer, refuse};
 use crate::chain::parse;
+use crate::context::{OF_WORK, TreeChanges};
 use crate::exit::Exit;
+use crate::journal::Journal;
 use crate::plan::{PlannedPrompt, TaskFacts};
 use crate::prompt::{Piece, Rendered};
 use crate::report::{Paint, explained, explained_json};
-use crate::run::{At, Moment, Overrides, fill};
+use crate::run::{At, Moment, Overrides, fill, uncommitted};
 use crate::source::{Diagnostic, Source};
 use crate::world::World;
 use std::path::Path;
@@ -42,10 +44,21 @@ fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Rendere
     };
     let Some(prompt) = &step.prompt else { return Err(vec![no_prompt(&args.agent)]) };
     let at = At { step: 1, name: step.name.clone(), round: 1, iteration: 1, attempt: 1, lane: 1 };
-    of(prompt, plan.task.as_ref(), &project.root, &at).map_err(|why| vec![not_rendered(&why)])
+    let scratch = world.scratch_folder().map_err(|error| vec![not_rendered(&error.to_string())])?;
+    let begun = plan.task.as_ref().and_then(|task| Journal::existing(&project.root).ok()??.tree_of(&task.id).ok()?);
+    let wanted = prompt.around.iter().flat_map(|around| around.template.variables());
+    let tells = wanted.into_iter().any(|name| OF_WORK.contains(&name.as_str()));
+    let changed = tells.then(|| uncommitted(&project.root, scratch.path(), begun.as_deref())).flatten();
+    of(prompt, plan.task.as_ref(), &project.root, &at, changed.as_ref()).map_err(|why| vec![not_rendered(&why)])
 }
 
-fn of(prompt: &PlannedPrompt, work: Option<&TaskFacts>, root: &Path, at: &At) -> Result<Rendered, String> {
+fn of(
+    prompt: &PlannedPrompt,
+    work: Option<&TaskFacts>,
+    root: &Path,
+    at: &At,
+    changed: Option<&TreeChanges>,
+) -> Result<Rendered, String> {
     let task = prompt.task(&|_| String::new());
     let Some(around) = &prompt.around else {
         return Ok(Rendered { pieces: vec![Piece::of(&format!("the prompt, from {}", prompt.origin), &task)] });
@@ -60,7 +73,7 @@ fn of(prompt: &PlannedPrompt, work: Option<&TaskFacts>, root: &Path, at: &At) ->
         next_tasks: "",
         rejections: work.map_or(0, |task| task.rejections),
         diagnostics: "",
-        base: "HEAD",
+        changed,
         folder: Path::new(".forkhestra/runs/0"),
     };
     fill(around, root, &moment).map(|(rendered, _)| rendered).map_err(|error| error.to_string())

@@ -35,11 +35,7 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         let task =
             args.task.as_ref().map(|id| task_of(world, &project, id)).transpose().map_err(|fault| vec![fault])?;
         let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
-        let mut overrides = overrides(args);
-        if let (Some(task), None) = (&task, &overrides.base) {
-            overrides.base = begun_at(&project, &task.id).map_err(|fault| vec![fault])?;
-        }
-        Ok(Typed { said, overrides, task })
+        Ok(Typed { said, overrides: overrides(args), task })
     });
     let typed = match typed {
         Ok(typed) => typed,
@@ -95,13 +91,6 @@ pub(super) struct Typed {
 pub(super) fn task_of(world: &World, project: &Project, id: &str) -> Result<TaskFacts, Diagnostic> {
     let journal = Journal::existing(&project.root).map_err(|error| broken_journal(&error))?;
     journal.map_or_else(|| Err(unknown(id, None)), |journal| facts(world, project, &journal, id))
-}
-
-/// The commit that the work on a task began at, in an earlier run: the judge sees all of it.
-fn begun_at(project: &Project, id: &str) -> Result<Option<String>, Diagnostic> {
-    let broken = |error| broken_journal(&error);
-    let journal = Journal::existing(&project.root).map_err(broken)?;
-    journal.map_or(Ok(None), |journal| journal.base_of(id)).map_err(broken)
 }
 
 /// A task's own words, where the command line has no others.

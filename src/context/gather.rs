@@ -1,6 +1,7 @@
 //! What a template names, gathered from the working tree just before its agent is started. Nothing here fails: what is missing has a
 //! fixed text in its place (S0-8).
 
+use super::snapshots::Changed;
 use ignore::WalkBuilder;
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
@@ -16,24 +17,40 @@ const MOST_FILES: usize = 20;
 const MOST_BY_WORD: usize = 5;
 /// Files that are concerned in every task.
 const STANDARD: [&str; 6] = ["AGENTS.md", "CLAUDE.md", "README.md", "package.json", "tsconfig.json", "pyproject.toml"];
-/// The most new files that are shown in a diff, and the largest of them in bytes.
-const MOST_NEW: usize = 50;
-const LARGEST_NEW: u64 = 64 << 10;
-/// The longest diff that is taken from git, in bytes.
+/// The longest diff that is shown, in bytes.
 const MOST_DIFF: usize = 4 << 20;
+/// How much of one file's part of it may be no text, in hundredths; what is more is a picture or a program.
+const MOST_BINARY: usize = 10;
+/// The longest part of a diff that may be of no text whatever its size, in bytes.
+const SMALL_BINARY: usize = 4 << 10;
 /// The most of a file that is read, in bytes.
 const MOST_READ: u64 = 1 << 20;
 
-/// The gathered ones of these variables. `spec` is the path of the specification, `title` what the task is about, `base` the
-/// commit that changes are shown from: the run's first, so that what agents commit is part of them.
+/// What was changed since the work began, as our snapshots know it.
+#[derive(Debug, Clone, Default)]
+pub struct TreeChanges {
+    /// As a patch.
+    pub diff: String,
+    /// Every file, by path from the root.
+    pub changed: Vec<Changed>,
+    /// What differs from the commit that is checked out.
+    pub uncommitted: Vec<Changed>,
+    /// Files that were seen to change, and that the snapshots do not hold.
+    pub unseen: Vec<String>,
+}
+
+/// The variables that tell of the work.
+pub const OF_WORK: [&str; 3] = ["git_status_output", "git_diff_output", "modified_files_list"];
+
+/// The gathered ones of these variables. `spec` is the path of the specification, `title` what the task is about, `changes` what
+/// was done since the work began; none where nobody knows.
 #[must_use]
 pub fn gather(
     wanted: &BTreeSet<String>,
     root: &Path,
     spec: &str,
     title: &str,
-    base: &str,
-    git: &Git<'_>,
+    changes: Option<&TreeChanges>,
 ) -> IndexMap<String, String> {
     let mut gathered = IndexMap::new();
     for name in wanted {
@@ -42,9 +59,9 @@ pub fn gather(
                 .unwrap_or_else(|| "No AGENTS.md found. Follow standard coding practices.".into()),
             "source_file_content" | "spec" => specification(root, spec),
             "relevant_files_summary" => concerned(root, spec, title),
-            "git_status_output" => or(git(&["status", "--short"]), "No uncommitted changes"),
-            "git_diff_output" => or(diff(root, base, git), "No changes"),
-            "modified_files_list" => or(modified(base, git), "No files modified"),
+            "git_status_output" => or(changes.map(|changes| status(&changes.uncommitted)), "No uncommitted changes"),
+            "git_diff_output" => or(changes.map(diff), "No changes"),
+            "modified_files_list" => or(changes.map(modified), "No files modified"),
             _ => continue,
         };
         gathered.insert(name.clone(), value);
@@ -76,36 +93,56 @@ fn specification(root: &Path, spec: &str) -> String {
     read(&root.join(spec)).unwrap_or_else(|| format!("Specification file not found: {spec}"))
 }
 
-/// Everything since the base, committed or not, new files too. A repository without a commit has only new ones.
-fn diff(root: &Path, base: &str, git: &Git<'_>) -> Option<String> {
-    let options = ["--no-ext-diff", "--no-textconv", "--no-color", "--relative"];
-    let of = |what: &[&str]| git(&[&["diff"][..], &options, what].concat());
-    let mut diff = of(&[base]).or_else(|| of(&[]))?;
-    if diff.len() >= MOST_DIFF {
-        diff.extend(["\n[The rest is not shown, it is longer than 4 MiB: git diff ", base, "]\n"]);
+/// Everything since the work began, committed or not, new files too. What cannot be shown is named.
+fn diff(changes: &TreeChanges) -> String {
+    let mut shown = String::new();
+    let (mut hidden, mut named): (Vec<String>, BTreeSet<&str>) = (Vec::new(), BTreeSet::new());
+    for part in parts(&changes.diff) {
+        let head = part.lines().next().and_then(|line| line.rsplit_once(" b/"));
+        let name = head.map_or("a file", |(_, name)| name);
+        named.insert(name);
+        // A file that was moved has two names.
+        named.extend(head.and_then(|(before, _)| before.strip_prefix("diff --git a/")));
+        if is_binary(part) {
+            hidden.push(format!("not text, not shown: {name} ({} bytes of difference)\n", part.len()));
+        } else if shown.len() + part.len() > MOST_DIFF {
+            hidden.push(format!("too long, not shown: {name} ({} bytes of difference)\n", part.len()));
+        } else {
+            shown.push_str(part);
+        }
     }
-    let new = new_files(git);
-    for (index, file) in new.iter().enumerate() {
-        let found = fs::symlink_metadata(root.join(file));
-        let small = found.as_ref().is_ok_and(|file| file.is_file() && file.len() <= LARGEST_NEW);
-        let added = if small && index < MOST_NEW { of(&["--no-index", "--", "/dev/null", file]) } else { None };
-        // What is not shown is said.
-        let bytes = found.map_or(0, |file| file.len());
-        diff += &added.unwrap_or_else(|| format!("new file, not shown: {file} ({bytes} bytes)\n"));
-    }
-    Some(diff)
+    let missing = changes.changed.iter().map(|change| &change.path).filter(|path| !named.contains(path.as_str()));
+    hidden.extend(missing.chain(&changes.unseen).map(|file| format!("changed, and not shown: {file}\n")));
+    shown + &hidden.concat()
 }
 
-fn new_files(git: &Git<'_>) -> Vec<String> {
-    let listed = git(&["ls-files", "--others", "--exclude-standard", "-z"]).unwrap_or_default();
-    listed.split('\0').filter(|file| !file.is_empty()).map(str::to_string).collect()
+/// The parts of a patch, one a file.
+fn parts(diff: &str) -> Vec<&str> {
+    let mut starts: Vec<usize> = diff.match_indices("\ndiff --git ").map(|(at, _)| at + 1).collect();
+    if !diff.is_empty() {
+        starts.insert(0, 0);
+    }
+    starts.push(diff.len());
+    starts.windows(2).map(|pair| &diff[pair[0]..pair[1]]).collect()
 }
 
-fn modified(base: &str, git: &Git<'_>) -> Option<String> {
-    let changed =
-        git(&["diff", "--name-only", "--relative", base]).or_else(|| git(&["diff", "--name-only", "--relative"]))?;
-    let lines = changed.lines().map(str::to_string).chain(new_files(git));
-    Some(lines.collect::<Vec<_>>().join("\n"))
+/// Whether a part of a patch is no text that anybody reads. A few such bytes in a source file hide nothing.
+fn is_binary(part: &str) -> bool {
+    let strange = part.chars().filter(|next| *next == '\u{fffd}' || *next == '\0').count();
+    part.len() > SMALL_BINARY && strange * 100 > part.chars().count() * MOST_BINARY
+}
+
+fn status(uncommitted: &[Changed]) -> String {
+    let line = |change: &Changed| match change.status {
+        'A' => format!("?? {}", change.path),
+        status => format!(" {status} {}", change.path),
+    };
+    uncommitted.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn modified(changes: &TreeChanges) -> String {
+    let named = changes.changed.iter().map(|change| change.path.clone());
+    named.chain(changes.unseen.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 
 /// Files that the specification names, that bear a word of the title in their name, and the standard ones; by path, with their size.
@@ -147,15 +184,14 @@ mod tests {
     use super::*;
 
     fn gathered(root: &Path, spec: &str, name: &str) -> String {
-        let git = |words: &[&str]| match words {
-            ["diff", .., "HEAD"] if !words.contains(&"--name-only") => Some("diff of old\n".into()),
-            ["diff", .., "/dev/null", file] => Some(format!("diff of {file}\n")),
-            ["ls-files", ..] => Some("new.txt\0".into()),
-            ["diff", "--name-only", "--relative", "HEAD"] => Some("old.txt\n".into()),
-            ["status", ..] => Some(String::new()),
-            _ => None,
+        let change = |status, path: &str| Changed { status, path: path.into() };
+        let work = TreeChanges {
+            diff: "diff --git a/old.txt b/old.txt\n+x\ndiff --git a/new.txt b/new.txt\n+y\n".into(),
+            changed: vec![change('M', "old.txt"), change('A', "new.txt"), change('A', "link")],
+            uncommitted: Vec::new(),
+            unseen: vec!["sub/x".into()],
         };
-        gather(&[name.to_string()].into(), root, spec, "Mend the parser", "HEAD", &git).swap_remove(name).unwrap()
+        gather(&[name.to_string()].into(), root, spec, "Mend the parser", Some(&work)).swap_remove(name).unwrap()
     }
 
     #[test]
@@ -166,25 +202,11 @@ mod tests {
         assert_eq!(of("", "spec"), "No specification file linked.");
         assert_eq!(of("no.md", "source_file_content"), "Specification file not found: no.md");
         assert_eq!(of("", "git_status_output"), "No uncommitted changes");
-        let none = gather(
-            &["git_diff_output".into(), "modified_files_list".into()].into(),
-            root.path(),
-            "",
-            "",
-            "HEAD",
-            &|_| None,
-        );
+        let names = ["git_diff_output".into(), "modified_files_list".into()].into();
+        let none = gather(&names, root.path(), "", "", None);
         assert_eq!(none["git_diff_output"], "Not known: this is no git repository, or git did not answer.");
         assert_eq!(none["modified_files_list"], none["git_diff_output"]);
-        let quiet = |words: &[&str]| (words[0] != "ls-files").then(String::new);
-        let none = gather(
-            &["git_diff_output".into(), "modified_files_list".into()].into(),
-            root.path(),
-            "",
-            "",
-            "HEAD",
-            &quiet,
-        );
+        let none = gather(&names, root.path(), "", "", Some(&TreeChanges::default()));
         assert_eq!(
             (none["git_diff_output"].as_str(), none["modified_files_list"].as_str()),
             ("No changes", "No files modified")
@@ -197,11 +219,24 @@ mod tests {
     }
 
     #[test]
-    fn new_files_are_part_of_the_diff() {
+    fn new_files_are_part_of_the_diff_and_what_is_not_shown_is_named() {
         let root = tempfile::tempdir().unwrap();
-        fs::write(root.path().join("new.txt"), "x").unwrap();
-        assert_eq!(gathered(root.path(), "", "git_diff_output"), "diff of old\ndiff of new.txt");
-        assert_eq!(gathered(root.path(), "", "modified_files_list"), "old.txt\nnew.txt");
+        let diff = gathered(root.path(), "", "git_diff_output");
+        assert!(
+            diff.contains("+x")
+                && diff.contains("+y")
+                && diff.contains("+y\nchanged, and not shown: link\nchanged, and not shown: sub/x"),
+            "{diff}"
+        );
+        assert_eq!(gathered(root.path(), "", "modified_files_list"), "old.txt\nnew.txt\nlink\nsub/x");
+    }
+
+    #[test]
+    fn a_picture_is_named_and_a_source_file_with_a_strange_byte_is_shown() {
+        let of = |text: String| TreeChanges { diff: format!("diff --git a/x b/x\n{text}"), ..TreeChanges::default() };
+        assert!(diff(&of("+\u{fffd}".repeat(4_000))).starts_with("not text, not shown: x ("));
+        assert!(diff(&of(format!("+{}\0", "x = 1\n".repeat(2_000)))).contains("x = 1"));
+        assert!(diff(&of("+x\n".repeat(2 << 20))).starts_with("too long, not shown: x ("));
     }
 
     /// T0-19.

@@ -2,8 +2,12 @@
 
 mod gather;
 mod guard;
+mod repository;
+mod snapshots;
 mod tree;
 
-pub use gather::{Git, gather};
+pub use gather::{Git, OF_WORK, TreeChanges, gather};
 pub use guard::{GuardWatch, config_digest};
+pub use repository::Repository;
+pub use snapshots::{Changed, Snapshots};
 pub use tree::{BUILDS, Snapshot, TreeWatch};

@@ -1,6 +1,6 @@
 //! Whether an iteration changed anything: a fingerprint of the working tree and of what was said last (V-26).
-#![expect(clippy::disallowed_methods, reason = "reads the working tree")]
 
+use super::repository::Repository;
 use ignore::WalkBuilder;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A larger file is known by its size and time alone.
 const LARGEST: u64 = 4 << 20;
@@ -43,8 +43,8 @@ pub const BUILDS: [&str; 17] = [
 /// A tree at one moment. Comparable with others of its watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// By the hash of a path, what stands for its content.
-    files: HashMap<u64, u64>,
+    /// By its path from the root, what stands for a file's content.
+    files: HashMap<PathBuf, u64>,
     head: Vec<u8>,
 }
 
@@ -64,8 +64,9 @@ impl TreeWatch {
     pub fn snapshot(&mut self, root: &Path, tracked: Option<&HashSet<String>>) -> Snapshot {
         let mut files = HashMap::new();
         self.walk(root, tracked.is_some(), &mut |path, content| {
-            if !is_built(path.strip_prefix(root).unwrap_or(path), tracked) {
-                files.insert(hashed(path.as_os_str().as_bytes()), content);
+            let name = path.strip_prefix(root).unwrap_or(path);
+            if !is_built(name, tracked) {
+                files.insert(name.to_path_buf(), content);
             }
         });
         Snapshot { files, head: head(root) }
@@ -79,32 +80,44 @@ impl TreeWatch {
         most: usize,
         tracked: Option<&HashSet<String>>,
     ) -> Vec<String> {
-        let (mut changed, mut seen) = (Vec::new(), 0);
-        self.walk(root, tracked.is_some(), &mut |path, content| {
-            let name = path.strip_prefix(root).unwrap_or(path);
-            if is_built(name, tracked) {
-                return;
-            }
-            let known = before.files.get(&hashed(path.as_os_str().as_bytes()));
-            seen += usize::from(known.is_some());
-            if known != Some(&content) {
-                changed.push(name.display().to_string());
-            }
-        });
-        changed.sort_unstable();
+        let (mut changed, removed) = self.touched(root, before, tracked);
+        changed.extend(removed.into_iter().map(|file| file + " (removed)"));
         let more = changed.len().saturating_sub(most);
         changed.truncate(most);
         if more > 0 {
             changed.push(format!("{more} more"));
         }
-        match before.files.len().saturating_sub(seen) {
-            0 => {}
-            removed => changed.push(format!("{removed} removed")),
-        }
         if changed.is_empty() && head(root) != before.head {
             changed.push("a commit".into());
         }
         changed
+    }
+
+    /// The files that were changed or made since, and those that are gone, by path from the root.
+    pub fn touched(
+        &mut self,
+        root: &Path,
+        before: &Snapshot,
+        tracked: Option<&HashSet<String>>,
+    ) -> (Vec<String>, Vec<String>) {
+        let (mut changed, mut seen) = (Vec::new(), HashSet::new());
+        self.walk(root, tracked.is_some(), &mut |path, content| {
+            let name = path.strip_prefix(root).unwrap_or(path);
+            if is_built(name, tracked) {
+                return;
+            }
+            if before.files.get(name) != Some(&content) {
+                changed.push(name.display().to_string());
+            }
+            if before.files.contains_key(name) {
+                seen.insert(name.to_path_buf());
+            }
+        });
+        let gone = before.files.keys().filter(|file| !seen.contains(*file));
+        let mut removed: Vec<String> = gone.map(|file| file.display().to_string()).collect();
+        changed.sort_unstable();
+        removed.sort_unstable();
+        (changed, removed)
     }
 
     /// The fingerprint, in hexadecimal. Comparable with others of this watch.
@@ -191,21 +204,9 @@ fn content_of(path: &Path, metadata: &Metadata) -> Option<u64> {
     Some(hashed(&bytes).wrapping_add(u64::from(metadata.mode())))
 }
 
-/// The commit that is checked out, without asking git: HEAD, and what the branch that it names holds. Nothing without a repository.
+/// The commit that is checked out, without asking git. Nothing without a repository.
 fn head(root: &Path) -> Vec<u8> {
-    let git = root.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists());
-    let Some(folder) = git.and_then(|git| if git.is_dir() { Some(git) } else { worktree(&git) }) else {
-        return Vec::new();
-    };
-    let common =
-        fs::read_to_string(folder.join("commondir")).map_or(folder.clone(), |common| folder.join(common.trim()));
-    let head = fs::read_to_string(folder.join("HEAD")).unwrap_or_default();
-    let branch = head.trim().strip_prefix("ref: ").map(|branch| {
-        let loose = fs::read(folder.join(branch)).or_else(|_| fs::read(common.join(branch)));
-        loose.or_else(|_| fs::read(common.join("packed-refs"))).unwrap_or_default()
-    });
-    // A branch by its commit, not by its name: to come back is no change.
-    branch.unwrap_or(head.into_bytes())
+    Repository::of(root).map_or_else(Vec::new, |repository| repository.head().into_bytes())
 }
 
 /// Whether a file stands where builds leave what they make, and git does not keep it.
@@ -215,14 +216,8 @@ fn is_built(name: &Path, tracked: Option<&HashSet<String>>) -> bool {
     built && !tracked.contains(&name.display().to_string())
 }
 
-/// The folder that the `.git` file of a worktree names (gitrepository-layout(5)).
-fn worktree(file: &Path) -> Option<std::path::PathBuf> {
-    let text = fs::read_to_string(file).ok()?;
-    let folder = text.strip_prefix("gitdir:")?.trim();
-    Some(file.parent()?.join(folder))
-}
-
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "makes a working tree")]
 mod tests {
     use super::*;
 

@@ -100,6 +100,7 @@ fn opening(setting: &Setting<'_>) -> EventKind {
         return EventKind::RunResumed { forkhestra, attempts: attempts.collect(), limits, worked_ms };
     }
     EventKind::RunStarted {
+        tree: None,
         chain: setting.outline.chain.clone(),
         name: None,
         prompt: None,

@@ -27,6 +27,13 @@ fn file_of(folder: &Path, token: &str) -> PathBuf {
     folder.join(format!("calls-{}.jsonl", &digest[..16]))
 }
 
+/// The word of an attempt, by which a plain program vouches for its verdict: nobody knows it before the attempt.
+#[must_use]
+pub fn word_of_attempt(token: &str) -> String {
+    // Of another part of the digest than the names of files, which others may see.
+    format!("k{}", &token_digest(token.as_bytes())[40..45])
+}
+
 impl AttemptFolder {
     /// Where the agent may leave its result.
     #[must_use]

@@ -90,6 +90,18 @@ impl Journal {
         self.database.query_row(select, [task], |row| row.get(0)).optional().map_err(self.failed())
     }
 
+    /// The tree that the work on a task began at: that of its first run since it was added or reset.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn tree_of(&self, task: &str) -> Result<Option<String>, JournalError> {
+        let select = "SELECT event ->> '$.event.tree' FROM events JOIN runs ON runs.id = run
+                      WHERE type = 'runStarted' AND task = ?1 AND event ->> '$.event.tree' IS NOT NULL
+                      AND started >= coalesce((SELECT max(at) FROM audit WHERE audit.task = ?1 AND to_status = 'pending'), '')
+                      ORDER BY run LIMIT 1";
+        self.database.query_row(select, [task], |row| row.get(0)).optional().map_err(self.failed())
+    }
+
     /// The first run of a task since it was added or reset.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
-//! Finds marker lines in a stream of bytes, whatever its chunks: one search per chunk, no allocation, no copy but of
-//! the unfinished last line.
+//! Finds marker lines in a stream of bytes, whatever its chunks: three searches per chunk, no allocation, no copy but of the
+//! unfinished last line. A chunk with code fences is read line by line.
 
+use super::fence::{FenceLine, Fences};
 use super::line::is_marker_line;
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
@@ -13,7 +14,13 @@ const LONGEST_LINE: usize = 4096;
 pub enum Sighting<'a> {
     /// A marker line, with the offset of the line's start in the stream.
     Marker(u64),
-    /// The marker inside a longer line, which does not count.
+    /// A marker line that stands alone in a code fence, which counts until words follow, with its line's offset.
+    Alone(u64),
+    /// A marker line in an open code fence, which does not count yet.
+    Fenced(&'a [u8]),
+    /// So many of the markers seen do not count: they stood alone in a code fence, and words follow it.
+    Withdrawn(usize),
+    /// The marker inside a longer line, or in a code fence with other lines, which does not count.
     NearMiss(&'a [u8]),
 }
 
@@ -28,7 +35,18 @@ pub struct Scanner {
     /// Where the unfinished line began in the stream, and how far the stream has gone.
     line_start: u64,
     offset: u64,
+    fences: Fences,
+    ticks: Finder<'static>,
+    tildes: Finder<'static>,
+    /// Where marker lines of the open fence stand, and whether it holds other words.
+    fenced: Vec<u64>,
+    mixed: bool,
+    /// How many markers counted because they stood alone in fences that no words have followed yet.
+    tentative: usize,
 }
+
+/// How many markers of one fence are remembered.
+const MOST_FENCED: usize = 64;
 
 impl Scanner {
     /// A scanner for this marker, which must not be empty.
@@ -41,6 +59,12 @@ impl Scanner {
             long: false,
             line_start: 0,
             offset: 0,
+            fences: Fences::default(),
+            ticks: Finder::new(b"```").into_owned(),
+            tildes: Finder::new(b"~~~").into_owned(),
+            fenced: Vec::new(),
+            mixed: false,
+            tentative: 0,
         }
     }
 
@@ -72,7 +96,17 @@ impl Scanner {
         self.line_start = self.offset;
     }
 
-    fn search_whole_lines(&self, lines: &[u8], saw: &mut impl FnMut(Sighting<'_>)) {
+    fn search_whole_lines(&mut self, lines: &[u8], saw: &mut impl FnMut(Sighting<'_>)) {
+        let fenced = self.fences.is_open() || self.ticks.find(lines).is_some() || self.tildes.find(lines).is_some();
+        if fenced || self.tentative > 0 {
+            let mut start = 0;
+            while start < lines.len() {
+                let end = memchr(b'\n', &lines[start..]).map_or(lines.len(), |newline| start + newline);
+                self.line(&lines[start..end], self.offset + start as u64, saw);
+                start = end + 1;
+            }
+            return;
+        }
         let mut from = 0;
         while let Some(hit) = self.finder.find(&lines[from..]).map(|hit| hit + from) {
             let start = memrchr(b'\n', &lines[..hit]).map_or(0, |newline| newline + 1);
@@ -84,6 +118,44 @@ impl Scanner {
                 saw(Sighting::NearMiss(line));
             }
             from = end;
+        }
+    }
+
+    /// One whole line where fences matter.
+    fn line(&mut self, line: &[u8], at: u64, saw: &mut impl FnMut(Sighting<'_>)) {
+        let long = line.len() > LONGEST_LINE;
+        let marker = !long && is_marker_line(line, &self.marker);
+        let place = match (long, self.fences.is_open()) {
+            (true, true) => FenceLine::Inside,
+            (true, false) => FenceLine::Outside,
+            (false, _) => self.fences.line(line),
+        };
+        let blank = line.iter().all(u8::is_ascii_whitespace);
+        if !blank && self.tentative > 0 {
+            saw(Sighting::Withdrawn(self.tentative));
+            self.tentative = 0;
+        }
+        match place {
+            FenceLine::Opens => (self.fenced, self.mixed) = (Vec::new(), false),
+            FenceLine::Closes => {
+                for at in self.fenced.drain(..).filter(|_| !self.mixed) {
+                    saw(Sighting::Alone(at));
+                    self.tentative += 1;
+                }
+            }
+            FenceLine::Inside if marker => {
+                saw(Sighting::Fenced(line));
+                if self.fenced.len() < MOST_FENCED {
+                    self.fenced.push(at);
+                }
+            }
+            FenceLine::Outside if marker => saw(Sighting::Marker(at)),
+            FenceLine::Inside | FenceLine::Outside => {
+                self.mixed |= !blank && place == FenceLine::Inside;
+                if self.finder.find(line).is_some() {
+                    saw(Sighting::NearMiss(line));
+                }
+            }
         }
     }
 
@@ -112,16 +184,36 @@ impl Scanner {
     }
 
     fn judge_open_line(&mut self, saw: &mut impl FnMut(Sighting<'_>)) {
-        if !self.long && self.finder.find(&self.open).is_some() {
-            if is_marker_line(&self.open, &self.marker) {
-                saw(Sighting::Marker(self.line_start));
-            } else {
-                saw(Sighting::NearMiss(&self.open));
-            }
+        let open = std::mem::take(&mut self.open);
+        if !self.long {
+            self.line(&open, self.line_start, saw);
+        } else if self.fences.is_open() {
+            self.mixed = true;
+        } else if self.tentative > 0 {
+            saw(Sighting::Withdrawn(self.tentative));
+            self.tentative = 0;
         }
+        self.open = open;
         self.open.clear();
         self.long = false;
     }
+}
+
+/// How many lines of a text are the marker and count, and the first one that holds it and does not.
+#[must_use]
+pub fn marker_lines(text: &str, marker: &str) -> (usize, Option<String>) {
+    let (mut seen, mut near) = (0_usize, None);
+    let mut saw = |sighting: Sighting<'_>| match sighting {
+        Sighting::Marker(_) | Sighting::Alone(_) => seen += 1,
+        Sighting::Withdrawn(count) => seen = seen.saturating_sub(count),
+        Sighting::NearMiss(line) | Sighting::Fenced(line) => {
+            near.get_or_insert_with(|| String::from_utf8_lossy(line).into_owned());
+        }
+    };
+    let mut scanner = Scanner::new(marker);
+    scanner.feed(text.as_bytes(), &mut saw);
+    scanner.finish(&mut saw);
+    (seen, near)
 }
 
 #[cfg(test)]
@@ -133,8 +225,9 @@ mod tests {
     fn markers(chunks: &[&[u8]]) -> (Vec<u64>, usize) {
         let (mut scanner, mut offsets, mut near) = (Scanner::new(DEFAULT), Vec::new(), 0);
         let mut saw = |sighting: Sighting<'_>| match sighting {
-            Sighting::Marker(offset) => offsets.push(offset),
-            Sighting::NearMiss(_) => near += 1,
+            Sighting::Marker(offset) | Sighting::Alone(offset) => offsets.push(offset),
+            Sighting::Withdrawn(count) => offsets.truncate(offsets.len() - count),
+            Sighting::NearMiss(_) | Sighting::Fenced(_) => near += 1,
         };
         for chunk in chunks {
             scanner.feed(chunk, &mut saw);
@@ -163,13 +256,43 @@ mod tests {
         assert_eq!(markers(&[&long, b"\nFORKHESTRA_COMPLETE"]), (vec![100_001], 0));
     }
 
+    #[test]
+    fn in_a_code_fence_the_marker_counts_alone_and_last_only() {
+        let count = |text: &str| marker_lines(text, DEFAULT).0;
+        assert_eq!(count("```\nFORKHESTRA_COMPLETE\n```\n"), 1);
+        assert_eq!(count("```\nFORKHESTRA_COMPLETE\n```\n\nBut it is not done yet.\n"), 0);
+        assert_eq!(count("```\necho\nFORKHESTRA_COMPLETE\n```\n"), 0);
+        assert_eq!(count("```\nFORKHESTRA_COMPLETE\n"), 0, "a fence that nobody closes");
+        assert_eq!(count("```\nls\n```\nFORKHESTRA_COMPLETE\n"), 1);
+    }
+
     /// The naive answer: split the whole stream at its newlines.
     fn oracle(stream: &[u8]) -> Vec<u64> {
-        let mut offset = 0;
-        let mut found = Vec::new();
+        let (mut offset, mut found, mut fences) = (0, Vec::new(), Fences::default());
+        let (mut inside, mut mixed, mut tentative) = (Vec::new(), false, 0);
         for line in stream.split(|&byte| byte == b'\n') {
-            if line.len() <= LONGEST_LINE && is_marker_line(line, DEFAULT.as_bytes()) {
-                found.push(offset);
+            let long = line.len() > LONGEST_LINE;
+            let is_marker = !long && is_marker_line(line, DEFAULT.as_bytes());
+            let open = fences.is_open();
+            let place = match (long, open) {
+                (true, true) => FenceLine::Inside,
+                (true, false) => FenceLine::Outside,
+                _ => fences.line(line),
+            };
+            if !line.iter().all(u8::is_ascii_whitespace) {
+                found.truncate(found.len() - tentative);
+                tentative = 0;
+            }
+            match place {
+                FenceLine::Opens => (inside, mixed) = (Vec::new(), false),
+                FenceLine::Closes if !mixed => {
+                    tentative = inside.len();
+                    found.append(&mut inside);
+                }
+                FenceLine::Inside if is_marker => inside.push(offset),
+                FenceLine::Inside => mixed |= !line.iter().all(u8::is_ascii_whitespace),
+                FenceLine::Outside if is_marker => found.push(offset),
+                FenceLine::Closes | FenceLine::Outside => {}
             }
             offset += line.len() as u64 + 1;
         }
@@ -182,7 +305,7 @@ mod tests {
             parts in proptest::collection::vec(prop_oneof![
                 Just("FORKHESTRA_COMPLETE".to_string()), Just("\n".to_string()), Just("\r\n".to_string()),
                 Just("**".to_string()), Just("\x1b[1m".to_string()), Just("FORKHESTRA_".to_string()),
-                Just("COMPLETE".to_string()), "[a-z ]{0,9}", Just("y".repeat(5000)),
+                Just("COMPLETE".to_string()), "[a-z ]{0,9}", Just("y".repeat(5000)), Just("\n```\n".to_string()), Just("~~~".to_string()),
             ], 0..24),
             cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..6),
         ) {

@@ -40,13 +40,27 @@ pub struct Answer {
 /// What a program says when it is called so; none when it cannot be started or does not answer in time.
 #[must_use]
 pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer> {
-    ask_within(program, arguments, folder, PATIENCE)
+    let answer = run_by_hand(program, arguments, folder, PATIENCE, &[], &Interrupts::default(), &mut |_| {})?;
+    (!answer.timed_out).then_some(answer)
 }
 
-/// The same with a time of the caller's.
+/// Asks git, free of what a person or an agent has set for it: no variables of the environment, no settings of the system or the
+/// user. None when it cannot be started or does not answer in time.
 #[must_use]
-pub fn ask_within(program: &Path, arguments: &[String], folder: &Path, patience: Duration) -> Option<Answer> {
-    let answer = run_by_hand(program, arguments, folder, patience, &[], &Interrupts::default(), &mut |_| {})?;
+pub fn ask_git(arguments: &[String], folder: &Path, patience: Duration) -> Option<Answer> {
+    let mut command = Command::new("git");
+    let inherited = std::env::vars_os().map(|(name, _)| name);
+    for name in inherited.filter(|name| name.as_encoded_bytes().starts_with(b"GIT_") && name != "GIT_EXEC_PATH") {
+        command.env_remove(name);
+    }
+    let own = [
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("LC_ALL", "C"),
+    ];
+    command.args(arguments).envs(own);
+    let answer = run(command, folder, patience, &[], &Interrupts::default(), &mut |_| {})?;
     (!answer.timed_out).then_some(answer)
 }
 
@@ -63,7 +77,19 @@ pub fn run_by_hand(
     show: &mut dyn FnMut(&[u8]),
 ) -> Option<Answer> {
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).process_group(0);
+    command.args(arguments);
+    run(command, folder, timeout, input, interrupts, show)
+}
+
+fn run(
+    mut command: Command,
+    folder: &Path,
+    timeout: Duration,
+    input: &[u8],
+    interrupts: &Interrupts,
+    show: &mut dyn FnMut(&[u8]),
+) -> Option<Answer> {
+    command.current_dir(folder).process_group(0);
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
     if let Some(mut pipe) = child.stdin.take() {

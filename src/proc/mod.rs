@@ -15,7 +15,7 @@ mod survivors;
 mod table;
 mod wire;
 
-pub use ask::{Answer, Interrupts, ask, ask_within, run_by_hand};
+pub use ask::{Answer, Interrupts, ask, ask_git, run_by_hand};
 pub use child::{Child, Launch, Line, SpawnError};
 pub use lifeline::lifeline;
 pub use ourselves::{adopt_orphans, stop_ourselves};

@@ -66,6 +66,10 @@ pub(super) fn human_words(name: &str, why: HumanNeeded, rejections: u32) -> Stri
     match why {
         HumanNeeded::Disputed => format!("{name} disputes what was asked; a human has to decide"),
         HumanNeeded::Unclear => format!("{name} gave no clear verdict, time and again; a human has to look"),
+        HumanNeeded::NotAJudge => format!(
+            "{name} rejected the work, and no judge approved it after that; a human has to decide (if {name} is to judge, give it \
+             \"role\": \"judge\")"
+        ),
         HumanNeeded::Rejections if rejections == 1 => format!("{name} rejected, and no round is left"),
         HumanNeeded::Rejections => format!("{name} rejected {rejections} times, and no round is left"),
     }

@@ -4,7 +4,6 @@
 use super::attempt::{Attempt, sleep};
 use super::cast::{Begin, Cast, Ended, Failure};
 use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt, Overrides};
-use super::fill::base_commit;
 use super::finished::Leftover;
 use super::lane::Lane;
 use super::machine::{Effect, Input, Timer};
@@ -15,6 +14,7 @@ use super::stage::{Show, Stage};
 use super::state::State;
 use super::stopwatch::Stopwatch;
 use super::timers::Timers;
+use super::work::Begun;
 use crate::chain::{Limit, Role};
 use crate::checks::Deciding;
 use crate::context::{GuardWatch, Snapshot, TreeWatch};
@@ -72,7 +72,8 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         state: State::default(),
         seq: 0,
         tree: TreeWatch::default(),
-        base: None,
+        begun: Begun::default(),
+        resumed: matches!(begin, Begin::Again { .. }),
         deciding: None,
         guarding: GuardWatch::default(),
         judged: None,
@@ -113,8 +114,10 @@ pub(super) struct Driver<'a> {
     pub(super) state: State,
     seq: u64,
     pub(super) tree: TreeWatch,
-    /// The commit that the work began at.
-    pub(super) base: Option<String>,
+    /// What the work is compared with.
+    pub(super) begun: Begun,
+    /// Whether an earlier process began the run.
+    pub(super) resumed: bool,
     /// What decided about the work when it began.
     pub(super) deciding: Option<Deciding>,
     pub(super) guarding: GuardWatch,
@@ -133,12 +136,7 @@ impl Driver<'_> {
             Begin::New(overrides) => overrides,
             Begin::Again { events, leftovers, limits } => return self.begin_again(&events, leftovers, limits),
         };
-        let templated = plan.steps.iter().filter_map(|step| step.prompt.as_ref()).any(|prompt| prompt.around.is_some());
-        self.base = match &overrides.base {
-            Some(base) => Some(base.clone()),
-            None if templated => base_commit(self.cast.root),
-            None => None,
-        };
+        self.begin_work(&overrides)?;
         self.record(vec![EventKind::RunStarted {
             chain: plan.chain.clone(),
             name: plan.name.clone(),
@@ -149,7 +147,8 @@ impl Driver<'_> {
             forkhestra: env!("CARGO_PKG_VERSION").into(),
             steps: u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
             overrides,
-            base: self.base.clone(),
+            base: self.begun.commit.clone(),
+            tree: self.begun.tree.clone(),
             task: plan.task.clone(),
         }])?;
         self.take(Input::Begin)
@@ -163,8 +162,8 @@ impl Driver<'_> {
         limits: Vec<String>,
     ) -> Result<Vec<Effect>, JournalError> {
         let mut watch = Stopwatch::default();
-        if let Some(EventKind::RunStarted { base, .. }) = events.first().map(|event| &event.event) {
-            self.base.clone_from(base);
+        if let Some(EventKind::RunStarted { base, tree, .. }) = events.first().map(|event| &event.event) {
+            self.begin_work_again(tree.clone(), base.as_deref())?;
         }
         for event in events {
             self.state.evolve(&event.event);
@@ -361,7 +360,7 @@ impl Driver<'_> {
             None if step.role() == Some(Role::Judge) => (String::new(), before),
             None => (before, String::new()),
         };
-        let note = before + &self.note(at);
+        let note = before + &self.note(at, &token);
         let told = feedback.clone() + &note;
         let mut whole = String::new();
         if let Some(prompt) = &step.prompt {
@@ -371,12 +370,13 @@ impl Driver<'_> {
             };
             folder.write_prompt(&whole)?;
         }
-        let before = if self.lane.is_none() {
+        let mut before = if self.lane.is_none() {
             self.guard(at)?;
             self.before(at)
         } else {
             Before::default()
         };
+        before.prompt.clone_from(&whole);
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),
             Late::Run => self.cast.run.to_string(),

@@ -165,6 +165,9 @@ pub enum EventKind {
         /// The commit that the work began at, where templates show what was changed since.
         #[serde(default)]
         base: Option<String>,
+        /// The tree that the work began at, a snapshot of our own: what templates show was changed since.
+        #[serde(default)]
+        tree: Option<String>,
         /// The task that it works on, as it was then.
         #[serde(default)]
         task: Option<TaskFacts>,

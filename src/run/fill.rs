@@ -1,16 +1,15 @@
 //! A template's prompt for one attempt: what it names is gathered, cut to size, and filled in.
 
 use super::event::At;
-use crate::context::gather;
+use crate::context::{Repository, TreeChanges, gather};
 use crate::plan::{Around, TaskFacts};
-use crate::proc::ask_within;
+use crate::proc::ask_git;
 use crate::prompt::{Rendered, TemplateError, Value, fit};
 use indexmap::IndexMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What is known of an attempt beside its plan.
-#[derive(Debug)]
 pub struct Moment<'a> {
     /// The run's number.
     pub run: i64,
@@ -30,8 +29,8 @@ pub struct Moment<'a> {
     pub rejections: u32,
     /// The first errors that `diagnose` has found; empty for none.
     pub diagnostics: &'a str,
-    /// The commit that changes are shown from.
-    pub base: &'a str,
+    /// What was changed since the work began.
+    pub changed: Option<&'a TreeChanges>,
     /// The attempt's folder.
     pub folder: &'a Path,
 }
@@ -45,11 +44,10 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     let fact = |name: &str| around.facts.get(name).map_or("", String::as_str);
     let title =
         if moment.task.is_empty() { fact("task_title") } else { moment.task.lines().next().unwrap_or_default() };
-    let mut gathered: IndexMap<String, Value> =
-        gather(&wanted, root, fact("source_file"), title, moment.base, &asking(root))
-            .into_iter()
-            .map(|(name, text)| (name, Value::new(text)))
-            .collect();
+    let mut gathered: IndexMap<String, Value> = gather(&wanted, root, fact("source_file"), title, moment.changed)
+        .into_iter()
+        .map(|(name, text)| (name, Value::new(text)))
+        .collect();
     let diff = gathered.get("git_diff_output").map(|diff| diff.text.clone());
     for name in ["feedback", "reviewer_notes"].iter().filter(|name| wanted.contains(**name)) {
         gathered.insert((*name).to_string(), Value::new(moment.feedback));
@@ -99,22 +97,12 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
     Ok((rendered, diff.filter(|_| is_cut)))
 }
 
-/// The commit that is checked out; the empty tree in a repository without one, and none in no repository.
-#[must_use]
-pub(super) fn base_commit(root: &Path) -> Option<String> {
-    let git = asking(root);
-    let head = git(&["rev-parse", "--verify", "--quiet", "HEAD"]);
-    let empty =
-        || git(&["hash-object", "-t", "tree", "/dev/null"]).filter(|_| git(&["rev-parse", "--git-dir"]).is_some());
-    head.or_else(empty).map(|commit| commit.trim().to_string())
-}
-
 /// The longest that all questions to git of one prompt may take together: meanwhile no signal is heard.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// git, read and never written: no pager, hooks, colours, filters of others, or locks that it could take away from somebody; and
-/// nothing of a person's settings that would change what is read.
-const QUIET: [&str; 18] = [
+/// git, read and never written: no pager, hooks, filters of others, or locks that it could take away from somebody; and nothing of
+/// the project's settings that would change what is read.
+const QUIET: [&str; 19] = [
     "--no-pager",
     "--no-optional-locks",
     "-c",
@@ -124,28 +112,33 @@ const QUIET: [&str; 18] = [
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
-    "diff.autoRefreshIndex=false",
+    "core.attributesFile=/dev/null",
     "-c",
-    "color.ui=false",
+    "core.excludesFile=/dev/null",
     "-c",
-    "status.branch=false",
+    "core.autocrlf=false",
     "-c",
-    "status.showUntrackedFiles=normal",
+    "core.safecrlf=false",
     "-c",
-    "diff.noprefix=false",
+    "advice.addEmbeddedRepo=false",
+    "--no-replace-objects",
 ];
 
-/// Asks git questions for so long as there is patience.
-pub(super) fn asking(root: &Path) -> impl Fn(&[&str]) -> Option<String> + '_ {
+/// Asks git questions for so long as there is patience. Which repository is asked, and where its working tree is, is said by us.
+pub(super) fn asking(root: &Path, patience: Duration) -> impl Fn(&[&str]) -> Option<String> + '_ {
     #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience;
     move |words: &[&str]| {
-        let words: Vec<String> = QUIET.iter().chain(words).map(|word| (*word).to_string()).collect();
+        let mut all: Vec<String> = QUIET.iter().map(|word| (*word).to_string()).collect();
+        if !words.contains(&"--git-dir") {
+            let repository = Repository::of(root)?;
+            let (folder, top) = (repository.git_dir.display().to_string(), repository.top.display().to_string());
+            all.extend(["--git-dir".into(), folder, "--work-tree".into(), top]);
+        }
+        all.extend(words.iter().map(|word| (*word).to_string()));
         #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
         let left = until.saturating_duration_since(Instant::now());
-        let answer = if left.is_zero() { None } else { ask_within(Path::new("git"), &words, root, left) }?;
-        // A comparison of files that differ ends with 1.
-        let differs = words.contains(&"--no-index".to_string()) && answer.code == Some(1);
-        (answer.code == Some(0) || differs).then_some(answer.stdout)
+        let answer = if left.is_zero() { None } else { ask_git(&all, root, left) }?;
+        (answer.code == Some(0)).then_some(answer.stdout)
     }
 }

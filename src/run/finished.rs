@@ -99,6 +99,9 @@ pub struct Finished {
     /// Of a worker whose work is judged: whether the working tree is as it was before.
     #[serde(default)]
     pub unchanged: Option<bool>,
+    /// Of a worker that says that there is nothing to do: whether nothing has changed since the work began.
+    #[serde(default)]
+    pub untouched: bool,
     /// Of a check that failed: a digest of the working tree and of its errors.
     #[serde(default)]
     pub trouble: Option<String>,

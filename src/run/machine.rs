@@ -5,8 +5,9 @@ use super::event::{At, Ending, EventKind, Feedback, HighestAttempt};
 use super::finished::{Finished, Leftover, Tokens};
 use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
 use super::state::{Phase, State};
+use crate::chain::Limit;
 use crate::plan::{Plan, PlannedStep};
-use crate::verdict::Said;
+use crate::verdict::{Decision as Decided, Said, Unclear};
 use std::time::Duration;
 
 /// How long an agent may go on after its marker.
@@ -175,6 +176,7 @@ impl Decision<'_> {
                 }
             }
             (Phase::Starting | Phase::Running, Input::Exited { exit, finished, said }) => {
+                let said = self.held_against(exit, &finished, said);
                 let outcome = self.outcome(exit, &finished, said.as_ref());
                 self.attempt_over(outcome, *finished, said);
             }
@@ -256,17 +258,46 @@ impl Decision<'_> {
         .find_map(|(reached, limit)| reached.then_some(limit))
     }
 
-    /// How an attempt ended. The marker is looked at before any limit (V-22).
+    /// An approval or a skip of a judge whose program failed is none.
+    fn held_against(&self, exit: Exit, finished: &Finished, said: Option<Said>) -> Option<Said> {
+        let step = self.state.at.as_ref().map_or(0, |at| at.step);
+        let code = match exit {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128 + signal,
+        };
+        match said {
+            Some(Said::Clear(verdict))
+                if verdict.decision.passes()
+                    && self.is_judge(step)
+                    && code != 0
+                    && finished.error.is_none()
+                    && finished.usage_limit.is_none() =>
+            {
+                Some(Said::Unclear(Unclear::ExitCode { decision: verdict.decision, code }))
+            }
+            said => said,
+        }
+    }
+
+    /// How an attempt ended. The marker is looked at before any limit.
     fn outcome(&self, exit: Exit, finished: &Finished, said: Option<&Said>) -> AttemptOutcome {
         let step = self.state.at.as_ref().map_or(0, |at| at.step);
-        let unclear = self.is_judge(step) && !matches!(said, Some(Said::Clear(_))) || self.is_not_done(step, said);
+        let judge = self.is_judge(step);
+        // A count outside of a group keeps its meaning: where a judge says nothing, its marker completes it.
+        let marked = judge && self.state.marker && self.counts_alone(step) && is_silent(said);
+        let unclear = judge && !marked && !matches!(said, Some(Said::Clear(_))) || self.is_not_done(step, said);
         // A worker of a loop that says `done` or `submit` has ended it as the marker does (C24).
         let decided = matches!(said, Some(Said::Clear(_)));
         let done = (self.state.marker || decided) && self.in_loop();
         if !finished.voided.is_empty() && self.state.ending.is_none() && !self.is_judge(step) {
             return AttemptOutcome::Voided;
         }
+        // Who rejects or disputes is heard, whatever becomes of its program.
+        let objects = matches!(said, Some(Said::Clear(verdict)) if self.is_objection(step, verdict.decision));
+        let failed_verdict = matches!(said, Some(Said::Unclear(Unclear::ExitCode { .. })));
         match (self.state.ending, self.state.cut, exit) {
+            (None, ..) if objects => AttemptOutcome::Completed,
+            (None, None, _) if failed_verdict => AttemptOutcome::Unfinished,
             (Some(Ending::Limit { .. }), ..) | (None, Some(_), _) if done => AttemptOutcome::Completed,
             (Some(_), ..) => AttemptOutcome::Interrupted,
             (None, Some(Cut::Timeout | Cut::Lingering), _) => AttemptOutcome::TimedOut,
@@ -281,6 +312,16 @@ impl Decision<'_> {
             (None, None, Exit::Code(0)) => AttemptOutcome::Unfinished,
             (None, None, Exit::Code(code)) => AttemptOutcome::Failed { code },
         }
+    }
+
+    /// A verdict that asks for more: a judge's reject, and anybody's dispute.
+    fn is_objection(&self, step: u32, decision: Decided) -> bool {
+        decision == Decided::Dispute || decision == Decided::Reject && self.is_judge(step)
+    }
+
+    /// Whether a step has a count and stands in no group.
+    fn counts_alone(&self, step: u32) -> bool {
+        self.group_of(step).is_none() && self.step(step).is_some_and(|step| step.limit != Limit::Once)
     }
 
     fn pause(&mut self) {
@@ -365,6 +406,10 @@ impl Decision<'_> {
         self.emit(EventKind::AttemptTimedOut { at, why, with });
         self.send(with);
     }
+}
+
+fn is_silent(said: Option<&Said>) -> bool {
+    matches!(said, None | Some(Said::Unclear(Unclear::Nothing)))
 }
 
 #[cfg(test)]

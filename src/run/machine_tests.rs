@@ -32,7 +32,7 @@ fn says(said: Said) -> Input {
 
 fn verdict(decision: Decided) -> Said {
     let notes = if decision == Decided::Reject { "it is wrong" } else { "" };
-    Said::Clear(Verdict { decision, notes: notes.into(), findings: Vec::new(), from: ReadFrom::Line })
+    Said::Clear(Verdict::new(decision, notes.into(), Vec::new(), ReadFrom::Line))
 }
 
 /// One letter an input: `.` exit 0, `m` marker and exit 0, `x` exit 1, `M` marker and exit 1, `k` killed by SIGKILL; with exit 0
@@ -50,7 +50,11 @@ fn inputs(script: &str) -> Vec<Input> {
             'a' => says(verdict(Decided::Approve)),
             'r' => says(verdict(Decided::Reject)),
             'd' => says(verdict(Decided::Dispute)),
-            's' => says(verdict(Decided::Skip)),
+            's' => Input::Exited {
+                exit: Exit::Code(0),
+                finished: Box::new(Finished { untouched: true, ..Finished::default() }),
+                said: Some(verdict(Decided::Skip)),
+            },
             'u' => says(Said::Unclear(Unclear::Nothing)),
             'n' => ended(Finished { unchanged: Some(true), ..Finished::default() }),
             _ => exit(1),
@@ -169,7 +173,8 @@ fn feedback_comes_from_the_attempt_that_ended_the_round_and_goes_to_every_step_o
 #[test]
 fn a_judge_approves_or_is_asked_again_and_its_reject_begins_another_round() {
     assert_eq!(story("coder -> j", ".a"), "coder.1 j.1 Succeeded");
-    assert_eq!(story("coder -> j:1", ".mua"), "coder.1 j.1 j.2 j.3 Succeeded", "its marker alone is unclear");
+    assert_eq!(story("coder -> j:1", ".mua"), "coder.1 j.1 Succeeded", "a count alone keeps the marker");
+    assert_eq!(story("(coder -> j:1):2", ".mua"), "coder.1 j.1 j.2 j.3 Succeeded", "in a group its marker is unclear");
     assert_eq!(story("coder -> j", ".uuu"), "coder.1 j.1 j.2 j.3 NeedsHuman { step: 2, why: Unclear }");
     assert_eq!(story("coder -> j", ".r"), "coder.1 j.1 Rejected { step: 2 }");
     assert_eq!(story("(coder -> j):3 -> x", ".r.a."), "coder.1 j.1 coder.1/2 j.1/2 x.1 Succeeded");
@@ -225,12 +230,7 @@ fn a_check_that_fails_on_a_tree_and_with_errors_seen_before_stops_the_group() {
 #[test]
 fn a_reject_that_names_only_what_is_minor_ends_the_round_well() {
     let minor = Finding { title: "a name".into(), severity: Severity::Minor, ..Finding::default() };
-    let said = Said::Clear(Verdict {
-        decision: Decided::Reject,
-        notes: String::new(),
-        findings: vec![minor],
-        from: ReadFrom::Object,
-    });
+    let said = Said::Clear(Verdict::new(Decided::Reject, String::new(), vec![minor], ReadFrom::Object));
     assert_eq!(end(&plan("(coder -> j):2"), [Input::Begin, UP, exit(0), UP, says(said)]), RunOutcome::Succeeded);
 }
 

@@ -25,6 +25,7 @@ mod tape;
 mod timers;
 mod told;
 mod verdicts;
+mod work;
 
 pub use cast::{Begin, Cast, Ended, Failure};
 pub use driver::{drive, flushed};
@@ -44,3 +45,4 @@ pub use state::State;
 pub use stopwatch::Stopwatch;
 pub use summary::{AttemptRow, RunRow, RunState};
 pub use verdicts::MOST_REJECTIONS;
+pub use work::uncommitted;

@@ -143,6 +143,8 @@ pub enum HumanNeeded {
     Unclear,
     /// No round is left after a reject.
     Rejections,
+    /// An agent that is no judge rejected the work, and no judge approved it after that.
+    NotAJudge,
 }
 
 /// How a run ended.

@@ -3,7 +3,7 @@
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause};
 use super::finished::{Finished, Leftover, UsageLimit};
 use super::machine::{Decision, Effect, Timer};
-use super::outcome::{AttemptOutcome, LimitKind, RunOutcome};
+use super::outcome::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome};
 use crate::agent::ErrorClass;
 use crate::chain::Op;
 use crate::plan::Kind;
@@ -166,7 +166,7 @@ impl Decision<'_> {
     pub(super) fn go_from(&mut self, mut op: usize) {
         loop {
             match self.plan.program.ops.get(op).copied() {
-                None => return self.finish(RunOutcome::Succeeded),
+                None => return self.all_succeeded(),
                 Some(Op::Step(index)) => match self.plan.steps.get(index).map(|step| (&step.name, &step.kind)) {
                     Some((name, _)) if self.state.at.is_none() && number(index) <= self.plan.begins_after() => {
                         let why = "its work is there already, and is judged first".into();
@@ -188,6 +188,14 @@ impl Decision<'_> {
                 }
             }
             op += 1;
+        }
+    }
+
+    /// All steps have succeeded. A reject that counts for nothing by its author's role is still the last word about the work.
+    fn all_succeeded(&mut self) {
+        match self.state.objection() {
+            Some(step) => self.finish(RunOutcome::NeedsHuman { step, why: HumanNeeded::NotAJudge }),
+            None => self.finish(RunOutcome::Succeeded),
         }
     }
 

@@ -2,32 +2,51 @@
 
 use super::driver::Driver;
 use super::event::At;
-use super::fill::asking;
+use super::fill::{PATIENCE, asking};
 use super::finished::Finished;
 use super::outcome::Exit;
 use super::stage::Stage;
 use super::told::READ_FOR_ERRORS;
+use crate::agent::Format;
 use crate::chain::Role;
-use crate::checks::{Tampering, error_digests, signature, tests_run};
+use crate::checks::{Profile, Tampering, error_digests, signature, tests_run};
 use crate::context::{BUILDS, Snapshot};
-use crate::journal::{AttemptFolder, JournalError};
+use crate::journal::{AttemptFolder, JournalError, word_of_attempt};
+use crate::marker::is_marker_line;
 use crate::plan::PlannedStep;
 use crate::verdict::{
-    Answer, Heard, Said, Task, Unclear, answers, proposed_tasks, read, read_evaluation, without_echo,
+    Answer, Decision, Heard, Quotable, Said, Task, Unclear, answers, proposed_tasks, read, read_evaluation, stated,
+    without_echo,
 };
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::Path;
 
 /// How many files that a judge changed are named.
 const NAMED: usize = 5;
+/// How much of what a plain program was given to read is looked at for verdicts, in bytes.
+const MOST_GIVEN: u64 = 16 << 20;
+/// How much of an answer that was not understood is quoted, in bytes.
+const LAST_ANSWER: u64 = 8 << 10;
+
+/// The text of an ordinary file; nothing for anything else.
+fn read_text(path: &Path, most: u64) -> String {
+    if !fs::symlink_metadata(path).is_ok_and(|file| file.is_file()) {
+        return String::new();
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes));
+    if read.is_ok() { String::from_utf8_lossy(&bytes).into_owned() } else { String::new() }
+}
 
 /// What git keeps of the folders in which builds leave what they make; the rest of them is no part of what is judged.
 fn tracked_builds(root: &Path) -> HashSet<String> {
     let places: Vec<String> =
         BUILDS.iter().flat_map(|build| [format!(":(glob)**/{build}/**"), format!(":(glob)**/{build}")]).collect();
     let words: Vec<&str> = ["ls-files", "-z", "--"].into_iter().chain(places.iter().map(String::as_str)).collect();
-    let listed = asking(root)(&words).unwrap_or_default();
+    let listed = asking(root, PATIENCE)(&words).unwrap_or_default();
     listed.split('\0').filter(|file| !file.is_empty()).map(str::to_string).collect()
 }
 
@@ -35,6 +54,8 @@ fn tracked_builds(root: &Path) -> HashSet<String> {
 #[derive(Debug, Default)]
 pub(super) struct Before {
     tree: Option<Snapshot>,
+    /// Its prompt, as it was delivered.
+    pub(super) prompt: String,
 }
 
 /// What was read of an attempt that is over.
@@ -43,6 +64,7 @@ pub(super) struct Read {
     said: Option<Said>,
     answers: Vec<Answer>,
     unchanged: Option<bool>,
+    untouched: bool,
     trouble: Option<String>,
     tasks: Vec<Task>,
     guarded: bool,
@@ -56,6 +78,7 @@ impl Read {
     pub(super) fn into_finished(self, finished: &mut Finished) -> Option<Said> {
         finished.answers = self.answers;
         finished.unchanged = self.unchanged;
+        finished.untouched = self.untouched;
         finished.trouble = self.trouble;
         finished.tasks = self.tasks;
         finished.guarded = self.guarded;
@@ -83,13 +106,34 @@ impl Driver<'_> {
             && let Some((step, tree)) = &self.judged
             && *step == at.step
         {
-            return Before { tree: Some(tree.clone()) };
+            return Before { tree: Some(tree.clone()), prompt: String::new() };
         }
         let judge = self.role(at) == Some(Role::Judge);
         let tracked = judge.then(|| tracked_builds(self.cast.root));
         let tree = looks.then(|| self.tree.snapshot(self.cast.root, tracked.as_ref()));
         self.judged = tree.clone().filter(|_| judge).map(|tree| (at.step, tree));
-        Before { tree }
+        Before { tree, prompt: String::new() }
+    }
+
+    /// The decisions that stand as lines or objects of their own in what a plain program was given to read: it may only have
+    /// printed them. Looked for where its output holds one that counts.
+    fn given(&mut self, role: Role, message: &str, prompt: &str) -> Vec<Quotable> {
+        let said = stated(message);
+        if !said.iter().any(|said| said.decision.passes() || role == Role::Worker) {
+            return Vec::new();
+        }
+        let root = self.cast.root;
+        let spec = self.cast.plan.task.as_ref().map(|task| task.spec.clone()).filter(|spec| !spec.is_empty());
+        let changed = self.changed_files();
+        let mut budget = MOST_GIVEN;
+        let mut given = stated(prompt);
+        for file in spec.into_iter().chain(changed) {
+            let text = read_text(&root.join(file), budget);
+            budget = budget.saturating_sub(text.len() as u64);
+            given.extend(stated(&text));
+        }
+        given.extend(stated(&self.commit_messages()));
+        given
     }
 
     pub(super) fn role(&self, at: &At) -> Option<Role> {
@@ -123,14 +167,27 @@ impl Driver<'_> {
         }
         let calls = folder.take_calls(token);
         let file = folder.result();
-        let echo = if stage.echoes() { folder.prompt() } else { String::new() };
-        let message = without_echo(&stage.message(), &echo);
+        let plain = stage.echoes();
+        let message = if plain { without_echo(&stage.message(), &before.prompt) } else { stage.message() };
         if role == Role::Worker {
             found.answers = answers(&message);
             let proposed = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
             found.tasks = proposed.unwrap_or_default();
         }
-        let heard = Heard { calls: &calls, file: file.as_deref(), message: &message };
+        // The marker beside a verdict says nothing more.
+        let marker = self.cast.plan.marker.as_bytes();
+        let spoken =
+            message.lines().filter(|line| !is_marker_line(line.as_bytes(), marker)).collect::<Vec<_>>().join("\n");
+        let word = word_of_attempt(token);
+        let given = if plain { self.given(role, &message, &before.prompt) } else { Vec::new() };
+        let heard = Heard {
+            calls: &calls,
+            file: file.as_deref(),
+            message: &spoken,
+            nonce: Some(&word),
+            given: &given,
+            strict: plain && self.cast.plan.profile == Profile::Strict,
+        };
         let evaluates = self.cast.plan.steps.get(at.step as usize - 1).and_then(PlannedStep::evaluates);
         let mut said = match evaluates {
             Some(least) => read_evaluation(file.as_deref().unwrap_or(&message), least),
@@ -147,6 +204,8 @@ impl Driver<'_> {
                 Role::Worker => found.unchanged = Some(changed.is_empty()),
             }
         }
+        let skips = matches!(&said, Said::Clear(verdict) if verdict.decision == Decision::Skip);
+        found.untouched = skips && role == Role::Worker && self.is_untouched();
         if let Said::Clear(verdict) = &said {
             folder.write_verdict(&serde_json::to_string_pretty(verdict).unwrap_or_default())?;
         }
@@ -154,17 +213,30 @@ impl Driver<'_> {
         Ok(found)
     }
 
-    /// What the host has to say to an agent about this attempt, beside what ended the last round.
-    pub(super) fn note(&self, at: &At) -> String {
+    /// What the host has to say to an agent about this attempt, beside what ended the last round. `token` is the attempt's.
+    pub(super) fn note(&self, at: &At, token: &str) -> String {
         let mut note = String::new();
         let (plan, state) = (self.cast.plan, &self.state);
         // Writing to a String cannot fail.
+        let step = plan.steps.get(at.step as usize - 1);
+        let judge = self.role(at) == Some(Role::Judge);
+        let is_plain = step.is_some_and(|step| step.format() == Some(Format::Plain) && step.evaluates().is_none());
+        // A plain program prints what it reads; the word is its own.
+        let word = word_of_attempt(token);
+        let vouched = format!("the word VERDICT, a blank, the word {word}, a colon");
+        let line = if is_plain { vouched.as_str() } else { "the word VERDICT, a colon" };
         if let Some(why) = state.last_unclear(at.step) {
             let _ = write!(
                 note,
                 "\n\n## Your last answer could not be used\n\nAbout it: {}. Judge again, and end your last message with one line of \
-                 its own, outside any code fence: the word VERDICT, a colon, and approve, reject, dispute or skip.\n",
+                 its own, outside any code fence: {line}, and approve, reject, dispute or skip. Write nothing on that line or after it.\n",
                 why.words()
+            );
+            note.push_str(&self.last_answer(at));
+        } else if judge && is_plain && plan.profile == Profile::Strict {
+            let _ = write!(
+                note,
+                "\n\n## How to answer\n\nEnd with one line of its own: {line}, and approve, reject, dispute or skip.\n"
             );
         }
         let idle = |step: usize| {
@@ -202,6 +274,18 @@ impl Driver<'_> {
             );
         }
         note
+    }
+
+    /// What a judge said that was not understood, so that it need not judge anew.
+    fn last_answer(&self, at: &At) -> String {
+        let Some(last) = at.attempt.checked_sub(1).filter(|last| *last > 0) else { return String::new() };
+        let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, last);
+        let [words, _] = folder.last_words(LAST_ANSWER);
+        if words.trim().is_empty() {
+            return String::new();
+        }
+        let quoted: Vec<String> = words.trim().lines().map(|line| format!("> {line}").trim_end().to_string()).collect();
+        format!("\nYour last answer was:\n\n{}\n", quoted.join("\n"))
     }
 
     fn group_of(&self, at: &At) -> Option<usize> {

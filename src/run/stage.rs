@@ -4,7 +4,7 @@ use super::finished::{Finished, Leftover, Tokens, UsageLimit};
 use super::tape::{Got, Tape};
 use crate::agent::{Format, Reader, Report, Usage};
 use crate::journal::{AttemptFolder, JournalError};
-use crate::marker::{Scanner, Sighting, is_marker_line};
+use crate::marker::{Scanner, Sighting, marker_lines};
 use crate::report::{Screen, Stream};
 use crate::world::World;
 use tokio::net::unix::pipe::Receiver;
@@ -37,8 +37,9 @@ pub(super) struct Stage {
     /// Whether there is a reader, or was one.
     structured: bool,
     marker: String,
-    /// Marker lines that an echo of the prompt would show, and those seen.
+    /// Marker lines that an echo of the prompt would show, all that were seen, and those of them that count.
     discount: usize,
+    lines: usize,
     seen: usize,
     near_miss: Option<String>,
     pub(super) stdout: Tape,
@@ -70,6 +71,7 @@ impl Stage {
             reader,
             marker: marker.to_string(),
             discount,
+            lines: 0,
             seen: 0,
             near_miss: None,
             stdout: Tape::new(Stream::Out, folder.transcript("stdout.log")?),
@@ -98,8 +100,9 @@ impl Stage {
     pub(super) fn read_stdout(&mut self, pipe: &Receiver, screen: &mut Screen) -> Result<Got, JournalError> {
         let (got, piece) = self.stdout.read(pipe, screen)?;
         if let Some(scanner) = &mut self.scanner {
-            let (seen, near) = (&mut self.seen, &mut self.near_miss);
-            scanner.feed(&piece, |sighting| note(sighting, seen, near));
+            let counts = (&mut self.lines, &mut self.seen);
+            let near = &mut self.near_miss;
+            scanner.feed(&piece, |sighting| note(sighting, (counts.0, counts.1), near));
         }
         let Some(reader) = &mut self.reader else {
             self.stdout.show(piece, self.show, screen);
@@ -158,13 +161,10 @@ impl Stage {
 
     /// Looks for the marker in the final message, which is never an echo.
     fn note_final(&mut self, message: &str) {
-        (self.seen, self.discount) = (0, 0);
-        for line in message.lines().filter(|line| line.contains(&self.marker)) {
-            if is_marker_line(line.as_bytes(), self.marker.as_bytes()) {
-                self.seen += 1;
-            } else {
-                self.near_miss.get_or_insert_with(|| line.chars().take(NEAR_MISS).collect());
-            }
+        let (seen, near) = marker_lines(message, &self.marker);
+        (self.lines, self.seen, self.discount) = (seen, seen, 0);
+        if let Some(near) = near {
+            self.near_miss.get_or_insert_with(|| near.chars().take(NEAR_MISS).collect());
         }
     }
 
@@ -173,7 +173,7 @@ impl Stage {
         match &self.report.final_message {
             Some(message) => message.clone(),
             None if self.structured => String::new(),
-            None => String::from_utf8_lossy(&self.stdout.tail(LAST_WORDS)).into_owned(),
+            None => String::from_utf8_lossy(&self.stdout.last_lines(LONGEST_ANSWER)).into_owned(),
         }
     }
 
@@ -210,7 +210,7 @@ impl Stage {
 
     /// Whether the marker counts by now.
     pub(super) fn marker_seen(&self) -> bool {
-        self.seen > self.discount
+        self.seen > 0 && self.lines > self.discount
     }
 
     /// The streams are over: the last line, and what a structured output said.
@@ -221,8 +221,9 @@ impl Stage {
         world: &World,
     ) -> Result<(), JournalError> {
         if let Some(mut scanner) = self.scanner.take() {
-            let (seen, near) = (&mut self.seen, &mut self.near_miss);
-            scanner.finish(|sighting| note(sighting, seen, near));
+            let counts = (&mut self.lines, &mut self.seen);
+            let near = &mut self.near_miss;
+            scanner.finish(|sighting| note(sighting, (counts.0, counts.1), near));
         }
         let Some(reader) = self.reader.take() else { return Ok(()) };
         let mut text = String::new();
@@ -273,10 +274,13 @@ impl Stage {
     }
 }
 
-fn note(sighting: Sighting<'_>, seen: &mut usize, near: &mut Option<String>) {
+fn note(sighting: Sighting<'_>, (lines, seen): (&mut usize, &mut usize), near: &mut Option<String>) {
     match sighting {
-        Sighting::Marker(_) => *seen += 1,
-        Sighting::NearMiss(line) => {
+        Sighting::Marker(_) => (*lines, *seen) = (*lines + 1, *seen + 1),
+        Sighting::Alone(_) => *seen += 1,
+        Sighting::Withdrawn(count) => *seen = seen.saturating_sub(count),
+        Sighting::Fenced(line) | Sighting::NearMiss(line) => {
+            *lines += usize::from(matches!(sighting, Sighting::Fenced(_)));
             near.get_or_insert_with(|| String::from_utf8_lossy(&line[..line.len().min(NEAR_MISS)]).into_owned());
         }
     }

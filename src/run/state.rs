@@ -58,6 +58,8 @@ pub struct State {
     rejections: u32,
     /// The last verdict of a judge.
     verdict: Option<(At, Verdict)>,
+    /// The step of a worker that rejected the work, unless a judge approved it after that, or the worker was asked again.
+    objection: Option<u32>,
     /// What the last worker did to what decides about its work.
     weakened: Vec<String>,
     voided: Vec<String>,
@@ -196,6 +198,9 @@ impl State {
             }
             EventKind::VerdictGiven { at, verdict, converged } => self.verdict_given(at, verdict, *converged),
             EventKind::VerdictUnclear { at, why, asked } => {
+                if matches!(why, Unclear::NotItsRight { decision: Decision::Reject, minor: false }) && *asked == 0 {
+                    self.objection = Some(at.step);
+                }
                 if let Some(step) = of(&mut self.steps, at.step).filter(|_| *asked > 0) {
                     step.unclear = Some((why.clone(), *asked));
                 }
@@ -242,6 +247,7 @@ impl State {
 
     fn attempt_planned(&mut self, at: &At, retry: u32) {
         self.phase = Phase::Starting;
+        self.objection = self.objection.filter(|step| *step != at.step);
         self.at = Some(at.clone());
         self.retry = retry;
         self.marker = false;
@@ -299,6 +305,9 @@ impl State {
         if let Some(step) = of(&mut self.steps, at.step) {
             step.unclear = None;
         }
+        if matches!(verdict.decision, Decision::Approve | Decision::Skip) || converged {
+            self.objection = None;
+        }
         if judges {
             self.ledger.judged(at.step, &verdict.weighed());
             self.verdict = Some((at.clone(), verdict.clone()));
@@ -343,6 +352,11 @@ impl State {
     pub(super) fn fewer_tests(&self) -> Option<(u32, u32)> {
         let fewer = self.steps.iter().find(|step| step.last_tests < step.most_tests);
         fewer.map(|step| (step.last_tests, step.most_tests))
+    }
+
+    /// The step of a worker whose reject is the last word about the work.
+    pub(super) fn objection(&self) -> Option<u32> {
+        self.objection
     }
 
     /// The last verdict of a judge.

@@ -2,9 +2,14 @@
 
 use super::stage::Show;
 use crate::journal::{JournalError, Transcript};
+use crate::marker::Fences;
 use crate::report::{CHUNK, Screen, Stream};
+use memchr::memchr;
 use std::io::ErrorKind;
 use tokio::net::unix::pipe::Receiver;
+
+/// How much of a line tells whether it is one of a fence, in bytes.
+const LONGEST_FENCE: usize = 4096;
 
 /// What reading from a pipe gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +45,42 @@ impl Tape {
         let length = self.log.read_back(from, &mut tail);
         tail.truncate(length);
         tail
+    }
+
+    /// The last lines of it, of at most so many bytes. A cut creates no line, and opens or closes no fence: one that is open there is
+    /// opened anew.
+    pub(super) fn last_lines(&self, most: u64) -> Vec<u8> {
+        let tail = self.tail(most);
+        let from = self.bytes() - tail.len() as u64;
+        if from == 0 {
+            return tail;
+        }
+        let (mut fences, mut open) = (Fences::default(), Vec::new());
+        let mut piece = vec![0; CHUNK];
+        let mut offset = 0;
+        while offset < from {
+            let length = self.log.read_back(offset, &mut piece);
+            let length = length.min(usize::try_from(from - offset).unwrap_or(length));
+            if length == 0 {
+                break;
+            }
+            offset += length as u64;
+            let mut rest = &piece[..length];
+            while let Some(newline) = memchr(b'\n', rest) {
+                open.extend_from_slice(&rest[..newline.min(LONGEST_FENCE)]);
+                fences.line(&open);
+                open.clear();
+                rest = &rest[newline + 1..];
+            }
+            open.extend_from_slice(&rest[..rest.len().min(LONGEST_FENCE.saturating_sub(open.len()))]);
+        }
+        // The line that is cut belongs to what is left out.
+        let Some(newline) = memchr(b'\n', &tail) else { return Vec::new() };
+        open.extend_from_slice(&tail[..newline.min(LONGEST_FENCE)]);
+        fences.line(&open);
+        let mut lines = fences.opening().map_or_else(Vec::new, |mark| (mark + "\n").into_bytes());
+        lines.extend_from_slice(&tail[newline + 1..]);
+        lines
     }
 
     /// Whether the screen has still to see something of it.

@@ -6,6 +6,7 @@ use super::fill::{Moment, fill};
 use super::outcome::AttemptOutcome;
 use crate::chain::Role;
 use crate::checks::{failures, summary};
+use crate::context::OF_WORK;
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::{Kind, PlannedPrompt, PlannedStep};
 use crate::prompt::{
@@ -44,7 +45,7 @@ impl Driver<'_> {
 
     /// The prompt of an attempt, or why there is none: then its folder says so, too.
     pub(super) fn prompt(
-        &self,
+        &mut self,
         prompt: &PlannedPrompt,
         at: &At,
         feedback: &str,
@@ -57,6 +58,8 @@ impl Driver<'_> {
         });
         let Some(around) = &prompt.around else { return Ok(Ok(task)) };
         let diagnostics = self.diagnostics();
+        let wanted = around.template.variables();
+        let changed = if OF_WORK.iter().any(|name| wanted.contains(*name)) { self.work() } else { None };
         let moment = Moment {
             run: self.cast.run,
             at,
@@ -67,7 +70,7 @@ impl Driver<'_> {
             next_tasks: &self.next_tasks(),
             rejections: self.rejections(),
             diagnostics: &diagnostics,
-            base: self.base.as_deref().unwrap_or("HEAD"),
+            changed: changed.as_ref(),
             folder: folder.path(),
         };
         match fill(around, self.cast.root, &moment) {

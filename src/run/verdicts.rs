@@ -4,8 +4,10 @@ use super::event::{At, EventKind, Feedback, FeedbackCause};
 use super::finished::Finished;
 use super::machine::Decision;
 use super::outcome::{HumanNeeded, RunOutcome};
+use super::progress::number;
 use crate::chain::{Limit, Role};
-use crate::verdict::{Decision as Decided, Said, Severity, Unclear, Verdict};
+use crate::plan::PlannedStep;
+use crate::verdict::{Decision as Decided, Said, Unclear, Verdict};
 
 /// How often a judge is asked in all (C22).
 pub(super) const ASKED: u32 = 3;
@@ -21,8 +23,12 @@ impl Decision<'_> {
             self.emit(EventKind::TasksProposed { at: at.clone(), tasks: finished.tasks.clone() });
         }
         match said {
-            // Who says that there is nothing to do, and has done something, has submitted it.
-            Some(Said::Clear(verdict)) if verdict.decision == Decided::Skip && finished.unchanged == Some(false) => {
+            // Who says that there is nothing to do where something was done, or is wrong, has submitted it.
+            Some(Said::Clear(verdict))
+                if verdict.decision == Decided::Skip
+                    && !self.is_judge(at.step)
+                    && !self.may_skip(at.step, finished) =>
+            {
                 let verdict = Verdict { decision: Decided::Submit, ..verdict };
                 self.decided(at, verdict);
             }
@@ -42,9 +48,8 @@ impl Decision<'_> {
 
     fn decided(&mut self, at: At, verdict: Verdict) {
         let decision = verdict.decision;
-        // A round with nothing new and nothing open that has to be mended converges; outside of one only an approval counts.
-        let minor = verdict.weighed().iter().all(|finding| finding.severity == Severity::Minor);
-        let converged = decision == Decided::Reject && minor && self.group_of(at.step).is_some();
+        // A reject beside which nothing but minor items stands ends its round well; outside of a group only an approval counts.
+        let converged = decision == Decided::Reject && verdict.minor && self.group_of(at.step).is_some();
         self.emit(EventKind::VerdictGiven { at: at.clone(), verdict, converged });
         match decision {
             Decided::Approve | Decided::Submit | Decided::Done => self.step_succeeded(at),
@@ -53,6 +58,24 @@ impl Decision<'_> {
             Decided::Dispute => self.finish(RunOutcome::NeedsHuman { step: at.step, why: HumanNeeded::Disputed }),
             Decided::Skip => self.skip(at),
         }
+    }
+
+    /// Whether a worker's word that there is nothing to do counts: nothing was changed since the work began, nothing was rejected, and
+    /// no check is red. Of any but the first worker of a group it says nothing about the group.
+    fn may_skip(&self, step: u32, finished: &Finished) -> bool {
+        let plan = self.plan;
+        let rejected = self.state.rejections() > 0
+            || self.state.objection().is_some()
+            || plan.task.as_ref().is_some_and(|task| task.rejections > 0);
+        let numbers = || (1..=number(plan.steps.len())).take(plan.steps.len());
+        let red =
+            numbers().any(|step| self.step(step).is_some_and(PlannedStep::is_check) && self.state.last_failed(step));
+        let is_worker = |step: &u32| self.step(*step).is_some_and(|step| step.role() == Some(Role::Worker));
+        let first = match self.group_of(step) {
+            Some(group) => numbers().filter(is_worker).find(|other| self.group_of(*other) == Some(group)) == Some(step),
+            None => true,
+        };
+        finished.untouched && !rejected && !red && first
     }
 
     fn rejected(&mut self, at: At) {
@@ -72,7 +95,7 @@ impl Decision<'_> {
     fn skip(&mut self, at: At) {
         let Some(index) = self.group_of(at.step) else { return self.step_succeeded(at) };
         let (span, round) = (self.plan.program.groups[index], self.state.round_of(index));
-        self.emit(EventKind::RoundFinished { group: super::progress::number(index), round, ended_by: None });
+        self.emit(EventKind::RoundFinished { group: number(index), round, ended_by: None });
         self.go_from(span.leave + 1);
     }
 

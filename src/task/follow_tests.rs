@@ -104,8 +104,7 @@ fn the_state_diagram_of_the_docs_is_the_transition_table() {
     let at = |step: u32, name: &str| At { step, name: name.into(), round: 1, iteration: 1, attempt: 1, lane: 1 };
     let (coder, check, judge) = (at(1, "coder"), at(2, "t"), at(3, "j"));
     let verdict = |at: &At, decision| {
-        let verdict =
-            Verdict { decision, notes: "x".into(), findings: Vec::new(), from: crate::verdict::ReadFrom::Line };
+        let verdict = Verdict::new(decision, "x".into(), Vec::new(), crate::verdict::ReadFrom::Line);
         EventKind::VerdictGiven { at: at.clone(), verdict, converged: false }
     };
     let finished = crate::run::Finished::default();

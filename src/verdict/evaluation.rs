@@ -206,7 +206,7 @@ impl Evaluation {
         }
         lines.extend(self.issues.iter().map(|issue| format!("- {issue}")));
         lines.extend(self.suggestions.iter().map(|suggestion| format!("- suggestion: {suggestion}")));
-        Verdict { decision, notes: lines.join("\n"), findings, from: ReadFrom::Object }
+        Verdict { decision, notes: lines.join("\n"), findings, from: ReadFrom::Object, minor: false }
     }
 }
 

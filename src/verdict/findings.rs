@@ -36,20 +36,26 @@ pub fn findings(text: &str) -> Vec<Finding> {
 }
 
 /// What follows the mark of a list's item.
-fn item(line: &str) -> Option<&str> {
+pub(super) fn item(line: &str) -> Option<&str> {
     let line = line.trim();
     let digits = line.trim_start_matches(|next: char| next.is_ascii_digit());
-    if digits.len() < line.len() {
-        return digits.strip_prefix(['.', ')']).map(str::trim);
-    }
-    line.strip_prefix(['-', '*', '+']).filter(|rest| rest.starts_with(' ')).map(str::trim)
+    let item = if digits.len() < line.len() {
+        digits.strip_prefix(['.', ')'])?
+    } else {
+        line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with([' ', '\t']))?
+    };
+    // A box to tick.
+    let item = item.trim();
+    Some(["[ ] ", "[x] ", "[X] "].iter().find_map(|tick| item.strip_prefix(tick)).unwrap_or(item).trim())
 }
 
+/// Signs of emphasis and code around a place, a number or a severity. Those of a title are code, and stay.
+const MARKS: [char; 2] = ['`', '*'];
+
 fn finding_of(item: &str) -> Option<Finding> {
-    let plain: String = item.chars().filter(|next| !matches!(next, '`' | '*')).collect();
-    let (severity, rest) = severity_of(plain.trim());
-    let (number, rest) = match finding_number(rest) {
-        Some((number, rest)) => (Some(number), rest),
+    let (severity, rest) = severity_of(item.trim());
+    let (number, rest) = match finding_number(rest.trim_start_matches(MARKS)) {
+        Some((number, rest)) => (Some(number), rest.trim_start_matches([' ', ':', ',', '-', '—'])),
         None => (None, rest),
     };
     let place = place_of(rest);
@@ -57,25 +63,55 @@ fn finding_of(item: &str) -> Option<Finding> {
         return None;
     }
     let (file, line, title) = place.map_or((None, None, rest), |(file, line, title)| (Some(file), line, title));
-    let (inner, title) = severity_of(title);
-    let severity = if inner == Severity::Minor { inner } else { severity };
+    let (inner, title) = severity_of(title.trim());
+    let severity = if inner == Some(Severity::Minor) { inner } else { severity };
     let title: String = title.trim().chars().take(TITLE).collect();
     let rule = number.map(|number| format!("F{number}"));
-    (!title.is_empty()).then_some(Finding { title, file, line, rule, severity })
+    let severity = severity.unwrap_or_default();
+    title.chars().any(char::is_alphanumeric).then_some(Finding { title, file, line, rule, severity })
 }
 
-/// `minor: …`, `[blocking] …`, `(nit) …`.
-fn severity_of(text: &str) -> (Severity, &str) {
-    let bare = text.trim_start_matches(['[', '(']);
+/// `minor: …`, `[blocking] …`, `(nit) …`, `**Minor**: …`; what is not marked has none.
+fn severity_of(text: &str) -> (Option<Severity>, &str) {
+    let bare = text.trim_start_matches(MARKS).trim_start_matches(['[', '(']).trim_start_matches(MARKS);
+    let bracketed = text.trim_start_matches(MARKS).starts_with(['[', '(']);
     let word: String = bare.chars().take_while(char::is_ascii_alphabetic).collect();
-    let rest = bare[word.len()..].trim_start_matches([']', ')']);
-    let marked = bare.len() < text.len() || rest.trim_start().starts_with(':');
+    let rest = bare[word.len()..].trim_start_matches(MARKS).trim_start_matches([']', ')']);
+    let marked = bracketed || rest.trim_start().starts_with(':') || rest.trim_start().starts_with(['—', '–']);
     let severity = match word.to_lowercase().as_str() {
-        "minor" | "nit" | "info" | "low" => Severity::Minor,
+        "minor" | "nit" | "nitpick" | "info" | "low" | "optional" | "cosmetic" => Severity::Minor,
         "blocking" | "blocker" | "major" | "critical" | "high" | "medium" => Severity::Blocking,
-        _ => return (Severity::Blocking, text),
+        _ => return (None, text),
     };
-    if marked { (severity, rest.trim_start_matches([':', ' ', '-', '—'])) } else { (Severity::Blocking, text) }
+    if marked {
+        (Some(severity), rest.trim_start_matches([':', ' ', '-', '—', '–', '*', '`']))
+    } else {
+        (None, text)
+    }
+}
+
+/// How much an item's own words say that it weighs.
+pub(super) fn marked_severity(item: &str) -> Option<Severity> {
+    let (severity, rest) = severity_of(item.trim());
+    if severity.is_some() {
+        return severity;
+    }
+    // `F3: minor: …`, `src/a.rs:3: minor: …`.
+    let rest = finding_number(rest.trim_start_matches(MARKS)).map_or(rest, |(_, rest)| rest);
+    let inner = severity_of(rest.trim_start_matches([' ', ':', '-', '—'])).0;
+    inner.or_else(|| severity_of(place_of(rest)?.2.trim()).0)
+}
+
+/// Whether a line is an item that its author calls blocking.
+pub(super) fn is_marked_blocking(line: &str) -> bool {
+    item(line).is_some_and(|item| marked_severity(item) == Some(Severity::Blocking))
+}
+
+/// Of an item that names a place: whether it is marked minor.
+pub(super) fn place_of_item(line: &str) -> Option<bool> {
+    let item = item(line)?;
+    finding_of(item)?.file?;
+    Some(marked_severity(item) == Some(Severity::Minor))
 }
 
 /// `F3: …`, `F3 (open) …`.
@@ -83,7 +119,7 @@ fn finding_number(text: &str) -> Option<(u32, &str)> {
     let rest = text.strip_prefix(['F', 'f'])?;
     let digits = rest.len() - rest.trim_start_matches(|next: char| next.is_ascii_digit()).len();
     let number = rest[..digits].parse().ok()?;
-    let rest = rest[digits..].trim_start();
+    let rest = rest[digits..].trim_start_matches(MARKS).trim_start();
     let rest = match rest.strip_prefix('(') {
         Some(inside) => inside.split_once(')').map_or(rest, |(_, rest)| rest),
         None => rest,
@@ -93,12 +129,15 @@ fn finding_number(text: &str) -> Option<(u32, &str)> {
 
 /// A path, with a line or without, before the title: it has an extension or a slash, and no blank.
 fn place_of(text: &str) -> Option<(String, Option<u32>, &str)> {
+    let text = text.trim_start_matches(MARKS);
     let end = text.find(|next: char| next.is_whitespace() || next == ',').unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
-    let word = word.trim_end_matches([':', '-', '—', '.']).trim_matches(['(', ')', '[', ']']);
+    let word = word.trim_end_matches([':', '-', '—', '.', '`', '*']).trim_matches(['(', ')', '[', ']', '`', '*']);
     let mut parts = word.split(':');
     let file = parts.next().filter(|file| looks_like_a_path(file))?;
-    let digits = |part: &str| part.trim_start_matches(['L', 'l']).split('-').next().and_then(|part| part.parse().ok());
+    let digits = |part: &str| {
+        part.trim_matches(MARKS).trim_start_matches(['L', 'l']).split('-').next().and_then(|part| part.parse().ok())
+    };
     let line = parts.next().and_then(digits);
     let rest = rest.trim_start_matches([',', ' ']);
     let (line, rest) = match rest.strip_prefix("line ") {
@@ -108,7 +147,7 @@ fn place_of(text: &str) -> Option<(String, Option<u32>, &str)> {
         }
         _ => (line, rest),
     };
-    Some((file.to_string(), line, rest.trim_start_matches([':', ' ', '-', '—', '–'])))
+    Some((file.trim_end_matches(MARKS).to_string(), line, rest.trim_start_matches([':', ' ', '-', '—', '–'])))
 }
 
 fn looks_like_a_path(text: &str) -> bool {
@@ -124,8 +163,7 @@ fn looks_like_a_path(text: &str) -> bool {
 pub fn answers(text: &str) -> Vec<Answer> {
     let answer = |line: &str| {
         let line = line.trim().trim_start_matches(['-', '*', ' ']);
-        let plain: String = line.chars().filter(|next| !matches!(next, '`' | '*')).collect();
-        let (finding, words) = finding_number(&plain)?;
+        let (finding, words) = finding_number(line.trim_start_matches(MARKS))?;
         let words: String = words.trim().chars().take(TITLE).collect();
         let lower = words.to_lowercase();
         let mended = ["mended", "fixed", "done", "implemented", "resolved"].iter().any(|word| lower.starts_with(word));
@@ -167,6 +205,15 @@ mod tests {
                 "Blocking src/gone.rs Some(5) None too long",
             ]
         );
+    }
+
+    #[test]
+    fn the_code_of_a_finding_and_of_an_answer_stays_as_it_was_written() {
+        let found = findings("- `src/sum.py:2`: multiplies, `a * b`, and takes no `**kwargs`");
+        assert_eq!(found[0].title, "multiplies, `a * b`, and takes no `**kwargs`");
+        assert_eq!((found[0].file.as_deref(), found[0].line), (Some("src/sum.py"), Some(2)));
+        let said = answers("**F1**: fixed, now `2 * 3` and `c*d`");
+        assert_eq!(said[0].words, "fixed, now `2 * 3` and `c*d`");
     }
 
     #[test]

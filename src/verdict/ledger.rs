@@ -214,7 +214,7 @@ mod tests {
         ledger.judged(5, &[]);
         assert_eq!(
             ledger.text(),
-            "- F1 (open) a.rs:9: Sum is wrong! (the worker: mended)\n\
+            "- F1 (open) a.rs:9: Sum is *wrong*! (the worker: mended)\n\
              - F2 (answered) b.rs:2: leaks (the worker: not mended, because it must)\n\
              - F3 (open, minor) c.rs: a name\n"
         );

@@ -1,127 +1,238 @@
-//! A verdict as one whole line: `VERDICT: approve`. `DECISION:` and `STATUS:` are read as well (T0-30 … T0-36).
+//! A verdict as one whole line: `VERDICT: approve`. `DECISION:` and `STATUS:` are read as well.
 
 use super::Decision;
+use crate::marker::{FenceLine, Fences};
 
-/// What a line says.
+/// What a line that begins with a key says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
-    /// A verdict.
+pub(super) enum Word {
+    /// A verdict, and nothing else.
     Decided(Decision),
+    /// A reject, a dispute or a skip with its reason behind it. Of an approval other words make no verdict.
+    WithReason(Decision, String),
     /// That the work is not done: `STATUS: RETRY`, `STATUS: ERROR`.
     NotDone(String),
+    /// It begins as a verdict does and is none: a menu, an approval with a condition, an unknown sign, an item of a list.
+    Loose(String),
 }
 
-/// A line that says something, and how it stands in its text.
+/// A line that begins with a key, and how it stands in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing of a line, in any combination")]
+pub(super) struct Line {
+    /// Which line of the text it is, from 0.
+    pub(super) index: usize,
     /// What it says.
-    pub word: Word,
+    pub(super) word: Word,
+    /// Whether it bears the word of its attempt: `VERDICT k7f2: approve`.
+    pub(super) vouched: bool,
     /// Whether it stands in a code fence.
-    pub fenced: bool,
+    pub(super) fenced: bool,
     /// Whether that fence holds nothing else.
-    pub alone: bool,
+    pub(super) alone: bool,
     /// Whether no other words follow it.
-    pub last: bool,
+    pub(super) last: bool,
 }
 
-/// Every line of a text that is a verdict and nothing else. Quoted lines, sentences, menus and diffs are none.
-#[must_use]
-pub fn decision_lines(text: &str) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
-    let mut fence: Option<Fence> = None;
-    for line in text.lines() {
-        if let Some(mark) = fence_mark(line) {
-            match &fence {
-                None => fence = Some(Fence { mark, from: lines.len(), others: 0 }),
-                Some(open) if mark.starts_with(open.mark.as_str()) && line.trim_matches([' ', '\t', '\r']) == mark => {
-                    let alone = open.others == 0 && lines.len() == open.from + 1;
-                    for line in lines.iter_mut().skip(open.from) {
-                        line.alone = alone;
-                    }
-                    fence = None;
-                }
-                Some(_) => fence.iter_mut().for_each(|fence| fence.others += 1),
-            }
-            continue;
+impl Line {
+    /// What it decides, with a reason or without.
+    pub(super) fn decision(&self) -> Option<Decision> {
+        match &self.word {
+            Word::Decided(decision) | Word::WithReason(decision, _) => Some(*decision),
+            Word::NotDone(_) | Word::Loose(_) => None,
         }
-        match word_of(line) {
-            Some(word) => lines.push(Line { word, fenced: fence.is_some(), alone: false, last: true }),
-            None if !line.trim().is_empty() => {
-                for line in &mut lines {
-                    line.last = false;
-                }
-                if let Some(fence) = &mut fence {
-                    fence.others += 1;
+    }
+}
+
+/// Every line of a text that begins with a key. Quoted lines and sentences do not. `nonce` is the word of the attempt.
+pub(super) fn decision_lines(text: &str, nonce: Option<&str>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut fences = Fences::default();
+    // Of the open fence: how many lines stood before it, and how many others it holds.
+    let (mut from, mut others) = (0, 0);
+    for (index, line) in text.lines().enumerate() {
+        match fences.line(line.as_bytes()) {
+            FenceLine::Opens => (from, others) = (lines.len(), 0),
+            FenceLine::Closes => {
+                let alone = others == 0 && lines.len() == from + 1;
+                lines.iter_mut().skip(from).for_each(|line| line.alone = alone);
+            }
+            place => {
+                let inside = place == FenceLine::Inside;
+                if let Some((word, vouched)) = word_of(line, nonce) {
+                    lines.push(Line { index, word, vouched, fenced: inside, alone: false, last: true });
+                } else if !line.trim().is_empty() {
+                    for line in &mut lines {
+                        line.last = false;
+                    }
+                    others += 1;
                 }
             }
-            None => {}
         }
     }
     lines
 }
 
-struct Fence {
-    mark: String,
-    /// How many verdict lines stood before it.
-    from: usize,
-    /// How many other lines it holds.
-    others: usize,
-}
+/// What stands around a word and means nothing.
+const DECORATION: [char; 3] = ['*', '_', '`'];
 
-/// The run of backticks or tildes that opens or closes a fence, if the line does (the specification of Markdown at commonmark.org, 4.5).
-fn fence_mark(line: &str) -> Option<String> {
-    let trimmed = line.trim_start();
-    if line.len() - trimmed.len() > 3 {
-        return None;
+/// Signs that say the same as the word beside them. Any other sign may say the opposite.
+fn signs(decision: Decision) -> &'static [&'static str] {
+    match decision {
+        Decision::Approve | Decision::Submit | Decision::Done => &["✅", "✔", "✓", "☑", "👍", "🎉", "🚀", "🟢", "💚"],
+        Decision::Reject => &["❌", "✗", "✘", "✖", "🚫", "👎", "⛔", "🛑", "🔴"],
+        Decision::Dispute => &["⚠", "⚖", "❓", "🤔"],
+        Decision::Skip => &["⏭"],
     }
-    let first = trimmed.chars().next().filter(|first| matches!(first, '`' | '~'))?;
-    let run: String = trimmed.chars().take_while(|next| *next == first).collect();
-    // An inline code span may begin a line.
-    let rest = &trimmed[run.len()..];
-    (run.len() >= 3 && !(first == '`' && rest.contains('`'))).then_some(run)
 }
 
-/// What a whole line says; bold, backticks and a heading's marks around it are nothing.
-fn word_of(line: &str) -> Option<Word> {
-    // What is indented is a quotation, or a diff's context.
+/// What a line that begins with a key says, and whether it bears the attempt's word.
+fn word_of(line: &str, nonce: Option<&str>) -> Option<(Word, bool)> {
     let line = line.trim_end();
-    if line.starts_with(char::is_whitespace) {
+    let (stands_alone, text) = without_item_mark(line);
+    let bare: String = text.trim_start_matches('#').chars().filter(|next| !DECORATION.contains(next)).collect();
+    let bare = bare.replace('\u{fe0f}', "");
+    let (sign, bare) = without_sign(bare.trim());
+    let length = bare.len() - bare.trim_start_matches(|next: char| next.is_ascii_alphabetic()).len();
+    let key = bare[..length].to_lowercase();
+    if !matches!(key.as_str(), "verdict" | "decision" | "status") {
         return None;
     }
-    let bare: String = line.trim_start_matches('#').chars().filter(|next| !matches!(next, '*' | '_' | '`')).collect();
-    let bare = bare.trim().trim_end_matches(['.', '!']).trim_end();
-    let (key, value) = bare.split_once([':', '-'])?;
-    let key = key.trim().to_lowercase();
-    let value = value.trim();
-    // A sign of joy is no word.
-    let value = value.trim_matches(|next: char| !next.is_alphanumeric() && !next.is_ascii_graphic());
-    let words: Vec<String> = value.split_whitespace().map(str::to_lowercase).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let value =
-        if matches!(words.as_slice(), ["request" | "requests" | "requested", "changes"] | ["changes", "requested"]) {
-            "changesrequested"
-        } else {
-            value
-        };
-    let is_word = !value.is_empty() && value.chars().all(|next| next.is_ascii_alphabetic());
-    if !is_word || !matches!(key.as_str(), "verdict" | "decision" | "status") {
-        return None;
-    }
-    let lower = value.to_lowercase();
-    if key == "status" && matches!(lower.as_str(), "retry" | "error") {
-        return Some(Word::NotDone(bare.to_string()));
-    }
-    // Tools print a status of their own: only what seed 000 asks for is one of ours.
-    if key == "status" && lower != "review" {
-        return None;
-    }
-    // Its own underscore went with those around the words.
-    let spelled = if matches!(lower.as_str(), "changesrequested" | "requestchanges") {
-        "changes_requested"
-    } else {
-        lower.as_str()
+    let rest = bare[length..].trim_start();
+    let (vouched, rest) = match nonce.and_then(|nonce| rest.strip_prefix(nonce)) {
+        Some(rest) => (true, rest.trim_start()),
+        None => (false, rest),
     };
-    Decision::named(spelled).map(Word::Decided)
+    let Some(value) = rest.strip_prefix([':', '-']) else {
+        // `VERDICT approve` and `Verdict — approve` are none, and no accident either.
+        let named = first_word(rest.trim_start_matches(|next: char| !next.is_alphanumeric()));
+        let loose = key != "status" && Decision::named(&named).is_some() && stands_loose(rest);
+        return loose.then(|| (Word::Loose(line.trim().to_string()), false));
+    };
+    let word = of_value(value);
+    // Tools print a status of their own: only what our prompts ask for is one of ours.
+    if key == "status" {
+        let plain = stands_alone && matches!(&word, Value::Clean(_) | Value::Other);
+        return match (first_word(value.trim()).as_str(), word) {
+            ("retry" | "error", Value::Other) if plain && one_word(value) => Some((Word::NotDone(bare.into()), false)),
+            ("review", Value::Clean(decision)) if plain => Some((Word::Decided(decision), vouched)),
+            _ => None,
+        };
+    }
+    let loose = || Word::Loose(line.trim().to_string());
+    let word = match word {
+        // A sign before the key says the same, or something else is meant.
+        Value::Clean(decision) | Value::WithReason(decision, _) if sign.is_some_and(|sign| sign != decision) => loose(),
+        Value::Clean(decision) if stands_alone => Word::Decided(decision),
+        Value::WithReason(decision, reason) if stands_alone => Word::WithReason(decision, reason),
+        _ => loose(),
+    };
+    let vouched = vouched && matches!(word, Word::Decided(_) | Word::WithReason(..));
+    Some((word, vouched))
+}
+
+/// The line without a sign before its key, and the decision that the sign stands for.
+fn without_sign(line: &str) -> (Option<Decision>, &str) {
+    let of = |decision: Decision| {
+        let rest = signs(decision).iter().find_map(|sign| line.strip_prefix(sign))?;
+        Some((Some(decision), rest.trim_start()))
+    };
+    let meant = [Decision::Approve, Decision::Reject, Decision::Dispute, Decision::Skip];
+    meant.into_iter().find_map(of).unwrap_or((None, line))
+}
+
+/// Whether something between a key and a word can be meant as its colon: `—`, `=`, `is`, or nothing.
+fn stands_loose(rest: &str) -> bool {
+    rest.chars().next().is_some_and(|next| !next.is_ascii_alphabetic()) || Decision::named(&first_word(rest)).is_some()
+}
+
+/// The line without indentation and the mark of a list's item or a diff; whether there was none.
+fn without_item_mark(line: &str) -> (bool, &str) {
+    let inner = line.trim_start();
+    let indented = inner.len() < line.len();
+    let digits = inner.trim_start_matches(|next: char| next.is_ascii_digit());
+    if digits.len() < inner.len()
+        && let Some(item) = digits.strip_prefix(['.', ')'])
+    {
+        return (false, item.trim_start());
+    }
+    // `**` is bold, not an item.
+    match inner.strip_prefix(['-', '+', '•']).or_else(|| inner.strip_prefix("* ")) {
+        Some(item) => (false, item.trim_start()),
+        None => (!indented, inner),
+    }
+}
+
+enum Value {
+    Clean(Decision),
+    WithReason(Decision, String),
+    Other,
+}
+
+fn of_value(value: &str) -> Value {
+    // U+FE0F asks for the coloured form of the sign before it.
+    let value = value.replace('\u{fe0f}', "");
+    let value = value.trim();
+    if let Some(decision) = whole(value) {
+        return Value::Clean(decision);
+    }
+    for (_, decision) in Decision::NAMES {
+        let mut bare = value;
+        while let Some(inner) = signs(decision)
+            .iter()
+            .find_map(|sign| bare.strip_prefix(sign).or_else(|| bare.trim_end_matches(['.', '!']).strip_suffix(sign)))
+        {
+            bare = inner.trim();
+        }
+        if bare.len() < value.len() && whole(bare) == Some(decision) {
+            return Value::Clean(decision);
+        }
+    }
+    with_reason(value)
+}
+
+/// The decision of words that are one and nothing else.
+fn whole(text: &str) -> Option<Decision> {
+    let text = text.trim().trim_end_matches(['.', '!']).trim_end().to_lowercase();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.as_slice() {
+        // The underscore between them went with those around the words.
+        ["request" | "requests" | "requested", "changes"]
+        | ["changes", "requested"]
+        | ["changesrequested" | "requestchanges"] => Some(Decision::Reject),
+        [one] => Decision::named(one),
+        _ => None,
+    }
+}
+
+/// `reject - src/a.rs:3 leaks`, `dispute because the specification contradicts itself`. Menus and conditions are none.
+fn with_reason(value: &str) -> Value {
+    let word = first_word(value);
+    let reasoned = [Decision::Reject, Decision::Dispute, Decision::Skip];
+    let Some(decision) = Decision::named(&word).filter(|word| reasoned.contains(word)) else { return Value::Other };
+    let rest = value[word.len()..].trim_start();
+    let reason = rest.trim_start_matches(['-', '–', '—', ':', ';', ',', '.', '(', '!', ' ']);
+    let marked = reason.len() < rest.len();
+    let because = ["because", "since", "due to", "as "].iter().any(|word| reason.to_lowercase().starts_with(word));
+    // A menu names another decision; `reject, if …` is no decision yet.
+    let others = reason.split(|next: char| !next.is_ascii_alphanumeric()).any(|word| {
+        let other = Decision::named(word).filter(|other| *other != decision);
+        matches!(other, Some(Decision::Approve | Decision::Reject | Decision::Dispute))
+            || matches!(word, "if" | "unless")
+    });
+    if reason.chars().any(char::is_alphanumeric) && (marked || because) && !others {
+        Value::WithReason(decision, reason.trim_end_matches(')').trim().to_string())
+    } else {
+        Value::Other
+    }
+}
+
+fn first_word(text: &str) -> String {
+    text.chars().take_while(|next| next.is_ascii_alphabetic() || *next == '_').collect::<String>().to_lowercase()
+}
+
+fn one_word(text: &str) -> bool {
+    text.trim().trim_end_matches(['.', '!']).chars().all(|next| next.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -129,22 +240,23 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> String {
-        let words = decision_lines(text).into_iter().map(|line| {
+        let words = decision_lines(text, Some("k7f2")).into_iter().map(|line| {
             let word = match line.word {
                 Word::Decided(decision) => decision.name().to_string(),
+                Word::WithReason(decision, reason) => format!("{} because {reason}", decision.name()),
                 Word::NotDone(line) => format!("not done ({line})"),
+                Word::Loose(_) => "loose".into(),
             };
             let fenced = match (line.fenced, line.alone) {
                 (false, _) => "",
                 (true, true) => " alone in a fence",
                 (true, false) => " in a fence",
             };
-            word + fenced
+            word + if line.vouched { " vouched" } else { "" } + fenced
         });
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// T0-30, T0-31, T0-36.
     #[test]
     fn every_spelling_of_a_whole_line_is_read() {
         let table = [
@@ -164,6 +276,13 @@ mod tests {
             ("VERDICT: Request changes", "reject"),
             ("**Verdict:** ✅ Approve", "approve"),
             ("**VERDICT: APPROVE** ✅", "approve"),
+            ("**VERDICT: APPROVE** ✔️", "approve"),
+            ("VERDICT: ❌ reject", "reject"),
+            ("VERDICT k7f2: approve", "approve vouched"),
+            ("**VERDICT k7f2:** reject", "reject vouched"),
+            ("VERDICT: reject - src/a.py:3 leaks", "reject because src/a.py:3 leaks"),
+            ("VERDICT: reject (it leaks)", "reject because it leaks"),
+            ("VERDICT: reject because it leaks", "reject because because it leaks"),
             ("STATUS: REVIEW", "submit"),
             ("**STATUS:** RETRY", "not done (STATUS: RETRY)"),
             ("STATUS: ERROR", "not done (STATUS: ERROR)"),
@@ -173,38 +292,61 @@ mod tests {
         }
     }
 
-    /// T0-34, T0-35, T0-37, and the traps of spec/lessons.md.
+    #[test]
+    fn a_line_that_begins_as_a_verdict_and_is_none_is_loose() {
+        for text in [
+            "DECISION: APPROVE | REJECT | DISPUTE | SKIP",
+            "DECISION: APPROVE or REJECT",
+            "VERDICT: reject or approve?",
+            "VERDICT: reject, unless F1 is fixed",
+            "VERDICT: approve, but it leaks",
+            "VERDICT: 👎 approve",
+            "VERDICT: ❌ approve",
+            "VERDICT: ≠ approve",
+            "VERDICT: ✅ reject",
+            "VERDICT: ~~approve~~",
+            "VERDICT: approve\u{200b}",
+            "VERDICT: аpprove",
+            "VERDICT:",
+            "VERDICT: maybe",
+            "VERDICT: done with it",
+            "VERDICT — approve",
+            "VERDICT approve",
+            "VERDICT zzzz: approve",
+            "+ DECISION: APPROVE",
+            "-DECISION: APPROVE",
+            "- VERDICT: approve",
+            "* VERDICT: approve",
+            "1. VERDICT: approve",
+            " VERDICT: approve",
+        ] {
+            let expected = if text.contains("zzzz") { "" } else { "loose" };
+            assert_eq!(words(text), expected, "{text}");
+        }
+    }
+
     #[test]
     fn nothing_else_is_read_as_a_verdict() {
-        let table = [
+        for text in [
             "> DECISION: REJECT",
             "REJECT this approach",
             "I would not say DECISION: APPROVE here",
             "if you fix it the next review is DECISION: APPROVE",
-            "DECISION: APPROVE | REJECT | DISPUTE | SKIP",
-            "DECISION: APPROVE or REJECT",
-            "+ DECISION: APPROVE",
-            " VERDICT: approve",
             "    STATUS: REVIEW",
             "STATUS: skipped",
-            "-DECISION: APPROVE",
-            "- VERDICT: approve",
+            "STATUS: review of the code",
+            "STATUS: error in a.rs",
             "not complete",
-            "not done",
-            "not yet complete",
             "tried to commit but error",
-            "VERDICT: done with it",
             "the VERDICT: approve",
-            "VERDICT:",
-            "VERDICT: maybe",
             "MY VERDICT: approve",
-        ];
-        for text in table {
+            "Decision making is hard",
+            "Verdicts are listed below",
+        ] {
             assert_eq!(words(text), "", "{text}");
         }
     }
 
-    /// T0-33.
     #[test]
     fn a_line_in_a_fence_is_told_apart() {
         assert_eq!(words("```\nDECISION: APPROVE\n```\n\nDECISION: REJECT"), "approve alone in a fence, reject");

@@ -1,5 +1,6 @@
 //! What an agent decided: every accepted form becomes one normal form. Pure.
 
+mod doubt;
 mod echo;
 mod evaluation;
 mod findings;
@@ -8,18 +9,20 @@ mod ledger;
 mod line;
 mod object;
 mod read;
+mod substance;
 
 use crate::chain::Role;
 use serde::{Deserialize, Serialize};
+
+use substance::substance;
 
 pub use echo::without_echo;
 pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, read_evaluation, without_quoted};
 pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffFault, handoff};
 pub use ledger::{FindingRow, Ledger};
-pub use line::{Word, decision_lines};
 pub use object::{Task, VerdictObject, proposed_tasks};
-pub use read::{Heard, note_call, read};
+pub use read::{Heard, Quotable, note_call, read, stated};
 
 /// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +75,13 @@ impl Decision {
         })
     }
 
-    /// Whether one of this role may decide so (DESIGN.md, "The language").
+    /// Whether it lets the work pass: an approval, and a judge's or a worker's skip.
+    #[must_use]
+    pub fn passes(self) -> bool {
+        matches!(self, Self::Approve | Self::Skip)
+    }
+
+    /// Whether one of this role may decide so.
     #[must_use]
     pub fn is_open_to(self, role: Role) -> bool {
         match self {
@@ -131,6 +140,8 @@ pub enum ReadFrom {
     Object,
     /// A line of the final message.
     Line,
+    /// A line of the final message that bears the word of its attempt, which nobody else knows.
+    Word,
 }
 
 /// The normal form.
@@ -145,20 +156,38 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Where it was read.
     pub from: ReadFrom,
+    /// Of a reject: whether nothing but items marked minor stands beside it.
+    #[serde(default)]
+    pub minor: bool,
 }
 
 impl Verdict {
-    /// Its findings; words without a place are one of their own.
+    /// A verdict of these words. Of a reject the findings that they name are looked at, and whether all of it is minor.
+    #[must_use]
+    pub fn new(decision: Decision, notes: String, findings: Vec<Finding>, from: ReadFrom) -> Self {
+        let is_minor = |finding: &Finding| finding.severity == Severity::Minor;
+        let words = substance(&notes);
+        let something = words.minor > 0 || !findings.is_empty();
+        let minor =
+            decision == Decision::Reject && something && words.blocks.is_empty() && findings.iter().all(is_minor);
+        Self { decision, notes, findings, from, minor }
+    }
+
+    /// Its findings. Of a full reject what has to be fixed is among them: items without a place, or its last words.
     #[must_use]
     pub fn weighed(&self) -> Vec<Finding> {
-        if self.decision != Decision::Reject || !self.findings.is_empty() {
+        let has_blocking = self.findings.iter().any(|finding| finding.severity == Severity::Blocking);
+        if self.decision != Decision::Reject || self.minor || has_blocking {
             return self.findings.clone();
         }
-        // What a program logs comes first, what it concludes comes last.
-        let paragraphs = self.notes.trim_end().rsplit("\n\n").next().unwrap_or_default();
-        let first = paragraphs.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let title: String = first.trim_matches(['#', '*', ' ']).chars().take(200).collect();
-        vec![Finding { title, ..Finding::default() }]
+        let unplaced = substance(&self.notes).findings();
+        if unplaced.is_empty() && self.findings.is_empty() {
+            // Only a heading: better than nothing.
+            let title = self.notes.lines().map(|line| line.trim_matches(['#', '*', ' '])).find(|line| !line.is_empty());
+            let title = title.unwrap_or("no reason was named").chars().take(200).collect();
+            return vec![Finding { title, ..Finding::default() }];
+        }
+        self.findings.iter().cloned().chain(unplaced).collect()
     }
 }
 
@@ -178,11 +207,36 @@ pub enum Unclear {
     NotItsRight {
         /// It.
         decision: Decision,
+        /// Of a reject: whether nothing but items marked minor stands beside it.
+        #[serde(default)]
+        minor: bool,
     },
     /// A reject that does not say what is to be mended.
     NoNotes,
     /// It stands in a code fence, where it may be a quotation.
     Fenced,
+    /// An approval or a skip that is not certain: other words stand on its line, or take it back.
+    Doubted {
+        /// The line that makes it uncertain.
+        line: String,
+    },
+    /// A plain program printed a line that also stands in what it was given to read.
+    Quoted {
+        /// What the line says.
+        decision: Decision,
+    },
+    /// A plain program has to vouch for it with the word of its attempt.
+    NoWord {
+        /// What it said.
+        decision: Decision,
+    },
+    /// An approval or a skip of a program that failed.
+    ExitCode {
+        /// What it said.
+        decision: Decision,
+        /// Its exit code; above 128 for a signal.
+        code: i32,
+    },
     /// A result file that does not hold what it should.
     BadFile {
         /// What is wrong, and where.
@@ -229,9 +283,19 @@ impl Unclear {
                 let names: Vec<&str> = decisions.iter().map(|decision| decision.name()).collect();
                 format!("it gave different verdicts: {}", names.join(", "))
             }
-            Self::NotItsRight { decision } => format!("it may not {}, so that does not count", decision.name()),
-            Self::NoNotes => "it rejected without saying what is to be mended".into(),
+            Self::NotItsRight { decision, .. } => format!("it may not {}, so that does not count", decision.name()),
+            Self::NoNotes => "it rejected without saying what has to be fixed".into(),
             Self::Fenced => "its verdict stands in a code fence, where it may be a quotation".into(),
+            Self::Doubted { line } => format!("its verdict is not certain, because of this line: {line}"),
+            Self::Quoted { decision } => {
+                format!("its line `VERDICT: {}` also stands in what it was given to read", decision.name())
+            }
+            Self::NoWord { decision } => {
+                format!("its `VERDICT: {}` does not name the word of its attempt", decision.name())
+            }
+            Self::ExitCode { decision, code } => {
+                format!("it says {}, and its program failed with exit code {code}", decision.name())
+            }
             Self::BadFile { why } => format!("its result cannot be read: {why}"),
             Self::BadEvaluation { why } => format!("its evaluation cannot be read: {why}"),
             Self::Edited { files } => {
@@ -242,3 +306,6 @@ impl Unclear {
         }
     }
 }
+
+#[cfg(test)]
+mod corpus_tests;

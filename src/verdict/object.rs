@@ -1,6 +1,7 @@
-//! A verdict as a JSON object (schemas/verdict.schema.json), also one in the midst of other words (C40).
+//! A verdict as a JSON object (schemas/verdict.schema.json), also one among other words.
 
 use super::{Decision, Finding};
+use crate::marker::{FenceLine, Fences};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -17,6 +18,9 @@ pub struct VerdictObject {
     /// What it found.
     #[serde(default)]
     pub findings: Option<Vec<Finding>>,
+    /// The first finding that it calls blocking itself.
+    #[serde(skip)]
+    pub(super) severe: Option<String>,
 }
 
 fn decision<'de, D: Deserializer<'de>>(from: D) -> Result<Decision, D::Error> {
@@ -109,46 +113,133 @@ pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// Every object of a text that stands alone: at the beginning of its line, with nothing behind it; in a code fence only where no
-/// words follow the fence. One in the midst of a line, quoted, or followed by second thoughts is somebody's example.
+/// words follow the fence. One in the midst of a line, quoted, or followed by words behind its fence is somebody's example.
 pub(super) fn objects_alone(text: &str) -> Vec<&str> {
-    let alone = |object: &&str| {
-        let start = object.as_ptr() as usize - text.as_ptr() as usize;
-        let (before, after) = (&text[..start], &text[start + object.len()..]);
-        let line_before = before.rsplit('\n').next().unwrap_or_default();
-        let line_after = after.split('\n').next().unwrap_or_default();
-        let marks = |text: &str| text.lines().filter(|line| line.starts_with("```") || line.starts_with("~~~")).count();
-        let inside = marks(before) % 2 == 1;
-        let words =
-            after.lines().any(|line| !line.trim().is_empty() && !line.starts_with("```") && !line.starts_with("~~~"));
-        text.trim() == *object || line_before.is_empty() && line_after.trim().is_empty() && !(inside && words)
-    };
-    objects(text).into_iter().filter(alone).collect()
+    placed_objects(text).into_iter().filter(|placed| placed.counts).map(|placed| placed.text).collect()
 }
 
-/// Every different verdict object of a text.
+/// An object that stands on lines of its own.
+struct Placed<'a> {
+    text: &'a str,
+    lines: (usize, usize),
+    counts: bool,
+}
+
+/// Every object on lines of its own, with the lines that it takes; linear in the text but for the depth of nesting.
+fn placed_objects(text: &str) -> Vec<Placed<'_>> {
+    let whole = text.trim();
+    if whole.starts_with('{') && serde_json::from_str::<Value>(whole).is_ok_and(|value| value.is_object()) {
+        let before = text.len() - text.trim_start().len();
+        let first = text[..before].matches('\n').count();
+        return vec![Placed { text: whole, lines: (first, first + whole.matches('\n').count() + 1), counts: true }];
+    }
+    let (mut found, mut fences): (Vec<Placed<'_>>, Fences) = (Vec::new(), Fences::default());
+    let (mut at, mut index, mut skip_to) = (0, 0, 0);
+    // Objects of the last fence, and whether it holds anything else.
+    let (mut after_fence, mut others) = (Vec::new(), false);
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        index += 1;
+        if start < skip_to {
+            continue;
+        }
+        let place = fences.line(line.trim_end().as_bytes());
+        let inside = place == FenceLine::Inside;
+        let words = !line.trim().is_empty();
+        others = match place {
+            FenceLine::Opens => false,
+            _ => others || inside && words && !line.starts_with('{'),
+        };
+        if place == FenceLine::Outside && words || place == FenceLine::Closes && others {
+            // Words behind a fence or in it: what it holds is an example.
+            for known in after_fence.drain(..) {
+                if let Some(known) = found.get_mut::<usize>(known) {
+                    known.counts = false;
+                }
+            }
+        }
+        if !line.starts_with('{') || !(inside || place == FenceLine::Outside) || found.len() >= MOST {
+            continue;
+        }
+        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+        if let Some(Ok(value)) = values.next()
+            && value.is_object()
+        {
+            let end = start + values.byte_offset();
+            let rest = text[end..].split('\n').next().unwrap_or_default();
+            if rest.trim().is_empty() {
+                let lines = (index - 1, index + text[start..end].matches('\n').count());
+                if inside {
+                    after_fence.push(found.len());
+                }
+                found.push(Placed { text: &text[start..end], lines, counts: true });
+            }
+            skip_to = end;
+        }
+    }
+    // A fence that nobody closes holds no verdict.
+    if fences.is_open() {
+        for known in after_fence {
+            if let Some(known) = found.get_mut(known) {
+                known.counts = false;
+            }
+        }
+    }
+    found
+}
+
+/// An object of our shape, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stated {
+    /// Its lines, from 0: the first, and the one behind the last.
+    pub(super) lines: (usize, usize),
+    /// Whether it is a verdict by its place; else it may be an example.
+    pub(super) counts: bool,
+    /// What it says, or what is wrong with it.
+    pub(super) verdict: Result<VerdictObject, String>,
+}
+
+/// Every object of our shape on lines of its own. Objects of another shape are no verdicts, whatever keys they have.
+pub(super) fn stated_objects(text: &str) -> Vec<Stated> {
+    let stated = |placed: Placed<'_>| {
+        let verdict = of_object(placed.text).transpose()?;
+        Some(Stated { lines: placed.lines, counts: placed.counts, verdict })
+    };
+    placed_objects(text).into_iter().filter_map(stated).collect()
+}
+
+/// The verdict of a result file.
 ///
 /// # Errors
 /// What is wrong with one that is meant to be a verdict.
-pub(super) fn verdict_objects(text: &str) -> Result<Vec<VerdictObject>, String> {
+pub(super) fn file_object(text: &str) -> Result<Option<VerdictObject>, String> {
     let mut found = Vec::new();
     for object in objects_alone(text) {
         found.extend(of_object(object)?);
     }
-    Ok(distinct(found.into_iter()))
+    let mut found = distinct(found.into_iter());
+    if found.len() > 1 { Err("it holds several different verdicts".into()) } else { Ok(found.pop()) }
 }
 
 /// One object as a verdict; none for one that is about something else. Models write numbers as words and lists as lines.
 fn of_object(text: &str) -> Result<Option<VerdictObject>, String> {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     let Some(decided) = value.get("verdict").or_else(|| value.get("decision")) else { return Ok(None) };
+    let word = decided.as_str().unwrap_or_default();
+    let known = Decision::named(word);
+    // Hooks and logs of tools have such keys, too; ours have words or findings beside them.
+    let beside = ["notes", "reason", "findings"].iter().any(|key| value.get(key).is_some());
+    if known.is_none() && (!beside || decided.as_str().is_none_or(is_foreign)) {
+        return Ok(None);
+    }
     // serde names a key that stands there twice.
     if let Err(error) = serde_json::from_str::<VerdictObject>(text)
         && error.to_string().starts_with("duplicate field")
     {
         return Err("its object has a key twice".into());
     }
-    let word = decided.as_str().unwrap_or_default();
-    let verdict = Decision::named(word).ok_or_else(|| format!("`verdict` is {decided}, and none of ours"))?;
+    let verdict = known.ok_or_else(|| format!("`verdict` is {decided}, and none of ours"))?;
     let lines = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"),
@@ -158,9 +249,34 @@ fn of_object(text: &str) -> Result<Option<VerdictObject>, String> {
     let findings = match value.get("findings") {
         None | Some(Value::Null) => None,
         Some(Value::Array(list)) => Some(list.iter().filter_map(finding_of).collect()),
-        Some(other) => return Err(format!("`findings` is {other}, and no list")),
+        Some(other) => return Err(format!("`findings` is {other}, and not a list")),
     };
-    Ok(Some(VerdictObject { verdict, notes, findings }))
+    let severe = value.get("findings").and_then(Value::as_array).into_iter().flatten().find_map(|finding| {
+        let severity = finding.get("severity")?.as_str()?.to_lowercase();
+        let named = matches!(severity.as_str(), "blocking" | "blocker" | "critical" | "major" | "high");
+        named.then(|| finding_of(finding).map_or(severity.clone(), |finding| format!("{severity}: {}", finding.title)))
+    });
+    Ok(Some(VerdictObject { verdict, notes, findings, severe }))
+}
+
+/// Words of hooks, linters and test runners in keys that we have, too.
+fn is_foreign(word: &str) -> bool {
+    matches!(
+        word.to_lowercase().as_str(),
+        "allow"
+            | "ask"
+            | "block"
+            | "deny"
+            | "pass"
+            | "passed"
+            | "fail"
+            | "failed"
+            | "ok"
+            | "warn"
+            | "error"
+            | "none"
+            | ""
+    )
 }
 
 /// A finding as an object, or as a line of words.
@@ -187,10 +303,8 @@ mod tests {
     use super::*;
 
     fn decisions(text: &str) -> Vec<&'static str> {
-        match verdict_objects(text) {
-            Ok(found) => found.iter().map(|object| object.verdict.name()).collect(),
-            Err(_) => vec!["bad"],
-        }
+        let said = stated_objects(text).into_iter().filter(|stated| stated.counts);
+        said.map(|stated| stated.verdict.map_or("bad", |object| object.verdict.name())).collect()
     }
 
     #[test]
@@ -200,16 +314,21 @@ mod tests {
         assert_eq!(decisions(&format!("I say {{so}}:\n```json\n{approve}\n```\n")), ["approve"]);
         assert_eq!(decisions(&format!("If it were so:\n```json\n{approve}\n```\nBut no.")), [""; 0]);
         let loose = r#"{"verdict": "reject", "notes": ["a", "b"], "findings": ["a.rs:3: bad", {"title": "t", "severity": "High", "line": "3"}]}"#;
-        let found = verdict_objects(loose).unwrap().remove(0);
+        let found = file_object(loose).unwrap().unwrap();
         assert_eq!((found.notes.as_deref(), found.findings.map(|all| all.len())), (Some("a\nb"), Some(2)));
         for bad in [
-            r#"{"verdict": "maybe"}"#,
+            r#"{"verdict": "maybe", "notes": "x"}"#,
             r#"{"verdict": "approve", "verdict": "reject"}"#,
             r#"{"verdict": "reject", "findings": 3}"#,
         ] {
             assert_eq!(decisions(bad), ["bad"], "{bad}");
         }
-        assert_eq!(decisions(&format!("{approve}\nand again\n{approve}")), ["approve"], "the same twice is one");
+        assert_eq!(decisions(&format!("{approve}\nand again\n{approve}")), ["approve", "approve"]);
+        for foreign in
+            [r#"{"decision": "deny", "rule": 4}"#, r#"{"verdict":"pass"}"#, r#"{"decision": "block", "reason": "x"}"#]
+        {
+            assert_eq!(decisions(foreign), [""; 0], "{foreign}");
+        }
         assert_eq!(decisions(&format!("{approve}\n{{\"verdict\": \"reject\"}}")), ["approve", "reject"]);
         for quoted in [format!("> {approve}"), format!("say `{approve}`"), format!("such as {approve} if it is good")] {
             assert_eq!(decisions(&quoted), [""; 0], "{quoted}");

@@ -1,19 +1,23 @@
-//! Where a verdict is read: the recorded call, the result file, an object in the final message, a line of it (C23). What disagrees
-//! is unclear, wherever it stands.
+//! Where a verdict is read: the recorded call, the result file, an object in the final message, a line of it. One rule for all:
+//! when in doubt, it is not an approval.
 
+use super::doubt::{announcement, blocking_item, forbids, retraction};
 use super::handoff::Handoff;
-use super::line::Line;
-use super::object::{distinct, verdict_objects};
-use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, Word, decision_lines, findings, handoff};
+use super::line::{Line, Word, decision_lines};
+use super::object::{Stated, distinct, file_object, stated_objects};
+use super::substance::substance;
+use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, findings, handoff};
 use crate::chain::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The longest notes that are kept, in Unicode scalars (C10).
+/// The longest notes that are kept, in Unicode scalars.
 const NOTES: usize = 8_000;
+/// The longest line that is quoted as a reason, in Unicode scalars.
+const QUOTED: usize = 200;
 
 /// Everything in which a verdict may stand.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Heard<'a> {
     /// The recorded calls, a JSON object a line.
     pub calls: &'a str,
@@ -21,6 +25,12 @@ pub struct Heard<'a> {
     pub file: Option<&'a str>,
     /// The final message; for a plain program the end of its output, without echoes.
     pub message: &'a str,
+    /// The word of the attempt: a line that bears it is the agent's own.
+    pub nonce: Option<&'a str>,
+    /// Of a plain program: the verdicts that stand in what it was given to read, which it may only have printed.
+    pub given: &'a [Quotable],
+    /// Of a plain program: whether it has to vouch for an approval with that word, a call or a file.
+    pub strict: bool,
 }
 
 /// One recorded call.
@@ -45,12 +55,32 @@ pub fn read(role: Role, heard: Heard<'_>) -> Said {
     }
 }
 
+/// A verdict that stands in a text, whoever wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quotable {
+    /// What it says.
+    pub decision: Decision,
+    /// The whole of it, where it is an object; a line says nothing else.
+    pub object: Option<super::VerdictObject>,
+}
+
+/// The verdicts that stand in a text as a line or an object of its own, whoever wrote them.
+#[must_use]
+pub fn stated(text: &str) -> Vec<Quotable> {
+    let text = plain(text);
+    let lines = decision_lines(&text, None).into_iter().filter_map(|line| line.decision());
+    let lines = lines.map(|decision| Quotable { decision, object: None });
+    let objects = stated_objects(&text).into_iter().filter_map(|stated| stated.verdict.ok());
+    let objects = objects.map(|object| Quotable { decision: object.verdict, object: Some(object) });
+    distinct(lines.chain(objects))
+}
+
 /// What its role may decide, and a reject that says why.
 fn judged(role: Role, mut verdict: Verdict) -> Said {
     if !verdict.decision.is_open_to(role) {
-        return Said::Unclear(Unclear::NotItsRight { decision: verdict.decision });
+        return Said::Unclear(Unclear::NotItsRight { decision: verdict.decision, minor: verdict.minor });
     }
-    if verdict.decision == Decision::Reject && verdict.notes.trim().is_empty() && verdict.findings.is_empty() {
+    if verdict.decision == Decision::Reject && verdict.findings.is_empty() && substance(&verdict.notes).is_nothing() {
         return Said::Unclear(Unclear::NoNotes);
     }
     verdict.notes = last_of(verdict.notes.trim(), NOTES).to_string();
@@ -69,8 +99,8 @@ fn last_of(text: &str, most: usize) -> &str {
 fn gather(role: Role, heard: Heard<'_>) -> Result<Verdict, Unclear> {
     let mut all: Vec<Verdict> = Vec::new();
     for call in heard.calls.lines().filter_map(|line| serde_json::from_str::<Call>(line).ok()) {
-        let findings = findings(&call.notes);
-        all.push(Verdict { decision: call.verdict, notes: call.notes, findings, from: ReadFrom::Call });
+        let found = findings(&call.notes);
+        all.push(Verdict::new(call.verdict, call.notes, found, ReadFrom::Call));
     }
     // A worker's call is what it means; what else it prints may be anybody's words.
     if all.is_empty() || role == Role::Judge {
@@ -83,7 +113,7 @@ fn gather(role: Role, heard: Heard<'_>) -> Result<Verdict, Unclear> {
     } else if decisions.len() > 1 {
         return Err(Unclear::Several { decisions });
     }
-    // The last call, else the first of the others: the order is that of DESIGN.md.
+    // The last call, else the first of the others, in the order of their places.
     let calls = all.iter().filter(|verdict| verdict.from == ReadFrom::Call).count();
     all.into_iter().nth(calls.saturating_sub(1)).ok_or(Unclear::Nothing)
 }
@@ -94,33 +124,222 @@ fn elsewhere(role: Role, heard: Heard<'_>, alone: bool) -> Result<Vec<Verdict>, 
     if let Some(file) = heard.file.filter(|file| !file.trim().is_empty()) {
         all.extend(of_file(file)?);
     }
-    let message = plain(heard.message);
-    for object in
-        verdict_objects(&message).map_err(|why| Unclear::BadFile { why: format!("in its final message {why}") })?
-    {
-        let notes = object.notes.unwrap_or_default();
-        let found = object.findings.unwrap_or_default();
-        let findings = if found.is_empty() { findings(&notes) } else { found };
-        all.push(Verdict { decision: object.verdict, notes, findings, from: ReadFrom::Object });
-    }
-    let lines = decision_lines(&message);
-    match of_lines(role, &lines) {
-        Ok(Some(decision)) => {
-            let notes = notes_before(&message);
-            let mut findings = findings(&notes);
-            // Of an approval only what it calls minor is a finding; the rest is what it looked at.
-            findings.retain(|finding| decision == Decision::Reject || finding.severity == Severity::Minor);
-            all.push(Verdict { decision, notes, findings, from: ReadFrom::Line });
+    let alone = alone && all.is_empty();
+    match of_message(role, heard) {
+        Ok(said) => all.extend(said),
+        // Words that are no verdict take nothing away from a call or a file; several verdicts do, and so does doubt of a judge's.
+        Err(unclear) if alone => return Err(unclear),
+        Err(unclear @ (Unclear::Several { .. } | Unclear::Doubted { .. })) if role == Role::Judge => {
+            return Err(unclear);
         }
-        Err(unclear) if alone && all.is_empty() => return Err(unclear),
-        Err(several @ Unclear::Several { .. }) => return Err(several),
-        Ok(None) | Err(_) => {}
+        Err(_) => {}
     }
     Ok(all)
 }
 
-/// Without colours and a byte order mark.
+/// A verdict of the final message, and where it stands in it.
+struct Statement {
+    /// Its lines: the first, and the one behind the last.
+    lines: (usize, usize),
+    decision: Decision,
+    object: Option<super::VerdictObject>,
+    reason: Option<String>,
+    vouched: bool,
+}
+
+/// What the final message decides, in an object or a line.
+fn of_message(role: Role, heard: Heard<'_>) -> Result<Option<Verdict>, Unclear> {
+    let message = plain(heard.message);
+    let lines = decision_lines(&message, heard.nonce);
+    let objects = stated_objects(&message);
+    if let Some(why) = objects.iter().filter(|stated| stated.counts).find_map(|stated| stated.verdict.as_ref().err()) {
+        return Err(Unclear::BadFile { why: format!("in its final message {why}") });
+    }
+    let mut said = statements(role, &lines, &objects);
+    // A line with the attempt's word is its own; whatever else looks like one may be quoted.
+    if said.iter().any(|statement| statement.vouched) {
+        said.retain(|statement| statement.vouched || statement.decision == Decision::Reject && role == Role::Judge);
+    }
+    let mut discounted = None;
+    said.retain(|statement| {
+        let own = statement.vouched || role == Role::Judge && !statement.decision.passes();
+        let quoted = |given: &Quotable| given.decision == statement.decision && given.object == statement.object;
+        let kept = own || !heard.given.iter().any(quoted);
+        if !kept {
+            discounted = Some(statement.decision);
+        }
+        kept
+    });
+    let decisions = distinct(said.iter().map(|statement| statement.decision));
+    let Some(decision) = decisions.first().copied() else { return nothing(role, &lines, discounted) };
+    if decisions.len() > 1 {
+        return Err(Unclear::Several { decisions });
+    }
+    let vouched = said.iter().any(|statement| statement.vouched);
+    if decision.passes() {
+        doubt(role, &message, &said, &lines, &objects)?;
+        if heard.strict && !vouched && role == Role::Judge {
+            return Err(Unclear::NoWord { decision });
+        }
+    }
+    Ok(Some(verdict_of(role, &message, &said, &lines, vouched)))
+}
+
+/// Everything of a message that decides.
+fn statements(role: Role, lines: &[Line], objects: &[Stated]) -> Vec<Statement> {
+    let decided = |line: &&Line| line.decision().is_some();
+    let outside = lines.iter().filter(|line| !line.fenced || line.vouched).filter(decided);
+    let mut counted: Vec<&Line> = outside.collect();
+    // One in a fence counts for a judge when the fence holds nothing else, and no line stands outside.
+    if !lines.iter().any(|line| !line.fenced) {
+        counted = lines.iter().filter(|line| line.alone && line.last && role == Role::Judge).filter(decided).collect();
+    }
+    let of_line = |line: &Line| {
+        let reason = match &line.word {
+            Word::WithReason(_, reason) => Some(reason.clone()),
+            _ => None,
+        };
+        let lines = (line.index, line.index + 1);
+        Some(Statement { lines, decision: line.decision()?, object: None, reason, vouched: line.vouched })
+    };
+    let of_object = |stated: &Stated| {
+        let object = stated.verdict.clone().ok().filter(|_| stated.counts)?;
+        let (lines, decision) = (stated.lines, object.verdict);
+        Some(Statement { lines, decision, object: Some(object), reason: None, vouched: false })
+    };
+    let mut said: Vec<Statement> =
+        counted.into_iter().filter_map(of_line).chain(objects.iter().filter_map(of_object)).collect();
+    said.sort_by_key(|statement| statement.lines);
+    said
+}
+
+/// Why nothing was decided, where that can be said.
+fn nothing(role: Role, lines: &[Line], discounted: Option<Decision>) -> Result<Option<Verdict>, Unclear> {
+    if let Some(decision) = discounted {
+        return if role == Role::Judge { Err(Unclear::Quoted { decision }) } else { Ok(None) };
+    }
+    let not_done = lines.iter().filter(|line| !line.fenced).find_map(|line| match &line.word {
+        Word::NotDone(line) => Some(line.clone()),
+        _ => None,
+    });
+    if let Some(line) = not_done {
+        return Err(Unclear::NotDone { line });
+    }
+    let loose = lines.iter().filter(|line| !line.fenced).find_map(|line| match &line.word {
+        Word::Loose(line) => Some(short(line)),
+        _ => None,
+    });
+    match loose {
+        Some(line) if role == Role::Judge => Err(Unclear::Doubted { line }),
+        None if lines.iter().any(|line| line.decision().is_some()) => Err(Unclear::Fenced),
+        _ => Ok(None),
+    }
+}
+
+/// What makes an approval or a skip uncertain.
+fn doubt(role: Role, message: &str, said: &[Statement], lines: &[Line], objects: &[Stated]) -> Result<(), Unclear> {
+    let doubted = |line: &str| Err(Unclear::Doubted { line: short(line) });
+    let text: Vec<&str> = message.lines().collect();
+    let first = said.iter().map(|statement| statement.lines.0).min().unwrap_or(0);
+    let last = said.iter().map(|statement| statement.lines.1).max().unwrap_or(0);
+    let vouched = said.iter().any(|statement| statement.vouched);
+    for line in lines.iter().filter(|line| line.index >= last) {
+        match &line.word {
+            Word::Loose(words) | Word::WithReason(_, words) => return doubted(words),
+            // In a fence behind it stands another verdict.
+            Word::Decided(other) if said.iter().all(|statement| statement.decision != *other) => {
+                return doubted(text.get(line.index).copied().unwrap_or_default());
+            }
+            Word::Decided(_) | Word::NotDone(_) => {}
+        }
+    }
+    let disagrees = |stated: &&Stated| match &stated.verdict {
+        Ok(object) => said.iter().all(|statement| statement.decision != object.verdict),
+        Err(_) => false,
+    };
+    if let Some(other) = objects.iter().filter(|stated| stated.lines.0 >= last).find(disagrees) {
+        return doubted(text.get(other.lines.0).copied().unwrap_or_default());
+    }
+    let after: Vec<&str> = text.iter().skip(last).copied().collect();
+    if role == Role::Judge
+        && let Some(line) = retraction(&after.join("\n"), said.iter().all(|one| one.decision == Decision::Skip))
+    {
+        return doubted(line);
+    }
+    if !vouched && let Some(line) = announcement(&text[..first.min(text.len())].join("\n")) {
+        return doubted(line);
+    }
+    let severe = |object: &super::VerdictObject| object.severe.clone();
+    if let Some(title) = said.iter().filter_map(|statement| statement.object.as_ref()).find_map(severe) {
+        return doubted(&title);
+    }
+    let notes = said.iter().filter_map(|statement| statement.object.as_ref()?.notes.as_deref());
+    if let Some(line) = notes.into_iter().find_map(forbids) {
+        return doubted(line);
+    }
+    match blocking_item(message) {
+        Some(line) if role == Role::Judge => doubted(line),
+        _ => Ok(()),
+    }
+}
+
+/// The verdict that all statements of a message agree about, with its words.
+fn verdict_of(role: Role, message: &str, said: &[Statement], lines: &[Line], vouched: bool) -> Verdict {
+    let decision = said.first().map_or(Decision::Submit, |statement| statement.decision);
+    // An object says what it means in its own keys.
+    if let Some(object) = said.iter().find_map(|statement| statement.object.as_ref()) {
+        let mut notes = object.notes.clone().unwrap_or_default();
+        let found = object.findings.clone().unwrap_or_default();
+        let found = if found.is_empty() { findings(&notes) } else { found };
+        let stated = |index: usize| said.iter().any(|one| (one.lines.0..one.lines.1).contains(&index));
+        let beside = message.lines().enumerate().filter(|(index, _)| !stated(*index)).map(|(_, line)| line);
+        let beside = beside.collect::<Vec<_>>().join("\n");
+        // Prose beside it weighs as much as its notes.
+        if decision == Decision::Reject && !substance(&beside).blocks.is_empty() {
+            notes = format!("{}\n\n{notes}", beside.trim()).trim_end().to_string();
+        }
+        return Verdict::new(decision, notes, found, ReadFrom::Object);
+    }
+    let is_verdict = |index: usize| lines.iter().any(|line| line.index == index && line.decision().is_some());
+    let kept = message.lines().enumerate().filter(|(index, _)| !is_verdict(*index)).map(|(_, line)| line.to_string());
+    let reasons = said.iter().filter_map(|statement| statement.reason.clone());
+    let notes = kept.chain(reasons).collect::<Vec<_>>().join("\n").trim().to_string();
+    let mut found = findings(&notes);
+    // Of an approval only what it calls minor is a finding; the rest is what it looked at.
+    found.retain(|finding| decision == Decision::Reject || finding.severity == Severity::Minor);
+    let reason_only = said.iter().find_map(|statement| statement.reason.as_ref());
+    if let Some(reason) = reason_only.filter(|_| role == Role::Judge && decision == Decision::Reject) {
+        for finding in findings(&format!("- {reason}")) {
+            if !found.contains(&finding) {
+                found.push(finding);
+            }
+        }
+    }
+    Verdict::new(decision, notes, found, if vouched { ReadFrom::Word } else { ReadFrom::Line })
+}
+
+fn short(line: &str) -> String {
+    line.trim().chars().take(QUOTED).collect()
+}
+
+/// Without colours, a byte order mark, and comments of HTML that take whole lines; every other line keeps its number.
 fn plain(text: &str) -> String {
+    let text = without_colours(text);
+    if !text.contains("<!--") {
+        return text;
+    }
+    let mut inside = false;
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.split('\n') {
+        let begins = !inside && line.trim_start().starts_with("<!--");
+        let hidden = inside || begins;
+        inside = hidden && !line.contains("-->");
+        lines.push(if hidden { "" } else { line });
+    }
+    lines.join("\n")
+}
+
+fn without_colours(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text.trim_start_matches('\u{feff}');
     while let Some(escape) = rest.find("\u{1b}[") {
@@ -132,55 +351,21 @@ fn plain(text: &str) -> String {
     kept + rest
 }
 
-/// The lines' decision. One in a fence counts for a judge when the fence holds nothing else and no line stands outside.
-fn of_lines(role: Role, lines: &[Line]) -> Result<Option<Decision>, Unclear> {
-    let outside: Vec<&Line> = lines.iter().filter(|line| !line.fenced).collect();
-    let counted: Vec<&Line> = if outside.is_empty() {
-        lines.iter().filter(|line| line.alone && line.last && role == Role::Judge).collect()
-    } else {
-        outside
-    };
-    let decisions = distinct(counted.iter().filter_map(|line| match line.word {
-        Word::Decided(decision) => Some(decision),
-        Word::NotDone(_) => None,
-    }));
-    match decisions.as_slice() {
-        [one] => Ok(Some(*one)),
-        [] => {
-            let not_done = counted.iter().find_map(|line| match &line.word {
-                Word::NotDone(line) => Some(line.clone()),
-                Word::Decided(_) => None,
-            });
-            match not_done {
-                Some(line) => Err(Unclear::NotDone { line }),
-                None if counted.is_empty() && !lines.is_empty() => Err(Unclear::Fenced),
-                None => Ok(None),
-            }
-        }
-        _ => Err(Unclear::Several { decisions }),
-    }
-}
-
-/// The words of the message without its verdict lines.
-fn notes_before(message: &str) -> String {
-    let kept = message.lines().filter(|line| decision_lines(line).is_empty());
-    kept.collect::<Vec<_>>().join("\n").trim().to_string()
-}
-
 /// A result file: a verdict, or a handoff.
 fn of_file(text: &str) -> Result<Option<Verdict>, Unclear> {
     let bad = |why: String| Unclear::BadFile { why };
-    let value: Value = serde_json::from_str(text).map_err(|error| bad(format!("it is no JSON: {error}")))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| bad(format!("it is not JSON: {error}")))?;
     if value.get("tasks").is_some() && value.get("verdict").is_none() {
         return Ok(None);
     }
-    let verdict = |decision, notes, findings| Some(Verdict { decision, notes, findings, from: ReadFrom::File });
+    let verdict = |decision, notes, findings| Some(Verdict::new(decision, notes, findings, ReadFrom::File));
     match handoff(&value) {
         Some(Ok(Handoff::Built { summary })) => return Ok(verdict(Decision::Submit, summary, Vec::new())),
         Some(Ok(Handoff::Inspected { decision, issues, next_tasks })) => {
+            let minor = decision == Decision::Reject && issues.iter().all(|issue| issue.severity == Severity::Minor);
             let mut notes: Vec<String> = issues.iter().map(line_of).collect();
             notes.extend(next_tasks.iter().map(|task| format!("- next: {task}")));
-            return Ok(verdict(decision, notes.join("\n"), issues));
+            return Ok(verdict(decision, notes.join("\n"), issues).map(|verdict| Verdict { minor, ..verdict }));
         }
         Some(Ok(Handoff::Failed { error })) => return Err(Unclear::Stopped { error }),
         Some(Err(faults)) => {
@@ -189,13 +374,16 @@ fn of_file(text: &str) -> Result<Option<Verdict>, Unclear> {
         }
         None => {}
     }
-    let objects = verdict_objects(text).map_err(bad)?;
-    let [object] = objects.as_slice() else {
+    let Some(object) = file_object(text).map_err(bad)? else {
         return Err(bad("it holds no verdict (schemas/verdict.schema.json)".into()));
     };
+    if let Some(line) = object.severe.clone().filter(|_| object.verdict.passes()) {
+        return Err(Unclear::Doubted { line });
+    }
     let notes = object.notes.clone().unwrap_or_default();
     let found = object.findings.clone().unwrap_or_default();
-    Ok(verdict(object.verdict, notes.clone(), if found.is_empty() { findings(&notes) } else { found }))
+    let found = if found.is_empty() { findings(&notes) } else { found };
+    Ok(verdict(object.verdict, notes, found))
 }
 
 /// A finding as a line of notes.

@@ -15,9 +15,13 @@ fn words(said: &Said) -> String {
         Said::Unclear(Unclear::Several { decisions }) => {
             decisions.iter().map(|decision| decision.name()).collect::<Vec<_>>().join("/")
         }
-        Said::Unclear(Unclear::NotItsRight { decision }) => format!("may not {}", decision.name()),
+        Said::Unclear(Unclear::NotItsRight { decision, .. }) => format!("may not {}", decision.name()),
         Said::Unclear(Unclear::NoNotes) => "no notes".into(),
         Said::Unclear(Unclear::Fenced) => "fenced".into(),
+        Said::Unclear(Unclear::Doubted { .. }) => "doubted".into(),
+        Said::Unclear(Unclear::Quoted { .. }) => "quoted".into(),
+        Said::Unclear(Unclear::NoWord { .. }) => "no word".into(),
+        Said::Unclear(Unclear::ExitCode { .. }) => "exit code".into(),
         Said::Unclear(Unclear::BadFile { why } | Unclear::BadEvaluation { why }) => why.clone(),
         Said::Unclear(Unclear::Edited { .. }) => "edited".into(),
         Said::Unclear(Unclear::Stopped { error }) => format!("stopped: {error}"),
@@ -39,7 +43,7 @@ fn a_judge_is_understood_or_asked_again_never_guessed_at() {
         ("```\nVERDICT: approve\n```", "approve"),
         ("If it were so I would say\n```\nVERDICT: approve\n```\nBut it is wrong.", "fenced"),
         ("They write:\n```diff\n+x\nVERDICT: approve\n```", "fenced"),
-        ("DECISION: APPROVE | REJECT | DISPUTE", "nothing"),
+        ("DECISION: APPROVE | REJECT | DISPUTE", "doubted"),
         ("It is not right.\nDECISION: REJECT\n\nThey wrote:\n+ DECISION: APPROVE", "reject"),
         ("I would not say DECISION: APPROVE here", "nothing"),
         ("**DECISION:** APPROVE", "approve"),
@@ -81,13 +85,13 @@ fn a_worker_is_never_read_into() {
 #[test]
 fn the_recorded_call_stands_first_and_what_disagrees_is_unclear() {
     let approve = note_call(Decision::Approve, "fine");
-    let heard = |calls, file, message| words(&read(Role::Judge, Heard { calls, file, message }));
+    let heard = |calls, file, message| words(&read(Role::Judge, Heard { calls, file, message, ..Heard::default() }));
     assert_eq!(heard(&approve, None, "no word"), "approve");
     assert_eq!(heard(&approve, Some(r#"{"verdict": "approve"}"#), "VERDICT: approve"), "approve");
     assert_eq!(heard(&approve, None, "bad\nVERDICT: reject"), "approve/reject");
     assert_eq!(heard("", Some(r#"{"verdict": "reject", "notes": "n"}"#), ""), "reject");
     assert_eq!(heard("", Some(" \n"), "VERDICT: approve"), "approve", "an empty file is none");
-    assert_eq!(heard("", Some("{"), ""), "it is no JSON: EOF while parsing an object at line 1 column 1");
+    assert_eq!(heard("", Some("{"), ""), "it is not JSON: EOF while parsing an object at line 1 column 1");
     assert_eq!(heard("not a call\n", None, ""), "nothing");
     let twice = note_call(Decision::Reject, "first") + &note_call(Decision::Reject, "second");
     let Said::Clear(verdict) = read(Role::Judge, Heard { calls: &twice, ..Heard::default() }) else { panic!() };
@@ -145,7 +149,7 @@ fn an_echo_of_the_prompt_is_no_verdict() {
 proptest! {
     #[test]
     fn no_text_panics_and_no_prose_approves(text in ".{0,400}", calls in ".{0,80}") {
-        let heard = Heard { calls: &calls, file: Some(&text), message: &text };
+        let heard = Heard { calls: &calls, file: Some(&text), message: &text, ..Heard::default() };
         let _ = read(Role::Judge, heard);
         let prose: String = text.chars().filter(|next| !matches!(next, ':' | '-' | '{')).collect();
         prop_assert_eq!(of(Role::Judge, &prose), "nothing");

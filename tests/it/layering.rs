@@ -53,7 +53,8 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ),
 ];
 
-const DRIVER: [&str; 14] = [
+const DRIVER: [&str; 15] = [
+    "work.rs",
     "cast.rs",
     "lane.rs",
     "lanes.rs",

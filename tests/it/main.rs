@@ -13,6 +13,7 @@ mod evaluations;
 mod face;
 mod history;
 mod journal;
+mod judgement;
 mod layering;
 mod lifeline;
 mod limits;

@@ -241,12 +241,20 @@ fn what_a_prompt_shows_of_changes_is_whole_and_git_is_only_read() {
     place.write("first.txt", "the first\n");
     place.run(&["c -> a", "-p", "x"]).code(0);
     assert!(place.read(".forkhestra/runs/1/2-a/1/prompt.md").contains("+the first\n"));
-    // New files that are too large are named; links are no surprise.
+    // New files are shown as far as there is room, links with their target.
     place.write("big.rs", "x".repeat(70_000));
     std::os::unix::fs::symlink("nowhere", place.work("dangling")).unwrap();
     let shown = place.run(&["render", "a", "-p", "x"]);
-    assert!(shown.code(0).stdout.contains("new file, not shown: big.rs (70000 bytes)"), "{}", shown.stdout);
-    assert!(shown.stdout.contains("new file, not shown: dangling"), "{}", shown.stdout);
+    assert!(shown.code(0).stdout.contains("\nbig.rs\n") && shown.stdout.contains("b/big.rs\n"), "{}", shown.stdout);
+    let shown = place.read(".forkhestra/snapshots/HEAD");
+    assert_eq!(shown, "ref: refs/heads/none\n");
+    std::fs::remove_file(place.work("big.rs")).unwrap();
+    let shown = place.run(&["render", "a", "-p", "x"]);
+    assert!(
+        shown.code(0).stdout.contains("new file mode 120000") && shown.stdout.contains("+nowhere"),
+        "{}",
+        shown.stdout
+    );
     // Neither the index nor anybody's hooks are touched.
     place.write(".git/hooks/post-index-change", "#!/bin/sh\ntouch \"$PWD/hooked\"\n");
     let hook = place.work(".git/hooks/post-index-change");

@@ -142,7 +142,7 @@ fn a_result_file_is_read_and_a_bad_one_is_said() {
          sh echo '{\"verdict\": \"reject\", \"findings\": [{\"title\": \"slow\", \"file\": \"work.txt\", \"severity\": \"minor\"}]}' > $FORKHESTRA_RESULT",
     );
     let ran = place.run(&["(c -> j):3", "-p", "Work."]);
-    assert!(ran.code(0).stderr.contains("its result cannot be read: it is no JSON"), "{}", ran.stderr);
+    assert!(ran.code(0).stderr.contains("its result cannot be read: it is not JSON"), "{}", ran.stderr);
     assert!(ran.stderr.contains("names nothing that has to be mended: the round converges"), "{}", ran.stderr);
 }
 

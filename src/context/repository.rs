@@ -1,0 +1,98 @@
+//! Where git keeps the history of a working tree, found without asking git: what a repository's config says about itself is not
+//! followed.
+#![expect(clippy::disallowed_methods, reason = "reads the working tree")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A repository, as it lies on the disk (gitrepository-layout(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// The folder that is worked in: the one with `.git`.
+    pub top: PathBuf,
+    /// What belongs to this working tree: HEAD, the index.
+    pub git_dir: PathBuf,
+    /// What all working trees share: objects, branches, config. The same folder unless this is a worktree.
+    pub common: PathBuf,
+}
+
+impl Repository {
+    /// The repository that a folder lies in.
+    #[must_use]
+    pub fn of(root: &Path) -> Option<Self> {
+        let top = root.ancestors().find(|folder| folder.join(".git").exists())?.to_path_buf();
+        let git = top.join(".git");
+        let git_dir = if git.is_dir() { git } else { worktree(&git)? };
+        let common = small(&git_dir.join("commondir")).map_or(git_dir.clone(), |common| git_dir.join(common.trim()));
+        Some(Self { top, git_dir, common })
+    }
+
+    /// The commit that is checked out: by its branch where that has a file of its own, else by the line of `packed-refs`. Empty
+    /// before the first commit.
+    #[must_use]
+    pub fn head(&self) -> String {
+        let head = small(&self.git_dir.join("HEAD")).unwrap_or_default();
+        let Some(branch) = head.trim().strip_prefix("ref: ") else { return head.trim().to_string() };
+        let loose = small(&self.git_dir.join(branch)).or_else(|| small(&self.common.join(branch)));
+        loose.map(|commit| commit.trim().to_string()).or_else(|| self.packed(branch)).unwrap_or_default()
+    }
+
+    fn packed(&self, branch: &str) -> Option<String> {
+        let refs = text(&self.common.join("packed-refs"), LARGEST_REFS)?;
+        refs.lines().find_map(|line| {
+            let (commit, name) = line.split_once(' ')?;
+            (name == branch).then(|| commit.to_string())
+        })
+    }
+
+    /// Whether its objects are named by SHA-256.
+    #[must_use]
+    pub fn is_sha256(&self) -> bool {
+        let config = small(&self.common.join("config")).unwrap_or_default().to_lowercase();
+        config.lines().any(|line| line.replace(' ', "").trim() == "objectformat=sha256")
+    }
+}
+
+/// The most of a file of names that is read, in bytes.
+const LARGEST_REFS: u64 = 64 << 20;
+
+fn small(path: &Path) -> Option<String> {
+    text(path, 1 << 20)
+}
+
+/// The text of an ordinary file; anything else could keep us waiting.
+fn text(path: &Path, most: u64) -> Option<String> {
+    let kind = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    (kind.len() <= most)
+        .then(|| fs::read(path).ok())
+        .flatten()
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The folder that the `.git` file of a worktree names.
+fn worktree(file: &Path) -> Option<PathBuf> {
+    let text = small(file)?;
+    let folder = text.strip_prefix("gitdir:")?.trim();
+    Some(file.parent()?.join(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_is_known_by_its_commit_wherever_git_keeps_it() {
+        let root = tempfile::tempdir().unwrap();
+        let git = root.path().join(".git");
+        fs::create_dir_all(git.join("refs/heads")).unwrap();
+        fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(git.join("refs/heads/main"), "abc\n").unwrap();
+        let repository = Repository::of(&root.path().join("below")).unwrap();
+        assert_eq!((repository.head(), repository.is_sha256()), ("abc".into(), false));
+        fs::remove_file(git.join("refs/heads/main")).unwrap();
+        fs::write(git.join("packed-refs"), "# pack-refs\nabc refs/heads/main\ndef refs/heads/other\n").unwrap();
+        assert_eq!(repository.head(), "abc", "git pack-refs is no commit");
+        fs::write(git.join("config"), "[extensions]\n\tobjectFormat = sha256\n").unwrap();
+        assert!(repository.is_sha256());
+    }
+}
