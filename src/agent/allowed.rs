@@ -10,6 +10,8 @@ use std::path::Path;
 pub struct Allowed {
     /// Those that only read.
     pub reading: Vec<String>,
+    /// Those by which a judge says what it decides, and the project's configured checks.
+    pub judging: Vec<String>,
     /// All of them.
     pub commands: Vec<String>,
     /// Where git keeps the project's history, if it does: a sandbox has to let commits through.
@@ -18,6 +20,8 @@ pub struct Allowed {
 
 const READING: [&str; 6] = ["git status", "git diff", "git log", "git show", "git blame", "git rev-parse"];
 const EDITING: [&str; 5] = ["git add", "git commit", "git restore --staged", "git mv", "git rm"];
+/// The verbs of a judge.
+const JUDGING: [&str; 4] = ["forkhestra approve", "forkhestra reject", "forkhestra dispute", "forkhestra skip"];
 /// Our verbs that start nothing.
 const OURS: [&str; 14] = [
     "forkhestra submit",
@@ -54,13 +58,17 @@ const PROJECTS: [(&str, &[&str]); 9] = [
 pub fn allowed(root: &Path, config: &Config, files: &dyn Files) -> Allowed {
     let mut commands: Vec<String> =
         READING.iter().chain(&EDITING).chain(&OURS).map(|word| (*word).to_string()).collect();
+    let mut judging: Vec<String> = JUDGING.map(str::to_string).into();
     let checks = config.checks.values().filter(|entry| entry.layer != crate::chain::LayerKind::BuiltIn);
     for check in checks.filter_map(|entry| entry.value.as_ref()) {
         let line = match &check.run {
             Run::Shell(line) => line.value.trim().to_string(),
             Run::Words(words) => words.iter().map(|word| word.value.as_str()).collect::<Vec<_>>().join(" "),
         };
-        commands.extend(Some(line).filter(|line| is_plain(line)));
+        if is_plain(&line) {
+            judging.push(line.clone());
+            commands.push(line);
+        }
     }
     for (file, known) in PROJECTS {
         if files.kind(&root.join(file)).is_ok() {
@@ -69,7 +77,7 @@ pub fn allowed(root: &Path, config: &Config, files: &dyn Files) -> Allowed {
     }
     let mut seen = std::collections::HashSet::new();
     commands.retain(|command| seen.insert(command.clone()));
-    Allowed { reading: READING.map(str::to_string).into(), commands, git: git_folder(root, files) }
+    Allowed { reading: READING.map(str::to_string).into(), judging, commands, git: git_folder(root, files) }
 }
 
 /// `.git`, here or above; of a worktree, whose `.git` is a file, that of the repository.

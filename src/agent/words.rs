@@ -29,23 +29,39 @@ pub fn fill_list(words: &[String], values: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The arguments of a level of permissions; a word with `{git}` is left out where there is no repository.
+/// The arguments of a level of permissions, and its environment. A word with `{git}` is left out where there is no repository, one with
+/// `{judging}` for an agent that is no judge.
 #[must_use]
-pub fn level_words(backend: &Backend, level: &Level, allowed: &Allowed) -> Vec<String> {
+pub fn level_words(
+    backend: &Backend,
+    level: &Level,
+    allowed: &Allowed,
+    judges: bool,
+) -> (Vec<String>, Vec<(String, String)>) {
     let pattern = backend.command.as_deref().unwrap_or("{}");
     let named = |commands: &[String]| commands.iter().map(|command| pattern.replace("{}", command)).collect::<Vec<_>>();
-    let (reading, commands) = (named(&allowed.reading), named(&allowed.commands));
+    let judging = if judges { named(&allowed.judging) } else { Vec::new() };
+    let (reading, commands) = ([named(&allowed.reading), judging.clone()].concat(), named(&allowed.commands));
+    let filled = |word: &str| {
+        let led = if judging.is_empty() { String::new() } else { format!(",{}", judging.join(",")) };
+        let word = word.replace("{,judging}", &led).replace("{judging}", &judging.join(","));
+        word.replace("{reading}", &reading.join(",")).replace("{commands}", &commands.join(","))
+    };
     let word = |word: &String| {
         if word.contains("{git}") {
             return allowed.git.iter().map(|git| word.replace("{git}", git)).collect();
         }
+        if word.contains("{judging}") && judging.is_empty() {
+            return Vec::new();
+        }
         repeated(word, "{each-reading}", &reading)
+            .or_else(|| repeated(word, "{each-judging}", &judging))
             .or_else(|| repeated(word, "{each-command}", &commands))
-            .unwrap_or_else(|| {
-                vec![word.replace("{reading}", &reading.join(",")).replace("{commands}", &commands.join(","))]
-            })
+            .unwrap_or_else(|| vec![filled(word)])
     };
-    level.arguments.iter().flat_map(word).collect()
+    let arguments = level.arguments.iter().flat_map(word).collect();
+    let environment = level.env.iter().map(|(name, value)| (name.clone(), filled(value))).collect();
+    (arguments, environment)
 }
 
 fn repeated(word: &str, name: &str, values: &[String]) -> Option<Vec<String>> {
@@ -71,14 +87,33 @@ mod tests {
     #[test]
     fn a_level_names_its_commands_in_the_backends_own_way() {
         let backend = Backend { command: Some("Bash({}:*)".into()), ..Backend::default() };
-        let allowed = Allowed { reading: words(&["git log"]), commands: words(&["git log", "cargo test"]), git: None };
+        let allowed = Allowed {
+            reading: words(&["git log"]),
+            judging: words(&["forkhestra skip"]),
+            commands: words(&["git log", "cargo test"]),
+            git: None,
+        };
         let level = |arguments| Level { arguments: words(arguments), ..Level::default() };
+        let level_words =
+            |backend: &Backend, level: &Level, allowed: &Allowed| level_words(backend, level, allowed, false).0;
         assert_eq!(
             level_words(&backend, &level(&["--allow={commands}"]), &allowed),
             ["--allow=Bash(git log:*),Bash(cargo test:*)"]
         );
         assert_eq!(level_words(&backend, &level(&["--allow={each-command}"]), &allowed).len(), 2);
         assert_eq!(level_words(&backend, &level(&["{reading}"]), &allowed), ["Bash(git log:*)"]);
+        let judge = |arguments: &[&str]| {
+            let level = Level { arguments: words(arguments), ..Level::default() };
+            super::level_words(&backend, &level, &allowed, true).0
+        };
+        assert_eq!(
+            judge(&["{reading}", "--a={judging}"]),
+            ["Bash(git log:*),Bash(forkhestra skip:*)", "--a=Bash(forkhestra skip:*)"]
+        );
+        assert!(level_words(&backend, &level(&["--a={judging}"]), &allowed).is_empty(), "an empty list is no word");
+        let rules = Level { env: [("P".to_string(), "{\"a\"{,judging}}".to_string())].into(), ..Level::default() };
+        let told = |judges| super::level_words(&backend, &rules, &allowed, judges).1[0].1.clone();
+        assert_eq!((told(true).as_str(), told(false).as_str()), ("{\"a\",Bash(forkhestra skip:*)}", "{\"a\"}"));
         let repository = Allowed { git: Some("/r/.git".into()), ..allowed.clone() };
         assert_eq!(level_words(&backend, &level(&["--add-dir={git}"]), &repository), ["--add-dir=/r/.git"]);
         assert!(level_words(&backend, &level(&["--add-dir={git}"]), &allowed).is_empty());

@@ -153,11 +153,11 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         let agent = read::agent(Reader::new(source, &member.node));
         let earlier = config.agents.swap_remove(&member.key);
         let value = match earlier {
-            Some(earlier) if refines(&agent) => {
+            Some(earlier) => {
                 faults.extend(earlier.faults);
                 refine(earlier.value, agent)
             }
-            _ => agent,
+            None => agent,
         };
         let entry = entry(layer, member, value, faults);
         config.agents.insert(member.key.clone(), entry);
@@ -198,40 +198,68 @@ fn entry<T>(layer: &LayerSource, member: &tree::Member, value: T, faults: Vec<Di
     Entry { value, at: Place::new(&layer.source, member.key_span.clone()), layer: layer.kind, faults }
 }
 
-/// Whether the entry only refines an earlier one (DESIGN.md, "The files").
-fn refines(agent: &Agent) -> bool {
-    agent.command.is_none()
-        && agent.backend.is_none()
-        && agent.system_prompt.is_none()
-        && agent.system_prompt_text.is_none()
+/// Who runs an agent, as far as an entry says so.
+#[derive(PartialEq, Eq)]
+enum Runs {
+    /// A command, which knows nothing of what an agent CLI is told.
+    Command,
+    /// An agent CLI, by name or because there are words for one.
+    Backend,
+    /// It does not say.
+    Silent,
 }
 
-/// Key by key; the two spellings of the default prompt are one key, or an earlier inline prompt would mask a later file.
+fn runs(agent: &Agent) -> Runs {
+    if agent.command.is_some() {
+        Runs::Command
+    } else if agent.backend.is_some() || agent.system_prompt.is_some() || agent.system_prompt_text.is_some() {
+        Runs::Backend
+    } else {
+        Runs::Silent
+    }
+}
+
+/// Templates that are the agent's whole protocol: it keeps them, whoever runs it.
+const PROTOCOLS: [&str; 2] = ["carbon", "helium"];
+
+/// A later entry over an earlier one of its name, key by key. Its role stays unless it is set: who judges is not decided by who runs
+/// it. What only an agent CLI can honour does not reach a command, and the other way round.
 fn refine(earlier: Agent, later: Agent) -> Agent {
+    let (before, now) = (runs(&earlier), runs(&later));
+    let from_command = now == Runs::Backend && before == Runs::Command;
+    let to_command = now == Runs::Command;
+    // Arguments are those of the program that they were written for.
+    let other_program = to_command || from_command || later.backend.is_some() && earlier.backend.is_some();
+    let words = later.system_prompt.is_some() || later.system_prompt_text.is_some();
+    let is_protocol = |template: &Text| PROTOCOLS.contains(&template.value.as_str());
+    let template = earlier.template.filter(|template| !to_command || is_protocol(template));
     let mut env = earlier.env;
     env.extend(later.env);
+    let keep = |key: Option<Text>| key.filter(|_| !to_command);
+    let keep_list = |key: Option<Vec<Text>>| key.filter(|_| !to_command);
     Agent {
         description: later.description.or(earlier.description),
+        // The two spellings of the default prompt are one key, or an earlier inline prompt would mask a later file.
         said: if later.said.is_silent() { earlier.said } else { later.said },
-        system_prompt: earlier.system_prompt,
-        system_prompt_text: earlier.system_prompt_text,
-        model: later.model.or(earlier.model),
-        max_turns: later.max_turns.or(earlier.max_turns),
-        allowed_tools: later.allowed_tools.or(earlier.allowed_tools),
-        disallowed_tools: later.disallowed_tools.or(earlier.disallowed_tools),
-        mcp_config: later.mcp_config.or(earlier.mcp_config),
-        settings: later.settings.or(earlier.settings),
-        template: later.template.or(earlier.template),
+        system_prompt: later.system_prompt.or(keep(earlier.system_prompt).filter(|_| !words)),
+        system_prompt_text: later.system_prompt_text.or(keep(earlier.system_prompt_text).filter(|_| !words)),
+        model: later.model.or(keep(earlier.model)),
+        max_turns: later.max_turns.or(earlier.max_turns.filter(|_| !to_command)),
+        allowed_tools: later.allowed_tools.or(keep_list(earlier.allowed_tools)),
+        disallowed_tools: later.disallowed_tools.or(keep_list(earlier.disallowed_tools)),
+        mcp_config: later.mcp_config.or(keep(earlier.mcp_config)),
+        settings: later.settings.or(keep(earlier.settings)),
+        template: later.template.or(template),
         role: later.role.or(earlier.role),
         verdict: later.verdict.or(earlier.verdict),
         min_score: later.min_score.or(earlier.min_score),
-        backend: earlier.backend,
-        command: earlier.command,
-        args: later.args.or(earlier.args),
+        backend: later.backend.or(keep(earlier.backend)),
+        command: later.command.or(earlier.command.filter(|_| now != Runs::Backend)),
+        args: later.args.or(earlier.args.filter(|_| !other_program)),
         env,
-        deliver: later.deliver.or(earlier.deliver),
-        output: later.output.or(earlier.output),
-        permissions: later.permissions.or(earlier.permissions),
+        deliver: later.deliver.or(earlier.deliver.filter(|_| !other_program)),
+        output: later.output.or(earlier.output.filter(|_| !other_program)),
+        permissions: later.permissions.or(earlier.permissions.filter(|_| !to_command)),
         timeout: later.timeout.or(earlier.timeout),
         idle_timeout: later.idle_timeout.or(earlier.idle_timeout),
     }

@@ -123,3 +123,54 @@ proptest! {
         project(&format!("{{{key}: {value}, chains: {{c: {{steps: [{{{key}: {value}}}], {key}: {value}}}}}, agents: {{a: {{{key}: {value}}}}}}}"));
     }
 }
+
+/// `key: value` of an agent, for what is set.
+fn agent(text: &str, name: &str) -> String {
+    let ours = layer(LayerKind::BuiltIn, include_str!("../../forge/chains.json"));
+    let config = load(&[ours, layer(LayerKind::Project, text)]);
+    assert_eq!(faults(&config), "");
+    let agent = &config.agents[name].value;
+    let text = |key: &Option<Text>| key.as_ref().map(|text| text.value.chars().take(20).collect::<String>());
+    let keys = [
+        ("role", agent.role.map(|role| role.name().to_string())),
+        ("template", text(&agent.template)),
+        ("backend", text(&agent.backend)),
+        ("model", text(&agent.model)),
+        ("words", text(&agent.system_prompt_text)),
+        ("file", text(&agent.system_prompt)),
+        ("command", agent.command.as_ref().map(|_| "yes".into())),
+        ("args", agent.args.as_ref().map(|args| args.len().to_string())),
+    ];
+    keys.into_iter().filter_map(|(key, value)| Some(format!("{key}: {}", value?))).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn an_entry_refines_the_built_in_agent_of_its_name_key_by_key() {
+    let table = [
+        (r#"{"backend": "codex"}"#, "role: judge, template: reviewer, backend: codex, words: You are the reviewer"),
+        (
+            r#"{"model": "m", "timeout": "1h"}"#,
+            "role: judge, template: reviewer, model: m, words: You are the reviewer",
+        ),
+        (r#"{"systemPromptText": "Mine."}"#, "role: judge, template: reviewer, words: Mine."),
+        (r#"{"systemPrompt": "me.md"}"#, "role: judge, template: reviewer, file: me.md"),
+        (r#"{"command": "./review.sh"}"#, "role: judge, command: yes"),
+        (r#"{"command": "./review.sh", "role": "worker"}"#, "role: worker, command: yes"),
+        (r#"{"command": "./review.sh", "template": "reviewer"}"#, "role: judge, template: reviewer, command: yes"),
+    ];
+    for (entry, expected) in table {
+        assert_eq!(
+            agent(&format!(r#"{{"agents": {{"reviewer": {entry}}}, "chains": {{}}}}"#), "reviewer"),
+            expected,
+            "{entry}"
+        );
+    }
+    let of = |name: &str, entry: &str| agent(&format!(r#"{{"agents": {{"{name}": {entry}}}, "chains": {{}}}}"#), name);
+    assert_eq!(
+        of("helium", r#"{"command": "./h"}"#),
+        "role: judge, template: helium, command: yes",
+        "its template is its protocol"
+    );
+    assert_eq!(of("carbon", r#"{"backend": "codex"}"#), "template: carbon, backend: codex, words: ");
+    assert_eq!(of("demo-coder", r#"{"backend": "claude"}"#), "backend: claude", "arguments belong to their program");
+}

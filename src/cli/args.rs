@@ -295,6 +295,7 @@ pub(super) struct OutputArgs {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(super) struct ResumeArgs {
     /// The run's number; the last that can go on by default
     pub(super) run: Option<i64>,
@@ -310,6 +311,15 @@ pub(super) struct ResumeArgs {
     /// Wait until another run in the same folder is over, instead of refusing
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) wait: bool,
+    /// Where a person is waited for: the work stands
+    #[arg(long, conflicts_with = "reject")]
+    pub(super) approve: bool,
+    /// With --approve: why, for the record
+    #[arg(long, value_name = "TEXT", requires = "approve", default_value = "", allow_hyphen_values = true)]
+    pub(super) notes: String,
+    /// Where a person is waited for: the work goes on, with these words
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(super) reject: Option<String>,
     #[command(flatten)]
     pub(super) told: OutputArgs,
 }

@@ -16,6 +16,7 @@ mod init;
 mod list;
 mod migrate;
 mod output;
+mod people;
 mod render;
 mod report;
 mod resume;

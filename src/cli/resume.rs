@@ -5,6 +5,7 @@ use super::chain::{Given, named};
 use super::config::{Project, project};
 use super::history::{journal, meant};
 use super::output::Output;
+use super::people::only_people;
 use super::run::{Typed, planned, unsettled};
 use super::stage::{Run, broken_journal, lock, perform, worker};
 use super::{answer, eval, refuse, task_errors};
@@ -16,10 +17,15 @@ use crate::proc::end_old;
 use crate::report::{Paint, print_error, render, resume_plan};
 use crate::run::{At, Begin, Event, EventKind, Leftover, Overrides, RunRow, RunState, State, Stopwatch};
 use crate::source::{Diagnostic, Place, Source, Text};
+use crate::task::Status;
+use crate::verdict::{Decision, ReadFrom, Verdict, findings};
 use crate::world::World;
 
 /// Goes on with a run, or says what that would do.
 pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit {
+    if let Err(fault) = only_people(world, &project(world, common).root) {
+        return refuse(world, &[fault]);
+    }
     if args.dry_run {
         return match prepare(world, common, args) {
             Err(faults) => refuse(world, &faults),
@@ -99,6 +105,9 @@ impl ReadyChain {
 
 fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, Vec<Diagnostic>> {
     let broken = |error| vec![broken_journal(&error)];
+    if args.reject.as_ref().is_some_and(|words| words.trim().is_empty()) {
+        return Err(vec![no_reason()]);
+    }
     let (project, journal) = journal(world, common).map_err(|fault| vec![fault])?;
     journal.check().map_err(broken)?;
     // What differs since a crash is told below, where it concerns this run.
@@ -106,24 +115,36 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     if let Some(fault) = Some(()).filter(|()| !settled).and_then(|()| unsettled(&project, args.accept_changes)) {
         return Err(vec![fault]);
     }
-    let (row, state) = meant(&journal, args.run, RunState::may_resume, "to go on with").map_err(|fault| vec![fault])?;
+    let decides = args.approve || args.reject.is_some();
+    let fits = |state: RunState| if decides { state.waits() } else { state.may_resume() };
+    let wanted = if decides { "that waits for a person" } else { "to go on with" };
+    let (row, state) = meant(&journal, args.run, fits, wanted).map_err(|fault| vec![fault])?;
     if state == RunState::Running {
         return Err(vec![still_running(row.id)]);
     }
     if state == RunState::NeverBegan {
         return Err(vec![never_began()]);
     }
-    if !state.may_resume() {
+    if decides && !state.waits() {
+        return Err(vec![nobody_waits(row.id)]);
+    }
+    if !decides && state == RunState::NeedsHuman {
+        return Err(vec![needs_a_person(row.id)]);
+    }
+    if !decides && !state.may_resume() {
         return Err(vec![finished(row.id, state)]);
     }
     let events = journal.events(row.id).map_err(broken)?;
     if eval::ledger_of(&events).is_some() {
+        if decides {
+            return Err(vec![nobody_waits(row.id)]);
+        }
         return Ok(Ready::Evaluation(Box::new(CutOff { project, journal, row, events })));
     }
     let (chain, given, typed) = restored(&project, &events, args)?;
     let plan = planned(world, &project, &chain, &given, &typed)?;
     if let Some(task) = &plan.task
-        && let Some(fault) = moved(&journal, row.id, task).map_err(broken)?
+        && let Some(fault) = moved(&journal, row.id, task, decides).map_err(broken)?
     {
         return Err(vec![fault]);
     }
@@ -199,7 +220,7 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, l
     let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id, lock };
     match Output::of(world, common, &args.told) {
         Ok(output) => {
-            let begin = Begin::Again { events, leftovers, limits: args.limit.clone() };
+            let begin = Begin::Again { events, leftovers, limits: args.limit.clone(), decided: decided(args) };
             perform(world, common, &output, run, begin)
         }
         Err(fault) => refuse(world, &[fault]),
@@ -238,12 +259,13 @@ fn survived(run: i64, alive: &[Leftover]) -> Diagnostic {
 }
 
 /// Why a run of a task cannot go on: somebody has moved the task since.
-fn moved(journal: &Journal, run: i64, planned: &TaskFacts) -> Result<Option<Diagnostic>, JournalError> {
+fn moved(journal: &Journal, run: i64, planned: &TaskFacts, decides: bool) -> Result<Option<Diagnostic>, JournalError> {
     let Some(task) = journal.task(&planned.id)?.filter(|task| planned.added.is_empty() || task.added == planned.added)
     else {
         return Ok(Some(task_errors::unknown(&planned.id, None)));
     };
-    if task.status.is_terminal() {
+    let waits = decides && matches!(task.status, Status::Disputed | Status::Failed);
+    if task.status.is_terminal() && !waits {
         return Ok(Some(task_errors::terminal(&task.id, task.status)));
     }
     let last = journal.trail(&task.id)?.pop();
@@ -257,6 +279,31 @@ fn never_began() -> Diagnostic {
 fn still_running(run: i64) -> Diagnostic {
     Diagnostic::error("resume/running", format!("run {run} is at work"))
         .help(format!("`forkhestra runs log {run} -f` follows it"))
+}
+
+/// What the command line decides about the work.
+fn decided(args: &ResumeArgs) -> Option<Verdict> {
+    let verdict = |decision, notes: &str| Verdict::new(decision, notes.to_string(), findings(notes), ReadFrom::Person);
+    match &args.reject {
+        Some(notes) => Some(verdict(Decision::Reject, notes)),
+        None => args.approve.then(|| verdict(Decision::Approve, &args.notes)),
+    }
+}
+
+fn nobody_waits(run: i64) -> Diagnostic {
+    Diagnostic::error("resume/nobody-waits", format!("run {run} does not wait for a person's decision")).help(
+        "--approve and --reject are for a run that ended with exit code 3; `forkhestra runs` shows how each ended",
+    )
+}
+
+fn needs_a_person(run: i64) -> Diagnostic {
+    Diagnostic::error("resume/decide", format!("run {run} waits for a person's decision")).help(format!(
+        "decide: forkhestra resume {run} --approve, or forkhestra resume {run} --reject \"what has to be fixed\""
+    ))
+}
+
+fn no_reason() -> Diagnostic {
+    Diagnostic::error("resume/no-reason", "a reject says why").help("--reject \"what has to be fixed\"")
 }
 
 fn finished(run: i64, state: RunState) -> Diagnostic {

@@ -4,6 +4,7 @@ use super::args::{Common, RunArgs};
 use super::chain::{Given, chosen};
 use super::config::{Project, project};
 use super::output::Output;
+use super::people::no_run_by_a_judge;
 use super::stage::{broken_journal, start};
 use super::task_errors::unknown;
 use super::task_facts::facts;
@@ -21,6 +22,9 @@ use crate::world::World;
 
 /// Runs a chain, or shows what it would do.
 pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
+    if let Err(fault) = no_run_by_a_judge(world) {
+        return refuse(world, &[fault]);
+    }
     let project = project(world, common);
     // Before the config is asked for anything: an agent may have broken it.
     if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| unsettled(&project, args.accept_changes)) {

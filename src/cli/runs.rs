@@ -1,9 +1,10 @@
 //! `runs`: what was run, how it went, where its words are.
 
 use super::args::{Common, LogArgs, PruneArgs, RunsArgs, RunsVerb};
-use super::config::Project;
+use super::config::{Project, project};
 use super::history::{is_alive, journal, meant, state};
 use super::output::{last_words, verbosity};
+use super::people::only_people;
 use super::stage::{broken_journal, resume_line};
 use super::{answer, refuse};
 use crate::agent::{Format, Reader, fill};
@@ -287,6 +288,7 @@ fn replay_output(journal: &Journal, outline: &Outline, run: i64, at: &At) -> Res
 // Forgetting.
 
 fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> Done {
+    only_people(world, &project(world, common).root)?;
     let age = parse_duration(&args.older_than).map_err(|_| bad_age(&args.older_than))?;
     let (_, mut journal) = journal(world, common)?;
     let before = world.timestamp_before(age);

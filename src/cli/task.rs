@@ -1,7 +1,9 @@
 //! `task` and `dispute`: what is to be done, and what a human decides about it.
 
 use super::args::Common;
+use super::config::project;
 use super::history::is_alive;
+use super::people::only_people;
 use super::stage::broken_journal;
 use super::task_args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
 use super::task_facts::{journal, known, spec_of};
@@ -20,6 +22,10 @@ use serde_json::json;
 pub(super) fn task(world: &World, common: &Common, args: &TaskArgs) -> Exit {
     if in_an_iteration(world) {
         return by_an_agent(world, common, args);
+    }
+    let looks = matches!(args.verb, TaskVerb::List { .. } | TaskVerb::Show { .. } | TaskVerb::Update { .. });
+    if !looks && let Err(fault) = only_people(world, &project(world, common).root) {
+        return refuse(world, &[fault]);
     }
     let done = match &args.verb {
         TaskVerb::Add(args) => add(world, common, args),
@@ -60,8 +66,11 @@ pub(super) fn dispute(world: &World, common: &Common, args: &DisputeArgs) -> Exi
     let done = match verb {
         DisputeVerb::List { json } => disputes(world, common, *json),
         DisputeVerb::Show { id, json } => show_dispute(world, common, *id, *json),
-        DisputeVerb::Resolve { .. } if in_an_iteration(world) => Err(errors::only_a_human()),
-        DisputeVerb::Resolve { id, decision, notes } => resolve_dispute(world, common, *id, decision, notes),
+        DisputeVerb::Resolve { id, decision, notes } => only_people(world, &project(world, common).root)
+            .and_then(|()| resolve_dispute(world, common, *id, decision, notes)),
+        DisputeVerb::Delete { id } => {
+            only_people(world, &project(world, common).root).and_then(|()| delete_dispute(world, common, *id))
+        }
         DisputeVerb::Create { .. } => Ok(Exit::Success),
     };
     done.unwrap_or_else(|fault| refuse(world, &[fault]))
@@ -177,6 +186,18 @@ fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Resul
         return Ok(answer(&(json!(dispute).to_string() + "\n")));
     }
     Ok(answer(&dispute_text(dispute, Paint::for_stdout(world))))
+}
+
+fn delete_dispute(world: &World, common: &Common, id: i64) -> Result<Exit, Diagnostic> {
+    let (_, mut journal) = journal(world, common)?;
+    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let dispute =
+        disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))?;
+    not_at_work(&journal, &dispute.task)?;
+    match journal.delete_dispute(id, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+        Ok((task, status)) => Ok(answer(&format!("dispute {id} is deleted; task {task} is {} now\n", status.name()))),
+        Err(refused) => Err(errors::refused(&refused, &id.to_string())),
+    }
 }
 
 fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, notes: &str) -> Result<Exit, Diagnostic> {

@@ -56,6 +56,11 @@ pub(super) enum DisputeVerb {
         #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
         notes: String,
     },
+    /// Remove one: its task goes on where it was
+    Delete {
+        /// Its number
+        id: i64,
+    },
     /// For an agent: the same as `dispute --reason`
     #[command(hide = true)]
     Create {

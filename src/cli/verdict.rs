@@ -60,7 +60,9 @@ fn recorded(world: &World, decision: Decision, notes: &str) -> Result<(), Diagno
     match record_call(&result, &token, &note_call(decision, notes)) {
         Ok(Recorded::Yes) => Ok(()),
         Ok(Recorded::Stale) => Err(stale(decision)),
-        Err(error) => Err(Diagnostic::error("verdict/write", error.to_string()).help(error.help())),
+        Err(error) => Err(Diagnostic::error("verdict/write", format!("the verdict cannot be recorded: {error}")).help(
+            format!("say it in words instead: end your last message with the line VERDICT: {}", decision.name()),
+        )),
     }
 }
 

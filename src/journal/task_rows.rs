@@ -28,7 +28,12 @@ pub struct NewTask {
 
 /// What an event means for the task of its run, in the event's own commit.
 pub(super) fn project(transaction: &Transaction<'_>, event: &Event, following: &mut Following) -> rusqlite::Result<()> {
-    let Changes { changes, disputes } = following.follower.see(&event.event);
+    let Changes { changes, disputes, resolved } = following.follower.see(&event.event);
+    if let Some((resolution, notes)) = &resolved {
+        let settle = "UPDATE disputes SET decision = ?2, notes = ?3, resolved = ?4
+                      WHERE task = ?1 AND resolved IS NULL AND kind <> 'minor'";
+        transaction.execute(settle, params![following.task, resolution.name(), notes, event.at])?;
+    }
     for change in &changes {
         insert_change(transaction, &following.task, Some(event.run), change, &event.at)?;
     }

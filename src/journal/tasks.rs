@@ -201,6 +201,35 @@ impl Journal {
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
+    /// Removes a dispute. A task that it held goes on where it was before.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn delete_dispute(
+        &mut self,
+        dispute: i64,
+        at: &str,
+    ) -> Result<Result<(String, Status), Refused>, JournalError> {
+        self.change(|transaction| {
+            let select = "SELECT task, resolved IS NULL AND kind <> 'minor' FROM disputes WHERE id = ?1";
+            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let found: Option<(String, bool)> = transaction.query_row(select, [dispute], row).optional()?;
+            let Some((task, open)) = found else { return Ok(Err(Refused::Unknown(dispute.to_string()))) };
+            transaction.execute("DELETE FROM disputes WHERE id = ?1", [dispute])?;
+            let status = status_of(transaction, &task)?;
+            if !open || status != Status::Disputed {
+                return Ok(Ok((task, status)));
+            }
+            let trail = trail_of(transaction, &task)?;
+            let before = trail.iter().rev().find(|row| row.change.to == Status::Disputed).map(|row| row.change.from);
+            let notes = format!("dispute {dispute} was deleted");
+            let to = before.unwrap_or(Status::InProgress);
+            let change = Change { from: status, to, actor: "human".into(), notes, rejection: false };
+            insert_change(transaction, &task, None, &change, at)?;
+            Ok(Ok((task, to)))
+        })
+    }
+
     /// Resolves a dispute, and moves its task.
     ///
     /// # Errors

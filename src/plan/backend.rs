@@ -86,10 +86,14 @@ pub(super) fn backend_command(
     let mut argv = backend.arguments.clone().unwrap_or_default();
     let env: Vec<(String, String)> = backend.env.clone().into_iter().collect();
     let mut level_env = Vec::new();
-    let permissions = permissions_of(context, named, agent);
+    let judges = matches!(asked, Asked::Verdict(_));
+    let permissions = permissions_of(context, named, agent, judges);
     if let Some(level) = level(context, named, agent, at, permissions, faults) {
-        argv.extend(level_words(backend, level, &allowed(context.request.root, context.request.config, context.files)));
-        level_env.extend(level.env.clone());
+        let allowed = allowed(context.request.root, context.request.config, context.files);
+        // In an evaluation nobody calls a verb.
+        let (words, env) = level_words(backend, level, &allowed, judges && context.request.part.is_none());
+        argv.extend(words);
+        level_env.extend(env);
     }
     let system = system_prompt(context, agent, looped, asked, faults);
     let preface = match (&backend.system_prompt, system) {
@@ -155,13 +159,24 @@ fn program(context: &Context<'_>, named: Named<'_>, at: &Place, faults: &mut Fau
     }))
 }
 
-/// What an agent may do unasked; one that only answers or evaluates may read, unless somebody says otherwise.
-fn permissions_of(context: &Context<'_>, named: Named<'_>, agent: &Agent) -> Permissions {
+/// What an agent may do unasked. One that only answers, evaluates or judges may read, unless somebody says otherwise; where its agent
+/// CLI cannot be kept to that, it has the lowest level that there is.
+fn permissions_of(context: &Context<'_>, named: Named<'_>, agent: &Agent, judges: bool) -> Permissions {
     let own = agent.permissions.as_ref().map(|(level, _)| *level);
-    let reads = named.backend.permissions.contains_key(Permissions::Read.name());
-    let only_says = context.request.part.is_some() && reads;
-    let usual = if only_says { Permissions::Read } else { Permissions::default() };
-    context.request.permissions.or(own).unwrap_or(usual)
+    let knows = |level: &Permissions| named.backend.permissions.contains_key(level.name());
+    let usual = match (judges, context.request.part.is_some()) {
+        (true, _) => lowest(knows).unwrap_or_default(),
+        (false, true) if knows(&Permissions::Read) => Permissions::Read,
+        (false, _) => Permissions::default(),
+    };
+    // `--permissions` says what agents may change; a judge changes nothing, unless its own entry lets it.
+    let typed = context.request.permissions.filter(|_| !judges || own.is_some());
+    typed.or(own).unwrap_or(usual)
+}
+
+/// The lowest level that an agent CLI can be kept to.
+fn lowest(knows: impl Fn(&Permissions) -> bool) -> Option<Permissions> {
+    [Permissions::Read, Permissions::Edit, Permissions::Full].into_iter().find(knows)
 }
 
 /// The level of permissions, which the backend must be able to express.

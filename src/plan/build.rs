@@ -4,7 +4,7 @@ use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, Request, path_of};
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
 use crate::agent::{Found, check_startable, find_all_on_path, lookup};
-use crate::chain::{PROJECT_FILES, Run, Step, lower, show};
+use crate::chain::{PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
 use crate::marker;
 use crate::prompt::{Vars, read_prompt_file, show as show_segments, unused};
 use crate::source::{Diagnostic, Env, Files, Kind, Place};
@@ -92,6 +92,18 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     };
     if plan.has_judged_group() {
         plan.limits.iterations.get_or_insert(limits::JUDGED_ITERATIONS);
+    }
+    let asked = |step: &PlannedStep| {
+        request.config.agents.get(&step.name).is_some_and(|entry| entry.value.permissions.is_some())
+    };
+    for step in &plan.steps {
+        if let (Some(Role::Judge), Some(level @ (Permissions::Edit | Permissions::Full))) =
+            (step.role(), step.permissions())
+            && !asked(step)
+            && let super::Kind::Agent { backend: Some(backend), .. } = &step.kind
+        {
+            plan.warnings.push(errors::judge_may_edit(&step.name, backend, level.name()));
+        }
     }
     for step in plan.judged_before_any_work() {
         plan.warnings.push(errors::judge_before_work(&plan.steps[step].name, &plan.chain));

@@ -28,6 +28,16 @@ pub(super) fn judge_before_work(name: &str, chain: &str) -> Diagnostic {
     .help("a reject begins the group again: put the worker first, (coder -> reviewer):5")
 }
 
+pub(super) fn judge_may_edit(name: &str, backend: &str, level: &str) -> Diagnostic {
+    Diagnostic::warning(
+        "plan/judge-may-edit",
+        format!(
+            "the judge `{name}` could edit files: the backend `{backend}` has no level `read`, so it runs at `{level}`"
+        ),
+    )
+    .help("a judge that changes files loses its verdict; let another backend judge, or say so: \"permissions\": \"…\"")
+}
+
 pub(super) fn template_cannot_render(at: &Place, why: &str) -> Diagnostic {
     Diagnostic::error("template/render", format!("the template cannot be rendered: {why}"))
         .at(at, "has this template")

@@ -232,14 +232,83 @@ fn claude_gets_its_headless_command_the_contract_and_the_prompt_on_stdin() {
     let plan = planned(&world, config, "coder:3", &said("-p --help"), &[]).unwrap();
     let step = &plan.steps[0];
     let argv: Vec<String> = step.argv.iter().map(|arg| crate::prompt::show(arg)).collect();
-    assert_eq!(argv[..6], ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"]);
-    assert!(argv[6].starts_with("--allowedTools=Bash(git status:*),Bash(git diff:*),"), "{}", argv[6]);
-    assert!(argv[8].ends_with("\n\nYou are the coder.\n") && argv[8].contains("FORKHESTRA_COMPLETE"));
-    assert_eq!(argv[9..], ["--model", "sonnet", "--max-turns", "9", "--allowedTools=Read,Bash"]);
+    assert_eq!(argv[..4], ["-p", "--output-format", "stream-json", "--verbose"]);
+    assert!(argv[4].starts_with("--disallowedTools=EnterWorktree,"), "{}", argv[4]);
+    assert_eq!(argv[5..7], ["--permission-mode", "acceptEdits"]);
+    assert!(argv[7].starts_with("--allowedTools=Bash(git status:*),Bash(git diff:*),"), "{}", argv[7]);
+    assert!(argv[9].ends_with("\n\nYou are the coder.\n") && argv[9].contains("FORKHESTRA_COMPLETE"));
+    assert_eq!(argv[10..], ["--model", "sonnet", "--max-turns", "9", "--allowedTools=Read,Bash"]);
     assert_eq!(step.env.shown_settings()["CLAUDE_CODE_MAX_RETRIES"], "4");
     assert_eq!(step.prompt.as_ref().map(|prompt| prompt.deliver), Some(crate::chain::Delivery::Stdin));
     assert_eq!(step.env.unset, ["CLAUDECODE"]);
     assert_eq!(step.program, Path::new("/bin/claude"));
+}
+
+/// A judge changes nothing, where its backend can see to that; it may say what it decides, and run the configured checks.
+#[test]
+fn a_judge_runs_at_read_with_its_verbs_and_the_configured_checks() {
+    let programs = [
+        "/bin/claude*",
+        "/bin/codex*",
+        "/bin/gemini*",
+        "/bin/opencode*",
+        "/bin/qwen*",
+        "/bin/copilot*",
+        "/bin/pi*",
+        "/bin/mine*",
+    ];
+    let world = world(&programs.map(|program| (program, "")));
+    let told = |backend: &str, more: &str| {
+        let config = format!(
+            r#"{{"backends": {{"mine": {{"program": "mine", "permissions": {{"edit": {{"arguments": ["--yes"]}}}}}}}},
+                "agents": {{"reviewer": {{"backend": "{backend}", "role": "judge", "template": "reviewer"{more}}}}}, "checks": {{"test": {{"run": "sh ci/check.sh"}}}}, "chains": {{}}}}"#
+        );
+        let plan = planned(&world, &config, "reviewer", &said("p"), &[]).unwrap();
+        let step = &plan.steps[0];
+        assert_eq!(step.role(), Some(Role::Judge), "{backend}");
+        assert!(step.prompt.as_ref().unwrap().around.is_some(), "{backend} shows it the diff");
+        let argv: Vec<String> = step.argv.iter().map(|arg| crate::prompt::show(arg)).collect();
+        let settings: Vec<String> =
+            step.env.shown_settings().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let warnings: Vec<String> = plan.warnings.iter().map(|warning| warning.message.clone()).collect();
+        ((argv.join(" ") + " " + &settings.join(" ")), step.permissions().unwrap(), warnings.join("; "))
+    };
+    for (backend, verb, check, denied) in [
+        ("claude", "Bash(forkhestra reject:*)", "Bash(sh ci/check.sh:*)", "--disallowedTools=Edit,Write"),
+        (
+            "gemini",
+            "run_shell_command(forkhestra reject)",
+            "run_shell_command(sh ci/check.sh)",
+            "--approval-mode default",
+        ),
+        ("opencode", "\"forkhestra reject *\":\"allow\"", "\"sh ci/check.sh *\":\"allow\"", "\"edit\":\"deny\""),
+        (
+            "qwen",
+            "run_shell_command(forkhestra reject)",
+            "run_shell_command(sh ci/check.sh)",
+            "--exclude-tools=edit,write_file",
+        ),
+        ("copilot", "--allow-tool=shell(forkhestra:*)", "--allow-tool=shell(sh ci/check.sh:*)", "--deny-tool=write"),
+        ("codex", "--sandbox read-only", "exec", "--json"),
+        ("pi", "--tools read,grep,find,ls", "--print", "json"),
+    ] {
+        let (words, level, warnings) = told(backend, "");
+        for expected in [verb, check, denied] {
+            assert!(words.contains(expected), "{backend}: {expected} in {words}");
+        }
+        assert_eq!((level, warnings.as_str()), (crate::chain::Permissions::Read, ""), "{backend}");
+    }
+    let (_, level, warnings) = told("mine", "");
+    assert_eq!(level, crate::chain::Permissions::Edit);
+    assert!(
+        warnings.contains("the judge `reviewer` could edit files: the backend `mine` has no level `read`"),
+        "{warnings}"
+    );
+    let (_, level, warnings) = told("claude", r#", "permissions": "edit""#);
+    assert_eq!((level, warnings.as_str()), (crate::chain::Permissions::Edit, ""), "who says so is obeyed");
+    let (words, ..) = told("opencode", "");
+    let rules = words.split("OPENCODE_PERMISSION=").nth(1).and_then(|rest| rest.split(" OPENCODE").next()).unwrap();
+    assert!(serde_json::from_str::<serde_json::Value>(rules.trim()).is_ok(), "{rules}");
 }
 
 /// What a backend cannot express is refused before anything is started, with what it can.

@@ -21,5 +21,5 @@ pub use lifeline::lifeline;
 pub use ourselves::{adopt_orphans, stop_ourselves};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
 pub use survivors::{end_old, end_survivors};
-pub use table::start_time;
+pub use table::{inherited, start_time};
 pub use wire::Report;

@@ -3,7 +3,12 @@
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+/// After so many ancestors nobody looks any further.
+const DEEPEST: usize = 1_000;
 
 /// One process.
 #[derive(Debug, Clone)]
@@ -38,6 +43,21 @@ pub(super) fn process(pid: i32) -> Option<Process> {
 #[must_use]
 pub fn start_time(pid: i32) -> Option<u64> {
     process(pid).filter(|process| !process.zombie).map(|process| process.start_time)
+}
+
+/// The values that a variable has in the environments of the processes that we descend from, the nearest first.
+#[must_use]
+pub fn inherited(name: &str) -> Vec<OsString> {
+    let mut values = Vec::new();
+    let mut at = i32::try_from(std::os::unix::process::parent_id()).unwrap_or(0);
+    while at > 1 && values.len() < DEEPEST {
+        let environment = fs::read(format!("/proc/{at}/environ")).unwrap_or_default();
+        let entries = environment.split(|byte| *byte == 0);
+        let mut found = entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+        values.extend(found.next().map(|value| OsStr::from_bytes(value).to_os_string()));
+        at = process(at).map_or(0, |process| process.parent);
+    }
+    values
 }
 
 /// The children of a process, by the kernel's own list where it keeps one, else by a walk.

@@ -52,7 +52,7 @@ pub fn found_so_far(ledger: &str, notes: &str) -> String {
 #[must_use]
 pub fn rejected_feedback(round: u32, judge: &str, rejection: u32, notes: &str, ledger: &str) -> String {
     let mut text = format!(
-        "\n\n## Feedback from the last round\n\n`{judge}` rejected round {round} (rejection {rejection}). In its words:\n\n"
+        "\n\n## Feedback from the last round\n\n{judge} rejected round {round} (rejection {rejection}). In its words:\n\n"
     );
     for line in notes.lines() {
         let quoted = format!("> {line}");

@@ -3,7 +3,7 @@
 use super::paint::Paint;
 use super::phrases::first_line;
 use crate::run::HumanNeeded;
-use crate::verdict::{Decision, Finding, Severity, Unclear, Verdict};
+use crate::verdict::{Decision, Finding, ReadFrom, Severity, Unclear, Verdict};
 
 /// How many findings of a verdict are shown; the rest are in its folder.
 const SHOWN: usize = 5;
@@ -13,7 +13,15 @@ pub(super) fn verdict_lines(verdict: &Verdict, converged: bool, rejection: u32, 
     let said = first_line(verdict.notes.trim());
     let because = if said.is_empty() { said } else { format!(": {said}") };
     let first = match verdict.decision {
-        Decision::Approve => paint.good(&format!("{} approves", paint.sign("✓", "+"))),
+        Decision::Approve => {
+            let who = if verdict.from == ReadFrom::Person { "a person approves" } else { "approves" };
+            // Of a line the words before it are shown already.
+            let own = !matches!(verdict.from, ReadFrom::Line | ReadFrom::Word);
+            paint.good(&format!("{} {who}{}", paint.sign("✓", "+"), if own { because.as_str() } else { "" }))
+        }
+        Decision::Reject if verdict.from == ReadFrom::Person => {
+            paint.bad(&format!("{} a person rejects{because}", paint.sign("✗", "x")))
+        }
         Decision::Reject if converged => paint.good(&format!(
             "{} rejects, and names nothing that has to be mended: the round converges",
             paint.sign("✓", "+")

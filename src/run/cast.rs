@@ -6,6 +6,7 @@ use super::outcome::RunOutcome;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Plan;
 use crate::report::{Console, Screen, Sinks};
+use crate::verdict::Verdict;
 use crate::world::World;
 use std::io;
 use std::path::Path;
@@ -53,6 +54,8 @@ pub enum Begin {
         leftovers: Vec<Leftover>,
         /// Limits of the command line.
         limits: Vec<String>,
+        /// What a person decides about the work, where one is waited for.
+        decided: Option<Verdict>,
     },
 }
 

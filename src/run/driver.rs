@@ -24,6 +24,7 @@ use crate::plan::{Kind, PlannedStep};
 use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
 use crate::prompt::{Late, render};
 use crate::report::Screen;
+use crate::verdict::Verdict;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -134,7 +135,9 @@ impl Driver<'_> {
         let plan = self.cast.plan;
         let overrides = match begin {
             Begin::New(overrides) => overrides,
-            Begin::Again { events, leftovers, limits } => return self.begin_again(&events, leftovers, limits),
+            Begin::Again { events, leftovers, limits, decided } => {
+                return self.begin_again(&events, leftovers, limits, decided);
+            }
         };
         self.begin_work(&overrides)?;
         self.record(vec![EventKind::RunStarted {
@@ -160,6 +163,7 @@ impl Driver<'_> {
         events: &[Event],
         leftovers: Vec<Leftover>,
         limits: Vec<String>,
+        decided: Option<Verdict>,
     ) -> Result<Vec<Effect>, JournalError> {
         let mut watch = Stopwatch::default();
         if let Some(EventKind::RunStarted { base, tree, .. }) = events.first().map(|event| &event.event) {
@@ -180,7 +184,7 @@ impl Driver<'_> {
         }
         let attempts = self.cast.journal.highest_attempts(self.cast.run);
         let attempts = attempts.into_iter().map(|(step, attempt)| HighestAttempt { step, attempt }).collect();
-        self.take(Input::Resume { elapsed_ms: watch.milliseconds(), leftovers, attempts, limits })
+        self.take(Input::Resume { elapsed_ms: watch.milliseconds(), leftovers, attempts, limits, decided })
     }
 
     async fn run(&mut self, begin: Begin) -> Result<RunOutcome, Failure> {

@@ -7,7 +7,7 @@ use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
 use super::state::{Phase, State};
 use crate::chain::Limit;
 use crate::plan::{Plan, PlannedStep};
-use crate::verdict::{Decision as Decided, Said, Unclear};
+use crate::verdict::{Decision as Decided, Said, Unclear, Verdict};
 use std::time::Duration;
 
 /// How long an agent may go on after its marker.
@@ -45,6 +45,8 @@ pub enum Input {
         attempts: Vec<HighestAttempt>,
         /// Limits of the command line.
         limits: Vec<String>,
+        /// What a person decides about the work, where one is waited for.
+        decided: Option<Verdict>,
     },
     /// The process runs.
     Spawned {
@@ -140,10 +142,16 @@ impl Decision<'_> {
                 self.effects.extend(self.plan.limits.time.map(|time| Effect::Arm(Timer::Run, time)));
                 self.go_from(0);
             }
-            (_, Input::Resume { elapsed_ms, leftovers, attempts, limits }) if self.state.may_resume() => {
+            (_, Input::Resume { elapsed_ms, leftovers, attempts, limits, decided })
+                if self.state.may_resume() || decided.is_some() && self.state.waits_for().is_some() =>
+            {
+                let waits_for = self.state.waits_for();
                 let forkhestra = env!("CARGO_PKG_VERSION").into();
                 self.emit(EventKind::RunResumed { forkhestra, attempts, limits, worked_ms: elapsed_ms });
-                self.go_on(Duration::from_millis(elapsed_ms), leftovers);
+                match decided.zip(waits_for) {
+                    Some((verdict, why)) => self.decided_by_a_person(verdict, why),
+                    None => self.go_on(Duration::from_millis(elapsed_ms), leftovers),
+                }
             }
             (Phase::Starting, Input::Spawned { pid, start_time }) => self.spawned(pid, start_time),
             (Phase::Starting, Input::NotStarted { why }) => {

@@ -3,7 +3,7 @@
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause};
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
-use crate::verdict::{Decision, Finding, Ledger, Unclear, Verdict};
+use crate::verdict::{Decision, Finding, Ledger, ReadFrom, Unclear, Verdict};
 
 /// A failure within this time is quick; quick failures in a row make a loop hopeless (V-25).
 const QUICK_MS: u64 = 5_000;
@@ -139,6 +139,15 @@ impl State {
                     | RunOutcome::LimitReached { .. }
                     | RunOutcome::NeedsHuman { why: HumanNeeded::Unclear, .. }
             ),
+        }
+    }
+
+    /// Why a person is waited for, if one is.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<HumanNeeded> {
+        match self.outcome {
+            Some(RunOutcome::NeedsHuman { why, .. }) => Some(why),
+            _ => None,
         }
     }
 
@@ -312,7 +321,10 @@ impl State {
             self.ledger.judged(at.step, &verdict.weighed());
             self.verdict = Some((at.clone(), verdict.clone()));
         }
-        if verdict.decision == Decision::Reject && !converged {
+        if verdict.decision == Decision::Reject && verdict.from == ReadFrom::Person {
+            // A person's reject begins the work anew; it counts for no limit of the judges.
+            (self.idle_rejects, self.moved, self.stood_still) = (0, false, false);
+        } else if verdict.decision == Decision::Reject && !converged {
             self.rejections = self.rejections.saturating_add(1);
             let again = self.last_findings.replace(verdict.weighed()) == Some(verdict.weighed());
             let idle = self.stood_still && !self.moved && (again || self.idle_rejects == 0);

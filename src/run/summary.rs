@@ -105,6 +105,12 @@ impl RunState {
         }
     }
 
+    /// Whether it waits for a person's decision.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        matches!(self, Self::Unclear | Self::NeedsHuman)
+    }
+
     /// Whether `resume` may go on with it.
     #[must_use]
     pub fn may_resume(self) -> bool {

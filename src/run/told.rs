@@ -12,6 +12,7 @@ use crate::plan::{Kind, PlannedPrompt, PlannedStep};
 use crate::prompt::{
     FEEDBACK_CHARACTERS, Late, Segment, exhausted_feedback, failed_check_feedback, found_so_far, rejected_feedback,
 };
+use crate::verdict::ReadFrom;
 
 /// How much of the end of a check's output is searched for errors, in bytes; how many of them are told.
 pub(super) const READ_FOR_ERRORS: u64 = 1 << 20;
@@ -153,7 +154,9 @@ impl Driver<'_> {
                 let verdict = self.state.verdict().filter(|(at, _)| at == from);
                 let notes = verdict.map_or("", |(_, verdict)| verdict.notes.as_str());
                 let ledger = self.state.ledger().text();
-                rejected_feedback(from.round, &from.name, self.rejections(), notes, &ledger)
+                let person = verdict.is_some_and(|(_, verdict)| verdict.from == ReadFrom::Person);
+                let who = if person { "A person".to_string() } else { format!("`{}`", from.name) };
+                rejected_feedback(from.round, &who, self.rejections(), notes, &ledger)
             }
             FeedbackCause::CheckFailed { outcome } => {
                 let how = match outcome {

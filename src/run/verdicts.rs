@@ -91,6 +91,31 @@ impl Decision<'_> {
         self.round_over(&Feedback { from: at, cause: FeedbackCause::Rejected { rejection } });
     }
 
+    /// A person decides where one was waited for: the work stands, or goes on with the person's words.
+    pub(super) fn decided_by_a_person(&mut self, verdict: Verdict, why: HumanNeeded) {
+        let Some(at) = self.state.at.clone() else { return self.go_from(0) };
+        let approves = verdict.decision == Decided::Approve;
+        self.emit(EventKind::VerdictGiven { at: at.clone(), verdict, converged: false });
+        match (approves, why, self.group_of(at.step)) {
+            // Every step had succeeded already.
+            (true, HumanNeeded::NotAJudge, _) => self.go_from(usize::MAX),
+            (true, ..) if self.is_judge(at.step) => self.step_succeeded(at),
+            (true, ..) => self.skip(at),
+            (false, _, None) => self.finish(RunOutcome::Rejected { step: at.step }),
+            (false, _, Some(index)) => {
+                // One more round than the count says, if need be: a person asks for it.
+                let (span, round) = (self.plan.program.groups[index], self.state.round_of(index));
+                let cause = FeedbackCause::Rejected { rejection: self.state.rejections() };
+                let ended_by = Some(Feedback { from: at, cause });
+                self.emit(EventKind::RoundFinished { group: number(index), round, ended_by });
+                let judged = self.plan.is_judged(index).then(|| self.state.rounds_of(index).0);
+                let rounds = span.rounds;
+                self.emit(EventKind::RoundStarted { group: number(index), round: round + 1, rounds, judged });
+                self.go_from(span.enter + 1);
+            }
+        }
+    }
+
     /// There is nothing to do: the group ends well, outside of one the step does.
     fn skip(&mut self, at: At) {
         let Some(index) = self.group_of(at.step) else { return self.step_succeeded(at) };

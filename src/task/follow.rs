@@ -4,7 +4,7 @@ use super::{Change, Changes, DisputeKind, Status};
 use crate::chain::Role;
 use crate::plan::Outline;
 use crate::run::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, MOST_REJECTIONS, RunOutcome};
-use crate::verdict::{Decision, Verdict};
+use crate::verdict::{Decision, ReadFrom, Verdict};
 
 /// A task while a run works on it.
 #[derive(Debug, Clone)]
@@ -15,8 +15,8 @@ pub struct Follower {
     rejections: u32,
     /// Who said that there is nothing to do, and why, unless somebody did something after it.
     skipped: Option<(String, String)>,
-    /// The last judge that approved, for the record.
-    approved: Option<String>,
+    /// The last judge that approved, or `human`, and its words, for the record.
+    approved: Option<(String, String)>,
     /// Every reject of this run, in a line each.
     history: Vec<String>,
 }
@@ -65,8 +65,8 @@ impl Follower {
                 self.to(&mut changes, Status::Skipped, &actor, &notes, &LIVE);
             }
             EventKind::RunFinished { outcome: RunOutcome::Succeeded } => {
-                let actor = self.approved.clone().unwrap_or_else(|| "host".into());
-                self.to(&mut changes, Status::Completed, &actor, "", &LIVE);
+                let (actor, notes) = self.approved.clone().unwrap_or_else(|| ("host".into(), String::new()));
+                self.to(&mut changes, Status::Completed, &actor, &notes, &LIVE);
             }
             EventKind::RunFinished { outcome: RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. } }
                 if self.rejections >= MOST_REJECTIONS && self.status != Status::Failed =>
@@ -79,18 +79,26 @@ impl Follower {
     }
 
     fn verdict(&mut self, changes: &mut Changes, at: &At, verdict: &Verdict, converged: bool) {
+        if verdict.from == ReadFrom::Person {
+            return self.by_a_person(changes, verdict);
+        }
         match verdict.decision {
             Decision::Approve => {
-                self.approved = Some(at.name.clone());
+                self.approved = Some((at.name.clone(), verdict.notes.clone()));
                 self.skipped = None;
-                // An approval with notes is a minor dispute: kept, shown, blocking nothing (C30).
-                if !verdict.findings.is_empty() {
-                    let titles = verdict.findings.iter().map(|finding| finding.title.as_str()).collect::<Vec<_>>();
-                    changes.disputes.push((DisputeKind::Minor, titles.join("\n")));
+                // An approval with something to say is a minor dispute: kept, shown, blocking nothing.
+                let titles = verdict.findings.iter().map(|finding| finding.title.as_str()).collect::<Vec<_>>();
+                let told = matches!(verdict.from, ReadFrom::Call | ReadFrom::Object | ReadFrom::File);
+                match titles.is_empty() {
+                    false => changes.disputes.push((DisputeKind::Minor, titles.join("\n"))),
+                    true if told && !verdict.notes.trim().is_empty() => {
+                        changes.disputes.push((DisputeKind::Minor, verdict.notes.clone()));
+                    }
+                    true => {}
                 }
             }
             Decision::Reject if converged => {
-                self.approved = Some(at.name.clone());
+                self.approved = Some((at.name.clone(), verdict.notes.clone()));
                 self.skipped = None;
                 changes.disputes.push((DisputeKind::Minor, verdict.notes.clone()));
             }
@@ -120,6 +128,22 @@ impl Follower {
             // The run goes on behind its group, and may find something to do.
             Decision::Skip => self.skipped = Some((at.name.clone(), verdict.notes.clone())),
             Decision::Submit | Decision::Done => {}
+        }
+    }
+
+    /// A person decides about the work of a run that waits for one.
+    fn by_a_person(&mut self, changes: &mut Changes, verdict: &Verdict) {
+        let stood = [Status::Disputed, Status::Failed];
+        let was_open = stood.contains(&self.status);
+        self.skipped = None;
+        if verdict.decision == Decision::Approve {
+            self.approved = Some(("human".into(), verdict.notes.clone()));
+            self.to(changes, Status::Completed, "human", &verdict.notes, &stood);
+            changes.resolved = was_open.then(|| (Resolution::Coder, verdict.notes.clone()));
+        } else {
+            let from = [Status::Disputed, Status::Failed, Status::Review];
+            self.to(changes, Status::InProgress, "human", &verdict.notes, &from);
+            changes.resolved = was_open.then(|| (Resolution::Reviewer, verdict.notes.clone()));
         }
     }
 
@@ -172,6 +196,12 @@ pub enum Resolution {
 }
 
 impl Resolution {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, resolution)| *resolution == self).map_or("", |(name, _)| name)
+    }
+
     /// Every one by its name.
     pub const NAMES: [(&'static str, Self); 3] =
         [("coder", Self::Coder), ("reviewer", Self::Reviewer), ("custom", Self::Custom)];

@@ -189,6 +189,8 @@ pub struct Changes {
     pub changes: Vec<Change>,
     /// Disputes that are opened, with their reasons.
     pub disputes: Vec<(DisputeKind, String)>,
+    /// How a person has resolved the one that was open, and in which words.
+    pub resolved: Option<(Resolution, String)>,
 }
 
 /// The status and the rejections that an audit trail comes to.

@@ -142,6 +142,8 @@ pub enum ReadFrom {
     Line,
     /// A line of the final message that bears the word of its attempt, which nobody else knows.
     Word,
+    /// A person's command: `resume --approve`, `resume --reject`.
+    Person,
 }
 
 /// The normal form.

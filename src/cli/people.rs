@@ -1,0 +1,31 @@
+//! What only people may do: refused to whoever was started by an attempt of this folder, also in a cleaned environment.
+
+use super::task_errors::only_a_human;
+use super::verdict::in_an_iteration;
+use crate::chain::Role;
+use crate::journal::role_of_call;
+use crate::proc::inherited;
+use crate::source::{Diagnostic, Env};
+use crate::world::World;
+use std::path::{Path, PathBuf};
+
+/// Refuses what an agent of a run in this root asks for. An agent that clears its environment is known by the processes that it
+/// descends from.
+pub(super) fn only_people(world: &World, root: &Path) -> Result<(), Diagnostic> {
+    let ours = root.join(".forkhestra");
+    let descends = inherited("FORKHESTRA_RESULT").into_iter().any(|result| PathBuf::from(result).starts_with(&ours));
+    if in_an_iteration(world) || descends { Err(only_a_human()) } else { Ok(()) }
+}
+
+/// Refuses a run that a judge asks for: what it starts could do what the judge itself may not.
+pub(super) fn no_run_by_a_judge(world: &World) -> Result<(), Diagnostic> {
+    let token =
+        world.var("FORKHESTRA_TOKEN").and_then(|token| token.into_string().ok()).filter(|token| !token.is_empty());
+    let result = world.var("FORKHESTRA_RESULT").map(PathBuf::from);
+    let role = token.zip(result).and_then(|(token, result)| role_of_call(&result, &token));
+    match role.as_deref().and_then(Role::named) {
+        Some(Role::Judge) => Err(Diagnostic::error("verdict/judge-run", "a judge starts no runs")
+            .help("judge what is there: approve, reject, dispute or skip")),
+        _ => Ok(()),
+    }
+}
