@@ -75,6 +75,7 @@ fn of(
         diagnostics: "",
         changed,
         folder: Path::new(".forkhestra/runs/0"),
+        artifacts: Path::new(".forkhestra/runs/0/artifacts"),
     };
     fill(around, root, &moment).map(|(rendered, _)| rendered).map_err(|error| error.to_string())
 }

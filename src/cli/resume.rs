@@ -6,7 +6,7 @@ use super::config::{Project, project};
 use super::history::{journal, meant};
 use super::output::Output;
 use super::people::only_people;
-use super::run::{Typed, planned, unsettled};
+use super::run::{Typed, disbelieved, planned, unsettled};
 use super::stage::{Run, broken_journal, lock, perform, worker};
 use super::{answer, eval, refuse, task_errors};
 use crate::chain::{Chain, Said, parse};
@@ -110,6 +110,9 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     }
     let (project, journal) = journal(world, common).map_err(|fault| vec![fault])?;
     journal.check().map_err(broken)?;
+    if let Some(fault) = disbelieved(&project, args.accept_changes && !args.dry_run) {
+        return Err(vec![fault]);
+    }
     // What differs since a crash is told below, where it concerns this run.
     let settled = tampered(&project.root).is_none_or(|known| known.at_work);
     if let Some(fault) = Some(()).filter(|()| !settled).and_then(|()| unsettled(&project, args.accept_changes)) {

@@ -13,7 +13,7 @@ use crate::chain::{Chain, Limits, Permissions, Said, bad_duration, parse_duratio
 use crate::checks::{Profile, Scope};
 use crate::context::config_digest;
 use crate::exit::Exit;
-use crate::journal::{Journal, forget_tampering, tampered};
+use crate::journal::{Journal, JournalError, forget_tampering, tampered};
 use crate::plan::{Plan, Request, TaskFacts, build, to_json};
 use crate::report::{Paint, dry_run, print_error, render};
 use crate::run::Overrides;
@@ -28,6 +28,11 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     let project = project(world, common);
     // Before the config is asked for anything: an agent may have broken it.
     if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| unsettled(&project, args.accept_changes)) {
+        return refuse(world, &[fault]);
+    }
+    if let Some(fault) =
+        args.task.as_ref().filter(|_| !args.dry_run).and_then(|_| disbelieved(&project, args.accept_changes))
+    {
         return refuse(world, &[fault]);
     }
     let (chain, given) = match chosen(args, &project) {
@@ -82,6 +87,24 @@ pub(super) fn unsettled(project: &Project, accepted: bool) -> Option<Diagnostic>
         Diagnostic::error("run/tampered", message)
             .help("put it back (git checkout …), or look at it and take it as it is: --accept-changes"),
     )
+}
+
+/// Why what the journal says of tasks and earlier runs cannot be believed, unless it is accepted as it is.
+pub(super) fn disbelieved(project: &Project, accepted: bool) -> Option<Diagnostic> {
+    let broken = |error: JournalError| Some(broken_journal(&error));
+    let mut journal = match Journal::existing(&project.root) {
+        Ok(journal) => journal?,
+        Err(error) => return broken(error),
+    };
+    match journal.is_intact() {
+        Ok(true) => None,
+        Ok(false) if accepted => journal.accept().err().and_then(broken),
+        Ok(false) => {
+            let error = JournalError::Tampered { path: journal.path().to_path_buf(), agent: None };
+            Some(Diagnostic::error("journal/tampered", error.to_string()).help(error.help()))
+        }
+        Err(error) => broken(error),
+    }
 }
 
 /// What the command line said beside the chain and its variables.

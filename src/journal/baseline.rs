@@ -1,33 +1,26 @@
 //! What decided about the work when its run began: kept once, for every resume of it.
-#![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
-use super::folders::{failed, make_file, make_folder};
 use super::store::Journal;
-use std::fs;
-use std::io::Write;
-
-/// What decided about the work when its run began, in the run's folder.
-const BASELINE: &str = "deciding.json";
+use rusqlite::{OptionalExtension, params};
 
 impl Journal {
     /// What decided about the work when a run began; none if nothing was kept.
-    #[must_use]
-    pub fn baseline(&self, run: i64) -> Option<String> {
-        fs::read_to_string(self.run_folder(run).join(BASELINE)).ok()
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn baseline(&self, run: i64) -> Result<Option<String>, JournalError> {
+        let select = "SELECT deciding FROM baselines WHERE run = ?1";
+        self.database.query_row(select, [run], |row| row.get(0)).optional().map_err(self.failed())
     }
 
     /// Keeps it, once.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep_baseline(&self, run: i64, text: &str) -> Result<(), JournalError> {
-        let folder = self.run_folder(run);
-        make_folder(&folder)?;
-        let path = folder.join(BASELINE);
-        if path.exists() {
-            return Ok(());
-        }
-        make_file(&path)?.write_all(text.as_bytes()).map_err(failed(&path))
+    pub fn keep_baseline(&mut self, run: i64, text: &str) -> Result<(), JournalError> {
+        let insert = "INSERT OR IGNORE INTO baselines (run, deciding) VALUES (?1, ?2)";
+        self.database.execute(insert, params![run, text]).map_err(self.failed())?;
+        self.remember()
     }
 }

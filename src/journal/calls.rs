@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
-use super::folders::AttemptFolder;
+use super::folders::{AttemptFolder, make_folder};
 use super::store::token_digest;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -35,10 +35,24 @@ pub fn word_of_attempt(token: &str) -> String {
 }
 
 impl AttemptFolder {
-    /// Where the agent may leave its result.
+    /// Where the agent may leave its result: nobody knows the name before the attempt.
     #[must_use]
-    pub fn result_path(&self) -> PathBuf {
-        self.path().join("result.json")
+    pub fn result_path(&self, token: &str) -> PathBuf {
+        self.path().join(format!("result-{}.json", &token_digest(token.as_bytes())[..16]))
+    }
+
+    /// Where the agent may leave files of other protocols, likewise.
+    #[must_use]
+    pub fn artifacts_path(&self, token: &str) -> PathBuf {
+        self.path().join(format!("artifacts-{}", &token_digest(token.as_bytes())[..16]))
+    }
+
+    /// Makes the folder of those files.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_artifacts(&self, token: &str) -> Result<(), JournalError> {
+        make_folder(&self.artifacts_path(token))
     }
 
     /// From now on calls with this token are recorded; the first line says who may decide what.
@@ -61,11 +75,16 @@ impl AttemptFolder {
         read_text(&kept).unwrap_or_default()
     }
 
-    /// The result file, if the agent left one; the handoff files of seed 001 have names of their own (M-10).
+    /// The result file, if the agent left one; the handoff files of carbon and helium have names of their own. It is kept under a
+    /// plain name.
     #[must_use]
-    pub fn result(&self) -> Option<String> {
-        let names = ["result.json", "builder_result.json", "inspector_result.json"];
-        names.iter().find_map(|name| read_text(&self.path().join(name)))
+    pub fn take_result(&self, token: &str) -> Option<String> {
+        let artifacts = self.artifacts_path(token);
+        let handoffs = ["builder_result.json", "inspector_result.json"].map(|name| artifacts.join(name));
+        let (path, kept) = (self.result_path(token), self.path().join("result.json"));
+        // What cannot be renamed is read where it is.
+        let path = if fs::rename(&path, &kept).is_ok() { kept } else { path };
+        [path].iter().chain(&handoffs).find_map(|path| read_text(path))
     }
 }
 

@@ -75,6 +75,14 @@ pub enum JournalError {
         /// What SQLite found.
         found: String,
     },
+    /// The journal is not what our program has written.
+    #[error("the journal {path} was changed by another program than forkhestra{}", .agent.as_ref().map(|agent| format!(", while `{agent}` worked")).unwrap_or_default())]
+    Tampered {
+        /// Which.
+        path: PathBuf,
+        /// The agent that was at work meanwhile, if it is known.
+        agent: Option<String>,
+    },
     /// Another run works here, although it should not.
     #[error("another run has taken the journal {path} from this one")]
     Lost {
@@ -114,6 +122,11 @@ impl JournalError {
             }
             Self::Newer { path, .. } => {
                 format!("update forkhestra, or move {} aside to begin a new journal", path.display())
+            }
+            Self::Tampered { .. } => {
+                "what it says of tasks and verdicts cannot be believed. Look at it (`forkhestra runs`, `forkhestra task list`), then take it \
+                 as it is with --accept-changes, or move `.forkhestra` aside"
+                    .into()
             }
             Self::Lost { .. } => "somebody has removed `.forkhestra/lock`; let one run work here at a time".into(),
             Self::Database { cause, .. } if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {

@@ -71,6 +71,14 @@ pub(super) fn highest_attempts(run: &Path) -> Vec<(u32, u32)> {
     steps.collect()
 }
 
+/// A name beside a path that nothing has yet.
+fn free_name(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let free = |number: u32| path.with_file_name(format!("{name}.found-{number}"));
+    let mut names = (1..=u32::MAX).map(free);
+    names.find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_else(|| path.to_path_buf())
+}
+
 /// The folder of one attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptFolder {
@@ -78,11 +86,29 @@ pub struct AttemptFolder {
 }
 
 impl AttemptFolder {
-    /// `runs/RUN/STEP-AGENT/ATTEMPT` in our folder.
-    pub(super) fn make(ours: &Path, run: i64, step: u32, name: &str, attempt: u32) -> Result<Self, JournalError> {
+    /// `runs/RUN/STEP-AGENT/ATTEMPT` in our folder, made anew. What lies there already is nobody's doing but a forger's: it is put
+    /// aside, and its new place returned.
+    pub(super) fn make(
+        ours: &Path,
+        run: i64,
+        step: u32,
+        name: &str,
+        attempt: u32,
+    ) -> Result<(Self, Option<PathBuf>), JournalError> {
         let path = Self::path_of(ours, run, step, name, attempt);
-        make_folder(&path)?;
-        Ok(Self { path })
+        if let Some(above) = path.parent() {
+            make_folder(above)?;
+        }
+        let create = || DirBuilder::new().mode(0o700).create(&path);
+        let found = match create() {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let aside = free_name(&path);
+                fs::rename(&path, &aside).and_then(|()| create()).map_err(failed(&path))?;
+                Some(aside)
+            }
+            made => made.map(|()| None).map_err(failed(&path))?,
+        };
+        Ok((Self { path }, found))
     }
 
     /// The same without making anything.
@@ -188,11 +214,17 @@ impl AttemptFolder {
 }
 
 impl Journal {
-    /// Makes the folder of an attempt.
+    /// Makes the folder of an attempt; returns where something that lay there already was put.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn attempt(&self, run: i64, step: u32, name: &str, attempt: u32) -> Result<AttemptFolder, JournalError> {
+    pub fn attempt(
+        &self,
+        run: i64,
+        step: u32,
+        name: &str,
+        attempt: u32,
+    ) -> Result<(AttemptFolder, Option<PathBuf>), JournalError> {
         AttemptFolder::make(&self.folder, run, step, name, attempt)
     }
 

@@ -1,6 +1,7 @@
 //! The format of the database, and every step that led to it.
 
 use super::error::JournalError;
+use super::ledger::install;
 use rusqlite::{Connection, ErrorCode};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(super) const APPLICATION: i64 = 0x666f_726b;
 
 /// Every step of the format, in order; `PRAGMA user_version` counts those that were taken.
-pub(super) const MIGRATIONS: [&str; 4] = [
+pub(super) const MIGRATIONS: [&str; 5] = [
     "
     CREATE TABLE runs (
         id      INTEGER PRIMARY KEY,
@@ -121,7 +122,36 @@ pub(super) const MIGRATIONS: [&str; 4] = [
         attempt INTEGER NOT NULL
     ) STRICT;
 ",
+    // A running sum over all that decides, so that a change by anybody else is found; what decided when a run began.
+    "
+    CREATE TABLE ledger (
+        id    INTEGER PRIMARY KEY CHECK (id = 1),
+        links INTEGER NOT NULL,
+        sum   BLOB NOT NULL
+    ) STRICT;
+    INSERT INTO ledger VALUES (1, 0, zeroblob(32));
+    CREATE TABLE baselines (
+        run      INTEGER PRIMARY KEY,
+        deciding TEXT NOT NULL
+    ) STRICT;
+",
 ];
+
+/// The format that has a ledger.
+const LEDGER: i64 = 5;
+
+/// Baselines were files once.
+#[expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
+fn adopt_baselines(database: &Connection, path: &Path) -> rusqlite::Result<()> {
+    let Some(runs) = path.parent().map(|folder| folder.join("runs")) else { return Ok(()) };
+    let mut select = database.prepare("SELECT id FROM runs")?;
+    let known: Vec<i64> = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for run in known {
+        let Ok(text) = std::fs::read_to_string(runs.join(run.to_string()).join("deciding.json")) else { continue };
+        database.execute("INSERT INTO baselines VALUES (?1, ?2)", rusqlite::params![run, text])?;
+    }
+    Ok(())
+}
 
 /// How long another process may hold the database.
 pub(super) const BUSY: Duration = Duration::from_secs(10);
@@ -171,6 +201,10 @@ pub(super) fn migrate(database: &mut Connection, path: &Path) -> Result<(), Jour
     }
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(migration).map_err(failed)?;
+    }
+    if found < LEDGER {
+        adopt_baselines(&transaction, path).map_err(failed)?;
+        install(&transaction).map_err(failed)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
     transaction.pragma_update(None, "user_version", known).map_err(failed)?;

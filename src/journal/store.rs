@@ -4,6 +4,7 @@
 
 use super::error::JournalError;
 use super::folders::{highest_run, prepare, prepare_database};
+use super::ledger::{Head, register};
 use super::schema::{BUSY, migrate};
 use super::task_rows::{self, Following};
 use crate::plan::Outline;
@@ -35,7 +36,9 @@ pub struct Journal {
     /// The task that our run works on.
     pub(super) following: Option<Following>,
     /// The database's own number on its disk.
-    inode: u64,
+    pub(super) inode: u64,
+    /// What it was after our last commit, once we work here.
+    pub(super) head: Option<Head>,
     /// Commits until a test wants us dead.
     writes_left: Option<Rc<Cell<u32>>>,
 }
@@ -74,6 +77,7 @@ impl Journal {
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
         let mut database = Connection::open(&path).map_err(failed)?;
         database.busy_timeout(BUSY).map_err(failed)?;
+        register(&database).map_err(failed)?;
         migrate(&mut database, &path)?;
         let inode = std::fs::metadata(&path).map_or(0, |metadata| metadata.ino());
         Ok(Self {
@@ -85,6 +89,7 @@ impl Journal {
             next_outline: None,
             following: None,
             inode,
+            head: None,
             writes_left: None,
         })
     }
@@ -97,6 +102,7 @@ impl Journal {
         let failed = |cause| JournalError::Database { path: self.path.clone(), cause };
         let database = Connection::open(&self.path).map_err(failed)?;
         database.busy_timeout(BUSY).map_err(failed)?;
+        register(&database).map_err(failed)?;
         database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
         let (folder, path) = (self.folder.clone(), self.path.clone());
         Ok(Self {
@@ -108,6 +114,7 @@ impl Journal {
             next_outline: None,
             following: None,
             inode: self.inode,
+            head: None,
             writes_left: self.writes_left.clone(),
         })
     }
@@ -222,6 +229,10 @@ impl Journal {
     }
 
     fn insert(&mut self, events: &[Event], token: Option<&str>) -> Result<(), JournalError> {
+        // Before our own words hide somebody else's.
+        if self.head.is_some() && !self.is_intact()? {
+            return Err(JournalError::Tampered { path: self.path.clone(), agent: None });
+        }
         let (path, fence) = (self.path.clone(), self.fence);
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
         let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
@@ -253,7 +264,7 @@ impl Journal {
         transaction.commit().map_err(failed)?;
         self.following = following;
         self.next_outline = None;
-        Ok(())
+        if self.head.is_some() { self.remember() } else { Ok(()) }
     }
 
     /// The events of a run, in order and complete.
@@ -285,16 +296,6 @@ impl Journal {
             events.push(event.map_err(|cause| JournalError::Event { path: self.path.clone(), cause })?);
         }
         Ok(events)
-    }
-
-    /// Whether the journal holds what we wrote of a run, no more and no less.
-    #[must_use]
-    pub fn holds(&self, run: i64, seq: u64) -> bool {
-        let select = "SELECT count(*), coalesce(max(seq), 0) FROM events WHERE run = ?1";
-        let found = self.database.query_row(select, [run], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
-        // One that was removed is still open here, and answers.
-        let same = std::fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode);
-        same && found.is_ok_and(|found| found == (seq.cast_signed(), seq.cast_signed()))
     }
 }
 
@@ -403,7 +404,7 @@ mod tests {
     fn everything_is_for_its_owner_only_and_git_ignores_it() {
         let root = tempfile::tempdir().unwrap();
         let journal = Journal::open(root.path()).unwrap();
-        let folder = journal.attempt(1, 2, "tasks:manager", 3).unwrap();
+        let (folder, _) = journal.attempt(1, 2, "tasks:manager", 3).unwrap();
         folder.write_prompt("p").unwrap();
         folder.transcript("stdout.log").unwrap().append(b"\xff\0").unwrap();
         let mode = |path: PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;

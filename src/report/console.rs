@@ -214,6 +214,14 @@ impl<'a> Console<'a> {
         ))
     }
 
+    /// Something lay where an attempt's folder belongs before the attempt began.
+    #[must_use]
+    pub fn planted(&self, name: &str, aside: &str) -> String {
+        self.warning(&format!(
+            "the folder of this attempt of {name} was there before it began; nothing in it counts, and it was put aside: {aside}"
+        ))
+    }
+
     /// The end of what a hopeless agent printed (V-25).
     #[must_use]
     pub fn excerpt(&self, stream: &str, text: &str) -> String {

@@ -18,7 +18,7 @@ use super::work::Begun;
 use crate::chain::{Limit, Role};
 use crate::checks::Deciding;
 use crate::context::{GuardWatch, Snapshot, TreeWatch};
-use crate::journal::{JournalError, token_digest};
+use crate::journal::{JournalError, OwnFolder, token_digest};
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
 use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
@@ -77,6 +77,7 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         resumed: matches!(begin, Begin::Again { .. }),
         deciding: None,
         guarding: GuardWatch::default(),
+        own: None,
         judged: None,
         output_error: None,
         sink_error: None,
@@ -122,6 +123,8 @@ pub(super) struct Driver<'a> {
     /// What decided about the work when it began.
     pub(super) deciding: Option<Deciding>,
     pub(super) guarding: GuardWatch,
+    /// What lies in `.forkhestra/` while an attempt works that could decide about itself.
+    pub(super) own: Option<OwnFolder>,
     /// The tree as a judge found it, with its step.
     pub(super) judged: Option<(u32, Snapshot)>,
     output_error: Option<io::Error>,
@@ -140,6 +143,9 @@ impl Driver<'_> {
             }
         };
         self.begin_work(&overrides)?;
+        if self.is_guarded() && self.lane.is_none() {
+            self.cast.journal.remember()?;
+        }
         self.record(vec![EventKind::RunStarted {
             chain: plan.chain.clone(),
             name: plan.name.clone(),
@@ -181,6 +187,9 @@ impl Driver<'_> {
             if let Some(written) = written.and_then(|at| self.cast.world.time_of_file(at)) {
                 watch.saw_life(written);
             }
+        }
+        if self.is_guarded() && self.lane.is_none() {
+            self.cast.journal.remember()?;
         }
         let attempts = self.cast.journal.highest_attempts(self.cast.run);
         let attempts = attempts.into_iter().map(|(step, attempt)| HighestAttempt { step, attempt }).collect();
@@ -232,11 +241,6 @@ impl Driver<'_> {
     /// The token of the next attempt.
     pub(super) fn next_token(&self) -> &str {
         &self.token
-    }
-
-    /// How many events of the run are in the journal.
-    pub(super) fn seq(&self) -> u64 {
-        self.seq
     }
 
     /// A signal came.
@@ -354,7 +358,11 @@ impl Driver<'_> {
         let plan = self.cast.plan;
         let Some(step) = plan.steps.get(at.step as usize - 1) else { return Ok(Vec::new()) };
         let place = self.lane.map_or_else(|| at.clone(), |lane| lane.place(at));
-        let folder = self.cast.journal.attempt(self.cast.run, place.step, &place.name, place.attempt)?;
+        let (folder, found) = self.cast.journal.attempt(self.cast.run, place.step, &place.name, place.attempt)?;
+        if let Some(found) = found {
+            let words = self.cast.console.planted(&at.name, &found.display().to_string());
+            self.cast.screen.say(&words);
+        }
         let fresh = new_token(&self.cast)?;
         let token = std::mem::replace(&mut self.token, fresh);
         let before = if self.lane.is_some() { String::new() } else { self.told_before(at) };
@@ -368,7 +376,7 @@ impl Driver<'_> {
         let told = feedback.clone() + &note;
         let mut whole = String::new();
         if let Some(prompt) = &step.prompt {
-            whole = match self.prompt(prompt, at, &feedback, &note, &folder)? {
+            whole = match self.prompt(prompt, at, &feedback, &note, (&folder, &token))? {
                 Ok(whole) => whole,
                 Err(why) => return Ok(self.take(Input::NotStarted { why })?),
             };
@@ -389,7 +397,7 @@ impl Driver<'_> {
             Late::PromptFile => folder.prompt_path().display().to_string(),
             Late::Prompt => whole.clone(),
             Late::Token => token.clone(),
-            Late::Result => folder.result_path().display().to_string(),
+            Late::Result => folder.result_path(&token).display().to_string(),
         };
         let (format, discount) = match &step.kind {
             // What is known of it holds no marker; what was filled in may.
@@ -419,6 +427,7 @@ impl Driver<'_> {
             folder: self.cast.root,
             stdin: stdin.map(|_| prompt_path.as_path()),
         };
+        self.watch_own(at, &folder);
         match Child::start(&launch) {
             Err(error) => Ok(self.take(Input::NotStarted { why: error.to_string() })?),
             Ok(mut child) => {

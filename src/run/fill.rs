@@ -33,6 +33,8 @@ pub struct Moment<'a> {
     pub changed: Option<&'a TreeChanges>,
     /// The attempt's folder.
     pub folder: &'a Path,
+    /// Where its agent may leave files of another protocol.
+    pub artifacts: &'a Path,
 }
 
 /// The prompt, and the whole diff where it had to be cut.
@@ -85,7 +87,7 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
                 Some(task) if moment.at.round == 1 => task.status.clone(),
                 _ => if moment.feedback.is_empty() { "pending" } else { "review" }.into(),
             },
-            "artifacts_root" => moment.folder.display().to_string(),
+            "artifacts_root" => moment.artifacts.display().to_string(),
             // What later parts of the flow bring is empty until then; facts are asked before.
             _ if around.facts.contains_key(name) => return None,
             _ => String::new(),

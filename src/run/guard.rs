@@ -5,11 +5,14 @@ use super::driver::Driver;
 use super::event::At;
 use crate::chain::Role;
 use crate::checks::{Deciding, Profile, Tampering, tampering};
-use crate::journal::JournalError;
+use crate::journal::{AttemptFolder, JournalError};
+
+/// How many files of `.forkhestra/` that were changed are named.
+const NAMED: usize = 10;
 
 impl Driver<'_> {
     /// Whether anything but its agents decides about the work of this run.
-    fn is_guarded(&self) -> bool {
+    pub(super) fn is_guarded(&self) -> bool {
         let plan = self.cast.plan;
         plan.steps.iter().any(|step| step.is_check() || step.role() == Some(Role::Judge))
     }
@@ -23,7 +26,7 @@ impl Driver<'_> {
         let now = self.look();
         let kept = match self.deciding.take() {
             Some(deciding) => Some(deciding),
-            None => self.cast.journal.baseline(self.began_in()?).and_then(|text| serde_json::from_str(&text).ok()),
+            None => self.cast.journal.baseline(self.began_in()?)?.map(|text| self.decided_then(&text)).transpose()?,
         };
         let mut deciding: Deciding = if let Some(deciding) = kept {
             deciding
@@ -41,6 +44,23 @@ impl Driver<'_> {
         Ok(())
     }
 
+    fn decided_then(&self, text: &str) -> Result<Deciding, JournalError> {
+        let path = self.cast.journal.path().to_path_buf();
+        serde_json::from_str(text).map_err(|cause| JournalError::Event { path, cause })
+    }
+
+    /// Right before an agent is started: what lies in `.forkhestra/` is remembered.
+    pub(super) fn watch_own(&mut self, at: &At, folder: &AttemptFolder) {
+        let guarded = self.lane.is_none() && self.role(at).is_some() && self.is_guarded();
+        self.own = guarded.then(|| self.cast.journal.look(self.cast.run, folder));
+    }
+
+    /// What an attempt has changed in `.forkhestra/`, but for its own folder and what our verbs write.
+    pub(super) fn planted(&mut self, folder: &AttemptFolder) -> Vec<String> {
+        let before = self.own.take();
+        before.map_or_else(Vec::new, |before| self.cast.journal.changed_since(&before, self.cast.run, folder))
+    }
+
     /// The run that the work began in: for a task its first one, so that no later one forgets what it was.
     fn began_in(&self) -> Result<i64, JournalError> {
         let task = self.cast.plan.task.as_ref();
@@ -49,17 +69,22 @@ impl Driver<'_> {
     }
 
     /// After an agent's attempt. Config that it changed is remembered beyond the run, so that no later one takes it for granted.
-    pub(super) fn tampering(&mut self, at: &At) -> Result<Tampering, JournalError> {
+    ///
+    /// # Errors
+    /// Also when the journal is not what we wrote: nothing that it says can be believed.
+    pub(super) fn tampering(&mut self, at: &At, planted: Vec<String>) -> Result<Tampering, JournalError> {
         let Some(before) = self.deciding.take() else { return Ok(Tampering::default()) };
+        if !self.cast.journal.is_intact()? {
+            let path = self.cast.journal.path().to_path_buf();
+            return Err(JournalError::Tampered { path, agent: Some(at.name.clone()) });
+        }
         let now = self.look();
         let mut found = tampering(&before, &now);
         self.deciding = Some(before);
         let changed: Vec<(String, String)> =
             found.voided.iter().map(|path| (path.clone(), now.config.get(path).cloned().unwrap_or_default())).collect();
         self.cast.journal.remember_tampering(self.cast.run, &at.name, &changed)?;
-        if !self.cast.journal.holds(self.cast.run, self.seq()) {
-            found.voided.push(".forkhestra/state.db".into());
-        }
+        found.voided.extend(planted.into_iter().take(NAMED));
         if self.cast.plan.profile == Profile::Strict && self.role(at) == Some(Role::Worker) {
             found.voided.extend(found.weakened.iter().cloned());
         }

@@ -165,8 +165,10 @@ impl Driver<'_> {
             let _ = folder.take_calls(token);
             return Ok(found);
         }
+        // Before we write there ourselves.
+        let planted = self.planted(folder);
         let calls = folder.take_calls(token);
-        let file = folder.result();
+        let file = folder.take_result(token);
         let plain = stage.echoes();
         let message = if plain { without_echo(&stage.message(), &before.prompt) } else { stage.message() };
         if role == Role::Worker {
@@ -194,11 +196,15 @@ impl Driver<'_> {
             None => read(role, heard),
         };
         found.guarded = true;
-        found.tampering = self.tampering(&at)?;
+        found.tampering = self.tampering(&at, planted)?;
         if let Some(tree) = &before.tree {
             let tracked = (role == Role::Judge).then(|| tracked_builds(self.cast.root));
             let changed = self.tree.changes(self.cast.root, tree, NAMED, tracked.as_ref());
             match role {
+                // What a judge does to its own records is an edit, too.
+                Role::Judge if !found.tampering.voided.is_empty() => {
+                    said = Said::Unclear(Unclear::Edited { files: found.tampering.voided.clone() });
+                }
                 Role::Judge if !changed.is_empty() => said = Said::Unclear(Unclear::Edited { files: changed }),
                 Role::Judge => {}
                 Role::Worker => found.unchanged = Some(changed.is_empty()),

@@ -51,7 +51,7 @@ impl Driver<'_> {
         at: &At,
         feedback: &str,
         note: &str,
-        folder: &AttemptFolder,
+        (folder, token): (&AttemptFolder, &str),
     ) -> Result<Result<String, String>, JournalError> {
         let task = prompt.task(&|late| match late {
             Late::Feedback => format!("{feedback}{note}"),
@@ -60,6 +60,9 @@ impl Driver<'_> {
         let Some(around) = &prompt.around else { return Ok(Ok(task)) };
         let diagnostics = self.diagnostics();
         let wanted = around.template.variables();
+        if wanted.contains("artifacts_root") {
+            folder.make_artifacts(token)?;
+        }
         let changed = if OF_WORK.iter().any(|name| wanted.contains(*name)) { self.work() } else { None };
         let moment = Moment {
             run: self.cast.run,
@@ -73,6 +76,7 @@ impl Driver<'_> {
             diagnostics: &diagnostics,
             changed: changed.as_ref(),
             folder: folder.path(),
+            artifacts: &folder.artifacts_path(token),
         };
         match fill(around, self.cast.root, &moment) {
             Ok((rendered, diff)) => {

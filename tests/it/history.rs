@@ -184,8 +184,7 @@ fn a_run_that_is_at_work_is_not_forgotten() {
     place.agent("a", &format!("touch {}\nwait-for {}\nmarker", up.display(), go.display()));
     let run = place.start(&["-q", "a:1"]);
     place.wait_for(&up);
-    let database = rusqlite::Connection::open(place.work(".forkhestra/state.db")).unwrap();
-    database.execute("UPDATE runs SET started = '2020-01-01T00:00:00Z'", []).unwrap();
+    place.sql("UPDATE runs SET started = '2020-01-01T00:00:00Z'");
     let pruned = place.command(&["runs", "prune", "--older-than", "1d", "--yes"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&pruned.stdout), "0 runs forgotten\n");
     fs::write(&go, "").unwrap();

@@ -11,6 +11,7 @@ mod docs;
 mod doctor;
 mod evaluations;
 mod face;
+mod forging;
 mod history;
 mod journal;
 mod judgement;

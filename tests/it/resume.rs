@@ -398,7 +398,7 @@ fn a_run_that_died_before_its_first_event_is_passed_over() {
     place.wait_for(&up);
     assert_eq!(running.end_by("KILL").code, None);
     let insert = "INSERT INTO runs (id, started, chain, digest) VALUES (2, '2026-01-01T00:00:00Z', 'a', 'x')";
-    rusqlite::Connection::open(place.work(".forkhestra/state.db")).unwrap().execute(insert, []).unwrap();
+    place.sql(insert);
     assert!(place.run(&["runs"]).code(0).stdout.contains("never began"));
     assert!(place.run(&["resume", "2"]).code(2).words().contains("before it had begun"));
     place.run(&["resume"]).code(0);

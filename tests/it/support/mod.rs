@@ -150,6 +150,23 @@ impl Place {
         Running { child: self.command(arguments).spawn().unwrap(), place: self }
     }
 
+    /// Changes the journal behind the program's back, and takes it as it is then.
+    pub(crate) fn sql(&self, statement: &str) {
+        let database = rusqlite::Connection::open(self.work(".forkhestra/state.db")).unwrap();
+        let select = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";
+        let triggers = database
+            .prepare(select)
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<Vec<String>, _>>();
+        for trigger in triggers.unwrap() {
+            database.execute_batch(&format!("DROP TRIGGER {trigger}")).unwrap();
+        }
+        database.execute_batch(statement).unwrap();
+        forkhestra::journal::Journal::open(&self.work("")).unwrap().accept().unwrap();
+    }
+
     /// Text with the test's own paths named, so that it is the same everywhere.
     pub(crate) fn plain(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes).into_owned();

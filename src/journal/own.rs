@@ -1,0 +1,105 @@
+//! What lies in `.forkhestra/` while an attempt works: nobody but our program changes it.
+
+use super::folders::AttemptFolder;
+use super::store::Journal;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// More entries than any run has that people look at; what lies deeper is not looked at.
+const MOST: usize = 20_000;
+/// What our program writes there for others while a run is at work: the database, the lock, a diagnosis, reports.
+const WRITTEN: [&str; 7] =
+    ["state.db", "state.db-wal", "state.db-shm", "state.db-journal", "lock", "diagnosis", "tree"];
+
+/// What lies there at one moment, by path from `.forkhestra/`: size, times and inode; of a folder only its inode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnFolder {
+    entries: BTreeMap<PathBuf, (u64, i64, i64, u64)>,
+}
+
+impl Journal {
+    /// Looks at the folder, but for an attempt's own one. Costs a `stat` for each file of the run and of the snapshots.
+    #[must_use]
+    pub fn look(&self, run: i64, attempt: &AttemptFolder) -> OwnFolder {
+        let mut entries = BTreeMap::new();
+        let run = self.run_folder(run);
+        let written = |name: &Path| WRITTEN.iter().any(|known| name == Path::new(known));
+        let mut folders = vec![self.folder.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let Ok(name) = path.strip_prefix(&self.folder) else { continue };
+                let Ok(found) = fs::symlink_metadata(&path) else { continue };
+                let is_report = name.starts_with("runs") && entry.file_name().to_string_lossy().starts_with("report.");
+                if written(name) || is_report || path == attempt.path() || entries.len() >= MOST {
+                    continue;
+                }
+                if found.is_dir() {
+                    // Of other runs only that they are there.
+                    let other_run = name.components().count() == 2 && name.starts_with("runs") && path != run;
+                    if !other_run {
+                        folders.push(path.clone());
+                    }
+                    entries.insert(name.to_path_buf(), (0, 0, 0, found.ino()));
+                } else {
+                    let times = (found.ctime(), found.ctime_nsec());
+                    entries.insert(name.to_path_buf(), (found.len(), times.0, times.1, found.ino()));
+                }
+            }
+        }
+        OwnFolder { entries }
+    }
+
+    /// What has changed since, in words. A run that a person has pruned meanwhile is no change.
+    #[must_use]
+    pub fn changed_since(&self, before: &OwnFolder, run: i64, attempt: &AttemptFolder) -> Vec<String> {
+        let now = self.look(run, attempt);
+        let shown = |path: &Path| format!(".forkhestra/{}", path.display());
+        let made = now.entries.iter().filter(|(path, stat)| before.entries.get(*path) != Some(stat));
+        let pruned = |path: &Path| {
+            let run = path.strip_prefix("runs").ok().and_then(|run| run.to_str()?.parse::<i64>().ok());
+            run.is_some_and(|run| !self.knows(run))
+        };
+        let gone = before.entries.keys().filter(|path| !now.entries.contains_key(*path) && !pruned(path));
+        made.map(|(path, _)| shown(path)).chain(gone.map(|path| shown(path) + " (removed)")).collect()
+    }
+
+    /// Whether a run is in the journal.
+    fn knows(&self, run: i64) -> bool {
+        let select = self.database.prepare_cached("SELECT 1 FROM runs WHERE id = ?1");
+        select.and_then(|mut select| select.exists([run])).unwrap_or(true)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "an agent that changes what is ours")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_planted_changed_or_removed_is_named_and_the_attempts_own_folder_is_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let journal = Journal::open(root.path()).unwrap();
+        let (own, _) = journal.attempt(1, 1, "c", 2).unwrap();
+        journal.attempt(1, 1, "c", 1).unwrap().0.write_prompt("p").unwrap();
+        let before = journal.look(1, &own);
+        own.write_prompt("mine").unwrap();
+        assert!(journal.changed_since(&before, 1, &own).is_empty());
+        let ours = root.path().join(".forkhestra");
+        fs::create_dir_all(ours.join("runs/1/2-j/1")).unwrap();
+        fs::write(ours.join("runs/1/1-c/1/prompt.md"), "q").unwrap();
+        fs::remove_file(ours.join(".gitignore")).unwrap();
+        let changed = journal.changed_since(&before, 1, &own);
+        assert_eq!(
+            changed,
+            [
+                ".forkhestra/runs/1/1-c/1/prompt.md",
+                ".forkhestra/runs/1/2-j",
+                ".forkhestra/runs/1/2-j/1",
+                ".forkhestra/.gitignore (removed)"
+            ]
+        );
+    }
+}
