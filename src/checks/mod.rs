@@ -1,15 +1,19 @@
 //! What JUDGES by its exit code: which commands build, test and lint a project, and what their failures say. Pure.
 
+mod commands;
 mod detect;
 mod failures;
 mod integrity;
 mod profile;
+mod ran;
 mod scope;
+mod test_files;
 
+pub use commands::{commands_of, files_named, lines_of, says_commands};
 pub use detect::{Detected, Stack, detect};
 pub use failures::{Failure, error_digests, failures, signature, summary};
-pub use integrity::{
-    Deciding, Tampering, Tests, commands_of, is_test_file, says_commands, tampering, tests_of, tests_run,
-};
+pub use integrity::{Deciding, Tampering, tampering};
 pub use profile::{Budget, Kind, Profile, Wanted, wanted};
+pub use ran::tests_run;
 pub use scope::Scope;
+pub use test_files::{Tests, is_test_file, tests_of};

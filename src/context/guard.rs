@@ -1,16 +1,17 @@
 //! What decides about the work, as it stands in the tree: read once whole, later only where it was touched.
 
-use super::tree::walker;
-use crate::checks::{Deciding, Tests, commands_of, says_commands, tests_of};
+use super::git_state::git_state;
+use super::tree::{ordinary, walker};
+use crate::checks::{Deciding, Tests, commands_of, files_named, lines_of, says_commands, tests_of};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A larger file holds no tests that anybody reads.
+/// A larger file holds no tests that anybody reads; it is known by its size and times.
 const LARGEST: u64 = 1 << 20;
 
 /// What is known of files by what their `stat` said.
@@ -26,76 +27,106 @@ type Stat = (u64, i64, i64, u64, i64, i64);
 struct Found {
     tests: Option<Tests>,
     commands: Option<String>,
-    config: Option<String>,
+    /// Files that its lines name, from its own folder.
+    names: Vec<String>,
+    /// A digest of all of it.
+    whole: Option<String>,
+}
+
+/// What has to be looked at, beside the tree.
+#[derive(Debug, Clone, Copy)]
+pub struct Guarded<'a> {
+    /// Our config and templates and what makes verdicts: files, and folders with everything below, whether they are there or not.
+    pub config: &'a [PathBuf],
+    /// The lines that checks run.
+    pub lines: &'a [String],
 }
 
 impl GuardWatch {
-    /// Looks at the tree, and at our config and templates (`config`: files, and folders with everything below). Costs a walk, and
-    /// a reading of each source file that was touched since the last look.
-    pub fn look(&mut self, root: &Path, config: &[PathBuf], scripts: &[PathBuf]) -> Deciding {
+    /// Looks at the tree, and at what else decides. Costs a walk, and a reading of each source file that was touched since the last
+    /// look.
+    pub fn look(&mut self, root: &Path, guarded: Guarded<'_>) -> Deciding {
         let mut deciding = Deciding::default();
-        let files = walker(root).build().flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-        for entry in files {
-            self.file(root, entry.path(), false, &mut deciding);
+        let mut named: BTreeSet<PathBuf> = BTreeSet::new();
+        for line in guarded.lines {
+            named.extend(files_named(line).into_iter().map(|file| root.join(file)));
         }
-        // Also what git ignores: it decides all the same.
-        for place in config {
-            for entry in walker(place).standard_filters(false).build().flatten() {
-                if entry.file_type().is_some_and(|kind| kind.is_file()) {
-                    self.file(root, entry.path(), true, &mut deciding);
-                }
+        let (walk, odd) = walker(root);
+        let files = walk.build().flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+        for entry in files {
+            let found = self.file(root, entry.path(), false);
+            let name = name_of(root, entry.path());
+            if let Some(tests) = found.tests.filter(|tests| tests.tests > 0) {
+                deciding.tests.insert(name.clone(), tests);
+            }
+            if let Some(commands) = found.commands {
+                deciding.commands.insert(name, commands);
+            }
+            let folder = entry.path().parent().unwrap_or(root);
+            named.extend(found.names.iter().map(|file| folder.join(file)));
+        }
+        for file in named.into_iter().filter(|file| file.starts_with(root)) {
+            if let Some(digest) = self.file(root, &file, true).whole {
+                deciding.named.insert(name_of(root, &file), digest);
             }
         }
-        for script in scripts {
-            Self::script(root, script, &mut deciding);
+        deciding.commands.extend(git_state(root));
+        for place in guarded.config {
+            self.config(root, place, &mut deciding);
+        }
+        // What would keep whoever reads it waiting for ever.
+        for path in odd.take() {
+            deciding.config.insert(name_of(root, &path), "not an ordinary file".into());
         }
         deciding
     }
 
-    /// A file that a check's line names.
-    fn script(root: &Path, path: &Path, deciding: &mut Deciding) {
-        let mut bytes = Vec::new();
-        if File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes)).is_ok() {
-            let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
-            deciding.commands.insert(name, digest(&String::from_utf8_lossy(&bytes)));
+    /// A file of ours, or a folder with everything below it, also what git ignores: it decides all the same.
+    fn config(&mut self, root: &Path, place: &Path, deciding: &mut Deciding) {
+        let Ok(found) = fs::metadata(place) else { return };
+        if !found.is_dir() {
+            let digest = self.file(root, place, true).whole.unwrap_or_else(|| "not an ordinary file".into());
+            deciding.config.insert(name_of(root, place), digest);
+            return;
+        }
+        for entry in walker(place).0.standard_filters(false).build().flatten() {
+            if entry.file_type().is_some_and(|kind| !kind.is_dir()) {
+                let digest = self.file(root, entry.path(), true).whole.unwrap_or_else(|| "not an ordinary file".into());
+                deciding.config.insert(name_of(root, entry.path()), digest);
+            }
         }
     }
 
-    fn file(&mut self, root: &Path, path: &Path, config: bool, deciding: &mut Deciding) {
-        let Ok(metadata) = fs::metadata(path) else { return };
-        let stat = (
-            metadata.len(),
-            metadata.mtime(),
-            metadata.mtime_nsec(),
-            metadata.ino(),
-            metadata.ctime(),
-            metadata.ctime_nsec(),
-        );
-        let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
-        let known = self.known.get(path).filter(|(before, found)| *before == stat && found.config.is_some() >= config);
-        let found = if let Some((_, found)) = known {
-            found.clone()
-        } else {
-            let found = read(path, &name, metadata.len(), config);
-            self.known.insert(path.to_path_buf(), (stat, found.clone()));
-            found
-        };
-        if let Some(tests) = found.tests.filter(|tests| tests.tests > 0) {
-            deciding.tests.insert(name.clone(), tests);
+    fn file(&mut self, root: &Path, path: &Path, whole: bool) -> Found {
+        let Some(metadata) = ordinary(path) else { return Found::default() };
+        let stat = stat_of(&metadata);
+        let known = self.known.get(path).filter(|(before, found)| *before == stat && found.whole.is_some() >= whole);
+        if let Some((_, found)) = known {
+            return found.clone();
         }
-        if let Some(commands) = found.commands {
-            deciding.commands.insert(name.clone(), commands);
-        }
-        if let Some(digest) = found.config.filter(|_| config) {
-            deciding.config.insert(name, digest);
-        }
+        let found = read(path, &name_of(root, path), &metadata, whole);
+        self.known.insert(path.to_path_buf(), (stat, found.clone()));
+        found
     }
 }
 
-fn read(path: &Path, name: &str, bytes: u64, config: bool) -> Found {
+fn stat_of(metadata: &Metadata) -> Stat {
+    let changed = (metadata.ctime(), metadata.ctime_nsec());
+    (metadata.len(), metadata.mtime(), metadata.mtime_nsec(), metadata.ino(), changed.0, changed.1)
+}
+
+fn name_of(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
+
+fn read(path: &Path, name: &str, metadata: &Metadata, whole: bool) -> Found {
     let commands = says_commands(name);
-    if bytes > LARGEST || !(config || commands || tests_of(name, "").is_some()) {
+    if !(whole || commands || tests_of(name, "").is_some()) {
         return Found::default();
+    }
+    if metadata.len() > LARGEST {
+        let known = whole.then(|| digest(&format!("{:?}", stat_of(metadata))));
+        return Found { whole: known, ..Found::default() };
     }
     let mut text = Vec::new();
     if File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut text)).is_err() {
@@ -105,19 +136,23 @@ fn read(path: &Path, name: &str, bytes: u64, config: bool) -> Found {
     Found {
         tests: tests_of(name, &text),
         commands: commands.then(|| digest(&commands_of(name, &text))),
-        config: config.then(|| digest(&text)),
+        names: if commands {
+            lines_of(name, &text).iter().flat_map(|line| files_named(line)).collect()
+        } else {
+            Vec::new()
+        },
+        whole: whole.then(|| digest(&text)),
     }
 }
 
 /// The digest by which a file of the config is known; empty for one that is not there.
 #[must_use]
 pub fn config_digest(path: &Path) -> String {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
-    if read.is_ok() { digest(&String::from_utf8_lossy(&bytes)) } else { String::new() }
+    let Some(metadata) = ordinary(path) else { return String::new() };
+    read(path, "", &metadata, true).whole.unwrap_or_default()
 }
 
-fn digest(text: &str) -> String {
+pub(super) fn digest(text: &str) -> String {
     let mut hexadecimal = String::with_capacity(32);
     for byte in Sha256::digest(text).iter().take(16) {
         // Writing to a String cannot fail.

@@ -24,7 +24,10 @@ impl Repository {
         let git = top.join(".git");
         let git_dir = if git.is_dir() { git } else { worktree(&git)? };
         let common = small(&git_dir.join("commondir")).map_or(git_dir.clone(), |common| git_dir.join(common.trim()));
-        Some(Self { top, git_dir, common })
+        // A pipe in the place of one of these would keep git waiting, and us with it.
+        let read = [git_dir.join("HEAD"), git_dir.join("index"), common.join("config"), common.join("packed-refs")];
+        let odd = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| !found.is_file());
+        (!read.iter().any(odd)).then_some(Self { top, git_dir, common })
     }
 
     /// The commit that is checked out: by its branch where that has a file of its own, else by the line of `packed-refs`. Empty
@@ -56,7 +59,9 @@ impl Repository {
 /// The most of a file of names that is read, in bytes.
 const LARGEST_REFS: u64 = 64 << 20;
 
-fn small(path: &Path) -> Option<String> {
+/// The text of a small ordinary file; none of anything else.
+#[must_use]
+pub fn small(path: &Path) -> Option<String> {
     text(path, 1 << 20)
 }
 

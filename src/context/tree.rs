@@ -11,12 +11,13 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// A larger file is known by its size and time alone.
 const LARGEST: u64 = 4 << 20;
 
 /// What is no part of the work, whether git would ignore it or not.
-const CACHES: [&str; 8] =
+pub const CACHES: [&str; 8] =
     [".git", ".forkhestra", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox"];
 
 /// Where builds and tests leave what they make.
@@ -55,6 +56,7 @@ pub struct TreeWatch {
     /// By the hash of a path: what its `stat` said last, and what stands for its content.
     files: HashMap<u64, (u64, u64)>,
     looked: bool,
+    odd: bool,
 }
 
 impl TreeWatch {
@@ -142,8 +144,8 @@ impl TreeWatch {
 
     /// Every file that git would not ignore and that is no cache, with the hash of what it holds.
     fn walk(&mut self, root: &Path, whole: bool, each: &mut dyn FnMut(&Path, u64)) {
-        let walk = walker(root).build();
-        for entry in walk.flatten().filter(|entry| entry.depth() > 0) {
+        let (walk, odd) = walker(root);
+        for entry in walk.build().flatten().filter(|entry| entry.depth() > 0) {
             let Ok(metadata) = entry.metadata() else { continue };
             let path = hashed(entry.path().as_os_str().as_bytes());
             let stat = stat_of(&metadata);
@@ -160,16 +162,71 @@ impl TreeWatch {
             }
         }
         self.looked = true;
+        self.odd = !odd.take().is_empty();
+    }
+
+    /// Whether the last look found rules of git that cannot be read: whoever asks git waits.
+    #[must_use]
+    pub fn is_odd(&self) -> bool {
+        self.odd
     }
 }
 
-/// A walk over what git would not ignore and what is no cache.
-pub(super) fn walker(root: &Path) -> WalkBuilder {
-    let cache = |name: &std::ffi::OsStr| CACHES.iter().any(|cache| name == *cache);
+/// Files of git's rules that are no ordinary files: whoever reads one waits.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Odd(Arc<Mutex<Vec<PathBuf>>>);
+
+impl Odd {
+    /// Those that were found so far.
+    pub(super) fn take(&self) -> Vec<PathBuf> {
+        self.0.lock().map(|mut found| std::mem::take(&mut *found)).unwrap_or_default()
+    }
+
+    /// Whether the rules of a folder can be read.
+    fn is_readable(&self, folder: &Path) -> bool {
+        let odd: Vec<PathBuf> =
+            [".gitignore", ".ignore"].map(|name| folder.join(name)).into_iter().filter(|path| is_odd(path)).collect();
+        let readable = odd.is_empty();
+        if let Ok(mut found) = self.0.lock() {
+            found.extend(odd);
+        }
+        readable
+    }
+}
+
+/// Whether something stands there that is neither a file nor a folder.
+fn is_odd(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// What is known of an ordinary file, links followed.
+pub(super) fn ordinary(path: &Path) -> Option<Metadata> {
+    fs::metadata(path).ok().filter(Metadata::is_file)
+}
+
+/// A walk over what git would not ignore and what is no cache. Folders whose rules cannot be read are left out, and noted.
+pub(super) fn walker(root: &Path) -> (WalkBuilder, Odd) {
+    let odd = Odd::default();
     let mut walk = WalkBuilder::new(root);
     walk.hidden(false).require_git(false).git_global(false);
-    walk.filter_entry(move |entry| entry.depth() == 0 || !cache(entry.file_name()));
-    walk
+    // The rules above the root, and those of the repository itself.
+    let above = root
+        .ancestors()
+        .skip(1)
+        .flat_map(|folder| [folder.join(".gitignore"), folder.join(".ignore")])
+        .any(|path| is_odd(&path));
+    let exclude = Repository::of(root).is_some_and(|repository| is_odd(&repository.common.join("info/exclude")));
+    walk.parents(!above).git_exclude(!exclude);
+    if !odd.is_readable(root) {
+        walk.git_ignore(false).ignore(false);
+    }
+    let noting = odd.clone();
+    walk.filter_entry(move |entry| {
+        let cache = CACHES.iter().any(|cache| entry.file_name() == *cache);
+        let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        entry.depth() == 0 || !cache && (!folder || noting.is_readable(entry.path()))
+    });
+    (walk, odd)
 }
 
 fn hashed(bytes: &[u8]) -> u64 {

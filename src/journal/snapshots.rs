@@ -15,11 +15,12 @@ pub fn snapshot_store(root: &Path) -> PathBuf {
     root.join(FOLDER).join("snapshots")
 }
 
-/// Makes a store, or brings it back to what it has to be. `objects` are the folders from which it borrows.
+/// Makes a store, or brings it back to what it has to be. `objects` are the folders from which it borrows, `ignored` what the user's own
+/// rules leave out, beside those of the tree.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool) -> Result<(), JournalError> {
+pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool, ignored: &str) -> Result<(), JournalError> {
     for folder in ["objects/info", "objects/pack", "refs/heads", "info"] {
         make_folder(&store.join(folder))?;
     }
@@ -31,7 +32,7 @@ pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool) -> Result<
         ("HEAD", "ref: refs/heads/none\n".to_string()),
         ("config", config),
         ("info/attributes", ATTRIBUTES.to_string()),
-        ("info/exclude", String::new()),
+        ("info/exclude", ignored.to_string()),
         ("objects/info/alternates", borrowed),
     ];
     for (name, text) in files {

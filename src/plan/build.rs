@@ -4,9 +4,9 @@ use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, Request, path_of};
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
 use crate::agent::{Found, check_startable, find_all_on_path, lookup};
-use crate::chain::{PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
+use crate::chain::{LayerKind, PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
 use crate::marker;
-use crate::prompt::{Vars, read_prompt_file, show as show_segments, unused};
+use crate::prompt::{Segment, Vars, read_prompt_file, show as show_segments, unused};
 use crate::source::{Diagnostic, Env, Files, Kind, Place};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -71,6 +71,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     let mut files: Vec<_> = request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect();
     // Ours are two: the chains and the agent CLIs.
     files.dedup();
+    let (guarded, lines) = (guarded(&context, &planned), lines(&context, &planned));
     let mut plan = Plan {
         chain: context.shown.clone(),
         name: chain.name.clone(),
@@ -84,8 +85,8 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         limits: limits::resolve(request),
         task: request.task.cloned(),
         profile: request.profile,
-        guarded: guarded(&context),
-        scripts: scripts(&context),
+        guarded,
+        lines,
         hooks,
         warnings: faults,
         digest: String::new(),
@@ -146,27 +147,56 @@ fn plan_step(
     Ok(planned)
 }
 
-/// What decides how a run goes: the project's config and its templates.
-fn guarded(context: &Context<'_>) -> Vec<PathBuf> {
+/// What decides how a run goes: the config of the project and of the user, the templates, and what its judges run and read.
+fn guarded(context: &Context<'_>, steps: &[PlannedStep]) -> Vec<PathBuf> {
     let request = context.request;
     let places = places(request.config, request.root, context.env);
-    let configs = PROJECT_FILES.iter().map(|name| request.root.join(name));
-    let mut guarded: Vec<PathBuf> = configs.chain([places.templates, places.shared]).collect();
-    guarded.retain(|path| context.files.kind(path).is_ok());
+    let mut guarded: Vec<PathBuf> = PROJECT_FILES.iter().map(|name| request.root.join(name)).collect();
+    guarded.extend([places.templates, places.shared]);
+    let home = |name: &str| context.env.var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let config =
+        home("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(|| Some(home("HOME")?.join(".config")));
+    guarded.extend(config.map(|config| config.join("forkhestra/chains.json")));
+    for step in steps.iter().filter(|step| step.role() == Some(Role::Judge)) {
+        // A program of the system is changed by updates; one of the project, or a script, by whoever works on it.
+        let small = matches!(context.files.kind(&step.program), Ok(Kind::File { bytes, .. }) if bytes <= SCRIPT);
+        if small || step.program.starts_with(request.root) {
+            guarded.push(step.program.clone());
+        }
+        let words = step.argv.iter().filter_map(|word| match word.as_slice() {
+            [Segment::Text(word)] if word.len() < LONGEST_PATH && !word.contains('\n') => Some(request.root.join(word)),
+            _ => None,
+        });
+        guarded.extend(words.filter(|path| matches!(context.files.kind(path), Ok(Kind::File { .. }))));
+        if let Some(entry) = request.config.agents.get(&step.name) {
+            let prompts = [&entry.value.system_prompt, &entry.value.said.file];
+            guarded.extend(
+                prompts.into_iter().flatten().map(|name| path_of(&name.value, &name.at.source.base, context.env)),
+            );
+        }
+    }
+    guarded.sort_unstable();
+    guarded.dedup();
     guarded
 }
 
-/// Files of the project that the lines of its checks name: `sh check.sh`.
-fn scripts(context: &Context<'_>) -> Vec<PathBuf> {
-    let request = context.request;
-    let checks = request.config.checks.values().filter_map(|entry| entry.value.as_ref());
-    let words = checks.flat_map(|check| match &check.run {
-        Run::Shell(line) => line.value.split_whitespace().map(str::to_string).collect::<Vec<_>>(),
-        Run::Words(words) => words.iter().map(|word| word.value.clone()).collect(),
+/// A larger program is no script, in bytes.
+const SCRIPT: u64 = 1 << 20;
+/// A longer word is no path, in bytes.
+const LONGEST_PATH: usize = 4_096;
+
+/// The lines that checks run: those of the config, and those of this plan.
+fn lines(context: &Context<'_>, steps: &[PlannedStep]) -> Vec<String> {
+    let checks = context.request.config.checks.values().filter(|entry| entry.layer != LayerKind::BuiltIn);
+    let configured = checks.filter_map(|entry| entry.value.as_ref()).map(|check| match &check.run {
+        Run::Shell(line) => line.value.clone(),
+        Run::Words(words) => words.iter().map(|word| word.value.as_str()).collect::<Vec<_>>().join(" "),
     });
-    let relative = words.map(PathBuf::from).filter(|word| word.is_relative() && !word.iter().any(|part| part == ".."));
-    let files = relative.map(|word| request.root.join(word));
-    files.filter(|path| matches!(context.files.kind(path), Ok(Kind::File { .. }))).collect()
+    let planned = steps.iter().filter_map(|step| match &step.kind {
+        super::Kind::Check { line, .. } => Some(line.clone()),
+        super::Kind::Agent { .. } => None,
+    });
+    configured.chain(planned).collect()
 }
 
 /// The command line's prompt as it was given, before substitution.

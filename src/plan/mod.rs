@@ -58,10 +58,10 @@ pub struct Plan {
     pub task: Option<TaskFacts>,
     /// How much is verified.
     pub profile: Profile,
-    /// The config and the templates: an agent that changes them decides about itself.
+    /// The config, the templates and what makes verdicts, whether they are there or not: an agent that changes them decides about itself.
     pub guarded: Vec<PathBuf>,
-    /// Files of the project that the lines of checks name.
-    pub scripts: Vec<PathBuf>,
+    /// The lines that checks run.
+    pub lines: Vec<String>,
     /// What is run when it has ended.
     pub hooks: Vec<Hook>,
     /// What was noticed and does not stop the run.

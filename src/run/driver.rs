@@ -77,6 +77,7 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         resumed: matches!(begin, Begin::Again { .. }),
         deciding: None,
         guarding: GuardWatch::default(),
+        weakened: Vec::new(),
         own: None,
         judged: None,
         output_error: None,
@@ -123,6 +124,8 @@ pub(super) struct Driver<'a> {
     /// What decided about the work when it began.
     pub(super) deciding: Option<Deciding>,
     pub(super) guarding: GuardWatch,
+    /// What decides and is weaker or other than when the work began, in words.
+    pub(super) weakened: Vec<String>,
     /// What lies in `.forkhestra/` while an attempt works that could decide about itself.
     pub(super) own: Option<OwnFolder>,
     /// The tree as a judge found it, with its step.
@@ -372,22 +375,25 @@ impl Driver<'_> {
             None if step.role() == Some(Role::Judge) => (String::new(), before),
             None => (before, String::new()),
         };
-        let note = before + &self.note(at, &token);
+        if self.lane.is_none() {
+            self.guard(at)?;
+        }
+        // First of all in a template; else first of what we have to say.
+        let warning = self.warning(at);
+        let templated = step.prompt.as_ref().is_some_and(|prompt| prompt.around.is_some());
+        let (head, warning) = if templated { (warning, String::new()) } else { (String::new(), warning) };
+        let warning = if warning.is_empty() { warning } else { format!("\n\n{}\n", warning.trim_end()) };
+        let note = before + &warning + &self.note(at, &token);
         let told = feedback.clone() + &note;
         let mut whole = String::new();
         if let Some(prompt) = &step.prompt {
             whole = match self.prompt(prompt, at, &feedback, &note, (&folder, &token))? {
-                Ok(whole) => whole,
+                Ok(whole) => head + &whole,
                 Err(why) => return Ok(self.take(Input::NotStarted { why })?),
             };
             folder.write_prompt(&whole)?;
         }
-        let mut before = if self.lane.is_none() {
-            self.guard(at)?;
-            self.before(at)
-        } else {
-            Before::default()
-        };
+        let mut before = if self.lane.is_none() { self.before(at) } else { Before::default() };
         before.prompt.clone_from(&whole);
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),

@@ -5,6 +5,7 @@ use super::driver::Driver;
 use super::event::At;
 use crate::chain::Role;
 use crate::checks::{Deciding, Profile, Tampering, tampering};
+use crate::context::Guarded;
 use crate::journal::{AttemptFolder, JournalError};
 
 /// How many files of `.forkhestra/` that were changed are named.
@@ -35,6 +36,9 @@ impl Driver<'_> {
             self.cast.journal.keep_baseline(self.cast.run, &text)?;
             now.clone()
         };
+        // A later run of a task may begin with its judge.
+        let since = tampering(&deciding, &now);
+        self.weakened = since.weakened.into_iter().chain(since.touched).collect();
         if self.state.voided().is_empty() {
             deciding.config = now.config;
         }
@@ -86,12 +90,13 @@ impl Driver<'_> {
         self.cast.journal.remember_tampering(self.cast.run, &at.name, &changed)?;
         found.voided.extend(planted.into_iter().take(NAMED));
         if self.cast.plan.profile == Profile::Strict && self.role(at) == Some(Role::Worker) {
-            found.voided.extend(found.weakened.iter().cloned());
+            found.voided.extend(found.weakened.iter().chain(&found.touched).cloned());
         }
         Ok(found)
     }
 
     fn look(&mut self) -> Deciding {
-        self.guarding.look(self.cast.root, &self.cast.plan.guarded, &self.cast.plan.scripts)
+        let plan = self.cast.plan;
+        self.guarding.look(self.cast.root, Guarded { config: &plan.guarded, lines: &plan.lines })
     }
 }

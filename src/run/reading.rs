@@ -252,19 +252,6 @@ impl Driver<'_> {
         if self.role(at) == Some(Role::Judge) && (0..plan.steps.len()).any(idle) {
             note.push_str("\n\nThe worker of this round ended without changing anything.\n");
         }
-        if self.role(at) == Some(Role::Judge) {
-            let fewer = state.fewer_tests().map(|(now, before)| format!("{now} tests ran, and {before} ran before"));
-            let told: Vec<String> =
-                state.weakened().iter().cloned().chain(fewer).map(|words| format!("- {words}")).collect();
-            if !told.is_empty() {
-                let _ = write!(
-                    note,
-                    "\n\n## What decides about this work was changed\n\nCompared with the start of the run:\n\n{}\n\nApprove only if \
-                     that was asked for.\n",
-                    told.join("\n")
-                );
-            }
-        }
         if self.role(at) == Some(Role::Worker) && !state.voided().is_empty() {
             let _ = write!(
                 note,
@@ -280,6 +267,47 @@ impl Driver<'_> {
             );
         }
         note
+    }
+
+    /// What a judge is told before anything else: what decides about the work is not what it was when the work began, whichever run
+    /// of the task did that.
+    pub(super) fn warning(&self, at: &At) -> String {
+        if self.role(at) != Some(Role::Judge) {
+            return String::new();
+        }
+        let fewer = self.fewer_tests().map(|(now, before)| format!("{now} tests ran, and {before} ran before"));
+        let mut told: Vec<String> = Vec::new();
+        for words in self.weakened.iter().chain(self.state.weakened()).cloned().chain(fewer) {
+            let line = format!("- {words}");
+            if !told.contains(&line) {
+                told.push(line);
+            }
+        }
+        if told.is_empty() {
+            return String::new();
+        }
+        format!(
+            "## What decides about this work was changed\n\nCompared with what it was when the work began:\n\n{}\n\nApprove only if that \
+             was asked for.\n\n",
+            told.join("\n")
+        )
+    }
+
+    /// How many tests ran the last time that somebody looked, and how many did before, if those were more: `verify` runs what
+    /// `diagnose` and `test` run.
+    fn fewer_tests(&self) -> Option<(u32, u32)> {
+        let plan = self.cast.plan;
+        let mut ran: Vec<(&str, u32, u32)> = Vec::new();
+        for step in plan.steps.iter().filter(|step| step.is_check()) {
+            let tests = u32::try_from(step.number).ok().and_then(|number| self.state.tests_of(number));
+            ran.extend(tests.map(|(last, most)| (step.name.as_str(), last, most)));
+        }
+        let fewer = |(name, last, most): &(&str, u32, u32)| {
+            let parts = ran.iter().filter(|(other, ..)| *name == "verify" && matches!(*other, "diagnose" | "test"));
+            let most = parts.map(|(.., most)| *most).max().unwrap_or(0).max(*most);
+            (*last < most).then_some((*last, most))
+        };
+        ran.iter().find_map(fewer)
     }
 
     /// What a judge said that was not understood, so that it need not judge anew.

@@ -88,9 +88,8 @@ struct OfStep {
     unclear: Option<(Unclear, u32)>,
     /// Whether its last attempt changed nothing.
     idle: bool,
-    /// The most tests that a check has run, and how many it did the last time.
-    most_tests: u32,
-    last_tests: u32,
+    /// How many tests a check ran the last time, and how many at the most.
+    tests: Option<(u32, u32)>,
 }
 
 /// What is remembered of a group.
@@ -289,7 +288,7 @@ impl State {
         let Some(step) = of(&mut self.steps, at.step) else { return };
         step.idle = finished.unchanged == Some(true);
         if let Some(tests) = finished.tests_run {
-            (step.last_tests, step.most_tests) = (tests, step.most_tests.max(tests));
+            step.tests = Some((tests, step.tests.map_or(tests, |(_, most)| most.max(tests))));
         }
         match &finished.trouble {
             Some(trouble) => {
@@ -360,10 +359,9 @@ impl State {
         self.idle_rejects
     }
 
-    /// How many tests a check ran the last time, and how many an earlier one did, if those were more.
-    pub(super) fn fewer_tests(&self) -> Option<(u32, u32)> {
-        let fewer = self.steps.iter().find(|step| step.last_tests < step.most_tests);
-        fewer.map(|step| (step.last_tests, step.most_tests))
+    /// How many tests a check ran the last time, and how many at the most; none where its output never said.
+    pub(super) fn tests_of(&self, step: u32) -> Option<(u32, u32)> {
+        self.step(step)?.tests
     }
 
     /// The step of a worker whose reject is the last word about the work.

@@ -4,8 +4,9 @@ use super::driver::Driver;
 use super::event::Overrides;
 use super::fill::{PATIENCE, asking};
 use crate::chain::Role;
-use crate::context::{Repository, Snapshots, TreeChanges};
+use crate::context::{CACHES, Repository, Snapshots, TreeChanges, small};
 use crate::journal::{JournalError, prepare_store, snapshot_store};
+use crate::proc::ask;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +32,16 @@ fn commit_of(root: &Path, name: &str) -> Option<String> {
     Some(found.trim().to_string())
 }
 
+/// What the user's own rules leave out, as they are when the work begins, and caches: both may be large, and are nobody's work.
+fn ignored(repository: &Repository) -> String {
+    let caches = CACHES.map(|cache| format!("{cache}/\n")).concat();
+    let global = ["config", "--global", "--path", "--get", "core.excludesFile"].map(str::to_string);
+    let own = ask(Path::new("git"), &global, &repository.top).filter(|answer| answer.code == Some(0));
+    let own = own.map(|answer| PathBuf::from(answer.stdout.trim()));
+    let files = [Some(repository.common.join("info/exclude")), own];
+    files.into_iter().flatten().filter_map(|path| small(&path)).fold(caches, |rules, more| rules + &more + "\n")
+}
+
 /// What has changed in a tree since its last commit, as a template shows it: nothing is written in the project.
 #[must_use]
 pub fn uncommitted(root: &Path, scratch: &Path, since: Option<&str>) -> Option<TreeChanges> {
@@ -38,13 +49,13 @@ pub fn uncommitted(root: &Path, scratch: &Path, since: Option<&str>) -> Option<T
     let own = snapshot_store(root).join("objects");
     let objects: Vec<PathBuf> =
         [repository.common.join("objects"), own].into_iter().filter(|path| path.is_dir()).collect();
-    prepare_store(scratch, &objects, repository.is_sha256()).ok()?;
+    prepare_store(scratch, &objects, repository.is_sha256(), &ignored(&repository)).ok()?;
     let git = asking(root, FIRST_PATIENCE);
     let snapshots = Snapshots::of(root, scratch.to_path_buf())?;
     let (head, now) = (snapshots.of_head(&git)?, snapshots.take(&git)?);
     let before = since.unwrap_or(&head);
     Some(TreeChanges {
-        diff: snapshots.diff(before, &now, &git)?,
+        diff: snapshots.diff(before, &now, &git)?.replace('\0', "\u{fffd}"),
         changed: snapshots.changes(before, &now, &git)?,
         uncommitted: snapshots.changes(&head, &now, &git)?,
         unseen: Vec::new(),
@@ -108,24 +119,29 @@ impl Driver<'_> {
 
     fn open_snapshots(&mut self) -> Result<(), JournalError> {
         let root = self.cast.root;
-        if let Some(repository) = Repository::of(root) {
+        self.begun.found = Some(self.tree.snapshot(root, None));
+        if let Some(repository) = Repository::of(root).filter(|_| !self.tree.is_odd()) {
             let store = snapshot_store(root);
-            prepare_store(&store, &[repository.common.join("objects")], repository.is_sha256())?;
+            let ignored = ignored(&repository);
+            prepare_store(&store, &[repository.common.join("objects")], repository.is_sha256(), &ignored)?;
             self.begun.snapshots = Snapshots::of(root, store);
         }
-        self.begun.found = Some(self.tree.snapshot(root, None));
         Ok(())
     }
 
     /// What was changed since the work began; none where git does not say.
     pub(super) fn work(&mut self) -> Option<TreeChanges> {
         let root = self.cast.root;
+        if self.tree.is_odd() {
+            return None;
+        }
         let git = asking(root, PATIENCE);
         let snapshots = self.begun.snapshots.clone()?;
         let before = self.begun.tree.clone()?;
         let now = snapshots.take(&git)?;
         let changed = snapshots.changes(&before, &now, &git)?;
-        let diff = snapshots.diff(&before, &now, &git)?;
+        // No prompt holds a NUL.
+        let diff = snapshots.diff(&before, &now, &git)?.replace('\0', "\u{fffd}");
         let head = snapshots.of_head(&git);
         let uncommitted = head.and_then(|head| snapshots.changes(&head, &now, &git)).unwrap_or_default();
         let found = self.begun.found.clone().unwrap_or_else(|| self.tree.snapshot(root, None));

@@ -12,6 +12,7 @@ mod doctor;
 mod evaluations;
 mod face;
 mod forging;
+mod guarding;
 mod history;
 mod journal;
 mod judgement;
