@@ -113,6 +113,8 @@ class Place:
             stdout=subprocess.PIPE, text=True)
         self.base = f"http://127.0.0.1:{self.stub.stdout.readline().split()[1]}"
         self.variables = {}
+        # Folders that stand before all others on PATH.
+        self.first = []
         agents = {}
         for name in self.names:
             cli = CLIS[name]()
@@ -133,7 +135,7 @@ class Place:
 
     def environment(self):
         return {
-            "PATH": ":".join([*programs(self.names), os.environ["PATH"]]),
+            "PATH": ":".join([*self.first, *programs(self.names), os.environ["PATH"]]),
             "HOME": str(self.folder / "home"), "TMPDIR": str(self.folder / "tmp"), "LANG": "C.UTF-8",
             "FORKHESTRA_TEST_TAG": self.folder.name, "FORKHESTRA_TEST_GRACE_MS": "3000", **self.variables,
         }

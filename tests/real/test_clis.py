@@ -19,7 +19,7 @@ DONE = says(f"hello.txt is there.\n\n{MARKER}\n")
 WRITE = {"text": "I will write the file.", "do": "write", "path": "${WORK}/hello.txt", "content": "hi\n"}
 NO_TOOLS = {"aider"}
 NO_EDIT_LEVEL = {"pi"}
-NO_READ_LEVEL = {"copilot"}
+NO_READ_LEVEL = set()
 NO_TOKENS = {"copilot", "aider"}
 NO_SESSION = {"aider"}
 # They change the ends of a prompt, or wrap it.
