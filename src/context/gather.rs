@@ -29,8 +29,8 @@ const MOST_READ: u64 = 1 << 20;
 /// What was changed since the work began, as our snapshots know it.
 #[derive(Debug, Clone, Default)]
 pub struct TreeChanges {
-    /// As a patch.
-    pub diff: String,
+    /// As a patch; none where git did not say.
+    pub diff: Option<String>,
     /// Every file, by path from the root.
     pub changed: Vec<Changed>,
     /// What differs from the commit that is checked out.
@@ -97,7 +97,12 @@ fn specification(root: &Path, spec: &str) -> String {
 fn diff(changes: &TreeChanges) -> String {
     let mut shown = String::new();
     let (mut hidden, mut named): (Vec<String>, BTreeSet<&str>) = (Vec::new(), BTreeSet::new());
-    for part in parts(&changes.diff) {
+    let Some(patch) = &changes.diff else {
+        let named: Vec<String> =
+            changes.unseen.iter().map(|file| format!("changed, and not shown: {file}\n")).collect();
+        return format!("Not known: this is no git repository, or git did not answer.\n{}", named.concat());
+    };
+    for part in parts(patch) {
         let head = part.lines().next().and_then(|line| line.rsplit_once(" b/"));
         let name = head.map_or("a file", |(_, name)| name);
         named.insert(name);
@@ -186,7 +191,7 @@ mod tests {
     fn gathered(root: &Path, spec: &str, name: &str) -> String {
         let change = |status, path: &str| Changed { status, path: path.into() };
         let work = TreeChanges {
-            diff: "diff --git a/old.txt b/old.txt\n+x\ndiff --git a/new.txt b/new.txt\n+y\n".into(),
+            diff: Some("diff --git a/old.txt b/old.txt\n+x\ndiff --git a/new.txt b/new.txt\n+y\n".into()),
             changed: vec![change('M', "old.txt"), change('A', "new.txt"), change('A', "link")],
             uncommitted: Vec::new(),
             unseen: vec!["sub/x".into()],
@@ -206,7 +211,13 @@ mod tests {
         let none = gather(&names, root.path(), "", "", None);
         assert_eq!(none["git_diff_output"], "Not known: this is no git repository, or git did not answer.");
         assert_eq!(none["modified_files_list"], none["git_diff_output"]);
-        let none = gather(&names, root.path(), "", "", Some(&TreeChanges::default()));
+        let none = gather(
+            &names,
+            root.path(),
+            "",
+            "",
+            Some(&TreeChanges { diff: Some(String::new()), ..TreeChanges::default() }),
+        );
         assert_eq!(
             (none["git_diff_output"].as_str(), none["modified_files_list"].as_str()),
             ("No changes", "No files modified")
@@ -233,7 +244,8 @@ mod tests {
 
     #[test]
     fn a_picture_is_named_and_a_source_file_with_a_strange_byte_is_shown() {
-        let of = |text: String| TreeChanges { diff: format!("diff --git a/x b/x\n{text}"), ..TreeChanges::default() };
+        let of =
+            |text: String| TreeChanges { diff: Some(format!("diff --git a/x b/x\n{text}")), ..TreeChanges::default() };
         assert!(diff(&of("+\u{fffd}".repeat(4_000))).starts_with("not text, not shown: x ("));
         assert!(diff(&of(format!("+{}\0", "x = 1\n".repeat(2_000)))).contains("x = 1"));
         assert!(diff(&of("+x\n".repeat(2 << 20))).starts_with("too long, not shown: x ("));

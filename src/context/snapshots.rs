@@ -1,22 +1,32 @@
-//! Snapshots of the working tree, as git trees in a store of our own. The project's attributes, filters, index flags and
-//! replacements do not reach them, so nothing that is changed can be hidden there, and nothing of the project's config is run.
+//! Snapshots of the working tree, as git trees in a store of our own with objects of its own. The project's attributes, filters, index
+//! flags, replacements and objects do not reach them, so nothing that is changed can be hidden or forged there, and nothing of the
+//! project's config is run.
 
 use super::gather::Git;
 use super::repository::Repository;
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How many files are named in one command line.
 const BATCH: usize = 200;
 
-/// The snapshots of one root.
-#[derive(Debug, Clone)]
+/// Size, times and inode of our index; nobody sets the time of a change (stat(2), `st_ctime`).
+type Stat = (u64, i64, i64, u64);
+
+/// The snapshots of one root. Trees are those of the whole working tree.
+#[derive(Debug)]
 pub struct Snapshots {
     store: PathBuf,
     top: PathBuf,
     /// The root, from the top of the working tree; empty when they are the same.
     prefix: String,
-    /// The commit that was checked out when they were begun.
     repository: Repository,
+    /// Our index after our last look. One that is another is not believed.
+    index: Cell<Option<Stat>>,
+    /// The last tree that was taken, or the one that the work began at.
+    last: RefCell<Option<String>>,
 }
 
 /// A file that differs between two snapshots.
@@ -24,17 +34,18 @@ pub struct Snapshots {
 pub struct Changed {
     /// `A` for a new file, `D` for one that is gone, `M` for any other, `T` for one of another kind.
     pub status: char,
-    /// Its path from the root.
+    /// Its path from the root; `../` before it for one beside the root.
     pub path: String,
 }
 
 impl Snapshots {
-    /// Snapshots of the files below a root; `store` is a prepared store of ours. None outside of a repository.
+    /// Snapshots of the working tree that a root lies in; `store` is a prepared store of ours. None outside of a repository.
     #[must_use]
     pub fn of(root: &Path, store: PathBuf) -> Option<Self> {
         let repository = Repository::of(root)?;
         let prefix = root.strip_prefix(&repository.top).ok()?.to_str()?.to_string();
-        Some(Self { store, top: repository.top.clone(), prefix, repository })
+        let (index, last) = (Cell::new(None), RefCell::new(None));
+        Some(Self { store, top: repository.top.clone(), prefix, repository, index, last })
     }
 
     fn ask(&self, git: &Git<'_>, words: &[&str]) -> Option<String> {
@@ -43,45 +54,71 @@ impl Snapshots {
         git(&[&own[..], words].concat())
     }
 
-    /// Takes a snapshot and returns its tree. Costs a `stat` of every file and the reading of those that were touched since the last one.
+    fn stat(&self) -> Option<Stat> {
+        let found = fs::symlink_metadata(self.store.join("index")).ok()?;
+        Some((found.len(), found.ctime(), found.ctime_nsec(), found.ino()))
+    }
+
+    /// What an earlier process took last, or began at.
+    pub fn know(&self, tree: &str) {
+        self.last.replace(Some(tree.to_string()));
+    }
+
+    /// Takes a snapshot and returns its tree. Costs a `stat` of every file and the reading of those that were touched since the last
+    /// one; the first one of a process reads every file.
     #[must_use]
     pub fn take(&self, git: &Git<'_>) -> Option<String> {
-        if !self.store.join("index").exists() {
+        if self.index.get().is_none() || self.index.get() != self.stat() {
+            let _ = fs::remove_file(self.store.join("index"));
             // What git keeps and would ignore belongs to the tree as well.
-            let head = self.repository.head();
-            if !head.is_empty() {
-                let _ = self.ask(git, &["read-tree", &head]);
+            let known = self.last.borrow().clone();
+            let seed = known
+                .or_else(|| Some(self.repository.head()).filter(|head| !head.is_empty() && self.import(head, git)));
+            if let Some(tree) = seed {
+                let _ = self.ask(git, &["read-tree", &tree]);
             }
         }
-        if self.ask(git, &["add", "--all", "--ignore-errors", "--", "."]).is_none() {
+        if self.ask(git, &["add", "--all", "--ignore-errors", "--", ":/"]).is_none() {
             self.add_piecemeal(git);
         }
-        self.write(git)
+        let tree =
+            self.ask(git, &["write-tree"]).map(|tree| tree.trim().to_string()).filter(|tree| !tree.is_empty())?;
+        self.index.set(self.stat());
+        self.know(&tree);
+        Some(tree)
     }
 
     /// One file that cannot be added, such as a repository without a commit, keeps no other out.
     fn add_piecemeal(&self, git: &Git<'_>) {
-        let _ = self.ask(git, &["add", "--update", "--ignore-errors", "--", "."]);
-        let others = self.ask(git, &["ls-files", "--others", "--exclude-standard", "-z"]).unwrap_or_default();
-        let files: Vec<&str> = others.split('\0').filter(|file| !file.is_empty() && !file.ends_with('/')).collect();
+        let _ = self.ask(git, &["add", "--update", "--ignore-errors", "--", ":/"]);
+        let others = self.ask(git, &["ls-files", "--others", "--exclude-standard", "--full-name", "-z", "--", ":/"]);
+        let others = others.unwrap_or_default();
+        let files = others.split('\0').filter(|file| !file.is_empty() && !file.ends_with('/'));
+        let files: Vec<String> = files.map(|file| format!(":(top,literal){file}")).collect();
         for batch in files.chunks(BATCH) {
-            let words = ["--literal-pathspecs", "add", "--ignore-errors", "--"];
-            let _ = self.ask(git, &[&words[..], batch].concat());
+            let names: Vec<&str> = batch.iter().map(String::as_str).collect();
+            let _ = self.ask(git, &[&["add", "--ignore-errors", "--"][..], &names].concat());
         }
     }
 
-    fn write(&self, git: &Git<'_>) -> Option<String> {
-        let prefix = format!("--prefix={}/", self.prefix);
-        let words: &[&str] = if self.prefix.is_empty() { &["write-tree"] } else { &["write-tree", &prefix] };
-        self.ask(git, words).map(|tree| tree.trim().to_string()).filter(|tree| !tree.is_empty())
+    /// Copies a commit of the project's repository into our store. What is not what its name says is not taken.
+    fn import(&self, commit: &str, git: &Git<'_>) -> bool {
+        let tree = format!("{commit}^{{tree}}");
+        let known = |git: &Git<'_>| self.ask(git, &["rev-parse", "--verify", "--quiet", &tree]).is_some();
+        if known(git) {
+            return true;
+        }
+        let from = self.repository.common.display().to_string();
+        let to = format!("+{commit}:refs/forkhestra/base");
+        let _ = self.ask(git, &["fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", &from, &to]);
+        known(git)
     }
 
-    /// The files of a commit of the repository, as a tree.
+    /// The tree of a commit of the project's repository.
     #[must_use]
     pub fn of_commit(&self, commit: &str, git: &Git<'_>) -> Option<String> {
-        let tree =
-            if self.prefix.is_empty() { format!("{commit}^{{tree}}") } else { format!("{commit}:{}", self.prefix) };
-        let found = self.ask(git, &["rev-parse", "--verify", "--quiet", "--end-of-options", &tree])?;
+        self.import(commit, git).then_some(())?;
+        let found = self.ask(git, &["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")])?;
         Some(found.trim().to_string()).filter(|tree| !tree.is_empty())
     }
 
@@ -95,6 +132,23 @@ impl Snapshots {
         self.of_commit(&head, git)
     }
 
+    /// Whether everything that a tree reaches is there, and is what its name says.
+    #[must_use]
+    pub fn is_whole(&self, tree: &str, git: &Git<'_>) -> bool {
+        self.ask(git, &["fsck", "--no-dangling", "--no-progress", "--no-reflogs", tree]).is_some()
+    }
+
+    /// A path of the working tree, from the root.
+    fn rooted(&self, path: &str) -> String {
+        if self.prefix.is_empty() {
+            return path.to_string();
+        }
+        match path.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix('/')) {
+            Some(inside) => inside.to_string(),
+            None => "../".repeat(self.prefix.split('/').count()) + path,
+        }
+    }
+
     /// The files that differ between two trees, by path. None when one of them is gone.
     #[must_use]
     pub fn changes(&self, before: &str, now: &str, git: &Git<'_>) -> Option<Vec<Changed>> {
@@ -104,20 +158,43 @@ impl Snapshots {
         let mut changes = Vec::new();
         while let (Some(status), Some(path)) = (words.next().filter(|word| !word.is_empty()), words.next()) {
             let status = status.chars().next().unwrap_or('M');
-            changes.push(Changed { status, path: path.to_string() });
+            changes.push(Changed { status, path: self.rooted(path) });
         }
         Some(changes)
     }
 
-    /// What differs between two trees, as a patch; every file as text.
+    /// What differs between two trees below the root, as a patch; every file as text.
     #[must_use]
     pub fn diff(&self, before: &str, now: &str, git: &Git<'_>) -> Option<String> {
         let own =
             ["--no-ext-diff", "--no-textconv", "--no-color", "--text", "-M", "--src-prefix=a/", "--dst-prefix=b/"];
-        self.ask(git, &[&["diff"][..], &own, &[before, now]].concat())
+        self.ask(git, &[&["diff"][..], &own, &["--relative", before, now]].concat())
     }
 
-    /// Those of some files that a tree holds.
+    /// The files that the rules of a tree do not ignore, and rules that were made since do: nothing else tells of them. `rules` are
+    /// the user's own, as they were then.
+    #[must_use]
+    pub fn newly_ignored(&self, before: &str, rules: &str, git: &Git<'_>) -> Vec<String> {
+        let told = self.ask(git, &["ls-tree", "-r", "-z", "--name-only", before]).unwrap_or_default();
+        let places = told.split('\0').filter(|path| *path == ".gitignore" || path.ends_with("/.gitignore"));
+        let mut all = rules.to_string();
+        for path in places {
+            let text = self.ask(git, &["cat-file", "blob", &format!("{before}:{path}")]).unwrap_or_default();
+            let folder = path.strip_suffix(".gitignore").unwrap_or_default();
+            all.extend(text.lines().filter_map(|line| anchored(line, folder)));
+        }
+        let file = self.store.join("rules");
+        let _ = fs::remove_file(&file);
+        if write_new(&file, &all).is_err() {
+            return Vec::new();
+        }
+        let from = format!("--exclude-from={}", file.display());
+        let told = self.ask(git, &["ls-files", "--others", "--full-name", "-z", &from, "--", ":/"]).unwrap_or_default();
+        let _ = fs::remove_file(&file);
+        told.split('\0').filter(|path| !path.is_empty()).map(|path| self.rooted(path)).collect()
+    }
+
+    /// Those of some files below the root that a tree holds.
     #[must_use]
     pub fn held(&self, tree: &str, files: &[String], git: &Git<'_>) -> Vec<String> {
         let mut held = Vec::new();
@@ -128,5 +205,44 @@ impl Snapshots {
             held.extend(told.split('\0').filter(|name| !name.is_empty()).map(str::to_string));
         }
         held
+    }
+}
+
+/// A rule of a folder's .gitignore as one of the top's (gitignore(5)).
+fn anchored(line: &str, folder: &str) -> Option<String> {
+    let line = line.trim_end_matches('\r');
+    if line.trim().is_empty() || line.starts_with('#') {
+        return None;
+    }
+    let (not, rule) = line.strip_prefix('!').map_or(("", line), |rule| ("!", rule));
+    let inner = rule.trim_end().trim_end_matches('/');
+    Some(if folder.is_empty() {
+        format!("{not}{rule}\n")
+    } else if inner.contains('/') {
+        format!("{not}/{folder}{}\n", rule.trim_start_matches('/'))
+    } else {
+        format!("{not}/{folder}**/{rule}\n")
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a list for git, in a folder of ours")]
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::anchored;
+
+    #[test]
+    fn rules_of_a_folder_hold_below_it() {
+        let of = |line: &str, folder: &str| anchored(line, folder).unwrap_or_default();
+        assert_eq!(of("*.log", ""), "*.log\n");
+        assert_eq!(of("*.log", "a/"), "/a/**/*.log\n");
+        assert_eq!(of("/x", "a/"), "/a/x\n");
+        assert_eq!(of("!b/c/", "a/"), "!/a/b/c/\n");
+        assert_eq!(of("build/", "a/"), "/a/**/build/\n");
+        assert_eq!(of("# x", "a/"), "");
     }
 }

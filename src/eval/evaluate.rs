@@ -101,6 +101,7 @@ fn opening(setting: &Setting<'_>) -> EventKind {
     }
     EventKind::RunStarted {
         tree: None,
+        rules: None,
         chain: setting.outline.chain.clone(),
         name: None,
         prompt: None,

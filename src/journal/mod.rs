@@ -23,7 +23,7 @@ pub use diagnosis::{diagnosis, keep_diagnosis};
 pub use error::JournalError;
 pub use folders::{AttemptFolder, Transcript};
 pub use lock::{BusyLock, RunLock, Taken};
-pub use own::OwnFolder;
+pub use own::{OwnFolder, Planted};
 pub use runs::Lease;
 pub use snapshots::{prepare_store, snapshot_store};
 pub use store::{Journal, NewRun, Worker, token_digest};

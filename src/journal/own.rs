@@ -19,6 +19,35 @@ pub struct OwnFolder {
     entries: BTreeMap<PathBuf, (u64, i64, i64, u64)>,
 }
 
+/// Something in our folder that is not as our program has left it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Planted {
+    path: PathBuf,
+    /// Whether it was made; else it was changed or removed, and nobody can say that it is what it was.
+    made: bool,
+}
+
+impl Planted {
+    /// Whether it is put back: what was made is gone.
+    #[must_use]
+    pub fn is_put_back(&self) -> bool {
+        self.made && fs::symlink_metadata(&self.path).is_err()
+    }
+
+    /// Whether both are the same place.
+    #[must_use]
+    pub fn is_at(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+
+    /// Its path from a root, for people.
+    #[must_use]
+    pub fn shown(&self, root: &Path) -> String {
+        let gone = if fs::symlink_metadata(&self.path).is_err() { " (removed)" } else { "" };
+        format!("{}{gone}", self.path.strip_prefix(root).unwrap_or(&self.path).display())
+    }
+}
+
 impl Journal {
     /// Looks at the folder, but for an attempt's own one. Costs a `stat` for each file of the run and of the snapshots.
     #[must_use]
@@ -52,18 +81,19 @@ impl Journal {
         OwnFolder { entries }
     }
 
-    /// What has changed since, in words. A run that a person has pruned meanwhile is no change.
+    /// What has changed since. A run that a person has pruned meanwhile is no change.
     #[must_use]
-    pub fn changed_since(&self, before: &OwnFolder, run: i64, attempt: &AttemptFolder) -> Vec<String> {
+    pub fn changed_since(&self, before: &OwnFolder, run: i64, attempt: &AttemptFolder) -> Vec<Planted> {
         let now = self.look(run, attempt);
-        let shown = |path: &Path| format!(".forkhestra/{}", path.display());
+        let planted = |path: &Path, made| Planted { path: self.folder.join(path), made };
         let made = now.entries.iter().filter(|(path, stat)| before.entries.get(*path) != Some(stat));
         let pruned = |path: &Path| {
             let run = path.strip_prefix("runs").ok().and_then(|run| run.to_str()?.parse::<i64>().ok());
             run.is_some_and(|run| !self.knows(run))
         };
         let gone = before.entries.keys().filter(|path| !now.entries.contains_key(*path) && !pruned(path));
-        made.map(|(path, _)| shown(path)).chain(gone.map(|path| shown(path) + " (removed)")).collect()
+        let made = made.map(|(path, _)| planted(path, !before.entries.contains_key(path)));
+        made.chain(gone.map(|path| planted(path, false))).collect()
     }
 
     /// Whether a run is in the journal.
@@ -91,7 +121,8 @@ mod tests {
         fs::create_dir_all(ours.join("runs/1/2-j/1")).unwrap();
         fs::write(ours.join("runs/1/1-c/1/prompt.md"), "q").unwrap();
         fs::remove_file(ours.join(".gitignore")).unwrap();
-        let changed = journal.changed_since(&before, 1, &own);
+        let planted = journal.changed_since(&before, 1, &own);
+        let changed: Vec<String> = planted.iter().map(|planted| planted.shown(root.path())).collect();
         assert_eq!(
             changed,
             [
@@ -101,5 +132,8 @@ mod tests {
                 ".forkhestra/.gitignore (removed)"
             ]
         );
+        fs::remove_dir_all(ours.join("runs/1/2-j")).unwrap();
+        let left = planted.iter().filter(|planted| !planted.is_put_back()).count();
+        assert_eq!(left, 2, "what was made can be put back, what was changed cannot");
     }
 }

@@ -1,4 +1,4 @@
-//! The store of our snapshots in `.forkhestra/`: a bare repository of our own, which borrows the objects of the project's.
+//! The store of our snapshots in `.forkhestra/`: a bare repository of our own, with objects of its own.
 #![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
@@ -26,6 +26,7 @@ pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool, ignored: &
     }
     let version = if sha256 { "1\n[extensions]\n\tobjectformat = sha256\n[core]" } else { "0" };
     let config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\tlooseCompression = 1\n");
+    let alternates = store.join("objects/info/alternates");
     let mut borrowed: String = objects.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join("\n");
     borrowed.push('\n');
     let files = [
@@ -33,15 +34,21 @@ pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool, ignored: &
         ("config", config),
         ("info/attributes", ATTRIBUTES.to_string()),
         ("info/exclude", ignored.to_string()),
-        ("objects/info/alternates", borrowed),
     ];
     for (name, text) in files {
         let path = store.join(name);
-        if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
+        // A pipe would keep us waiting.
+        let ordinary = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+        if ordinary && fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
             continue;
         }
         let fresh = store.join(format!("{name}.new"));
         fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &path)).map_err(failed(&path))?;
+    }
+    if objects.is_empty() {
+        let _ = fs::remove_file(&alternates);
+    } else {
+        fs::write(&alternates, borrowed).map_err(failed(&alternates))?;
     }
     // Only we write here, one run at a time: a lock is what a killed one has left.
     let _ = fs::remove_file(store.join("index.lock"));

@@ -83,11 +83,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be read.
     pub fn base_of(&self, task: &str) -> Result<Option<String>, JournalError> {
-        let select = "SELECT event ->> '$.event.base' FROM events JOIN runs ON runs.id = run
-                      WHERE type = 'runStarted' AND task = ?1 AND event ->> '$.event.base' IS NOT NULL
-                      AND started >= coalesce((SELECT max(at) FROM audit WHERE audit.task = ?1 AND to_status = 'pending'), '')
-                      ORDER BY run LIMIT 1";
-        self.database.query_row(select, [task], |row| row.get(0)).optional().map_err(self.failed())
+        self.begun_with(task, "base")
     }
 
     /// The tree that the work on a task began at: that of its first run since it was added or reset.
@@ -95,11 +91,24 @@ impl Journal {
     /// # Errors
     /// When it cannot be read.
     pub fn tree_of(&self, task: &str) -> Result<Option<String>, JournalError> {
-        let select = "SELECT event ->> '$.event.tree' FROM events JOIN runs ON runs.id = run
-                      WHERE type = 'runStarted' AND task = ?1 AND event ->> '$.event.tree' IS NOT NULL
+        self.begun_with(task, "tree")
+    }
+
+    /// What the user's own rules left out of that tree.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn rules_of(&self, task: &str) -> Result<Option<String>, JournalError> {
+        self.begun_with(task, "rules")
+    }
+
+    /// A key of the first event of a task's first run since it was added or reset.
+    fn begun_with(&self, task: &str, key: &str) -> Result<Option<String>, JournalError> {
+        let select = "SELECT event ->> ('$.event.' || ?2) FROM events JOIN runs ON runs.id = run
+                      WHERE type = 'runStarted' AND task = ?1 AND event ->> ('$.event.' || ?2) IS NOT NULL
                       AND started >= coalesce((SELECT max(at) FROM audit WHERE audit.task = ?1 AND to_status = 'pending'), '')
                       ORDER BY run LIMIT 1";
-        self.database.query_row(select, [task], |row| row.get(0)).optional().map_err(self.failed())
+        self.database.query_row(select, [task, key], |row| row.get(0)).optional().map_err(self.failed())
     }
 
     /// The first run of a task since it was added or reset.

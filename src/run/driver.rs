@@ -14,18 +14,19 @@ use super::stage::{Show, Stage};
 use super::state::State;
 use super::stopwatch::Stopwatch;
 use super::timers::Timers;
+use super::told::Told;
 use super::work::Begun;
-use crate::chain::{Limit, Role};
+use crate::chain::Limit;
 use crate::checks::Deciding;
 use crate::context::{GuardWatch, Snapshot, TreeWatch};
-use crate::journal::{JournalError, OwnFolder, token_digest};
+use crate::journal::{JournalError, OwnFolder, Planted, token_digest};
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
 use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
 use crate::prompt::{Late, render};
 use crate::report::Screen;
 use crate::verdict::Verdict;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
@@ -79,6 +80,7 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         guarding: GuardWatch::default(),
         weakened: Vec::new(),
         own: None,
+        left: BTreeSet::new(),
         judged: None,
         output_error: None,
         sink_error: None,
@@ -128,6 +130,8 @@ pub(super) struct Driver<'a> {
     pub(super) weakened: Vec<String>,
     /// What lies in `.forkhestra/` while an attempt works that could decide about itself.
     pub(super) own: Option<OwnFolder>,
+    /// What attempts have changed there, and nobody has put back.
+    pub(super) left: BTreeSet<Planted>,
     /// The tree as a judge found it, with its step.
     pub(super) judged: Option<(u32, Snapshot)>,
     output_error: Option<io::Error>,
@@ -161,6 +165,7 @@ impl Driver<'_> {
             overrides,
             base: self.begun.commit.clone(),
             tree: self.begun.tree.clone(),
+            rules: self.begun.rules.clone(),
             task: plan.task.clone(),
         }])?;
         self.take(Input::Begin)
@@ -175,8 +180,8 @@ impl Driver<'_> {
         decided: Option<Verdict>,
     ) -> Result<Vec<Effect>, JournalError> {
         let mut watch = Stopwatch::default();
-        if let Some(EventKind::RunStarted { base, tree, .. }) = events.first().map(|event| &event.event) {
-            self.begin_work_again(tree.clone(), base.as_deref())?;
+        if let Some(began) = events.first() {
+            self.begin_work_again(&began.event)?;
         }
         for event in events {
             self.state.evolve(&event.event);
@@ -368,31 +373,13 @@ impl Driver<'_> {
         }
         let fresh = new_token(&self.cast)?;
         let token = std::mem::replace(&mut self.token, fresh);
-        let before = if self.lane.is_some() { String::new() } else { self.told_before(at) };
-        // A judge's template has a place for findings, and none for this.
-        let (feedback, before) = match feedback {
-            Some(feedback) => (self.feedback_text(feedback, at), before),
-            None if step.role() == Some(Role::Judge) => (String::new(), before),
-            None => (before, String::new()),
-        };
         if self.lane.is_none() {
             self.guard(at)?;
         }
-        // First of all in a template; else first of what we have to say.
-        let warning = self.warning(at);
-        let templated = step.prompt.as_ref().is_some_and(|prompt| prompt.around.is_some());
-        let (head, warning) = if templated { (warning, String::new()) } else { (String::new(), warning) };
-        let warning = if warning.is_empty() { warning } else { format!("\n\n{}\n", warning.trim_end()) };
-        let note = before + &warning + &self.note(at, &token);
-        let told = feedback.clone() + &note;
-        let mut whole = String::new();
-        if let Some(prompt) = &step.prompt {
-            whole = match self.prompt(prompt, at, &feedback, &note, (&folder, &token))? {
-                Ok(whole) => head + &whole,
-                Err(why) => return Ok(self.take(Input::NotStarted { why })?),
-            };
-            folder.write_prompt(&whole)?;
-        }
+        let Told { words: told, prompt: whole } = match self.told(step, at, feedback, (&folder, &token))? {
+            Ok(told) => told,
+            Err(why) => return Ok(self.take(Input::NotStarted { why })?),
+        };
         let mut before = if self.lane.is_none() { self.before(at) } else { Before::default() };
         before.prompt.clone_from(&whole);
         let value = |late: Late| match late {

@@ -168,6 +168,9 @@ pub enum EventKind {
         /// The tree that the work began at, a snapshot of our own: what templates show was changed since.
         #[serde(default)]
         tree: Option<String>,
+        /// What the user's own rules left out of that tree, as lines of gitignore(5).
+        #[serde(default)]
+        rules: Option<String>,
         /// The task that it works on, as it was then.
         #[serde(default)]
         task: Option<TaskFacts>,

@@ -6,7 +6,8 @@ use super::event::At;
 use crate::chain::Role;
 use crate::checks::{Deciding, Profile, Tampering, tampering};
 use crate::context::Guarded;
-use crate::journal::{AttemptFolder, JournalError};
+use crate::journal::{AttemptFolder, JournalError, Planted};
+use std::collections::BTreeSet;
 
 /// How many files of `.forkhestra/` that were changed are named.
 const NAMED: usize = 10;
@@ -61,8 +62,14 @@ impl Driver<'_> {
 
     /// What an attempt has changed in `.forkhestra/`, but for its own folder and what our verbs write.
     pub(super) fn planted(&mut self, folder: &AttemptFolder) -> Vec<String> {
-        let before = self.own.take();
-        before.map_or_else(Vec::new, |before| self.cast.journal.changed_since(&before, self.cast.run, folder))
+        let Some(before) = self.own.take() else { return Vec::new() };
+        // What an earlier attempt has left there counts until it is put back.
+        let known = std::mem::take(&mut self.left).into_iter();
+        let (back, left): (BTreeSet<Planted>, BTreeSet<Planted>) = known.partition(Planted::is_put_back);
+        self.left = left;
+        let found = self.cast.journal.changed_since(&before, self.cast.run, folder).into_iter();
+        self.left.extend(found.filter(|found| !back.iter().any(|back| back.is_at(found))));
+        self.left.iter().map(|planted| planted.shown(self.cast.root)).collect()
     }
 
     /// The run that the work began in: for a task its first one, so that no later one forgets what it was.

@@ -156,7 +156,9 @@ fn play(plan: &Plan, deeds: &[Deed]) -> (Option<RunOutcome>, Seen) {
         let mut next = None;
         for input in inputs.drain(..) {
             let (events, effects) = state.decide(plan, input);
-            events.iter().for_each(|event| state.evolve(event));
+            for event in &events {
+                state.evolve(event);
+            }
             for effect in effects {
                 match effect {
                     Effect::Finish(outcome) => return (Some(outcome), seen),

@@ -31,9 +31,9 @@ const MOST_GIVEN: u64 = 16 << 20;
 /// How much of an answer that was not understood is quoted, in bytes.
 const LAST_ANSWER: u64 = 8 << 10;
 
-/// The text of an ordinary file; nothing for anything else.
+/// The text of an ordinary file, links followed, as whoever prints it does; nothing for anything else.
 fn read_text(path: &Path, most: u64) -> String {
-    if !fs::symlink_metadata(path).is_ok_and(|file| file.is_file()) {
+    if !fs::metadata(path).is_ok_and(|file| file.is_file()) {
         return String::new();
     }
     let mut bytes = Vec::new();
@@ -124,13 +124,22 @@ impl Driver<'_> {
         }
         let root = self.cast.root;
         let spec = self.cast.plan.task.as_ref().map(|task| task.spec.clone()).filter(|spec| !spec.is_empty());
-        let changed = self.changed_files();
-        let mut budget = MOST_GIVEN;
+        let work = self.work().unwrap_or_default();
         let mut given = stated(prompt);
+        // What was taken away is shown by git as well.
+        let lines = work.diff.as_deref().unwrap_or_default().lines();
+        let of_diff: Vec<&str> = lines.map(|line| line.strip_prefix(['+', '-', ' ']).unwrap_or(line)).collect();
+        given.extend(stated(&of_diff.join("\n")));
+        let changed = work.changed.into_iter().map(|change| change.path).chain(work.unseen);
+        let mut budget = MOST_GIVEN;
         for file in spec.into_iter().chain(changed) {
             let text = read_text(&root.join(file), budget);
             budget = budget.saturating_sub(text.len() as u64);
             given.extend(stated(&text));
+        }
+        if budget == 0 {
+            // Nobody has looked at all of it, so nothing that stands there counts.
+            given.extend(said);
         }
         given.extend(stated(&self.commit_messages()));
         given

@@ -18,7 +18,47 @@ use crate::verdict::ReadFrom;
 pub(super) const READ_FOR_ERRORS: u64 = 1 << 20;
 const FIRST_ERRORS: usize = 5;
 
+/// What an attempt is told.
+pub(super) struct Told {
+    /// Beside the task: what ended the round before, warnings, our notes.
+    pub words: String,
+    /// All of it, as its agent gets it; empty where there is no prompt.
+    pub prompt: String,
+}
+
 impl Driver<'_> {
+    /// What an attempt is told, its prompt written down; or why there is no prompt.
+    pub(super) fn told(
+        &mut self,
+        step: &PlannedStep,
+        at: &At,
+        feedback: Option<&Feedback>,
+        (folder, token): (&AttemptFolder, &str),
+    ) -> Result<Result<Told, String>, JournalError> {
+        let before = if self.lane.is_some() { String::new() } else { self.told_before(at) };
+        // A judge's template has a place for findings, and none for this.
+        let (feedback, before) = match feedback {
+            Some(feedback) => (self.feedback_text(feedback, at), before),
+            None if step.role() == Some(Role::Judge) => (String::new(), before),
+            None => (before, String::new()),
+        };
+        // First of all in a template; else first of what we have to say.
+        let warning = self.warning(at);
+        let templated = step.prompt.as_ref().is_some_and(|prompt| prompt.around.is_some());
+        let (head, warning) = if templated { (warning, String::new()) } else { (String::new(), warning) };
+        let warning = if warning.is_empty() { warning } else { format!("\n\n{}\n", warning.trim_end()) };
+        let note = before + &warning + &self.note(at, token);
+        let mut told = Told { words: feedback.clone() + &note, prompt: String::new() };
+        if let Some(prompt) = &step.prompt {
+            told.prompt = match self.prompt(prompt, at, &feedback, &note, (folder, token))? {
+                Ok(whole) => head + &whole,
+                Err(why) => return Ok(Err(why)),
+            };
+            folder.write_prompt(&told.prompt)?;
+        }
+        Ok(Ok(told))
+    }
+
     /// The last lines of the attempt that the run is given up for.
     pub(super) fn show_failure(&mut self) {
         let Some(at) = self.state.at() else { return };
@@ -45,7 +85,7 @@ impl Driver<'_> {
     }
 
     /// The prompt of an attempt, or why there is none: then its folder says so, too.
-    pub(super) fn prompt(
+    fn prompt(
         &mut self,
         prompt: &PlannedPrompt,
         at: &At,

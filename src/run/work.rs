@@ -1,7 +1,7 @@
 //! The work of a run: the tree that it began at, and what has changed since.
 
 use super::driver::Driver;
-use super::event::Overrides;
+use super::event::{EventKind, Overrides};
 use super::fill::{PATIENCE, asking};
 use crate::chain::Role;
 use crate::context::{CACHES, Repository, Snapshots, TreeChanges, small};
@@ -21,6 +21,9 @@ pub(super) struct Begun {
     pub(super) tree: Option<String>,
     /// The commit that was checked out then, or that the user named.
     pub(super) commit: Option<String>,
+    /// What the user's own rules left out then.
+    pub(super) rules: Option<String>,
+    sha256: bool,
     /// The working tree as this process found it.
     found: Option<crate::context::Snapshot>,
 }
@@ -55,7 +58,7 @@ pub fn uncommitted(root: &Path, scratch: &Path, since: Option<&str>) -> Option<T
     let (head, now) = (snapshots.of_head(&git)?, snapshots.take(&git)?);
     let before = since.unwrap_or(&head);
     Some(TreeChanges {
-        diff: snapshots.diff(before, &now, &git)?.replace('\0', "\u{fffd}"),
+        diff: Some(snapshots.diff(before, &now, &git)?.replace('\0', "\u{fffd}")),
         changed: snapshots.changes(before, &now, &git)?,
         uncommitted: snapshots.changes(&head, &now, &git)?,
         unseen: Vec::new(),
@@ -75,15 +78,23 @@ impl Driver<'_> {
         if !self.looks_at_work() {
             return Ok(());
         }
-        self.open_snapshots()?;
         let (root, plan) = (self.cast.root, self.cast.plan);
+        let task = plan.task.as_ref();
+        self.begun.rules = match task {
+            Some(task) => self.cast.journal.rules_of(&task.id)?,
+            None => None,
+        };
+        self.open_snapshots()?;
         let git = asking(root, FIRST_PATIENCE);
         self.begun.commit = overrides.base.clone().or_else(|| Repository::of(root).map(|repository| repository.head()));
         let Some(snapshots) = &self.begun.snapshots else { return Ok(()) };
         let resolve = |commit: &str| snapshots.of_commit(&commit_of(root, commit)?, &git);
-        let kept = match plan.task.as_ref() {
+        let kept = match task {
             Some(task) => match self.cast.journal.tree_of(&task.id)? {
-                Some(tree) => Some(tree),
+                Some(tree) => {
+                    snapshots.know(&tree);
+                    Some(tree).filter(|tree| snapshots.is_whole(tree, &git))
+                }
                 // Begun before there were snapshots.
                 None => self.cast.journal.base_of(&task.id)?.and_then(|commit| resolve(&commit)),
             },
@@ -103,17 +114,24 @@ impl Driver<'_> {
     }
 
     /// A run that goes on compares with what it began with.
-    pub(super) fn begin_work_again(&mut self, tree: Option<String>, commit: Option<&str>) -> Result<(), JournalError> {
+    pub(super) fn begin_work_again(&mut self, began: &EventKind) -> Result<(), JournalError> {
+        let EventKind::RunStarted { base, tree, rules, .. } = began else { return Ok(()) };
         if !self.looks_at_work() {
             return Ok(());
         }
+        self.begun.rules.clone_from(rules);
         self.open_snapshots()?;
-        self.begun.commit = commit.map(str::to_string);
-        self.begun.tree = tree.or_else(|| {
+        self.begun.commit.clone_from(base);
+        let git = asking(self.cast.root, FIRST_PATIENCE);
+        let Some(snapshots) = &self.begun.snapshots else { return Ok(()) };
+        self.begun.tree = match tree {
+            Some(tree) => {
+                snapshots.know(tree);
+                Some(tree.clone()).filter(|tree| snapshots.is_whole(tree, &git))
+            }
             // Of a run from before there were snapshots.
-            let git = asking(self.cast.root, PATIENCE);
-            self.begun.snapshots.as_ref()?.of_commit(commit?, &git)
-        });
+            None => base.as_deref().and_then(|commit| snapshots.of_commit(commit, &git)),
+        };
         Ok(())
     }
 
@@ -121,22 +139,38 @@ impl Driver<'_> {
         let root = self.cast.root;
         self.begun.found = Some(self.tree.snapshot(root, None));
         if let Some(repository) = Repository::of(root).filter(|_| !self.tree.is_odd()) {
-            let store = snapshot_store(root);
-            let ignored = ignored(&repository);
-            prepare_store(&store, &[repository.common.join("objects")], repository.is_sha256(), &ignored)?;
-            self.begun.snapshots = Snapshots::of(root, store);
+            self.begun.rules.get_or_insert_with(|| ignored(&repository));
+            self.begun.sha256 = repository.is_sha256();
+            self.prepare_store()?;
+            self.begun.snapshots = Snapshots::of(root, snapshot_store(root));
         }
         Ok(())
     }
 
-    /// What was changed since the work began; none where git does not say.
+    /// Brings the store back to what it has to be, whatever became of it.
+    fn prepare_store(&self) -> Result<(), JournalError> {
+        let rules = self.begun.rules.as_deref().unwrap_or_default();
+        prepare_store(&snapshot_store(self.cast.root), &[], self.begun.sha256, rules)
+    }
+
+    /// What was changed since the work began. Where git does not say, what we have seen ourselves; none where nobody looked.
     pub(super) fn work(&mut self) -> Option<TreeChanges> {
         let root = self.cast.root;
-        if self.tree.is_odd() {
+        let found = self.begun.found.clone()?;
+        let (touched, removed) = self.tree.touched(root, &found, None);
+        self.compared(&touched).or_else(|| {
+            let unseen = touched.into_iter().chain(removed.into_iter().map(|file| file + " (removed)")).collect();
+            Some(TreeChanges { unseen, ..TreeChanges::default() })
+        })
+    }
+
+    fn compared(&mut self, touched: &[String]) -> Option<TreeChanges> {
+        let root = self.cast.root;
+        if self.tree.is_odd() || self.prepare_store().is_err() {
             return None;
         }
         let git = asking(root, PATIENCE);
-        let snapshots = self.begun.snapshots.clone()?;
+        let snapshots = self.begun.snapshots.as_ref()?;
         let before = self.begun.tree.clone()?;
         let now = snapshots.take(&git)?;
         let changed = snapshots.changes(&before, &now, &git)?;
@@ -144,21 +178,18 @@ impl Driver<'_> {
         let diff = snapshots.diff(&before, &now, &git)?.replace('\0', "\u{fffd}");
         let head = snapshots.of_head(&git);
         let uncommitted = head.and_then(|head| snapshots.changes(&head, &now, &git)).unwrap_or_default();
-        let found = self.begun.found.clone().unwrap_or_else(|| self.tree.snapshot(root, None));
-        let (touched, _) = self.tree.touched(root, &found, None);
         let named = |file: &String| changed.iter().any(|change| change.path == *file);
-        let silent: Vec<String> = touched.into_iter().filter(|file| !named(file)).collect();
+        let silent: Vec<String> = touched.iter().filter(|file| !named(file)).cloned().collect();
         // What a snapshot holds and the diff does not show was only touched.
         let kept = snapshots.held(&now, &silent, &git);
-        let unseen = silent.into_iter().filter(|file| !kept.contains(file)).collect();
-        Some(TreeChanges { diff, changed, uncommitted, unseen })
-    }
-
-    /// The files that were changed since the work began and are there, by path from the root.
-    pub(super) fn changed_files(&mut self) -> Vec<String> {
-        let changes = self.work().unwrap_or_default();
-        let there = changes.changed.into_iter().filter(|change| change.status != 'D').map(|change| change.path);
-        there.chain(changes.unseen).collect()
+        let mut unseen: Vec<String> = silent.into_iter().filter(|file| !kept.contains(file)).collect();
+        let rules = self.begun.rules.as_deref().unwrap_or_default();
+        for file in snapshots.newly_ignored(&before, rules, &git) {
+            if !unseen.contains(&file) {
+                unseen.push(file);
+            }
+        }
+        Some(TreeChanges { diff: Some(diff), changed, uncommitted, unseen })
     }
 
     /// The messages of the commits that were made since the work began.
@@ -171,17 +202,15 @@ impl Driver<'_> {
         asking(root, PATIENCE)(&["log", "--format=%B", "--end-of-options", &range]).unwrap_or_default()
     }
 
-    /// Whether nothing has changed since the work began; none where nobody knows.
+    /// Whether nothing has changed since the work began; not where nobody knows.
     pub(super) fn is_untouched(&mut self) -> bool {
-        let root = self.cast.root;
-        if let (Some(snapshots), Some(before)) = (&self.begun.snapshots, &self.begun.tree) {
-            let git = asking(root, PATIENCE);
-            return snapshots.take(&git).is_some_and(|now| now == *before);
+        let Some(found) = self.begun.found.clone() else { return false };
+        let (touched, removed) = self.tree.touched(self.cast.root, &found, None);
+        if let Some(changes) = self.compared(&touched) {
+            return changes.changed.is_empty() && changes.unseen.is_empty();
         }
         // Without snapshots only what this process has seen itself counts, of work that was begun by it.
         let anew = self.cast.plan.task.as_ref().is_none_or(|task| task.status == "pending") && !self.resumed;
-        let Some(found) = self.begun.found.clone().filter(|_| anew) else { return false };
-        let (changed, removed) = self.tree.touched(root, &found, None);
-        changed.is_empty() && removed.is_empty()
+        anew && self.begun.snapshots.is_none() && touched.is_empty() && removed.is_empty()
     }
 }

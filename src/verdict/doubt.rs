@@ -1,7 +1,7 @@
 //! What makes an approval uncertain: words behind it that take it back, words before it that make it an example. When in doubt, it
 //! is not an approval: asking again costs one call.
 
-use super::findings::{is_marked_blocking, place_of_item};
+use super::findings::{is_marked_blocking, item, place_of_item};
 use crate::marker::{FenceLine, Fences};
 use regex::Regex;
 use std::sync::LazyLock;
@@ -16,25 +16,46 @@ static RETRACTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"(?:do not|don't|must not|mustn't|should not|shouldn't|cannot|can't|not) (?:be )?(?:approved?|merged?|ship(?:ped)?|accept(?:ed)?|ready)",
         r"not yet|not done|not correct|not right|is wrong|was wrong|is broken|still (?:fails?|broken|wrong|leaks?|open)",
         r"subject to|if|only|assum\w*|could not|couldn't|provided|would|sorry|just kidding|p\.?\s?s\.|edit:|update:|ignore|too (?:quick|soon|early)|once more|to do|todo|has to|have to|before (?:merging|the merge|this|it)|so no",
+        r"fail\w*|red|broken|fix\w*|blocker\w*|blocking|hole|yet|vulnerab\w*|leak\w*|crash\w*|insecure|unsafe|missing|problem\w*|bug\w*|wrong\w*",
         r"must (?:still )?be (?:fixed|changed|resolved)|needs? to be (?:fixed|changed|resolved)|once (?:that|this|it|f\d+)|only (?:if|when|after)",
         r"aber|jedoch|allerdings|halt|stopp|moment mal|doch nicht|cependant|toutefois|attendez|pero|sin embargo|espera|ma però",
     ];
     Regex::new(&format!(r"(?i)(?:^|[^\w`'])(?:{})(?:$|[^\w`])", words.join("|"))).ok()
 });
 
+/// Words that deny one of those, and say that all is well.
+static DENIED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let nothing = r"no|0|zero|none|without(?: any)?|not a single";
+    Regex::new(&format!(
+        r"(?i)(?:^|\W)(?:{nothing}) (?:\w+ )?(?:fail\w*|errors?|warnings?|problems?|bugs?|leaks?|crash\w*|blockers?)"
+    ))
+    .ok()
+});
+
 /// What may stand behind an approval: thanks, a signature, what was checked and passed, and what programs print at their end.
 static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = [
-        r"thanks?|thank you|cheers|regards|signed|reviewed|congratulations|well done|(?:good|nice|great) (?:work|job)|danke|merci|gracias|grazie",
+        r"thanks?|thank you|cheers|regards|signed|reviewed|congratulations|well done|nothing (?:further|else|more)|(?:good|nice|great) (?:work|job)|danke|merci|gracias|grazie",
         r"check(?:s|ed)?|ran|run|tested|verified|tests?|build|builds|linter|formatting|pass(?:es|ed|ing)?|green|clean|no (?:warnings?|errors?)",
         r"tokens?|cost|usage|session|duration|seconds|took|elapsed|finished|done|exit(?:ed)?|model|saved|log",
     ];
     Regex::new(&format!(r"(?i)(?:^|\W)(?:{})(?:$|\W)", words.join("|"))).ok()
 });
 
-/// An approval whose own notes forbid what it allows.
+/// An item that only says that its place is well.
+static GOOD: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)(?:all |looks? |is |are )?(?:good|fine|ok|okay|right|correct)[.!]*$").ok());
+
+/// Words that forbid what an approval allows, wherever they stand.
 static FORBIDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = r"(?:do not|don't|must not|mustn't|should not|shouldn't|cannot|can't) (?:be )?(?:merged?|ship(?:ped)?|approved?|accept(?:ed)?|land(?:ed)?)|must (?:first )?be fixed|not an approval";
+    let words = r"(?:do not|don't|must not|mustn't|should not|shouldn't|cannot|can't) (?:be )?(?:merged?|ship(?:ped)?|approved?|accept(?:ed)?|land(?:ed)?)|must (?:first )?be (?:fixed|changed)|not an approval";
+    Regex::new(&format!(r"(?i)(?:^|\W)(?:{words})(?:$|\W)")).ok()
+});
+
+/// Words that take an approval back in its own notes. Before the approval they only tell how its judge came to it.
+static TAKEN_BACK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words =
+        r"(?:on )?second thoughts?|wait,|scratch that|disregard|take (?:that|it|this) back|once .{1,60} is fixed";
     Regex::new(&format!(r"(?i)(?:^|\W)(?:{words})(?:$|\W)")).ok()
 });
 
@@ -56,6 +77,12 @@ static FOREIGN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)(?:^|\W)(?:{foreign})(?:\W|$)")).ok()
 });
 
+/// Whether a line takes an approval back.
+fn takes_back(line: &str) -> bool {
+    let denied = DENIED.as_ref().map_or_else(|| line.into(), |denied| denied.replace_all(line, " "));
+    holds(&RETRACTION, &denied)
+}
+
 fn holds(words: &LazyLock<Option<Regex>>, text: &str) -> bool {
     words.as_ref().is_none_or(|words| words.is_match(text))
 }
@@ -68,16 +95,17 @@ pub(super) fn retraction(after: &str, explained: bool) -> Option<&str> {
         let place = fences.line(line.as_bytes());
         if place != FenceLine::Outside {
             // A fence that somebody forgot to close turns the others inside out.
-            return place == FenceLine::Inside && (holds(&RETRACTION, text) || quoted_key(line));
+            return place == FenceLine::Inside && (takes_back(text) || quoted_key(line));
         }
         if is_frame(text) {
             return false;
         }
         if let Some(minor) = place_of_item(line) {
-            return !minor || holds(&RETRACTION, text);
+            return !minor && !holds(&GOOD, text) || takes_back(text);
         }
         let signature = text.starts_with("-- ") || text.starts_with("— ");
-        holds(&RETRACTION, text) || quoted_key(line) || !explained && !signature && !holds(&HARMLESS, text)
+        let heading = text.starts_with('#') || text.ends_with(':') && text.len() < 40;
+        takes_back(text) || quoted_key(line) || !heading && !explained && !signature && !holds(&HARMLESS, text)
     })
 }
 
@@ -88,7 +116,7 @@ fn is_frame(text: &str) -> bool {
 
 /// The first line of an approval's own notes that forbids what it allows.
 pub(super) fn forbids(notes: &str) -> Option<&str> {
-    notes.lines().find(|line| holds(&FORBIDS, line))
+    notes.lines().find(|line| holds(&FORBIDS, line) || holds(&TAKEN_BACK, line))
 }
 
 /// A quotation behind the approval that begins as a verdict does.
@@ -108,11 +136,30 @@ pub(super) fn announcement(before: &str) -> Option<&str> {
     (announces || is_command || holds(&SAYS, bare.trim_end_matches(':'))).then_some(last)
 }
 
-/// An item that its judge itself calls blocking, beside an approval.
+/// A line before an approval that forbids it: an item that its judge itself calls blocking, or stands under such a heading, or says so.
 pub(super) fn blocking_item(text: &str) -> Option<&str> {
-    let mut fences = Fences::default();
-    text.lines().find(|line| fences.line(line.as_bytes()) == FenceLine::Outside && is_marked_blocking(line))
+    let (mut fences, mut blocking) = (Fences::default(), false);
+    text.lines().find(|line| {
+        let bare = line.trim();
+        if fences.line(line.as_bytes()) != FenceLine::Outside || bare.starts_with('>') {
+            return false;
+        }
+        if bare.starts_with('#') {
+            blocking = holds(&BLOCKING, bare);
+        }
+        let item = item(line).is_some_and(|item| !holds(&NOTHING, item));
+        is_marked_blocking(line) || holds(&FORBIDS, bare) || blocking && item
+    })
 }
+
+/// Headings of what has to be fixed.
+static BLOCKING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)(?:^|\W)(?:block(?:ing|ers?)|critical|must[- ]fix|to be fixed|required changes)(?:$|\W)").ok()
+});
+
+/// Items that say that there are none.
+static NOTHING: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)^\W*(?:none|nothing|no|n/?a|keine?|aucune?|~~)(?:\W|$)").ok());
 
 #[cfg(test)]
 mod tests {

@@ -77,7 +77,9 @@ fn severity_of(text: &str) -> (Option<Severity>, &str) {
     let bracketed = text.trim_start_matches(MARKS).starts_with(['[', '(']);
     let word: String = bare.chars().take_while(char::is_ascii_alphabetic).collect();
     let rest = bare[word.len()..].trim_start_matches(MARKS).trim_start_matches([']', ')']);
-    let marked = bracketed || rest.trim_start().starts_with(':') || rest.trim_start().starts_with(['—', '–']);
+    // `**Critical** a.py`.
+    let bold = text.starts_with("**") && bare[word.len()..].starts_with("**");
+    let marked = bracketed || bold || rest.trim_start().starts_with(':') || rest.trim_start().starts_with(['—', '–']);
     let severity = match word.to_lowercase().as_str() {
         "minor" | "nit" | "nitpick" | "info" | "low" | "optional" | "cosmetic" => Severity::Minor,
         "blocking" | "blocker" | "major" | "critical" | "high" | "medium" => Severity::Blocking,

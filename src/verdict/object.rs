@@ -18,9 +18,12 @@ pub struct VerdictObject {
     /// What it found.
     #[serde(default)]
     pub findings: Option<Vec<Finding>>,
-    /// The first finding that it calls blocking itself.
+    /// The first finding that it calls blocking itself, or a key by which it objects.
     #[serde(skip)]
     pub(super) severe: Option<String>,
+    /// A key with something in it that we do not know: nobody can say that it is minor.
+    #[serde(skip)]
+    pub(super) more: Option<String>,
 }
 
 fn decision<'de, D: Deserializer<'de>>(from: D) -> Result<Decision, D::Error> {
@@ -256,7 +259,36 @@ fn of_object(text: &str) -> Result<Option<VerdictObject>, String> {
         let named = matches!(severity.as_str(), "blocking" | "blocker" | "critical" | "major" | "high");
         named.then(|| finding_of(finding).map_or(severity.clone(), |finding| format!("{severity}: {}", finding.title)))
     });
-    Ok(Some(VerdictObject { verdict, notes, findings, severe }))
+    let mut unknown = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, value)| !KNOWN.contains(&key.as_str()) && says_something(value));
+    let more: Option<String> = unknown.clone().map(|(key, value)| format!("{key}: {value}")).next();
+    let objects = |(key, value): (&String, &Value)| {
+        let object = OBJECTING.iter().any(|word| key.to_lowercase().contains(word));
+        let nested = value.get("verdict").or_else(|| value.get("decision")).is_some();
+        (object || nested).then(|| format!("{key}: {value}"))
+    };
+    let severe = severe.or_else(|| unknown.find_map(objects));
+    Ok(Some(VerdictObject { verdict, notes, findings, severe, more }))
+}
+
+/// Our own keys, and those that say how sure or how good something is.
+const KNOWN: [&str; 11] =
+    ["verdict", "decision", "notes", "reason", "findings", "confidence", "score", "model", "version", "$schema", "id"];
+
+/// Parts of keys by which an answer objects, whatever it decides.
+const OBJECTING: [&str; 9] = ["block", "issue", "problem", "condition", "must", "error", "concern", "fix", "defect"];
+
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Bool(true) | Value::Number(_) => true,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(list) => list.iter().any(says_something),
+        Value::Object(keys) => keys.values().any(says_something),
+    }
 }
 
 /// Words of hooks, linters and test runners in keys that we have, too.

@@ -67,6 +67,11 @@ pub struct Quotable {
 /// The verdicts that stand in a text as a line or an object of its own, whoever wrote them.
 #[must_use]
 pub fn stated(text: &str) -> Vec<Quotable> {
+    // Nearly no text holds a verdict.
+    let holds = |word: &[u8]| text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    if !holds(b"verdict") && !holds(b"decision") && !holds(b"status") {
+        return Vec::new();
+    }
     let text = plain(text);
     let lines = decision_lines(&text, None).into_iter().filter_map(|line| line.decision());
     let lines = lines.map(|decision| Quotable { decision, object: None });
@@ -298,6 +303,9 @@ fn verdict_of(role: Role, message: &str, said: &[Statement], lines: &[Line], vou
         if decision == Decision::Reject && !substance(&beside).blocks.is_empty() {
             notes = format!("{}\n\n{notes}", beside.trim()).trim_end().to_string();
         }
+        if let Some(more) = object.more.as_ref().filter(|_| decision == Decision::Reject) {
+            notes = format!("{notes}\n\n{more}").trim_start().to_string();
+        }
         return Verdict::new(decision, notes, found, ReadFrom::Object);
     }
     let is_verdict = |index: usize| lines.iter().any(|line| line.index == index && line.decision().is_some());
@@ -380,9 +388,15 @@ fn of_file(text: &str) -> Result<Option<Verdict>, Unclear> {
     if let Some(line) = object.severe.clone().filter(|_| object.verdict.passes()) {
         return Err(Unclear::Doubted { line });
     }
-    let notes = object.notes.clone().unwrap_or_default();
+    let mut notes = object.notes.clone().unwrap_or_default();
+    if let Some(line) = forbids(&notes).filter(|_| object.verdict.passes()) {
+        return Err(Unclear::Doubted { line: short(line) });
+    }
     let found = object.findings.clone().unwrap_or_default();
     let found = if found.is_empty() { findings(&notes) } else { found };
+    if let Some(more) = object.more.as_ref().filter(|_| object.verdict == Decision::Reject) {
+        notes = format!("{notes}\n\n{more}").trim_start().to_string();
+    }
     Ok(verdict(object.verdict, notes, found))
 }
 

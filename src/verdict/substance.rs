@@ -1,5 +1,6 @@
 //! What of a judge's words has to be fixed: everything but items marked minor, and headings that say nothing.
 
+use super::doubt::forbids;
 use super::findings::{item, marked_severity};
 use super::{Finding, Severity};
 use crate::marker::{FenceLine, Fences};
@@ -86,7 +87,10 @@ pub(super) fn substance(notes: &str) -> Substance {
             continue;
         }
         let severity = if place == FenceLine::Outside { marked_severity(item.unwrap_or(trimmed)) } else { None };
-        if severity == Some(Severity::Minor) {
+        if severity == Some(Severity::Minor)
+            && forbids(trimmed).is_none()
+            && !trimmed.to_lowercase().contains("(blocking)")
+        {
             found.minor += 1;
             (in_minor, in_block) = (true, true);
             continue;
