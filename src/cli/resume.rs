@@ -147,7 +147,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     let (chain, given, typed) = restored(&project, &events, args)?;
     let plan = planned(world, &project, &chain, &given, &typed)?;
     if let Some(task) = &plan.task
-        && let Some(fault) = moved(&journal, row.id, task, decides).map_err(broken)?
+        && let Some(fault) = moved(&journal, &row, task, decides).map_err(broken)?
     {
         return Err(vec![fault]);
     }
@@ -262,7 +262,12 @@ fn survived(run: i64, alive: &[Leftover]) -> Diagnostic {
 }
 
 /// Why a run of a task cannot go on: somebody has moved the task since.
-fn moved(journal: &Journal, run: i64, planned: &TaskFacts, decides: bool) -> Result<Option<Diagnostic>, JournalError> {
+fn moved(
+    journal: &Journal,
+    run: &RunRow,
+    planned: &TaskFacts,
+    decides: bool,
+) -> Result<Option<Diagnostic>, JournalError> {
     let Some(task) = journal.task(&planned.id)?.filter(|task| planned.added.is_empty() || task.added == planned.added)
     else {
         return Ok(Some(task_errors::unknown(&planned.id, None)));
@@ -272,7 +277,10 @@ fn moved(journal: &Journal, run: i64, planned: &TaskFacts, decides: bool) -> Res
         return Ok(Some(task_errors::terminal(&task.id, task.status)));
     }
     let last = journal.trail(&task.id)?.pop();
-    Ok(last.filter(|row| row.run != Some(run)).map(|row| task_errors::moved_since(&task.id, run, &row.change.actor)))
+    // Times are whole seconds. What an earlier run did in the one in which this one began was done before it.
+    let since = last
+        .filter(|row| row.run != Some(run.id) && (row.at > run.started || row.run.is_none() && row.at == run.started));
+    Ok(since.map(|row| task_errors::moved_since(&task.id, run.id, &row.change.actor)))
 }
 
 fn never_began() -> Diagnostic {

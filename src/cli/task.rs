@@ -10,13 +10,14 @@ use super::task_facts::{journal, known, spec_of};
 use super::verdict::{in_an_iteration, record, record_for};
 use super::{answer, refuse, task_errors as errors, task_run};
 use crate::exit::Exit;
-use crate::journal::{Journal, NewTask, Refused};
+use crate::journal::{Journal, NewTask, Refused, RunLock};
 use crate::report::{Paint, dispute_text, disputes_text, task_text, tasks_text};
 use crate::source::Diagnostic;
 use crate::task::{Change, Resolution, Status, check_id, resolve, waits_for};
 use crate::verdict::Decision;
 use crate::world::World;
 use serde_json::json;
+use std::path::Path;
 
 /// Carries a command about tasks out.
 pub(super) fn task(world: &World, common: &Common, args: &TaskArgs) -> Exit {
@@ -128,11 +129,11 @@ fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit,
 }
 
 fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> Result<Exit, Diagnostic> {
-    let (_, mut journal) = journal(world, common)?;
+    let (project, mut journal) = journal(world, common)?;
     let broken = |error| broken_journal(&error);
     let tasks = journal.tasks().map_err(broken)?;
     let task = known(&tasks, &args.id)?;
-    not_at_work(&journal, &args.id)?;
+    not_at_work(&project.root, &journal, &args.id)?;
     if to == Status::InProgress && args.notes.trim().is_empty() {
         return Err(errors::reject_without_notes());
     }
@@ -147,17 +148,19 @@ fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> 
 }
 
 /// A run that works on the task would go on as if nothing had been decided.
-fn not_at_work(journal: &Journal, id: &str) -> Result<(), Diagnostic> {
+fn not_at_work(root: &Path, journal: &Journal, id: &str) -> Result<(), Diagnostic> {
     let broken = |error| broken_journal(&error);
-    let lease = journal.lease().map_err(broken)?.filter(|lease| is_alive(*lease));
+    // A process in another PID namespace is not seen; its lock is.
+    let locked = RunLock::is_held(root).map_err(broken)?;
+    let lease = journal.lease().map_err(broken)?.filter(|lease| locked || is_alive(*lease));
     let Some(lease) = lease else { return Ok(()) };
     let works = journal.runs_of(id).map_err(broken)?.contains(&lease.run);
     if works { Err(errors::at_work(id, lease.run)) } else { Ok(()) }
 }
 
 fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> {
-    let (_, mut journal) = journal(world, common)?;
-    not_at_work(&journal, id)?;
+    let (project, mut journal) = journal(world, common)?;
+    not_at_work(&project.root, &journal, id)?;
     match journal.delete_task(id).map_err(|error| broken_journal(&error))? {
         Ok(()) => Ok(answer(&format!("task {id} is gone; its runs stay\n"))),
         Err(refused) => Err(errors::refused(&refused, id)),
@@ -189,11 +192,11 @@ fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Resul
 }
 
 fn delete_dispute(world: &World, common: &Common, id: i64) -> Result<Exit, Diagnostic> {
-    let (_, mut journal) = journal(world, common)?;
+    let (project, mut journal) = journal(world, common)?;
     let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
     let dispute =
         disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))?;
-    not_at_work(&journal, &dispute.task)?;
+    not_at_work(&project.root, &journal, &dispute.task)?;
     match journal.delete_dispute(id, &world.timestamp()).map_err(|error| broken_journal(&error))? {
         Ok((task, status)) => Ok(answer(&format!("dispute {id} is deleted; task {task} is {} now\n", status.name()))),
         Err(refused) => Err(errors::refused(&refused, &id.to_string())),
@@ -201,11 +204,11 @@ fn delete_dispute(world: &World, common: &Common, id: i64) -> Result<Exit, Diagn
 }
 
 fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, notes: &str) -> Result<Exit, Diagnostic> {
-    let (_, mut journal) = journal(world, common)?;
+    let (project, mut journal) = journal(world, common)?;
     let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
     let dispute =
         disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))?;
-    not_at_work(&journal, &dispute.task)?;
+    not_at_work(&project.root, &journal, &dispute.task)?;
     let minor = !dispute.is_open() && dispute.resolved.is_none();
     let resolution = Resolution::named(decision).unwrap_or(Resolution::Custom);
     let change = |from: Status| resolve(from, resolution, notes);

@@ -40,12 +40,7 @@ impl RunLock {
     /// # Errors
     /// When the file cannot be made, or the file system has no locks.
     pub fn take(root: &Path) -> Result<Taken, JournalError> {
-        let path = prepare(root)?.join("lock");
-        let failed = |cause| JournalError::Write { path: path.clone(), cause };
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        // A checkout may bring a link by this name; what it points to is not ours to write.
-        let mut file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&path).map_err(failed)?;
+        let (mut file, path) = open(root)?;
         match file.try_lock() {
             Ok(()) => Ok(Taken::Held(Self { file, path })),
             Err(TryLockError::WouldBlock) => {
@@ -54,6 +49,19 @@ impl RunLock {
                 let _ = file.read_to_string(&mut holder);
                 Ok(Taken::Busy(BusyLock { lock: Self { file, path }, holder: holder.trim().to_string() }))
             }
+            Err(TryLockError::Error(cause)) => Err(JournalError::Write { path, cause }),
+        }
+    }
+
+    /// Whether a run has the lock of a root. It is not taken from anybody who asks at the same time.
+    ///
+    /// # Errors
+    /// When the file cannot be made, or the file system has no locks.
+    pub fn is_held(root: &Path) -> Result<bool, JournalError> {
+        let (file, path) = open(root)?;
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(cause)) => Err(JournalError::Write { path, cause }),
         }
     }
@@ -69,6 +77,17 @@ impl RunLock {
             .and_then(|()| self.file.set_len(0))
             .and_then(|()| self.file.write_all(holder.as_bytes()));
         written.map_err(|cause| JournalError::Write { path: self.path.clone(), cause })
+    }
+}
+
+fn open(root: &Path) -> Result<(File, PathBuf), JournalError> {
+    let path = prepare(root)?.join("lock");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    // A checkout may bring a link by this name; what it points to is not ours to write.
+    match options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&path) {
+        Ok(file) => Ok((file, path)),
+        Err(cause) => Err(JournalError::Write { path, cause }),
     }
 }
 
@@ -97,7 +116,9 @@ mod tests {
         first.sign("process 7, a chain").unwrap();
         let Taken::Busy(second) = RunLock::take(root.path()).unwrap() else { panic!("the first has it") };
         assert_eq!(second.holder, "process 7, a chain");
+        assert!(RunLock::is_held(root.path()).unwrap());
         drop(first);
-        second.wait().unwrap();
+        drop(second.wait().unwrap());
+        assert!(!RunLock::is_held(root.path()).unwrap());
     }
 }

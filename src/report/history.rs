@@ -33,6 +33,7 @@ fn why(outcome: Option<RunOutcome>) -> String {
             HumanNeeded::Disputed => format!(": step {step} disputes what it was asked"),
             HumanNeeded::Unclear => format!(": step {step} gave no clear verdict"),
             HumanNeeded::NotAJudge => format!(": step {step} rejected and is no judge"),
+            HumanNeeded::NoJudge => ": the task waits for a judge, and its chain has none".into(),
             HumanNeeded::Rejections => format!(": step {step} rejected, and no round is left"),
         },
         Some(RunOutcome::Failing { step }) => format!(": step {step} failed again and again, at once"),

@@ -78,6 +78,9 @@ pub(super) fn human_words(name: &str, why: HumanNeeded, rejections: u32) -> Stri
             "{name} rejected the work, and no judge approved it after that; a human has to decide (if {name} is to judge, give it \
              \"role\": \"judge\")"
         ),
+        HumanNeeded::NoJudge => {
+            "the task was rejected before, or waits for a judge, and this chain has none; a human has to decide".into()
+        }
         HumanNeeded::Rejections if rejections == 1 => format!("{name} rejected, and no round is left"),
         HumanNeeded::Rejections => format!("{name} rejected {rejections} times, and no round is left"),
     }

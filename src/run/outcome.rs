@@ -145,6 +145,8 @@ pub enum HumanNeeded {
     Rejections,
     /// An agent that is no judge rejected the work, and no judge approved it after that.
     NotAJudge,
+    /// The task waits for a judge, or was rejected before, and the chain has none.
+    NoJudge,
 }
 
 /// How a run ended.

@@ -5,7 +5,7 @@ use super::finished::{Finished, Leftover, UsageLimit};
 use super::machine::{Decision, Effect, Timer};
 use super::outcome::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome};
 use crate::agent::ErrorClass;
-use crate::chain::Op;
+use crate::chain::{Op, Role};
 use crate::plan::Kind;
 use crate::verdict::{Said, Unclear};
 use std::time::Duration;
@@ -191,10 +191,17 @@ impl Decision<'_> {
         }
     }
 
-    /// All steps have succeeded. A reject that counts for nothing by its author's role is still the last word about the work.
+    /// All steps have succeeded. A reject that counts for nothing by its author's role is still the last word about the work, and so
+    /// is one of an earlier run when nobody in this one may take it back.
     fn all_succeeded(&mut self) {
+        let last = number(self.plan.steps.len().saturating_sub(1));
+        let waits = self.plan.task.as_ref().is_some_and(|task| task.rejections > 0 || task.status == "review");
+        let judged = self.plan.steps.iter().any(|step| step.role() == Some(Role::Judge));
         match self.state.objection() {
             Some(step) => self.finish(RunOutcome::NeedsHuman { step, why: HumanNeeded::NotAJudge }),
+            None if waits && !judged && !self.state.is_accepted() => {
+                self.finish(RunOutcome::NeedsHuman { step: last, why: HumanNeeded::NoJudge });
+            }
             None => self.finish(RunOutcome::Succeeded),
         }
     }

@@ -60,6 +60,8 @@ pub struct State {
     verdict: Option<(At, Verdict)>,
     /// The step of a worker that rejected the work, unless a judge approved it after that, or the worker was asked again.
     objection: Option<u32>,
+    /// Whether the last person who was asked accepted the work.
+    accepted: bool,
     /// What the last worker did to what decides about its work.
     weakened: Vec<String>,
     voided: Vec<String>,
@@ -316,6 +318,9 @@ impl State {
         if matches!(verdict.decision, Decision::Approve | Decision::Skip) || converged {
             self.objection = None;
         }
+        if verdict.from == ReadFrom::Person {
+            self.accepted = verdict.decision == Decision::Approve;
+        }
         if judges {
             self.ledger.judged(at.step, &verdict.weighed());
             self.verdict = Some((at.clone(), verdict.clone()));
@@ -367,6 +372,11 @@ impl State {
     /// The step of a worker whose reject is the last word about the work.
     pub(super) fn objection(&self) -> Option<u32> {
         self.objection
+    }
+
+    /// Whether the last person who was asked accepted the work.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.accepted
     }
 
     /// The last verdict of a judge.

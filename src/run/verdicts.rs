@@ -98,7 +98,7 @@ impl Decision<'_> {
         self.emit(EventKind::VerdictGiven { at: at.clone(), verdict, converged: false });
         match (approves, why, self.group_of(at.step)) {
             // Every step had succeeded already.
-            (true, HumanNeeded::NotAJudge, _) => self.go_from(usize::MAX),
+            (true, HumanNeeded::NotAJudge | HumanNeeded::NoJudge, _) => self.go_from(usize::MAX),
             (true, ..) if self.is_judge(at.step) => self.step_succeeded(at),
             (true, ..) => self.skip(at),
             (false, _, None) => self.finish(RunOutcome::Rejected { step: at.step }),

@@ -221,3 +221,17 @@ fn a_judge_with_a_count_outside_of_a_group_is_completed_by_its_marker_or_its_ver
     place.agent("j", "marker");
     place.run(&["(c -> j:1):1", "-p", "Work."]).code(3);
 }
+
+#[test]
+fn a_task_that_was_rejected_is_not_completed_by_a_chain_without_a_judge() {
+    let place = judged(WORKS, "print - work.txt:1: wrong\nprint VERDICT: reject");
+    place.run(&["task", "add", "T"]).code(0);
+    place.run(&["task", "run"]).code(3);
+    place.config(&CONFIG.replace(r#""task":"#, r#""alone": { "steps": [{ "agent": "c" }] }, "task":"#));
+    let ran = place.run(&["--chain", "alone", "--task", "1"]);
+    let words = "the task was rejected before, or waits for a judge, and this chain has none; a human has to decide";
+    assert!(ran.code(3).words().contains(words), "{}", ran.stderr);
+    assert!(!place.run(&["task", "list"]).code(0).stdout.contains("completed"));
+    place.run(&["resume", "2", "--approve"]).code(0);
+    assert!(place.run(&["task", "list"]).code(0).stdout.contains("completed"));
+}

@@ -6,6 +6,21 @@ use std::os::unix::fs::PermissionsExt;
 
 /// one config with everything wrong, one screen.
 #[test]
+fn a_named_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
+    let place = Place::new();
+    place.agent("c", "marker");
+    std::fs::create_dir_all(place.work("forge")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(place.work("forge/chains.json")).status().unwrap();
+    assert!(made.success());
+    let ran = place.run(&["c", "-p", "Work."]);
+    assert!(
+        ran.code(2).words().contains("it is no ordinary file (a named pipe, a socket or a device)"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn every_fault_of_a_chain_is_shown_at_once_with_its_place() {
     let place = Place::new();
     place.agent("ok", "print never");

@@ -127,6 +127,21 @@ fn a_task_that_was_cut_off_goes_on_and_one_in_review_is_judged_first() {
     assert_eq!(place.calls("c"), 2);
 }
 
+/// A container hides the process of a run from those outside of it, and not its lock.
+#[test]
+fn a_person_does_not_decide_while_a_run_that_is_not_seen_works() {
+    let place = place();
+    place.agent("j", "print - a.rs:1: wrong\nprint VERDICT: reject");
+    place.run(&["task", "add", "One"]).code(0);
+    place.run(&["task", "run"]).code(3);
+    let lock = std::fs::File::open(place.work(".forkhestra/lock")).unwrap();
+    lock.lock().unwrap();
+    let busy = place.run(&["task", "reject", "1", "--notes", "Again."]);
+    assert!(busy.code(2).words().contains("run 1 works on task 1 right now"), "{}", busy.stderr);
+    lock.unlock().unwrap();
+    place.run(&["task", "reject", "1", "--notes", "Again."]).code(0);
+}
+
 /// M-12, and everything else that is refused before anything happens.
 #[test]
 fn what_makes_no_sense_is_refused() {
@@ -333,6 +348,22 @@ fn a_resume_looks_at_its_task_and_a_human_is_heard() {
     place.run(&["task", "run", "3"]).code(0);
     place.run(&["dispute", "resolve", "2", "reviewer"]).code(0);
     assert!(place.run(&["task", "show", "3"]).code(0).stdout.contains("completed"));
+}
+
+#[test]
+fn a_run_that_was_cut_off_before_it_moved_its_task_goes_on() {
+    let place = place();
+    place.run(&["task", "add", "One"]).code(0);
+    let up = place.path("tmp/up");
+    place.agent("c", &format!("hang {}\nnext\nhang {}\nnext\n{WORKS}", up.display(), up.display()));
+    for _ in 0..2 {
+        let _ = std::fs::remove_file(&up);
+        let running = place.start(&["task", "run", "1"]);
+        place.wait_for(&up);
+        assert_eq!(running.end_by("KILL").code, None);
+        place.assert_nothing_is_left();
+    }
+    place.run(&["resume", "2"]).code(0);
 }
 
 /// K-9: a profile that is asked for is a budget, and only then.
