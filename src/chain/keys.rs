@@ -187,12 +187,12 @@ pub(super) static AGENT: Object = Object {
         key(
             "role",
             Shape::Choice(&["worker", "judge"]),
-            "What it may decide: a worker works, a judge approves or rejects. Default: `worker`.",
+            "What it may decide: a worker works, a judge approves or rejects. Default: that of the built-in agent of its name, else `worker`.",
         ),
         key(
             "permissions",
             Shape::Choice(&["read", "edit", "full"]),
-            "What an agent CLI may do unasked. Default: `edit`.",
+            "What an agent CLI may do unasked. Default: `edit`, of a judge `read`.",
         ),
         key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: none."),
         key(
@@ -295,7 +295,7 @@ pub(super) static LEVEL: Object = Object {
         key(
             "arguments",
             Shape::Texts,
-            "The arguments that express it. `{reading}` and `{commands}` stand for the commands that may be run, with commas; a word with `{each-reading}` or `{each-command}` is repeated for each; one with `{git}`, the repository's `.git`, is left out where there is none.",
+            "The arguments that express it. `{reading}` and `{commands}` stand for the commands that may be run, with commas; `{judging}` for those of a judge alone (its verbs, the checks), which are in `{reading}` too; a word with `{each-reading}`, `{each-judging}` or `{each-command}` is repeated for each; one with `{git}`, the repository's `.git`, is left out where there is none.",
         ),
         key("env", Shape::TextMap, "Environment that expresses it."),
     ],
