@@ -175,6 +175,7 @@ fn the_judge_sees_every_change_however_it_is_hidden() {
         "git config core.fsmonitor true",
         "h=$(git rev-parse HEAD); t=$(echo hidden | git commit-tree $(git write-tree)); git replace $h $t",
         "printf 'BAD = 1\\n\\0' >> a.py",
+        "n=$(git hash-object a.py); o=$(git rev-parse HEAD:a.py); f() { echo .git/objects/$(echo $1 | cut -c1-2)/$(echo $1 | cut -c3-); }; mkdir -p $(dirname $(f $n)); cp $(f $o) $(f $n)",
         "git add a.py && git -c user.name=x -c user.email=x@x commit -qm hidden",
     ] {
         let place = place(&format!("sh echo 'BAD = 1' >> a.py; {hide}"), "print VERDICT: approve");
@@ -185,6 +186,16 @@ fn the_judge_sees_every_change_however_it_is_hidden() {
         let told = place.read(".forkhestra/runs/1/2-j/1/prompt.md");
         assert!(told.contains("+BAD = 1"), "{hide}: {told}");
     }
+}
+
+#[test]
+fn what_git_ignores_since_the_begin_is_named() {
+    let place = place("sh echo hole > backdoor.py; echo backdoor.py > .gitignore", "print VERDICT: approve");
+    place.config(r#"{"agents": {"j": {"command": "j", "role": "judge", "template": "reviewer"}}, "chains": {}}"#);
+    repository(&place);
+    place.run(&["(c -> j):1", "-p", "Work."]).code(0);
+    let told = place.read(".forkhestra/runs/1/2-j/1/prompt.md");
+    assert!(told.contains("backdoor.py") && !told.contains("+hole"), "{told}");
 }
 
 #[test]
