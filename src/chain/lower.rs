@@ -38,6 +38,18 @@ pub struct Program {
     pub step_group: Vec<Option<usize>>,
 }
 
+impl Program {
+    /// Whether two steps stand in a common group, by their indices: then the one comes before the other in some round.
+    #[must_use]
+    pub fn shares_a_group(&self, one: usize, other: usize) -> bool {
+        let around = |step: usize| {
+            let innermost = self.step_group.get(step).copied().flatten();
+            std::iter::successors(innermost, |group| self.groups.get(*group)?.parent)
+        };
+        around(one).any(|group| around(other).any(|another| another == group))
+    }
+}
+
 /// Flattens the items; the steps come out in leaf order.
 #[must_use]
 pub fn lower(items: &[Item]) -> (Program, Vec<&Step>) {

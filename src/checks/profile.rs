@@ -58,6 +58,12 @@ impl Profile {
     pub const NAMES: [(&'static str, Self); 4] =
         [("strict", Self::Strict), ("fast", Self::Fast), ("smoke", Self::Smoke), ("yolo", Self::Yolo)];
 
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
+    }
+
     /// The profile of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

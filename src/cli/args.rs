@@ -168,6 +168,9 @@ pub(super) struct DetectArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
+    /// One kind alone: build, test, lint or syntax
+    #[arg(value_parser = ["verify", "build", "test", "lint", "syntax"], hide_possible_values = true)]
+    pub(super) kind: Option<String>,
     /// How much: strict, fast (the default), smoke or yolo
     #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,

@@ -18,6 +18,7 @@ use std::path::Path;
 
 /// The most failures that are listed.
 const MOST: usize = 5;
+const NO_COMMAND: &str = "no command was found; name one in `checks` of forge/chains.json";
 
 /// Says what was found.
 pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exit {
@@ -50,9 +51,13 @@ pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Exit 
     let project = project(world, common);
     let profile = args.profile.as_deref().and_then(Profile::named).unwrap_or_default();
     let found = detect(&project.root, world);
-    let wanted = wanted(Kind::Verify, profile, has_changes(&project.root), &found, &project.config);
-    if profile == Profile::Strict && !wanted.missing.is_empty() {
+    let kind = args.kind.as_deref().and_then(Kind::named).unwrap_or(Kind::Verify);
+    let wanted = wanted(kind, profile, has_changes(&project.root), &found, &project.config);
+    if kind == Kind::Verify && profile == Profile::Strict && !wanted.missing.is_empty() {
         return refuse(world, &[strict_needs(&wanted.missing)]);
+    }
+    if wanted.commands.is_empty() {
+        return nothing_to_run(world, &found, args.json);
     }
     run(world, common, &project, &found, &wanted, args.json)
 }
@@ -173,14 +178,28 @@ fn words_of(answered: &Answer, paint: Paint) -> String {
     format!("\n{}\n{list}", paint.bad(&how))
 }
 
-/// No command is no verdict: it is skipped, and says what was looked for (K-3, C37).
+/// Without a command nothing is diagnosed, and that fails nothing.
 fn skipped(found: &Detected, as_json: bool) -> Exit {
-    let message = "no command was found; name one in `checks` of forge/chains.json";
+    answer(&if as_json { unavailable(found) } else { format!("skipped: {NO_COMMAND}\n") })
+}
+
+/// No command is no verdict (K-3, C37).
+fn nothing_to_run(world: &World, found: &Detected, as_json: bool) -> Exit {
     if as_json {
-        let told = json!({ "kind": "diagnostic_unavailable", "message": message, "stack": found.stacks, "passed": Value::Null });
-        return answer(&(told.to_string() + "\n"));
+        answer(&unavailable(found));
+        return Exit::Refused;
     }
-    answer(&format!("skipped: {message}\n"))
+    refuse(world, &[no_command()])
+}
+
+fn unavailable(found: &Detected) -> String {
+    let told = json!({ "kind": "diagnostic_unavailable", "message": NO_COMMAND, "stack": found.stacks, "passed": Value::Null });
+    told.to_string() + "\n"
+}
+
+fn no_command() -> Diagnostic {
+    Diagnostic::error("verify/no-command", "nothing to run: no command was found in the files of the project")
+        .help("name one in `checks` of forge/chains.json; `forkhestra detect` shows what is looked for and found")
 }
 
 fn strict_needs(missing: &[&str]) -> Diagnostic {

@@ -54,6 +54,14 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         }
     }
     limits::check_measurable(request, &planned, &mut faults);
+    // Where a step is at fault, nobody knows what stands before another.
+    if planned.len() == steps.len() {
+        for (index, step) in planned.iter().enumerate().filter(|(_, step)| step.is_looked_for_again()) {
+            let before = |other: usize| other < index || program.shares_a_group(other, index);
+            let made = (0..planned.len()).any(|other| before(other) && planned[other].role() == Some(Role::Worker));
+            faults.push(errors::no_command(&steps[index].name.at, &step.name, made));
+        }
+    }
     let hooks = hooks::hooks(&context).unwrap_or_else(|more| {
         faults.extend(more);
         Vec::new()

@@ -1,7 +1,7 @@
 //! A check's step: a shell line or a program, judged by its exit code.
 
 use super::context::{Context, Faults, own_environment};
-use super::{EnvDelta, Found, Kind, PlannedStep, errors};
+use super::{Absence, EnvDelta, Found, Kind, PlannedStep, errors};
 use crate::agent::find_command;
 use crate::chain::{Check, Entry, LayerKind, Limit, Run, Step};
 use crate::checks::{Kind as CheckKind, Profile, Scope, detect, wanted};
@@ -31,17 +31,31 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
     let entry = Entry { value: Some(check), at, layer: LayerKind::BuiltIn, faults: Vec::new() };
     let mut planned = plan_check(context, number, step, &entry)?;
     planned.found = Found::Config(LayerKind::BuiltIn, "built-in, by the files of the project".into());
-    if let Kind::Check { skipped, line, .. } = &mut planned.kind {
-        // For people, without the words that name each command in the output.
-        *line = wanted.commands.join(" && ");
-        let tiny = kind == CheckKind::Diagnose && profile != Profile::Strict && scope(context) == Scope::Tiny;
-        *skipped = if wanted.commands.is_empty() {
-            Some(format!("no command was found for `{}`", step.name.value))
-        } else {
-            tiny.then(|| "the work is tiny; --scope normal runs it".into())
-        };
+    let Kind::Check { skipped, line, absence, .. } = &mut planned.kind else { return Ok(planned) };
+    // For people, without the words that name each command in the output.
+    *line = wanted.commands.join(" && ");
+    let diagnoses = kind == CheckKind::Diagnose;
+    if !wanted.commands.is_empty() {
+        let tiny = diagnoses && profile != Profile::Strict && scope(context) == Scope::Tiny;
+        *skipped = tiny.then(|| "the work is tiny; --scope normal runs it".into());
+    } else if diagnoses || is_built_in(context) {
+        *skipped = Some(format!("no command was found for `{}`", step.name.value));
+        *absence = (!diagnoses).then_some(Absence::Unverified);
+    } else {
+        let words = ["verify", &step.name.value, "--profile", profile.name()];
+        *line = format!("forkhestra {}", words.join(" "));
+        *absence = Some(Absence::LookedForAgain);
+        planned.program = context.request.own_program.to_path_buf();
+        planned.argv = words.into_iter().map(text).collect();
     }
     Ok(planned)
+}
+
+/// Whether the chain is one of ours, for any project.
+fn is_built_in(context: &Context<'_>) -> bool {
+    let request = context.request;
+    let entry = request.chain.name.as_ref().and_then(|name| request.config.chains.get(name));
+    entry.is_some_and(|entry| entry.layer == LayerKind::BuiltIn)
 }
 
 /// How large the work is: as it is said, else told from the words of what is asked.
@@ -94,7 +108,7 @@ pub(super) fn plan_check(
     Ok(PlannedStep {
         number,
         name: step.name.value.clone(),
-        kind: Kind::Check { optional: check.optional, line, skipped: None },
+        kind: Kind::Check { optional: check.optional, line, skipped: None, absence: None },
         limit: Limit::Once,
         idle_timeout: None,
         timeout: context.request.timeout.or(step.timeout).or(check.timeout),

@@ -20,6 +20,17 @@ pub(super) fn strict_needs(at: &Place, missing: &[&str]) -> Diagnostic {
     .help("name its command in `checks` of forge/chains.json, or choose another profile")
 }
 
+pub(super) fn no_command(at: &Place, name: &str, made: bool) -> Diagnostic {
+    let found = format!("no command was found for `{name}` in the files of the project");
+    let help =
+        format!("name it in `checks` of forge/chains.json: \"{name}\": {{ \"run\": \"…\" }}, or leave the step out");
+    if made {
+        let found = format!("{found}; it is looked for again when it is its turn");
+        return Diagnostic::warning("plan/no-command", found).at(at, "has nothing to run yet").help(help);
+    }
+    Diagnostic::error("plan/no-command", found).at(at, "has nothing to run").help(help)
+}
+
 pub(super) fn judge_before_work(name: &str, chain: &str) -> Diagnostic {
     Diagnostic::warning(
         "plan/judge-first",

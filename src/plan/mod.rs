@@ -164,7 +164,18 @@ pub enum Kind {
         line: String,
         /// Why it is skipped, if it is: the project has no command for it.
         skipped: Option<String>,
+        /// What the project has no command for, if it is that.
+        absence: Option<Absence>,
     },
+}
+
+/// A check of the project that has no command when the run is planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absence {
+    /// It is skipped, and the work is complete without it, unverified: a built-in chain knows no project.
+    Unverified,
+    /// A worker may make one: it is looked for again when it is the check's turn.
+    LookedForAgain,
 }
 
 /// Where a name was found.
@@ -216,6 +227,12 @@ impl PlannedStep {
     #[must_use]
     pub fn is_check(&self) -> bool {
         matches!(self.kind, Kind::Check { .. })
+    }
+
+    /// Whether it is a check whose command is looked for again when it is its turn.
+    #[must_use]
+    pub fn is_looked_for_again(&self) -> bool {
+        matches!(self.kind, Kind::Check { absence: Some(Absence::LookedForAgain), .. })
     }
 
     /// What it prints; none for a check, whose output is not read.

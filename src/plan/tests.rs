@@ -201,8 +201,8 @@ fn names_are_looked_up_in_the_order_of_the_design() {
     assert_eq!(plan.steps.iter().map(PlannedStep::is_check).collect::<Vec<_>>(), [false, true, false]);
     assert_eq!(plan.steps[1].hides, [Path::new("/bin/coder")]);
     assert_eq!(plan.steps[2].found, Found::Path);
-    let test = planned(&world, config, "test", &Said::default(), &[]).unwrap();
-    assert!(matches!(&test.steps[0].kind, Kind::Check { skipped: Some(_), .. }), "never /usr/bin/test");
+    let test = planned(&world, config, "both -> test", &Said::default(), &[]).unwrap();
+    assert!(test.steps[1].is_looked_for_again(), "never /usr/bin/test");
     assert_eq!(
         messages(planned(&world, config, "coder:3", &Said::default(), &[])),
         ["the check `coder` takes no count"]

@@ -10,7 +10,7 @@ use crate::run::{
     At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, RunOutcome, Sig, Stopwatch, Tokens,
 };
 use crate::verdict::Decision;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub struct Console<'a> {
     pub(super) under_way: Option<At>,
     pub(super) spending: Option<Tokens>,
     pub(super) rejections: u32,
+    /// The checks that had no command.
+    pub(super) unverified: BTreeSet<String>,
     /// What each check found the last time.
     errors: HashMap<u32, Vec<String>>,
     /// The attempt that the run may stop at, with its outcome.
@@ -83,6 +85,7 @@ impl<'a> Console<'a> {
             under_way: None,
             spending: None,
             rejections: 0,
+            unverified: BTreeSet::new(),
             errors: HashMap::new(),
             last: None,
             pid: 0,
@@ -160,7 +163,10 @@ impl<'a> Console<'a> {
                 self.warning(&format!("{} changed nothing; it is asked once more", at.name))
             }
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => self.round_failed(*round, feedback),
-            EventKind::StepSkipped { step, name, why } => {
+            EventKind::StepSkipped { step, name, why, absent } => {
+                if *absent {
+                    self.unverified.insert(name.clone());
+                }
                 self.warning(&format!("{step}/{} {name}: skipped, {why}", self.outline.steps.len()))
             }
             EventKind::RunFinished { outcome } => {

@@ -2,7 +2,7 @@
 
 use super::paint::{Paint, printable};
 use crate::chain::{Delivery, Limit, Role, show_duration};
-use crate::plan::{Found, Kind, Plan, PlannedStep, Root};
+use crate::plan::{Absence, Found, Kind, Plan, PlannedStep, Root};
 use crate::prompt::{Late, Level, Segment, show};
 use std::fmt::Write;
 use std::time::Duration;
@@ -47,6 +47,9 @@ fn row(text: &mut String, paint: Paint, name: &str, value: &str) {
 fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, verbose: bool) {
     let how_often = match (&step.kind, step.limit) {
         (Kind::Check { skipped: Some(why), .. }, _) => format!("skipped: {why}"),
+        (Kind::Check { absence: Some(Absence::LookedForAgain), .. }, _) => {
+            "a check without a command, which is looked for again when it is its turn".into()
+        }
         (Kind::Check { optional: true, .. }, _) => "an optional check".into(),
         (Kind::Check { .. }, _) => "a check, judged by its exit code".into(),
         (Kind::Agent { role: Role::Judge, .. }, _) => "a judge, succeeds when it approves".into(),

@@ -5,13 +5,21 @@ use super::phrases::{iterations_words, outcome_words, thousands};
 use super::verdicts::human_words;
 use crate::chain::{Role, show_duration};
 use crate::run::{AttemptOutcome, LimitKind, RunOutcome, RunState};
+use std::collections::BTreeSet;
+
+/// Complete, and not verified by these checks.
+pub(super) fn unverified_words(checks: &BTreeSet<String>) -> String {
+    let checks: Vec<&str> = checks.iter().map(String::as_str).collect();
+    format!("complete, unverified: no command for {}", checks.join(", "))
+}
 
 impl Console<'_> {
     /// Why a run ended, in a line without signs.
     #[must_use]
     pub fn reason(&self, outcome: RunOutcome) -> String {
         match outcome {
-            RunOutcome::Succeeded => "complete".into(),
+            RunOutcome::Succeeded if self.unverified.is_empty() => "complete".into(),
+            RunOutcome::Succeeded => unverified_words(&self.unverified),
             RunOutcome::Failed { step }
             | RunOutcome::Exhausted { step }
             | RunOutcome::Failing { step }

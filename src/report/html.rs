@@ -32,6 +32,7 @@ pub fn html(document: &Document<'_>) -> String {
     let title = format!("Run {}: {}", tally.run, tally.name.as_ref().unwrap_or(&tally.chain));
     let good = RunState::of(tally.outcome, false) == RunState::Complete;
     let (class, state) = match (tally.outcome.is_some(), good) {
+        (true, true) if !tally.unverified.is_empty() => ("open", "complete, unverified"),
         (true, true) => ("good", "complete"),
         (true, false) => ("bad", "not complete"),
         (false, _) => ("open", "not over"),

@@ -6,6 +6,7 @@ use crate::run::{At, Event, EventKind, Finished, RunOutcome, RunState};
 use crate::verdict::Decision;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The version of the summary for machines (docs/events.md).
@@ -83,6 +84,8 @@ pub struct Tally {
     pub rework: Sum,
     /// Rejects that began another round, or ended the run.
     pub rejections: u32,
+    /// The checks that the project has no command for.
+    pub unverified: BTreeSet<String>,
     /// Its steps, in the order in which they were first tried.
     pub steps: Vec<StepSum>,
     /// The attempt that ended last.
@@ -127,6 +130,7 @@ impl Tally {
             EventKind::VerdictGiven { verdict, converged, .. } => {
                 self.rejections += u32::from(verdict.decision == Decision::Reject && !converged);
             }
+            EventKind::StepSkipped { name, absent: true, .. } => drop(self.unverified.insert(name.clone())),
             EventKind::RunFinished { outcome } => self.outcome = Some(*outcome),
             _ => {}
         }
@@ -187,6 +191,9 @@ impl Tally {
             "tookMs": self.all.took_ms,
             "tokens": self.all.tokens,
             "costUsd": self.all.cost_usd,
+            // Whether checks have passed is in the steps; null is: none of them was absent.
+            "verified": if self.unverified.is_empty() { Value::Null } else { json!(false) },
+            "unverified": self.unverified,
             "rejections": self.rejections,
             "rework": self.rework,
             "steps": self.steps,

@@ -78,6 +78,9 @@ pub(super) fn human_words(name: &str, why: HumanNeeded, rejections: u32) -> Stri
             "{name} rejected the work, and no judge approved it after that; a human has to decide (if {name} is to judge, give it \
              \"role\": \"judge\")"
         ),
+        HumanNeeded::NoCommand => format!(
+            "no command was found for {name}; name it in `checks` of forge/chains.json, or begin without that step"
+        ),
         HumanNeeded::NoJudge => {
             "the task was rejected before, or waits for a judge, and this chain has none; a human has to decide".into()
         }

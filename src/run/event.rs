@@ -353,6 +353,9 @@ pub enum EventKind {
         name: String,
         /// Why.
         why: String,
+        /// Whether it would have verified the work, and the project has no command for it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        absent: bool,
     },
     /// A step has reached its aim.
     #[serde(rename_all = "camelCase")]

@@ -145,6 +145,8 @@ pub enum HumanNeeded {
     Rejections,
     /// An agent that is no judge rejected the work, and no judge approved it after that.
     NotAJudge,
+    /// A check has nothing to run, although a worker could have made its command.
+    NoCommand,
     /// The task waits for a judge, or was rejected before, and the chain has none.
     NoJudge,
 }

@@ -6,7 +6,7 @@ use super::machine::{Decision, Effect, Timer};
 use super::outcome::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome};
 use crate::agent::ErrorClass;
 use crate::chain::{Op, Role};
-use crate::plan::Kind;
+use crate::plan::{Absence, Kind};
 use crate::verdict::{Said, Unclear};
 use std::time::Duration;
 
@@ -50,6 +50,12 @@ impl Decision<'_> {
                 self.finish(RunOutcome::Failed { step: at.step });
             }
             Kind::Check { optional: true, .. } => self.step_succeeded(at),
+            // Exit code 2 of our own verb: there is still nothing to run.
+            Kind::Check { absence: Some(Absence::LookedForAgain), .. }
+                if outcome == (AttemptOutcome::Failed { code: 2 }) =>
+            {
+                self.finish(RunOutcome::NeedsHuman { step: at.step, why: HumanNeeded::NoCommand });
+            }
             Kind::Check { .. } => {
                 if self.would_go_again(at.step) && self.state.moves_in_a_circle(at.step) {
                     return self.finish(RunOutcome::Stalled { step: at.step });
@@ -170,10 +176,12 @@ impl Decision<'_> {
                 Some(Op::Step(index)) => match self.plan.steps.get(index).map(|step| (&step.name, &step.kind)) {
                     Some((name, _)) if self.state.at.is_none() && number(index) <= self.plan.begins_after() => {
                         let why = "its work is there already, and is judged first".into();
-                        self.emit(EventKind::StepSkipped { step: number(index), name: name.clone(), why });
+                        let (step, name) = (number(index), name.clone());
+                        self.emit(EventKind::StepSkipped { step, name, why, absent: false });
                     }
-                    Some((name, Kind::Check { skipped: Some(why), .. })) => {
-                        self.emit(EventKind::StepSkipped { step: number(index), name: name.clone(), why: why.clone() });
+                    Some((name, Kind::Check { skipped: Some(why), absence, .. })) => {
+                        let (step, name, why) = (number(index), name.clone(), why.clone());
+                        self.emit(EventKind::StepSkipped { step, name, why, absent: absence.is_some() });
                     }
                     _ => return self.plan_attempt(number(index), 1, 0),
                 },

@@ -138,7 +138,7 @@ impl State {
                 RunOutcome::Interrupted { .. }
                     | RunOutcome::OutputClosed
                     | RunOutcome::LimitReached { .. }
-                    | RunOutcome::NeedsHuman { why: HumanNeeded::Unclear, .. }
+                    | RunOutcome::NeedsHuman { why: HumanNeeded::Unclear | HumanNeeded::NoCommand, .. }
             ),
         }
     }
@@ -147,7 +147,7 @@ impl State {
     #[must_use]
     pub fn waits_for(&self) -> Option<HumanNeeded> {
         match self.outcome {
-            Some(RunOutcome::NeedsHuman { why, .. }) => Some(why),
+            Some(RunOutcome::NeedsHuman { why, .. }) if why != HumanNeeded::NoCommand => Some(why),
             _ => None,
         }
     }

@@ -75,6 +75,8 @@ pub enum RunState {
     Complete,
     /// A judge was not understood; a resume asks it again.
     Unclear,
+    /// A check had nothing to run; a resume looks for its command again.
+    NoCommand,
     /// A human has to decide.
     NeedsHuman,
     /// A step did not complete.
@@ -100,6 +102,7 @@ impl RunState {
             Some(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed) => Self::Interrupted,
             Some(RunOutcome::LimitReached { .. }) => Self::LimitReached,
             Some(RunOutcome::NeedsHuman { why: HumanNeeded::Unclear, .. }) => Self::Unclear,
+            Some(RunOutcome::NeedsHuman { why: HumanNeeded::NoCommand, .. }) => Self::NoCommand,
             Some(RunOutcome::NeedsHuman { .. }) => Self::NeedsHuman,
             Some(_) => Self::Incomplete,
         }
@@ -114,6 +117,6 @@ impl RunState {
     /// Whether `resume` may go on with it.
     #[must_use]
     pub fn may_resume(self) -> bool {
-        matches!(self, Self::Crashed | Self::Interrupted | Self::LimitReached | Self::Unclear)
+        matches!(self, Self::Crashed | Self::Interrupted | Self::LimitReached | Self::Unclear | Self::NoCommand)
     }
 }

@@ -5,6 +5,7 @@ use crate::chain::Role;
 use crate::plan::Outline;
 use crate::run::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, MOST_REJECTIONS, RunOutcome};
 use crate::verdict::{Decision, ReadFrom, Verdict};
+use std::collections::BTreeSet;
 
 /// A task while a run works on it.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct Follower {
     skipped: Option<(String, String)>,
     /// The last judge that approved, or `human`, and its words, for the record.
     approved: Option<(String, String)>,
+    /// The checks that the project has no command for.
+    unverified: BTreeSet<String>,
     /// Every reject of this run, in a line each.
     history: Vec<String>,
 }
@@ -26,7 +29,15 @@ impl Follower {
     #[must_use]
     pub fn new(outline: &Outline, status: Status, rejections: u32) -> Self {
         let steps = outline.steps.iter().map(|step| (step.role, step.submits, step.optional)).collect();
-        Self { steps, status, rejections, skipped: None, approved: None, history: Vec::new() }
+        Self {
+            steps,
+            status,
+            rejections,
+            skipped: None,
+            approved: None,
+            unverified: BTreeSet::new(),
+            history: Vec::new(),
+        }
     }
 
     /// With the rejects of earlier runs, in a line each.
@@ -54,6 +65,7 @@ impl Follower {
                 let notes = format!("`{}` failed", at.name);
                 self.to(&mut changes, Status::InProgress, "host", &notes, &[Status::Review]);
             }
+            EventKind::StepSkipped { name, absent: true, .. } => drop(self.unverified.insert(name.clone())),
             EventKind::VerdictGiven { at, verdict, converged } => self.verdict(&mut changes, at, verdict, *converged),
             EventKind::RoundFinished { ended_by: Some(feedback), .. }
                 if !matches!(feedback.cause, FeedbackCause::Rejected { .. }) =>
@@ -65,7 +77,12 @@ impl Follower {
                 self.to(&mut changes, Status::Skipped, &actor, &notes, &LIVE);
             }
             EventKind::RunFinished { outcome: RunOutcome::Succeeded } => {
-                let (actor, notes) = self.approved.clone().unwrap_or_else(|| ("host".into(), String::new()));
+                let (actor, mut notes) = self.approved.clone().unwrap_or_else(|| ("host".into(), String::new()));
+                if !self.unverified.is_empty() {
+                    let checks: Vec<&str> = self.unverified.iter().map(String::as_str).collect();
+                    let words = format!("unverified: no command for {}", checks.join(", "));
+                    notes = if notes.trim().is_empty() { words } else { format!("{notes}\n{words}") };
+                }
                 self.to(&mut changes, Status::Completed, &actor, &notes, &LIVE);
             }
             EventKind::RunFinished { outcome: RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. } }

@@ -34,21 +34,14 @@ fn a_diagnosis_is_in_the_prompt_of_the_coder_and_the_same_command_verifies() {
 
 /// C37: no command is no verdict.
 #[test]
-fn a_check_without_a_command_is_skipped_and_not_passed() {
+fn a_check_without_a_command_is_named_and_not_passed() {
     let place = Place::new();
     place.agent("a", "print x");
-    let ran = place.run(&["lint -> a"]);
-    assert!(ran.code(0).stderr.contains("! 1/2 lint: skipped, no command was found for `lint`"), "{}", ran.stderr);
+    let planned = place.run(&["a -> lint", "--dry-run"]);
     assert!(
-        place
-            .run(&["lint -> a", "--dry-run"])
-            .code(0)
-            .stdout
-            .contains("1. lint, skipped: no command was found for `lint`")
-    );
-    assert_eq!(
-        place.run(&["verify"]).code(0).stdout,
-        "skipped: no command was found; name one in `checks` of forge/chains.json\n"
+        planned.code(0).stdout.contains("2. lint, a check without a command, which is looked for again"),
+        "{}",
+        planned.stdout
     );
     let json: Value = serde_json::from_str(&place.run(&["diagnose", "--json"]).code(0).stdout).unwrap();
     assert_eq!((&json["kind"], &json["passed"]), (&"diagnostic_unavailable".into(), &Value::Null));
@@ -110,4 +103,52 @@ fn a_command_by_hand_tells_its_streams_its_code_and_whether_its_time_was_over() 
         (&failed["exitCode"], &failed["passed"], &failed["timedOut"]),
         (&1.into(), &false.into(), &false.into())
     );
+}
+
+/// What the user typed is run, or refused.
+#[test]
+fn a_check_without_a_command_is_refused_where_nothing_could_make_one() {
+    let place = Place::new();
+    place.agent("c", "marker");
+    let ran = place.run(&["test -> c", "-p", "Work."]);
+    assert!(
+        ran.code(2).words().contains("no command was found for `test` in the files of the project"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(place.calls("c"), 0);
+    assert!(place.run(&["verify"]).code(2).words().contains("nothing to run"));
+    assert!(place.run(&["verify", "--json"]).code(2).stdout.contains("diagnostic_unavailable"));
+}
+
+#[test]
+fn a_check_without_a_command_is_looked_for_again_behind_a_worker() {
+    let place = Place::new();
+    place.agent("c", "print Nothing.");
+    let ran = place.run(&["c -> test", "-p", "Work."]);
+    assert!(ran.code(3).words().contains("no command was found for test; name it in `checks`"), "{}", ran.stderr);
+    assert!(place.run(&["resume", "--approve"]).code(2).stderr.contains("there is no run that waits for a person"));
+    place.write("Makefile", "test:\n\t@echo it ran\n");
+    let ran = place.run(&["resume", "--accept-changes"]);
+    assert!(ran.code(0).stdout.contains("it ran"), "{}", ran.stdout);
+    // The worker makes it, and it is red at first.
+    let place = Place::new();
+    place.agent("c", "sh printf 'test:\\n\\t@test -e done\\n' > Makefile\nnext\nsh touch done");
+    let ran = place.run(&["(c -> test):3", "-p", "Work."]);
+    assert!(ran.code(0).stderr.contains("round 2 of 3"), "{}", ran.stderr);
+    assert_eq!(place.calls("c"), 2);
+}
+
+#[test]
+fn a_built_in_chain_without_commands_is_complete_and_unverified() {
+    let place = Place::new();
+    place.config(r#"{"agents": {"coder": {"command": "c"}, "reviewer": {"command": "j"}}, "chains": {}}"#);
+    place.agent("c", "sh date +%N >> work.txt").agent("j", "print VERDICT: approve");
+    place.run(&["task", "add", "T"]).code(0);
+    let ran = place.run(&["task", "run"]);
+    assert!(ran.code(0).stderr.contains("complete, unverified: no command for verify"), "{}", ran.stderr);
+    let shown = place.run(&["task", "show", "T"]).stdout + &place.run(&["task", "show", "1"]).stdout;
+    assert!(shown.contains("unverified: no command for verify"), "{shown}");
+    let report = place.run(&["report", "-o", "-"]);
+    assert!(report.stdout.contains("unverified"), "{}", report.stdout);
 }
