@@ -131,11 +131,30 @@ fn usage_by_model(model: &Value) -> Usage {
 }
 
 fn usage_of(usage: &Value, cost_usd: Option<f64>) -> Usage {
+    let (input, output) = (count(usage, "input_tokens"), count(usage, "output_tokens"));
+    let cached = count(usage, "cache_read_input_tokens");
+    // Qwen Code counts what came from the cache among its input, and names a total, which shows it; Claude Code does neither.
+    let is_included = usage["total_tokens"].as_u64() == Some(input.saturating_add(output));
     Usage {
-        input_tokens: count(usage, "input_tokens"),
-        output_tokens: count(usage, "output_tokens"),
-        cache_read_tokens: count(usage, "cache_read_input_tokens"),
+        input_tokens: if is_included { input.saturating_sub(cached) } else { input },
+        output_tokens: output,
+        cache_read_tokens: cached,
         cache_write_tokens: count(usage, "cache_creation_input_tokens"),
         cost_usd,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn input_from_the_cache_is_counted_once() {
+        let qwen = json!({"input_tokens": 24122, "cache_read_input_tokens": 20111, "output_tokens": 711, "total_tokens": 24833});
+        let usage = usage_of(&qwen, None);
+        assert_eq!((usage.input_tokens, usage.cache_read_tokens, usage.output_tokens), (4011, 20111, 711));
+        let claude = json!({"input_tokens": 10, "cache_read_input_tokens": 20111, "output_tokens": 711});
+        assert_eq!(usage_of(&claude, None).input_tokens, 10);
     }
 }

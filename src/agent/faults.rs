@@ -27,8 +27,16 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
     if says(&["billing", "insufficient_quota", "credit balance"]) {
         return ErrorClass::Credentials;
     }
-    let limited =
-        ["usage limit", "rate limit", "rate_limit", "quota", "too many requests", "overloaded", "limit reached|"];
+    let limited = [
+        "usage limit",
+        "rate limit",
+        "rate_limit",
+        "quota",
+        "too many requests",
+        "overloaded",
+        "at capacity",
+        "limit reached|",
+    ];
     if says(&limited) || matches!(status, Some(429 | 529)) {
         return ErrorClass::UsageLimit;
     }
@@ -46,12 +54,16 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
             "/login",
             "credential",
             "auth type",
+            "missing environment variable",
         ]) =>
         {
             ErrorClass::Credentials
         }
         None if about_model => ErrorClass::Model,
         _ if says(&["high demand", "server error", "internal error", "unavailable"]) => ErrorClass::Service,
+        // Codex calls an answer that its service has ended, by a content filter too, a stream that was disconnected.
+        _ if says(&["incomplete response"]) => ErrorClass::Other,
+        _ if words.trim() == "terminated" => ErrorClass::Network,
         _ if says(&["connect", "network", "econnrefused", "fetch failed", "unreachable", "getaddrinfo"]) => {
             ErrorClass::Network
         }
@@ -134,6 +146,14 @@ mod tests {
             (Some(503), "The model is overloaded. Please try again later.", UsageLimit),
             (None, "model tool 'x' not found in MCP server", Other),
             (Some(429), "Quota exceeded. Check your plan and billing details.", Credentials),
+            (None, "Selected model is at capacity. Please try a different model.", UsageLimit),
+            (None, "Missing environment variable: `OPENAI_API_KEY`.", Credentials),
+            (
+                None,
+                "stream disconnected before completion: Incomplete response returned, reason: content_filter",
+                Other,
+            ),
+            (None, "terminated", Network),
             (None, "it broke", Other),
         ] {
             assert_eq!(classify(status, words), expected, "{words}");
