@@ -115,7 +115,7 @@ impl<'a> Console<'a> {
                 self.run_started(event.run, *steps) + &task.unwrap_or_default()
             }
             EventKind::RunResumed { .. } => self.run_resumed(event.run),
-            EventKind::RoundStarted { round, rounds, judged, .. } => self.round_started(*round, *rounds, *judged),
+            EventKind::RoundStarted { round, rounds, .. } => self.round_started(*round, *rounds),
             EventKind::AttemptPlanned { at, iterations, retry, .. } => {
                 self.attempts += 1;
                 self.attempt_planned(at, *iterations, *retry)
@@ -260,17 +260,12 @@ impl<'a> Console<'a> {
         format!("{} {} {}\n", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
     }
 
-    fn round_started(&self, round: u32, rounds: u32, judged: Option<u32>) -> String {
+    fn round_started(&self, round: u32, rounds: u32) -> String {
         if rounds == 1 {
             return String::new();
         }
         let sign = self.paint.sign("↻", "~");
-        // Where a judge stands in the group, rounds that a check ends are not counted.
-        let of = match judged {
-            Some(judged) if judged + 1 != round => format!("({judged} of {rounds} judged)"),
-            _ => format!("of {rounds}"),
-        };
-        format!("{}\n", self.paint.bold(&format!("{sign} round {round} {of}")))
+        format!("{}\n", self.paint.bold(&format!("{sign} round {round} of {rounds}")))
     }
 
     /// `2/5 coder, iteration 1 of 3`.

@@ -2,7 +2,7 @@
 
 use super::super::finished::UsageLimit;
 use super::super::progress::RETRIES;
-use super::super::verdicts::{ASKED, UNJUDGED};
+use super::super::verdicts::ASKED;
 use super::*;
 use crate::chain::{Role, Said as Prompted};
 use crate::plan::tests::{planned, world};
@@ -192,8 +192,10 @@ fn a_dispute_is_for_a_human_and_a_skip_ends_the_group_well() {
 }
 
 #[test]
-fn rounds_that_a_check_ends_are_not_counted_where_a_judge_is_and_have_their_own_end() {
-    assert_eq!(story("(coder -> t -> j):1", ".x.x..a"), "coder.1 t.1 coder.1/2 t.1/2 coder.1/3 t.1/3 j.1/3 Succeeded");
+fn a_count_is_of_all_rounds_and_five_in_a_row_that_a_check_ends_are_the_end() {
+    assert_eq!(story("(coder -> t -> j):1", ".x"), "coder.1 t.1 Exhausted { step: 2 }");
+    assert_eq!(story("(coder -> t -> j):2", ".x.x"), "coder.1 t.1 coder.1/2 t.1/2 Exhausted { step: 2 }");
+    assert_eq!(story("(coder -> t -> j):3", ".x.x..a"), "coder.1 t.1 coder.1/2 t.1/2 coder.1/3 t.1/3 j.1/3 Succeeded");
     let five = "coder.1 t.1 coder.1/2 t.1/2 coder.1/3 t.1/3 coder.1/4 t.1/4 coder.1/5 t.1/5 Exhausted { step: 2 }";
     assert_eq!(story("(coder -> t -> j):9", ".x.x.x.x.x"), five);
     assert_eq!(
@@ -518,8 +520,7 @@ fn bound(plan: &Plan) -> u64 {
         let mut product = u64::from(iterations) * u64::from(RETRIES + 1);
         let mut group = plan.program.step_group[index];
         while let Some(index) = group {
-            let most = if plan.is_judged(index) { UNJUDGED } else { 1 };
-            product *= u64::from(plan.program.groups[index].rounds) * u64::from(most);
+            product *= u64::from(plan.program.groups[index].rounds);
             group = plan.program.groups[index].parent;
         }
         product

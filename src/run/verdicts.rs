@@ -141,15 +141,11 @@ impl Decision<'_> {
         }
     }
 
-    /// Whether another round of a group may follow this one: judged rounds are counted apart from those that a check ended.
+    /// Whether another round of a group may follow this one: its count is of all rounds, whatever ends them. Of those in a row that a
+    /// check ends there are fewer where a judge stands in the group.
     pub(super) fn may_go_again(&self, group: usize) -> bool {
-        let rounds = self.plan.program.groups[group].rounds;
-        if self.plan.is_judged(group) {
-            let (judged, unjudged) = self.state.rounds_of(group);
-            judged < rounds && unjudged < UNJUDGED
-        } else {
-            self.state.round_of(group) < rounds
-        }
+        let hopeless = self.plan.is_judged(group) && self.state.rounds_of(group).1 >= UNJUDGED;
+        self.state.round_of(group) < self.plan.program.groups[group].rounds && !hopeless
     }
 
     /// Whether a round follows when a check ends this one.
