@@ -69,7 +69,7 @@ class Flow(unittest.TestCase):
         coders = self.asked(place, "coder")
         self.assertIn("adds", "\n".join(coders[0]["users"]), "the first errors come with the prompt")
         self.assertIn("no documentation", "\n".join(coders[6]["users"]))
-        self.assertEqual([word for word in ("round 1 of", "round 2 (0 of", "round 3 (1 of") if word not in stderr], [], stderr)
+        self.assertEqual([word for word in ("round 1 of", "round 2 of", "round 3 of") if word not in stderr], [], stderr)
         self.assertIn("rejects (rejection 1)", stderr)
         self.assertIn("completed", place.run("task", "list")[1])
         self.assertEqual(place.left(), [])
