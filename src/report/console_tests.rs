@@ -51,7 +51,7 @@ fn a_stopped_run() -> Vec<EventKind> {
     let check = FeedbackCause::CheckFailed { outcome: AttemptOutcome::Failed { code: 101 } };
     vec![
         started(),
-        EventKind::RoundStarted { group: 1, round: 1, rounds: 2, judged: None },
+        EventKind::RoundStarted { group: 1, round: 1, rounds: 2 },
         EventKind::AttemptPlanned { at: at(1, "coder", 1, 1), iterations: Some(2), retry: 0, feedback: None },
         finished(
             at(1, "coder", 1, 1),

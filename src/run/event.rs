@@ -195,11 +195,8 @@ pub enum EventKind {
         group: u32,
         /// The round, from 1.
         round: u32,
-        /// Of how many at most; where a judge stands in the group, of how many judged ones.
+        /// Of how many at most.
         rounds: u32,
-        /// How many were judged so far, where a judge stands in it.
-        #[serde(default)]
-        judged: Option<u32>,
     },
     /// An attempt is about to be started. In the journal before its process exists.
     #[serde(rename_all = "camelCase")]

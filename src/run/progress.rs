@@ -155,17 +155,12 @@ impl Decision<'_> {
             let number = number(index);
             self.emit(EventKind::RoundFinished { group: number, round, ended_by: Some(feedback.clone()) });
             if self.may_go_again(index) {
-                let judged = self.judged_so_far(index);
-                self.emit(EventKind::RoundStarted { group: number, round: round + 1, rounds: span.rounds, judged });
+                self.emit(EventKind::RoundStarted { group: number, round: round + 1, rounds: span.rounds });
                 return self.go_from(span.enter + 1);
             }
             group = span.parent;
         }
         self.finish(self.no_round_left(feedback));
-    }
-
-    fn judged_so_far(&self, group: usize) -> Option<u32> {
-        self.plan.is_judged(group).then(|| self.state.rounds_of(group).0)
     }
 
     /// Walks the program from `op` to the next step, or to the end.
@@ -187,8 +182,7 @@ impl Decision<'_> {
                 },
                 Some(Op::Enter(index)) => {
                     let rounds = self.plan.program.groups[index].rounds;
-                    let judged = self.plan.is_judged(index).then_some(0);
-                    self.emit(EventKind::RoundStarted { group: number(index), round: 1, rounds, judged });
+                    self.emit(EventKind::RoundStarted { group: number(index), round: 1, rounds });
                 }
                 Some(Op::Leave(index)) => {
                     let round = self.state.round_of(index);

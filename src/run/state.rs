@@ -99,8 +99,7 @@ struct OfStep {
 struct OfGroup {
     round: u32,
     feedback: Option<Feedback>,
-    /// How many rounds a judge has ended, and how many others have ended in a row.
-    judged: u32,
+    /// How many rounds in a row were ended by something else than a judge.
     unjudged: u32,
 }
 
@@ -239,10 +238,7 @@ impl State {
                 if let Some(group) = of(&mut self.groups, *group) {
                     group.feedback.clone_from(ended_by);
                     match ended_by.as_ref().map(|feedback| &feedback.cause) {
-                        Some(FeedbackCause::Rejected { .. }) => {
-                            group.judged = group.judged.saturating_add(1);
-                            group.unjudged = 0;
-                        }
+                        Some(FeedbackCause::Rejected { .. }) => group.unjudged = 0,
                         Some(_) => group.unjudged = group.unjudged.saturating_add(1),
                         None => {}
                     }
@@ -399,9 +395,9 @@ impl State {
         self.step(step).is_some_and(|step| step.idle)
     }
 
-    /// How many rounds of a group a judge has ended, and how many others have ended in a row.
-    pub(super) fn rounds_of(&self, group: usize) -> (u32, u32) {
-        self.groups.get(group).map_or((0, 0), |group| (group.judged, group.unjudged))
+    /// How many rounds of a group in a row were ended by something else than a judge.
+    pub(super) fn unjudged_rounds(&self, group: usize) -> u32 {
+        self.groups.get(group).map_or(0, |group| group.unjudged)
     }
 
     /// Whether a check fails on a tree and with errors that it has failed with before: the last time, or the time before that.

@@ -108,9 +108,7 @@ impl Decision<'_> {
                 let cause = FeedbackCause::Rejected { rejection: self.state.rejections() };
                 let ended_by = Some(Feedback { from: at, cause });
                 self.emit(EventKind::RoundFinished { group: number(index), round, ended_by });
-                let judged = self.plan.is_judged(index).then(|| self.state.rounds_of(index).0);
-                let rounds = span.rounds;
-                self.emit(EventKind::RoundStarted { group: number(index), round: round + 1, rounds, judged });
+                self.emit(EventKind::RoundStarted { group: number(index), round: round + 1, rounds: span.rounds });
                 self.go_from(span.enter + 1);
             }
         }
@@ -144,14 +142,14 @@ impl Decision<'_> {
     /// Whether another round of a group may follow this one: its count is of all rounds, whatever ends them. Of those in a row that a
     /// check ends there are fewer where a judge stands in the group.
     pub(super) fn may_go_again(&self, group: usize) -> bool {
-        let hopeless = self.plan.is_judged(group) && self.state.rounds_of(group).1 >= UNJUDGED;
+        let hopeless = self.plan.is_judged(group) && self.state.unjudged_rounds(group) >= UNJUDGED;
         self.state.round_of(group) < self.plan.program.groups[group].rounds && !hopeless
     }
 
     /// Whether a round follows when a check ends this one.
     pub(super) fn would_go_again(&self, step: u32) -> bool {
         let Some(group) = self.group_of(step) else { return false };
-        self.may_go_again(group) && (!self.plan.is_judged(group) || self.state.rounds_of(group).1 + 1 < UNJUDGED)
+        self.may_go_again(group) && (!self.plan.is_judged(group) || self.state.unjudged_rounds(group) + 1 < UNJUDGED)
     }
 
     /// How a run ends whose last round was ended by this, with no round left.
