@@ -104,14 +104,14 @@ impl Snapshots {
     /// Copies a commit of the project's repository into our store. What is not what its name says is not taken.
     fn import(&self, commit: &str, git: &Git<'_>) -> bool {
         let tree = format!("{commit}^{{tree}}");
-        let known = |git: &Git<'_>| self.ask(git, &["rev-parse", "--verify", "--quiet", &tree]).is_some();
-        if known(git) {
+        let known = || self.ask(git, &["rev-parse", "--verify", "--quiet", &tree]).is_some();
+        if known() {
             return true;
         }
         let from = self.repository.common.display().to_string();
         let to = format!("+{commit}:refs/forkhestra/base");
         let _ = self.ask(git, &["fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", &from, &to]);
-        known(git)
+        known()
     }
 
     /// The tree of a commit of the project's repository.

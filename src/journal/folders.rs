@@ -5,7 +5,7 @@ use super::error::JournalError;
 use super::store::Journal;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The folder in the root that is ours.
@@ -69,6 +69,13 @@ pub(super) fn highest_attempts(run: &Path) -> Vec<(u32, u32)> {
         Some((step, highest))
     });
     steps.collect()
+}
+
+/// Size, time of the last change and inode of a file: nobody sets that time (stat(2), `st_ctime`).
+pub(super) type Stat = (u64, i64, i64, u64);
+
+pub(super) fn stat_of(found: &fs::Metadata) -> Stat {
+    (found.len(), found.ctime(), found.ctime_nsec(), found.ino())
 }
 
 /// A name beside a path that nothing has yet.

@@ -3,6 +3,7 @@
 //! Not proof against somebody who computes the sums anew, as any program of the same user can.
 
 use super::error::JournalError;
+use super::folders::{Stat, stat_of};
 use super::store::Journal;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
@@ -33,11 +34,9 @@ pub(super) struct Head {
     sum: Sum,
     /// SQLite's own count of the commits of others.
     version: i64,
+    /// Of the database and of its log.
     files: [Option<Stat>; 2],
 }
-
-/// Size, times and inode of the database and of its log; nobody sets the time of a change (stat(2), `st_ctime`).
-type Stat = (u64, i64, i64, u64);
 
 fn plus(sum: &mut Sum, digest: &[u8]) {
     let mut carry = 0_u16;
@@ -139,10 +138,8 @@ fn kept(database: &Connection) -> rusqlite::Result<Option<(i64, Sum)>> {
 impl Journal {
     fn files(&self) -> [Option<Stat>; 2] {
         let log = self.path().with_extension("db-wal");
-        [self.path(), log.as_path()].map(|path: &Path| {
-            let found = std::fs::symlink_metadata(path).ok()?;
-            Some((found.len(), found.ctime(), found.ctime_nsec(), found.ino()))
-        })
+        [self.path(), log.as_path()]
+            .map(|path: &Path| std::fs::symlink_metadata(path).ok().map(|found| stat_of(&found)))
     }
 
     /// From now on the journal has to be what it is, but for what our program writes.

@@ -1,6 +1,6 @@
 //! What lies in `.forkhestra/` while an attempt works: nobody but our program changes it.
 
-use super::folders::AttemptFolder;
+use super::folders::{AttemptFolder, Stat, stat_of};
 use super::store::Journal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 /// More entries than any run has that people look at; what lies deeper is not looked at.
 const MOST: usize = 20_000;
 /// What our program writes there for others while a run is at work: the database, the lock, a diagnosis, reports.
-const WRITTEN: [&str; 7] =
-    ["state.db", "state.db-wal", "state.db-shm", "state.db-journal", "lock", "diagnosis", "tree"];
+const WRITTEN: [&str; 6] = ["state.db", "state.db-wal", "state.db-shm", "state.db-journal", "lock", "diagnosis"];
 
 /// What lies there at one moment, by path from `.forkhestra/`: size, times and inode; of a folder only its inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFolder {
-    entries: BTreeMap<PathBuf, (u64, i64, i64, u64)>,
+    entries: BTreeMap<PathBuf, Stat>,
 }
 
 /// Something in our folder that is not as our program has left it.
@@ -73,8 +72,7 @@ impl Journal {
                     }
                     entries.insert(name.to_path_buf(), (0, 0, 0, found.ino()));
                 } else {
-                    let times = (found.ctime(), found.ctime_nsec());
-                    entries.insert(name.to_path_buf(), (found.len(), times.0, times.1, found.ino()));
+                    entries.insert(name.to_path_buf(), stat_of(&found));
                 }
             }
         }
