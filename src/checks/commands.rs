@@ -4,7 +4,7 @@ use regex::Regex;
 use std::sync::LazyLock;
 
 /// Names of files that say it, in any folder.
-const NAMES: [&str; 58] = [
+const NAMES: [&str; 59] = [
     // builds and runners
     "package.json",
     "Makefile",
@@ -66,11 +66,12 @@ const NAMES: [&str; 58] = [
     // what agents and git are told
     "AGENTS.md",
     "CLAUDE.md",
+    "GEMINI.md",
     ".gitattributes",
 ];
 
 /// Beginnings of such names.
-const PREFIXES: [&str; 9] = [
+const PREFIXES: [&str; 8] = [
     "jest.config.",
     "vitest.config.",
     "vitest.workspace.",
@@ -79,7 +80,6 @@ const PREFIXES: [&str; 9] = [
     "playwright.config.",
     "cypress.config.",
     "ava.config.",
-    "GEMINI.md",
 ];
 
 /// Folders in which every file says it.

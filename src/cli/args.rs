@@ -247,7 +247,7 @@ pub(super) struct RunArgs {
     /// The longest any agent may print nothing and use no CPU time; 15m by default
     #[arg(long, value_name = "TIME")]
     pub(super) idle_timeout: Option<String>,
-    /// What agent CLIs may do unasked: read, edit (the default) or full
+    /// What workers may do unasked: read, edit (the default) or full; judges read
     #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
     pub(super) permissions: Option<String>,
     /// A limit of the whole run: time=2h, cost=5 (US dollars), tokens=1000000, iterations=50, wait=6h,

@@ -183,7 +183,7 @@ fn skipped(found: &Detected, as_json: bool) -> Exit {
     answer(&if as_json { unavailable(found) } else { format!("skipped: {NO_COMMAND}\n") })
 }
 
-/// No command is no verdict (K-3, C37).
+/// No command is no verdict.
 fn nothing_to_run(world: &World, found: &Detected, as_json: bool) -> Exit {
     if as_json {
         answer(&unavailable(found));

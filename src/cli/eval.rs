@@ -5,6 +5,7 @@ use super::config::{Project, project, shell};
 use super::eval_args::{EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
 use super::history::{journal, meant};
 use super::output::run_hooks;
+use super::people::no_run_by_a_judge;
 use super::run::{limits, unsettled};
 use super::stage::{broken_journal, exit_of, lock, resume_line, worker};
 use super::{answer, refuse};
@@ -84,6 +85,9 @@ impl Ready {
 }
 
 fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOptions) -> Exit {
+    if let Err(fault) = no_run_by_a_judge(world) {
+        return refuse(world, &[fault]);
+    }
     let project = project(world, common);
     if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| unsettled(&project, false)) {
         return refuse(world, &[fault]);

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::journal::{Journal, NewTask, Refused, RunLock};
 use crate::report::{Paint, dispute_text, disputes_text, task_text, tasks_text};
 use crate::source::Diagnostic;
-use crate::task::{Change, Resolution, Status, check_id, resolve, waits_for};
+use crate::task::{Change, Dispute, Resolution, Status, check_id, resolve, waits_for};
 use crate::verdict::Decision;
 use crate::world::World;
 use serde_json::json;
@@ -180,11 +180,14 @@ fn disputes(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagn
 /// After so long a dispute is said to be old (S0-19).
 const STALE_DAYS: u64 = 7;
 
+fn known_dispute(disputes: &[Dispute], id: i64) -> Result<&Dispute, Diagnostic> {
+    disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))
+}
+
 fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Result<Exit, Diagnostic> {
     let (_, journal) = journal(world, common)?;
     let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
-    let dispute =
-        disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))?;
+    let dispute = known_dispute(&disputes, id)?;
     if as_json {
         return Ok(answer(&(json!(dispute).to_string() + "\n")));
     }
@@ -194,8 +197,7 @@ fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Resul
 fn delete_dispute(world: &World, common: &Common, id: i64) -> Result<Exit, Diagnostic> {
     let (project, mut journal) = journal(world, common)?;
     let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
-    let dispute =
-        disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))?;
+    let dispute = known_dispute(&disputes, id)?;
     not_at_work(&project.root, &journal, &dispute.task)?;
     match journal.delete_dispute(id, &world.timestamp()).map_err(|error| broken_journal(&error))? {
         Ok((task, status)) => Ok(answer(&format!("dispute {id} is deleted; task {task} is {} now\n", status.name()))),
@@ -206,8 +208,7 @@ fn delete_dispute(world: &World, common: &Common, id: i64) -> Result<Exit, Diagn
 fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, notes: &str) -> Result<Exit, Diagnostic> {
     let (project, mut journal) = journal(world, common)?;
     let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
-    let dispute =
-        disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))?;
+    let dispute = known_dispute(&disputes, id)?;
     not_at_work(&project.root, &journal, &dispute.task)?;
     let minor = !dispute.is_open() && dispute.resolved.is_none();
     let resolution = Resolution::named(decision).unwrap_or(Resolution::Custom);

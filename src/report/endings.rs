@@ -4,14 +4,7 @@ use super::console::Console;
 use super::phrases::{iterations_words, outcome_words, thousands};
 use super::verdicts::human_words;
 use crate::chain::{Role, show_duration};
-use crate::run::{AttemptOutcome, LimitKind, RunOutcome, RunState};
-use std::collections::BTreeSet;
-
-/// Complete, and not verified by these checks.
-pub(super) fn unverified_words(checks: &BTreeSet<String>) -> String {
-    let checks: Vec<&str> = checks.iter().map(String::as_str).collect();
-    format!("complete, unverified: no command for {}", checks.join(", "))
-}
+use crate::run::{AttemptOutcome, LimitKind, RunOutcome, RunState, unverified_words};
 
 impl Console<'_> {
     /// Why a run ended, in a line without signs.
@@ -19,7 +12,7 @@ impl Console<'_> {
     pub fn reason(&self, outcome: RunOutcome) -> String {
         match outcome {
             RunOutcome::Succeeded if self.unverified.is_empty() => "complete".into(),
-            RunOutcome::Succeeded => unverified_words(&self.unverified),
+            RunOutcome::Succeeded => format!("complete, {}", unverified_words(&self.unverified)),
             RunOutcome::Failed { step }
             | RunOutcome::Exhausted { step }
             | RunOutcome::Failing { step }

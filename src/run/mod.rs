@@ -43,6 +43,6 @@ pub use scores::{EvalLedger, Proposal, Score};
 pub use stage::LONGEST_ANSWER;
 pub use state::State;
 pub use stopwatch::Stopwatch;
-pub use summary::{AttemptRow, RunRow, RunState};
+pub use summary::{AttemptRow, RunRow, RunState, unverified_words};
 pub use verdicts::MOST_REJECTIONS;
 pub use work::uncommitted;

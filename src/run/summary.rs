@@ -2,6 +2,7 @@
 
 use super::outcome::{AttemptOutcome, HumanNeeded, RunOutcome};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// A run, in one line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -83,6 +84,13 @@ pub enum RunState {
     Incomplete,
     /// Its process died before it had begun.
     NeverBegan,
+}
+
+/// What a run does not say that is complete without these checks, which had no command.
+#[must_use]
+pub fn unverified_words(checks: &BTreeSet<String>) -> String {
+    let checks: Vec<&str> = checks.iter().map(String::as_str).collect();
+    format!("unverified: no command for {}", checks.join(", "))
 }
 
 impl RunState {

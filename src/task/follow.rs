@@ -3,7 +3,9 @@
 use super::{Change, Changes, DisputeKind, Status};
 use crate::chain::Role;
 use crate::plan::Outline;
-use crate::run::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, MOST_REJECTIONS, RunOutcome};
+use crate::run::{
+    At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, MOST_REJECTIONS, RunOutcome, unverified_words,
+};
 use crate::verdict::{Decision, ReadFrom, Verdict};
 use std::collections::BTreeSet;
 
@@ -79,8 +81,7 @@ impl Follower {
             EventKind::RunFinished { outcome: RunOutcome::Succeeded } => {
                 let (actor, mut notes) = self.approved.clone().unwrap_or_else(|| ("host".into(), String::new()));
                 if !self.unverified.is_empty() {
-                    let checks: Vec<&str> = self.unverified.iter().map(String::as_str).collect();
-                    let words = format!("unverified: no command for {}", checks.join(", "));
+                    let words = unverified_words(&self.unverified);
                     notes = if notes.trim().is_empty() { words } else { format!("{notes}\n{words}") };
                 }
                 self.to(&mut changes, Status::Completed, &actor, &notes, &LIVE);

@@ -144,4 +144,7 @@ fn a_judge_starts_no_run() {
     place.run(&["(c -> j):1", "-p", "Work."]).code(0);
     assert_eq!((place.read("../tmp/code").trim(), place.calls("c")), ("2", 1));
     assert!(place.read("../tmp/said").contains("a judge starts no runs"));
+    place.agent("j", &format!("sh {program} eval run suite.json 2> ../tmp/said\nprint VERDICT: approve"));
+    place.run(&["(c -> j):1", "-p", "Work."]).code(0);
+    assert!(place.read("../tmp/said").contains("a judge starts no runs"), "{}", place.read("../tmp/said"));
 }
