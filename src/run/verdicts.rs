@@ -108,7 +108,8 @@ impl Decision<'_> {
                 let cause = FeedbackCause::Rejected { rejection: self.state.rejections() };
                 let ended_by = Some(Feedback { from: at, cause });
                 self.emit(EventKind::RoundFinished { group: number(index), round, ended_by });
-                self.emit(EventKind::RoundStarted { group: number(index), round: round + 1, rounds: span.rounds });
+                let rounds = span.rounds.max(round + 1);
+                self.emit(EventKind::RoundStarted { group: number(index), round: round + 1, rounds });
                 self.go_from(span.enter + 1);
             }
         }

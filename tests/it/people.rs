@@ -53,6 +53,7 @@ fn resume_reject_goes_on_with_a_persons_words() {
     place.run(&["(c -> j):2", "-p", "Work."]).code(3);
     let ran = place.run(&["resume", "--reject", "- work.txt:1: leave the number out"]);
     assert!(ran.code(0).stderr.contains("a person rejects"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("round 3 of 3"), "a person asks for one more: {}", ran.stderr);
     let told = place.call("c", 3);
     assert!(told.contains("A person rejected round 2") && told.contains("leave the number out"), "{told}");
     // Outside of a group nothing follows.
