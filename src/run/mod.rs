@@ -36,7 +36,7 @@ pub use finished::{Finished, Leftover, Tokens, UsageLimit};
 pub use lane::{Answer, Numbers};
 pub use lanes::{Halt, Job, Lanes, Work, work_in_lanes};
 #[cfg(test)]
-pub(crate) use machine::tests::drive as tests_drive;
+pub(crate) use machine::tests::laws::drive as tests_drive;
 pub use machine::{Effect, Input, Timer};
 pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig};
 pub use scores::{EvalLedger, Proposal, Score};

@@ -1,0 +1,240 @@
+//! The laws of the machine, for any chain and any history.
+
+use super::*;
+
+/// The most attempts of a chain, from its program alone.
+fn bound(plan: &Plan) -> u64 {
+    let of = |index: usize| {
+        let step = &plan.steps[index];
+        let iterations = if plan.steps[index].role() == Some(Role::Judge) { ASKED } else { step.iterations() };
+        let mut product = u64::from(iterations) * u64::from(RETRIES + 1);
+        let mut group = plan.program.step_group[index];
+        while let Some(index) = group {
+            product *= u64::from(plan.program.groups[index].rounds);
+            group = plan.program.groups[index].parent;
+        }
+        product
+    };
+    (0..plan.steps.len()).map(of).sum()
+}
+
+fn again() -> Input {
+    Input::Resume { elapsed_ms: 0, leftovers: Vec::new(), attempts: Vec::new(), limits: Vec::new(), decided: None }
+}
+
+/// A run as its driver performs it; the n-th attempt that is not interrupted ends by the n-th letter. With a cut the process
+/// dies when so many batches of events are in the journal, and another one goes on from their fold.
+fn driven(plan: &Plan, script: &str, cut: Option<usize>) -> Vec<EventKind> {
+    let (mut state, mut log, mut batches) = (State::default(), Vec::new(), 0);
+    let (mut inputs, mut ended) = (VecDeque::from([Input::Begin]), 0);
+    while let Some(input) = inputs.pop_front() {
+        ended += usize::from(matches!(input, Input::Exited { .. }));
+        let (events, effects) = state.decide(plan, input);
+        batches += usize::from(!events.is_empty());
+        for event in &events {
+            state.evolve(event);
+        }
+        log.extend(events);
+        if cut == Some(batches) && !state.is_over() {
+            state = State::default();
+            for event in &log {
+                state.evolve(event);
+            }
+            ended = finished(&log).len();
+            (batches, inputs) = (usize::MAX / 2, VecDeque::from([again()]));
+            continue;
+        }
+        if effects.iter().any(|effect| matches!(effect, Effect::Spawn { .. })) {
+            let letter = &script[ended..=ended];
+            inputs.extend(self::inputs(letter).into_iter().skip(1));
+        }
+    }
+    log
+}
+
+/// The events of a run whose attempts end by the letters of a script; one that is used up ends it by a signal.
+pub(crate) fn drive(plan: &Plan, script: &str) -> Vec<EventKind> {
+    run(plan, inputs(script).into_iter().chain([Input::Signal(Sig::Int), UP, exit(1)])).events
+}
+
+/// The attempts that came to their end, and how.
+fn finished(log: &[EventKind]) -> Vec<(u32, u32, u32, &AttemptOutcome)> {
+    let ends = log.iter().filter_map(|event| match event {
+        EventKind::AttemptFinished { at, outcome, .. } if *outcome != AttemptOutcome::Interrupted => {
+            Some((at.step, at.round, at.iteration, outcome))
+        }
+        _ => None,
+    });
+    ends.collect()
+}
+
+fn any_input() -> impl Strategy<Value = Input> {
+    prop_oneof![
+        Just(Input::TimeOver(Timer::Linger)),
+        Just(Input::TimeOver(Timer::Wait)),
+        Just(Input::TimeOver(Timer::Wait)),
+        Just(Input::TimeOver(Timer::Run)),
+        Just(again()),
+        Just(Input::Pause),
+        Just(Input::Continue),
+        Just(Input::AgentStopped(19)),
+        Just(Input::AgentContinued),
+        (0..9_u64).prop_map(|used| Input::Used(tokens(used))),
+        (0..2_u64).prop_map(|hours| limited(Some(hours * 3_600_000))),
+        (0..2_u32).prop_map(|same| Input::Exited {
+            exit: Exit::Code(0),
+            finished: Box::new(Finished {
+                fingerprint: Some(same.to_string()),
+                tokens: Some(tokens(5)),
+                ..Finished::default()
+            }),
+            said: None,
+        }),
+        (0..2_u32).prop_map(|same| Input::Exited {
+            exit: Exit::Code(1),
+            finished: Box::new(Finished { trouble: Some(same.to_string()), ..Finished::default() }),
+            said: None,
+        }),
+        Just(says(verdict(Decided::Approve))),
+        Just(says(verdict(Decided::Reject))),
+        Just(says(verdict(Decided::Dispute))),
+        Just(says(verdict(Decided::Skip))),
+        Just(says(Said::Unclear(Unclear::Nothing))),
+        Just(ended(Finished { unchanged: Some(true), ..Finished::default() })),
+        Just(Input::Begin),
+        Just(UP),
+        Just(UP),
+        Just(UP),
+        Just(Input::Marker),
+        Just(Input::MarkerGone),
+        Just(Input::TimeOver(Timer::Grace)),
+        Just(Input::TimeOver(Timer::Timeout)),
+        Just(Input::TimeOver(Timer::Idle)),
+        Just(Input::OutputClosed),
+        Just(Input::Signal(Sig::Int)),
+        Just(Input::Signal(Sig::Term)),
+        Just(Input::NotStarted { why: "x".into() }),
+        Just(exit(0)),
+        Just(exit(0)),
+        Just(exit(0)),
+        Just(exit(1)),
+        Just(exit(1)),
+        Just(Input::Exited { exit: Exit::Signal(11), finished: Box::default(), said: None }),
+    ]
+}
+
+const CHAINS: [&str; 8] = [
+    "coder",
+    "coder:3 -> x",
+    "(coder:2 -> t):3 -> x",
+    "((coder -> t):2 -> x -> o):2",
+    "t -> (x):2",
+    "coder -> j",
+    "(coder -> t -> j):3 -> x",
+    "((coder -> t):2 -> j):2 -> (coder -> j -> j:2):2",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+    #[test]
+    fn replaying_the_events_rebuilds_the_state_and_nothing_follows_the_end(
+        chain in 0..CHAINS.len(), inputs in proptest::collection::vec(any_input(), 0..40),
+    ) {
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(limited_plan).into());
+        PLANS.with(|plans| {
+            let (plan, mut state, mut log) = (&plans[chain], State::default(), Vec::new());
+            let mut running = 0_i32;
+            for input in inputs {
+                let was_over = state.is_over();
+                let ends = matches!(input, Input::Exited { .. } | Input::NotStarted { .. });
+                let resumed = matches!(input, Input::Resume { .. });
+                if resumed {
+                    // The process that ran the attempt is dead.
+                    running = 0;
+                }
+                let (events, effects) = state.decide(plan, input);
+                prop_assert!(!was_over || resumed || (events.is_empty() && effects.is_empty()));
+                if ends && events.iter().any(|event| matches!(event, EventKind::AttemptFinished { .. })) {
+                    running -= 1;
+                }
+                running += effects.iter().map(|effect| i32::from(matches!(effect, Effect::Spawn { .. }))).sum::<i32>();
+                prop_assert!(running <= 1, "two attempts at once");
+                for event in &events {
+                    state.evolve(event);
+                }
+                let finishes = effects.iter().any(|effect| matches!(effect, Effect::Finish(_)));
+                let ended = events.iter().any(|event| matches!(event, EventKind::RunFinished { .. }));
+                prop_assert_eq!(ended, (!was_over || resumed && !events.is_empty()) && state.is_over());
+                log.extend(events);
+                prop_assert_eq!(finishes, ended, "an end is told and performed");
+            }
+            // As the journal does it: through the text that is stored.
+            let mut again = State::default();
+            for event in &log {
+                let stored = serde_json::to_string(event).unwrap();
+                again.evolve(&serde_json::from_str(&stored).unwrap());
+            }
+            prop_assert_eq!(again, state);
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn an_attempt_that_ends_in_any_way_leads_to_another_or_to_the_end(
+        chain in 0..CHAINS.len(), before in proptest::collection::vec(any_input(), 0..20), last in any_input(),
+    ) {
+        let ends = matches!(last, Input::Exited { .. } | Input::NotStarted { .. });
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(limited_plan).into());
+        PLANS.with(|plans| {
+            let plan = &plans[chain];
+            let state = run(plan, std::iter::once(Input::Begin).chain(before)).state;
+            let (_, effects) = state.decide(plan, last);
+            let goes_on = effects.iter().any(|effect| {
+                matches!(effect, Effect::Spawn { .. } | Effect::Finish(_) | Effect::Arm(Timer::Wait, _))
+            });
+            // A process that runs cannot fail to have been started.
+            prop_assert!(!ends || goes_on || state.is_over() || matches!(state.phase, Phase::Running | Phase::Waiting));
+            Ok(())
+        })?;
+    }
+
+    /// V-50, on paper.
+    #[test]
+    fn a_run_that_was_cut_off_anywhere_goes_on_to_the_same_end_and_repeats_only_what_was_under_way(
+        chain in 0..CHAINS.len(), script in "[.mxMkarudsn]{200}", cut in 1..60_usize,
+    ) {
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
+        PLANS.with(|plans| {
+            let (whole, resumed) = (driven(&plans[chain], &script, None), driven(&plans[chain], &script, Some(cut)));
+            let over = matches!(whole.last(), Some(EventKind::RunFinished { .. }));
+            prop_assert!(over);
+            prop_assert_eq!(whole.last(), resumed.last());
+            prop_assert_eq!(finished(&whole), finished(&resumed));
+            let interrupted = resumed.iter().filter(|event| {
+                matches!(event, EventKind::AttemptFinished { outcome: AttemptOutcome::Interrupted, .. })
+            });
+            prop_assert!(interrupted.count() <= 1);
+            let planned = resumed.iter().filter_map(|event| match event {
+                EventKind::AttemptPlanned { at, .. } => Some((at.step, at.attempt)),
+                _ => None,
+            });
+            let planned: Vec<_> = planned.collect();
+            let unique: HashSet<_> = planned.iter().collect();
+            prop_assert_eq!(planned.len(), unique.len(), "an attempt's folder is used once");
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn every_run_ends_within_the_bound_of_its_plan(chain in 0..CHAINS.len(), script in "[.mxMkarudsn]{2000}") {
+        thread_local!(static PLANS: Vec<Plan> = CHAINS.map(plan).into());
+        PLANS.with(|plans| {
+            let ran = run(&plans[chain], inputs(&script));
+            prop_assert!(ran.state.is_over());
+            let attempts = ran.events.iter().filter(|event| matches!(event, EventKind::AttemptPlanned { .. })).count() as u64;
+            prop_assert!(attempts <= bound(&plans[chain]), "{attempts} attempts");
+            Ok(())
+        })?;
+    }
+}
