@@ -155,12 +155,6 @@ impl World {
         path.strip_prefix(&self.cwd).unwrap_or(path).display().to_string()
     }
 
-    /// The time of this many seconds after 1970, RFC 3339.
-    #[must_use]
-    pub fn timestamp_of(&self, epoch_seconds: i64) -> String {
-        jiff::Timestamp::from_second(epoch_seconds).map_or_else(|_| "?".into(), |time| time.to_string())
-    }
-
     /// This time, unless a test shortens it: `FORKHESTRA_TEST_NAME_MS`.
     #[must_use]
     pub fn shortened(&self, name: &str, time: Duration) -> Duration {
@@ -182,11 +176,16 @@ impl World {
         if read.is_err() { Duration::ZERO } else { most * u32::from(byte[0]) / 256 }
     }
 
-    /// The time from now to this many seconds after 1970, in milliseconds; 0 if it is past.
+    /// Now, by the clock on the wall, which may be set at any time.
     #[must_use]
-    pub fn milliseconds_until(&self, epoch_seconds: i64) -> u64 {
-        let now = jiff::Timestamp::now().as_millisecond();
-        u64::try_from(epoch_seconds.saturating_mul(1000).saturating_sub(now)).unwrap_or(0)
+    pub fn moment(&self) -> jiff::Timestamp {
+        jiff::Timestamp::now()
+    }
+
+    /// The time zone of this machine (tzset(3)).
+    #[must_use]
+    pub fn time_zone(&self) -> jiff::tz::TimeZone {
+        jiff::tz::TimeZone::system()
     }
 
     /// A variable that only test builds look at.

@@ -1,5 +1,6 @@
 //! Claude Code's `--output-format stream-json --verbose`. Qwen Code's `stream-json` is of the same kind.
 
+use super::limit_end::LimitEnd;
 use super::output::{Report, Usage, UsageLimit};
 use super::reader::{Dialect, count, say, tool};
 use serde_json::Value;
@@ -45,7 +46,7 @@ impl Dialect for Claude {
                 let info = &event["rate_limit_info"];
                 if info["status"] == "rejected" {
                     self.resets_at = info["resetsAt"].as_i64();
-                    report.usage_limit = Some(UsageLimit { resets_at: self.resets_at, resets_in: None });
+                    report.usage_limit = Some(UsageLimit { end: self.resets_at.map(LimitEnd::At) });
                 }
             }
             _ => {}
@@ -91,7 +92,7 @@ impl Claude {
             let words = said.filter(|said| !said.is_empty()).or(own).or(first).unwrap_or(subtype);
             report.fail(event["api_error_status"].as_u64(), words);
             if let Some(resets_at) = self.resets_at {
-                report.usage_limit = Some(UsageLimit { resets_at: Some(resets_at), resets_in: None });
+                report.usage_limit = Some(UsageLimit { end: Some(LimitEnd::At(resets_at)) });
             }
         } else {
             self.resets_at = None;

@@ -1,8 +1,8 @@
 //! What is read out of the output of an agent CLI.
 
-use super::faults::{classify, said_reset, said_wait};
+use super::faults::classify;
+use super::limit_end::LimitEnd;
 pub use crate::chain::Format;
-use std::time::Duration;
 
 /// Tokens and cost as the agent CLI itself reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -37,12 +37,10 @@ impl Usage {
 }
 
 /// A limit of the service behind an agent CLI, which time will lift.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageLimit {
-    /// When it will, in seconds after 1970, if that was named.
-    pub resets_at: Option<i64>,
-    /// In how long it will, if that was named.
-    pub resets_in: Option<Duration>,
+    /// When it will, if that was named.
+    pub end: Option<LimitEnd>,
 }
 
 /// What kind of error it was, for what is to be done about it.
@@ -97,8 +95,7 @@ impl Report {
     /// The program failed with these words, and this HTTP status if it names one.
     pub(super) fn fail(&mut self, status: Option<u64>, words: &str) {
         let class = classify(status, words);
-        self.usage_limit = (class == ErrorClass::UsageLimit)
-            .then(|| UsageLimit { resets_at: said_reset(words), resets_in: said_wait(words) });
+        self.usage_limit = (class == ErrorClass::UsageLimit).then(|| UsageLimit { end: LimitEnd::said(words) });
         self.error = Some((class, words.trim().to_string()));
     }
 

@@ -1,10 +1,11 @@
 //! What the real programs printed (tests/captures), read.
 
 use super::*;
-use crate::agent::ErrorClass;
+use crate::agent::{ErrorClass, LimitEnd};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Every capture with its name and its format, by the name's first word.
 fn captures() -> Vec<(String, Format, Vec<u8>)> {
@@ -135,11 +136,11 @@ fn a_limit_that_names_its_end_is_read() {
     let line = br#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1753980000}}
 {"type":"result","is_error":true,"result":"You've hit your limit","api_error_status":429}"#;
     let (_, report) = read(Format::ClaudeStream, [&line[..]]);
-    assert_eq!(report.usage_limit.unwrap().resets_at, Some(1_753_980_000));
+    assert_eq!(report.usage_limit.unwrap().end, Some(LimitEnd::At(1_753_980_000)));
     let line =
         br#"{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again in 2 hours 5 minutes."}}"#;
     let (_, report) = read(Format::CodexJson, [&line[..]]);
-    assert_eq!(report.usage_limit.unwrap().resets_in.unwrap().as_secs(), 7_500);
+    assert_eq!(report.usage_limit.unwrap().end, Some(LimitEnd::In(Duration::from_mins(125))));
     assert_eq!(report.error.unwrap().0, ErrorClass::UsageLimit);
 }
 

@@ -7,6 +7,7 @@ use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
 use crate::report::{Screen, Stream};
 use crate::world::World;
+use jiff::Timestamp;
 use tokio::net::unix::pipe::Receiver;
 
 /// The longest near miss that is kept, in bytes.
@@ -234,13 +235,13 @@ impl Stage {
         }
         self.note_final(report.final_message.as_deref().unwrap_or_default());
         self.tokens = report.usage.map(tokens);
-        self.usage_limit = report.usage_limit.map(|limit| UsageLimit {
-            resets_at: limit.resets_at.map(|seconds| world.timestamp_of(seconds)),
-            resets_in_ms: match (limit.resets_at, limit.resets_in) {
-                (Some(seconds), _) => Some(world.milliseconds_until(seconds)),
-                (None, Some(wait)) => u64::try_from(wait.as_millis()).ok(),
-                (None, None) => None,
-            },
+        self.usage_limit = report.usage_limit.as_ref().map(|limit| {
+            let end = limit.end.as_ref().and_then(|end| end.moment(world.moment(), &world.time_zone()));
+            let left = |end: Timestamp| end.as_millisecond().saturating_sub(world.moment().as_millisecond());
+            UsageLimit {
+                resets_at: end.map(|end| format!("{end:.0}")),
+                resets_in_ms: end.map(|end| u64::try_from(left(end)).unwrap_or(0)),
+            }
         });
         self.report = report;
         Ok(())
