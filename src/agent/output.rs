@@ -70,6 +70,12 @@ impl ErrorClass {
     pub fn is_permanent(self) -> bool {
         matches!(self, Self::Credentials | Self::Model)
     }
+
+    /// Whether the service could not be reached, or failed: time helps.
+    #[must_use]
+    pub fn is_outage(self) -> bool {
+        matches!(self, Self::Service | Self::Network)
+    }
 }
 
 /// What a structured output said by its end.

@@ -3,6 +3,7 @@
 use super::ir::Delivery;
 use crate::source::Text;
 use indexmap::IndexMap;
+use std::time::Duration;
 
 /// What a program prints.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -43,17 +44,47 @@ impl Format {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
     }
 
-    /// Whether it tells how many tokens were used.
+    /// When it tells how many tokens were used.
     #[must_use]
-    pub fn tells_tokens(self) -> bool {
-        !matches!(self, Self::Plain | Self::CopilotJson)
+    pub fn tells_tokens(self) -> Told {
+        match self {
+            Self::Plain | Self::CopilotJson => Told::Never,
+            Self::CodexJson | Self::GeminiStream => Told::AtTheEnd,
+            Self::ClaudeStream | Self::OpencodeJson | Self::PiJson => Told::AsItGoes,
+        }
     }
 
-    /// Whether it tells what that cost.
+    /// When it tells what that cost.
     #[must_use]
-    pub fn tells_cost(self) -> bool {
-        matches!(self, Self::ClaudeStream | Self::OpencodeJson | Self::PiJson)
+    pub fn tells_cost(self) -> Told {
+        match self {
+            Self::Plain | Self::CopilotJson | Self::CodexJson | Self::GeminiStream => Told::Never,
+            Self::ClaudeStream => Told::AtTheEnd,
+            Self::OpencodeJson | Self::PiJson => Told::AsItGoes,
+        }
     }
+}
+
+/// When a program tells what it has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Told {
+    /// Never.
+    #[default]
+    Never,
+    /// When an attempt is over.
+    AtTheEnd,
+    /// While it works.
+    AsItGoes,
+}
+
+/// What an agent CLI tells of what it uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Accounting {
+    /// Its tokens.
+    pub tokens: Told,
+    /// What they cost.
+    pub cost: Told,
 }
 
 /// What an agent may do without being asked.
@@ -122,6 +153,8 @@ pub struct Backend {
     pub model: Option<Vec<String>>,
     /// `maxTurns`.
     pub max_turns: Option<Vec<String>>,
+    /// Tells it the most US dollars that a run of it may cost.
+    pub max_cost: Option<Vec<String>>,
     /// `allowedTools`.
     pub allowed_tools: Option<Vec<String>>,
     /// `disallowedTools`.
@@ -136,6 +169,8 @@ pub struct Backend {
     pub command: Option<String>,
     /// What it prints.
     pub output: Option<Format>,
+    /// Whether it tells what it cost, where programs of its format do.
+    pub tells_cost: Option<bool>,
     /// Environment of every run, where the user has set nothing else: quiet, no updates, bounded retries.
     pub env: IndexMap<String, String>,
     /// Variables that make it refuse to run, or run differently, inside another agent.
@@ -154,6 +189,8 @@ pub struct Backend {
     pub help: Option<Vec<String>>,
     /// What exit codes mean, for people: `53: its limit on turns was reached`.
     pub exits: Option<Vec<String>>,
+    /// The longest that it takes to print its first bytes; none where it prints nothing before its first answer.
+    pub start_timeout: Option<Duration>,
 }
 
 impl Backend {
@@ -176,6 +213,7 @@ impl Backend {
             system_prompt: self.system_prompt.or(earlier.system_prompt),
             model: self.model.or(earlier.model),
             max_turns: self.max_turns.or(earlier.max_turns),
+            max_cost: self.max_cost.or(earlier.max_cost),
             allowed_tools: self.allowed_tools.or(earlier.allowed_tools),
             disallowed_tools: self.disallowed_tools.or(earlier.disallowed_tools),
             mcp_config: self.mcp_config.or(earlier.mcp_config),
@@ -183,6 +221,7 @@ impl Backend {
             permissions,
             command: self.command.or(earlier.command),
             output: self.output.or(earlier.output),
+            tells_cost: self.tells_cost.or(earlier.tells_cost),
             env: merged(earlier.env, self.env),
             unset: self.unset.or(earlier.unset),
             slash_commands: self.slash_commands.or(earlier.slash_commands),
@@ -192,6 +231,7 @@ impl Backend {
             known_good: self.known_good.or(earlier.known_good),
             help: self.help.or(earlier.help),
             exits: self.exits.or(earlier.exits),
+            start_timeout: self.start_timeout.or(earlier.start_timeout),
         }
     }
 }

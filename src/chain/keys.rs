@@ -194,7 +194,7 @@ pub(super) static AGENT: Object = Object {
             Shape::Choice(&["read", "edit", "full"]),
             "What an agent CLI may do unasked. Default: `edit`, of a judge `read`.",
         ),
-        key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: none."),
+        key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: 2h."),
         key(
             "idleTimeout",
             Shape::Duration,
@@ -242,6 +242,11 @@ pub(super) static BACKEND: Object = Object {
         key("model", Shape::Texts, "The arguments that choose `model`, `{}`."),
         key("maxTurns", Shape::Texts, "The arguments that set `maxTurns`, `{}`."),
         key(
+            "maxCost",
+            Shape::Texts,
+            "The arguments that tell it the most US dollars it may cost, `{}`: what is left of the limit `cost`.",
+        ),
+        key(
             "allowedTools",
             Shape::Texts,
             "The arguments that allow tools: `{}` is all of them with commas; a word with `{each}` is repeated for each.",
@@ -252,6 +257,7 @@ pub(super) static BACKEND: Object = Object {
         key("permissions", Shape::One(&PERMISSIONS), "The levels of permissions that it can express."),
         key("command", Shape::Text, "How it names a command that may be run, `{}`: `Bash({}:*)`."),
         key("output", Shape::Choice(&OUTPUTS), "The format of its output. Default: `plain`."),
+        key("tellsCost", Shape::Flag, "`false`: it does not tell what it cost, although programs of its format do."),
         key("env", Shape::TextMap, "Environment of every run, unless it is set already."),
         key("unset", Shape::Texts, "Variables that are removed from its environment."),
         key(
@@ -269,6 +275,11 @@ pub(super) static BACKEND: Object = Object {
         key("knownGood", Shape::Texts, "The first and the last version that was seen to work."),
         key("help", Shape::Texts, "The arguments that make it list its options. Default: `--help`."),
         key("exits", Shape::Texts, "What exit codes mean: `53: its limit on turns was reached`."),
+        key(
+            "startTimeout",
+            Shape::Duration,
+            "The longest it may take to print its first bytes; then it is ended and started again, up to 3 times, and the iteration does not count. Only for a program that prints at its start. Default: none.",
+        ),
     ],
     required: &[],
     one_of: &[],
@@ -316,7 +327,7 @@ pub(super) static CHECK: Object = Object {
         ),
         key("env", Shape::TextMap, "Environment of the check. `${NAME}` and `${env:NAME}` are substituted."),
         key("optional", Shape::Flag, "A failure is said, but stops nothing."),
-        key("timeout", Shape::Duration, "The longest the check may take: `90s`, `10m`, `1h30m`. Default: none."),
+        key("timeout", Shape::Duration, "The longest the check may take: `90s`, `10m`, `1h30m`. Default: 2h."),
     ],
     required: &["run"],
     one_of: &[],
@@ -362,7 +373,7 @@ pub(super) static STEP: Object = Object {
         ),
         key("prompt", Shape::Text, "The prompt of this step. Empty: no prompt. `${NAME}` is substituted."),
         key("promptFile", Shape::Text, "A file with that prompt. `prompt` wins over it."),
-        key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: none."),
+        key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: 2h."),
         key(
             "idleTimeout",
             Shape::Duration,

@@ -17,7 +17,7 @@ mod schema;
 mod show;
 mod tree;
 
-pub use backend::{Backend, Format, Level, Permissions};
+pub use backend::{Accounting, Backend, Format, Level, Permissions, Told};
 pub use dsl::parse;
 pub use duration::{DurationFault, parse_duration, show_duration};
 pub use errors::bad_duration;

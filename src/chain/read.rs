@@ -220,6 +220,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         system_prompt: template("systemPrompt"),
         model: template("model"),
         max_turns: template("maxTurns"),
+        max_cost: template("maxCost"),
         allowed_tools: template("allowedTools"),
         disallowed_tools: template("disallowedTools"),
         mcp_config: template("mcpConfig"),
@@ -227,6 +228,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         permissions: levels.collect(),
         command: text("command"),
         output: text("output").and_then(|name| Format::named(&name)),
+        tells_cost: reader.flag("tellsCost"),
         env: values(reader),
         unset: words("unset"),
         slash_commands: reader.flag("slashCommands"),
@@ -236,6 +238,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         known_good: words("knownGood"),
         help: words("help"),
         exits: words("exits"),
+        start_timeout: reader.duration("startTimeout"),
     }
 }
 

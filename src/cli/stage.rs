@@ -257,6 +257,7 @@ pub(super) fn exit_of(outcome: RunOutcome) -> Exit {
         | RunOutcome::Rejected { .. }
         | RunOutcome::Failing { .. }
         | RunOutcome::NotMet
+        | RunOutcome::OutOfResources { .. }
         | RunOutcome::Stalled { .. } => Exit::Incomplete,
         RunOutcome::NeedsHuman { .. } => Exit::HumanNeeded,
         RunOutcome::LimitReached { .. } => Exit::LimitReached,

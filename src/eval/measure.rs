@@ -382,6 +382,7 @@ fn why(answer: &Answer) -> String {
         Some(AttemptOutcome::TimedOut) => "its timeout was over".into(),
         Some(AttemptOutcome::Idle) => "it was silent and idle for too long".into(),
         Some(AttemptOutcome::Limited) => "a usage limit".into(),
+        Some(AttemptOutcome::Unavailable { .. }) => "it could not work".into(),
         _ => "it failed".into(),
     };
     let line: String = format!("{how}{said}").split_whitespace().collect::<Vec<_>>().join(" ");

@@ -4,8 +4,8 @@ use super::backend::{Headless, backend_command, backend_fields, backend_of};
 use super::context::{Context, Faults, Part, own_environment};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
-use crate::agent::{Asked, Format, Named, find_command};
-use crate::chain::{Agent, Command, Delivery, Entry, Form, Limit, Role, Step};
+use crate::agent::{Asked, Format, Named, OWN_PROGRAM, find_command};
+use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, Limit, Role, Step, Told};
 use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
@@ -79,7 +79,7 @@ pub(super) fn plan_agent(
     }
 
     let (program, mut argv) = match &headless {
-        Some(headless) => (headless.program.clone(), headless.argv.iter().map(|word| text(word.as_str())).collect()),
+        Some(headless) => (headless.program.clone(), headless.words()),
         None => program_command(context, agent, step, at, &mut faults),
     };
     for arg in agent.args.iter().flatten().chain(&step.args) {
@@ -104,12 +104,14 @@ pub(super) fn plan_agent(
         faults.0.push(errors::idle_longer_than_timeout(&step.name.at, idle, timeout));
     }
     let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };
+    let format = agent.output.or(named.and_then(|named| named.backend.output)).unwrap_or(Format::Plain);
     Ok(PlannedStep {
         number,
         name: step.name.value.clone(),
         kind: Kind::Agent {
             backend: named.map(|named| named.name.to_string()),
-            format: agent.output.or(named.and_then(|named| named.backend.output)).unwrap_or(Format::Plain),
+            format,
+            accounting: accounting(named, format),
             role,
             form,
             least: agent.min_score.as_ref().map(|(least, _)| *least),
@@ -119,6 +121,7 @@ pub(super) fn plan_agent(
         limit: step.limit,
         timeout,
         idle_timeout: Some(idle_timeout.unwrap_or(IDLE_TIMEOUT)),
+        start_timeout: headless.as_ref().and_then(|headless| headless.start_timeout),
         found: entry.map_or(Found::Path, |entry| Found::Config(entry.layer, entry.at.to_string())),
         hides: Vec::new(),
         program,
@@ -127,6 +130,17 @@ pub(super) fn plan_agent(
         prompt,
         level,
     })
+}
+
+/// What an agent tells of what it uses. A plain program uses nothing, as far as anybody knows, unless its output says otherwise.
+fn accounting(named: Option<Named<'_>>, format: Format) -> Option<Accounting> {
+    let told = Accounting { tokens: format.tells_tokens(), cost: format.tells_cost() };
+    match named {
+        None => (format != Format::Plain).then_some(told),
+        Some(named) if named.backend.program.as_ref().is_some_and(|program| program.value == OWN_PROGRAM) => None,
+        Some(named) if named.backend.tells_cost == Some(false) => Some(Accounting { cost: Told::Never, ..told }),
+        Some(_) => Some(told),
+    }
 }
 
 /// What an agent may decide, and in which form: as it is configured, or as an evaluation needs it.
@@ -282,6 +296,12 @@ fn environment(
     faults: &mut Faults,
 ) -> EnvDelta {
     let (mut set, mut settings) = (own_environment(context, number, step), Vec::new());
+    // Nobody is there to close an editor or to type a password.
+    for (name, value) in [("GIT_EDITOR", "true"), ("GIT_TERMINAL_PROMPT", "0")] {
+        if context.env.var(name).is_none() && !agent.env.contains_key(name) {
+            set.push((name.to_string(), text(value)));
+        }
+    }
     for (name, value) in backend.iter().flat_map(|(_, headless)| &headless.env) {
         // What the user has set, in the environment or for this agent, is theirs to know.
         if context.env.var(name).is_none() && !agent.env.contains_key(name) {

@@ -8,9 +8,10 @@ use crate::agent::{
 };
 use crate::chain::{Agent, LayerKind, Level, Permissions};
 use crate::checks::Budget;
-use crate::prompt::read_prompt_file;
+use crate::prompt::{Late, Segment, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The agent CLI that runs an agent: its own, or the default for one that has nothing but a system prompt.
 pub(super) fn backend_of<'a>(
@@ -54,6 +55,9 @@ pub(super) fn backend_fields(agent: &Agent) -> [(&'static str, Option<Place>); 8
 pub(super) struct Headless {
     pub(super) program: Option<PathBuf>,
     pub(super) argv: Vec<String>,
+    /// How it is told what is left of the limit on cost.
+    pub(super) budget: Vec<Vec<Segment>>,
+    pub(super) start_timeout: Option<Duration>,
     /// What comes after the agent's and the step's own arguments.
     pub(super) last: Vec<String>,
     /// Environment, unless the user has set it.
@@ -67,6 +71,13 @@ pub(super) struct Headless {
     pub(super) permissions: Permissions,
     /// The system prompt, where it has to stand at the head of the prompt.
     pub(super) preface: Option<String>,
+}
+
+impl Headless {
+    /// Its arguments, before the agent's own.
+    pub(super) fn words(&self) -> Vec<Vec<Segment>> {
+        self.argv.iter().map(|word| text(word.as_str())).chain(self.budget.iter().cloned()).collect()
+    }
 }
 
 /// The words of a key, and the values that an agent wants for it.
@@ -140,7 +151,17 @@ pub(super) fn backend_command(
     let program = program(context, named, at, faults);
     let ours = context.request.config.backends.get(named.name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
     let exits = backend.exits.clone().unwrap_or_default();
-    Headless { program, argv, last, env, level_env, ours, exits, permissions, preface }
+    let limited = context.request.limits.clone().or(context.request.config.limits.clone()).cost.is_some();
+    let budget = backend.max_cost.iter().flatten().filter(|_| limited).map(|word| late(word, Late::Budget)).collect();
+    let start_timeout = backend.start_timeout;
+    Headless { program, argv, budget, start_timeout, last, env, level_env, ours, exits, permissions, preface }
+}
+
+/// A word with what only a run can know for its `{}`.
+fn late(word: &str, value: Late) -> Vec<Segment> {
+    let Some((before, after)) = word.split_once("{}") else { return text(word) };
+    let known = |part: &str| (!part.is_empty()).then(|| Segment::Text(part.into()));
+    [known(before), Some(Segment::Late(value)), known(after)].into_iter().flatten().collect()
 }
 
 fn program(context: &Context<'_>, named: Named<'_>, at: &Place, faults: &mut Faults) -> Option<PathBuf> {

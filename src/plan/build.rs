@@ -11,9 +11,13 @@ use crate::source::{Diagnostic, Env, Files, Kind, Place};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Variables that would change how checks run, in whose environment they are.
 const RESERVED: [&str; 5] = ["HOME", "IFS", "PATH", "PWD", "SHELL"];
+
+/// How long an attempt may take unless somebody says otherwise: a program that is busy for ever ends, too.
+const TIMEOUT: Duration = Duration::from_hours(2);
 
 /// Builds the plan.
 ///
@@ -44,7 +48,10 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     for (index, step) in steps.iter().enumerate() {
         let grouped = program.step_group[index].is_some();
         match plan_step(&context, index + 1, step, grouped, &mut used) {
-            Ok(step) => planned.push(step),
+            Ok(mut step) => {
+                step.timeout.get_or_insert(TIMEOUT.max(step.idle_timeout.unwrap_or_default()));
+                planned.push(step);
+            }
             // A prompt of several steps has its faults once.
             Err(found) => found.into_iter().for_each(|fault| {
                 if !faults.contains(&fault) {

@@ -111,6 +111,7 @@ pub(super) fn plan_check(
         kind: Kind::Check { optional: check.optional, line, skipped: None, absence: None },
         limit: Limit::Once,
         idle_timeout: None,
+        start_timeout: None,
         timeout: context.request.timeout.or(step.timeout).or(check.timeout),
         found: Found::Config(entry.layer, entry.at.to_string()),
         hides: Vec::new(),

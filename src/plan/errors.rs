@@ -184,6 +184,18 @@ pub(super) fn unmeasurable(at: &Place, limit: &str, name: &str) -> Diagnostic {
         .help("let an agent CLI that reports it run this agent, or limit `time` or `iterations` instead")
 }
 
+pub(super) fn measured_late(at: &Place, limit: &str, name: &str) -> Diagnostic {
+    let what = if limit == "cost" { "what it cost" } else { "how many tokens it used" };
+    Diagnostic::warning(
+        "plan/measured-late",
+        format!(
+            "`{name}` says {what} only when an attempt is over: the limit `{limit}` can be exceeded by one attempt"
+        ),
+    )
+    .at(at, "set here")
+    .help("`timeout` bounds an attempt; `--limit time=…` bounds the run")
+}
+
 pub(super) fn idle_longer_than_timeout(at: &Place, idle: Duration, timeout: Duration) -> Diagnostic {
     let (idle, timeout) = (show_duration(idle), show_duration(timeout));
     Diagnostic::error("plan/timers", format!("an idleTimeout of {idle} is longer than the timeout of {timeout}"))

@@ -78,6 +78,7 @@ fn step_json(step: &PlannedStep) -> Value {
         "iterations": iterations(step),
         "timeout": step.timeout.map(show_duration),
         "idleTimeout": step.idle_timeout.map(show_duration),
+        "startTimeout": step.start_timeout.map(show_duration),
         "found": found,
         "hides": paths(&step.hides),
         "program": step.program.display().to_string(),

@@ -2,8 +2,7 @@
 
 use super::context::Request;
 use super::{PlannedStep, errors};
-use crate::agent::Format;
-use crate::chain::show_duration;
+use crate::chain::{Told, show_duration};
 use crate::source::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -91,15 +90,28 @@ pub(super) fn resolve(request: &Request<'_>) -> Limits {
     }
 }
 
-/// A limit on what cannot be measured would be a promise that nobody keeps (V-23).
+/// A limit on what cannot be measured would be a promise that nobody keeps. One that is measured late is kept late, which is said.
 pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], faults: &mut Vec<Diagnostic>) {
     let wanted = request.limits.clone().or(request.config.limits.clone());
-    let silent =
-        |tells: fn(Format) -> bool| steps.iter().find(|step| step.format().is_some_and(|format| !tells(format)));
-    let cost = wanted.cost.map(|(_, at)| at).zip(silent(Format::tells_cost));
-    let tokens = wanted.tokens.map(|(_, at)| at).zip(silent(Format::tells_tokens));
-    for (name, (at, step)) in cost.map(|found| ("cost", found)).into_iter().chain(tokens.map(|found| ("tokens", found)))
-    {
-        faults.push(errors::unmeasurable(&at, name, &step.name));
+    let cost = wanted.cost.map(|(_, at)| (at, "cost", request.limits.cost.is_some()));
+    let tokens = wanted.tokens.map(|(_, at)| (at, "tokens", request.limits.tokens.is_some()));
+    for (at, limit, typed) in cost.into_iter().chain(tokens) {
+        let told = |step: &PlannedStep| {
+            let told = step.accounting()?;
+            Some(if limit == "cost" { told.cost } else { told.tokens })
+        };
+        let silent = steps.iter().find(|step| told(step) == Some(Told::Never));
+        let agents = || steps.iter().filter(|step| !step.is_check());
+        // What everybody else has to pay for costs a plain program nothing; where nobody pays, the limit was meant for it.
+        let nobody = if typed && agents().all(|step| told(step).is_none()) { agents().next() } else { None };
+        if let Some(step) = silent.or(nobody) {
+            faults.push(errors::unmeasurable(&at, limit, &step.name));
+            continue;
+        }
+        let late =
+            |step: &&PlannedStep| told(step) == Some(Told::AtTheEnd) && !(limit == "cost" && step.is_told_the_budget());
+        if let Some(step) = steps.iter().find(late) {
+            faults.push(errors::measured_late(&at, limit, &step.name));
+        }
     }
 }

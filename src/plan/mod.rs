@@ -14,9 +14,9 @@ mod outline;
 mod template;
 
 use crate::agent::Format;
-use crate::chain::{Delivery, Form, LayerKind, Limit, Permissions, Program, Role};
+use crate::chain::{Accounting, Delivery, Form, LayerKind, Limit, Permissions, Program, Role};
 use crate::checks::Profile;
-use crate::prompt::{Level, Segment, show};
+use crate::prompt::{Late, Level, Segment, show};
 use crate::source::Diagnostic;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -120,6 +120,8 @@ pub struct PlannedStep {
     pub timeout: Option<Duration>,
     /// The longest an iteration may print nothing and use no CPU time; none for a check.
     pub idle_timeout: Option<Duration>,
+    /// The longest an iteration may take to its first bytes; none where that is no sign of anything.
+    pub start_timeout: Option<Duration>,
     /// Where the name was found.
     pub found: Found,
     /// Programs on PATH that the name hides.
@@ -153,6 +155,8 @@ pub enum Kind {
         least: Option<u32>,
         /// What it may do unasked; none for a plain program, which does what it does.
         permissions: Option<Permissions>,
+        /// What it tells of what it uses; none for a program that uses nothing.
+        accounting: Option<Accounting>,
         /// What its exit codes mean: `53: its limit on turns was reached`.
         exits: Vec<String>,
     },
@@ -242,6 +246,21 @@ impl PlannedStep {
             Kind::Agent { format, .. } => Some(format),
             Kind::Check { .. } => None,
         }
+    }
+
+    /// What it tells of the tokens and the money that it uses; none for what uses none: checks and plain programs.
+    #[must_use]
+    pub fn accounting(&self) -> Option<Accounting> {
+        match self.kind {
+            Kind::Agent { accounting, .. } => accounting,
+            Kind::Check { .. } => None,
+        }
+    }
+
+    /// Whether its program is told what is left of the limit on cost, and keeps to it.
+    #[must_use]
+    pub fn is_told_the_budget(&self) -> bool {
+        self.argv.iter().flatten().any(|segment| *segment == Segment::Late(Late::Budget))
     }
 
     /// What an exit code of it means, if that is known.

@@ -1,7 +1,7 @@
 //! A plan without its words: what the journal keeps of it, to tell a run again, and to tell what has changed since.
 
 use super::{Kind, Limits, Plan, PlannedStep, json};
-use crate::chain::{Format, Permissions, Role, show_duration};
+use crate::chain::{Accounting, Format, Permissions, Role, show_duration};
 use serde::{Deserialize, Serialize};
 
 /// What a run was planned to be. Holds no prompt and no value of the environment, only their digests.
@@ -34,6 +34,9 @@ pub struct OutlineStep {
     pub backend: Option<String>,
     /// What it prints.
     pub format: Format,
+    /// What it tells of what it uses; none of what uses nothing.
+    #[serde(default)]
+    pub accounting: Option<Accounting>,
     /// What it may do unasked.
     pub permissions: Option<Permissions>,
     /// What it may decide; none for a check.
@@ -48,6 +51,9 @@ pub struct OutlineStep {
     pub timeout: Option<String>,
     /// The longest it may be silent and idle.
     pub idle_timeout: Option<String>,
+    /// The longest it may take to its first bytes.
+    #[serde(default)]
+    pub start_timeout: Option<String>,
     /// The program.
     pub program: String,
     /// The digest of its arguments.
@@ -85,12 +91,14 @@ fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
         optional,
         backend,
         format: step.format().unwrap_or_default(),
+        accounting: step.accounting(),
         permissions: step.permissions(),
         role: step.role(),
         submits: u32::try_from(step.number).is_ok_and(|number| plan.submits(number)),
         iterations: step.is_loop().then(|| step.iterations()),
         timeout: step.timeout.map(show_duration),
         idle_timeout: step.idle_timeout.map(show_duration),
+        start_timeout: step.start_timeout.map(show_duration),
         program: step.program.display().to_string(),
         arguments: digests.arguments,
         environment: digests.environment,

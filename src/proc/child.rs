@@ -46,6 +46,22 @@ pub enum SpawnError {
     Lifeline(#[source] io::Error),
 }
 
+impl SpawnError {
+    /// Whether the machine had no room for it, which time may change.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let (Self::Pipes(error) | Self::Lifeline(error)) = self;
+        error.raw_os_error().is_some_and(is_busy)
+    }
+}
+
+/// Whether an error says that the machine has no processes, descriptors or memory left just now (fork(2), execve(2), pipe(2)).
+#[must_use]
+pub fn is_busy(errno: i32) -> bool {
+    use rustix::io::Errno;
+    [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE].iter().any(|busy| busy.raw_os_error() == errno)
+}
+
 /// A running attempt.
 #[derive(Debug)]
 pub struct Child {

@@ -16,7 +16,7 @@ mod table;
 mod wire;
 
 pub use ask::{Answer, Interrupts, ask, ask_git, run_by_hand};
-pub use child::{Child, Launch, Line, SpawnError};
+pub use child::{Child, Launch, Line, SpawnError, is_busy};
 pub use lifeline::lifeline;
 pub use ourselves::{adopt_orphans, stop_ourselves};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};

@@ -28,6 +28,8 @@ pub enum Late {
     Prompt,
     /// The path of the file that may hold the agent's result.
     Result,
+    /// The US dollars that are left of the run's limit on cost.
+    Budget,
     /// The attempt's own random word, by which its processes are known.
     Token,
 }
@@ -44,6 +46,7 @@ impl Late {
             Self::PromptFile => "prompt_file",
             Self::Prompt => "prompt",
             Self::Result => "result",
+            Self::Budget => "budget",
             Self::Token => "token",
         }
     }

@@ -2,12 +2,14 @@
 
 use super::dry_run::prompt_block;
 use super::paint::Paint;
-use super::phrases::{attempts_words, first_line, outcome_words, round_words, seconds, thousands};
+use super::phrases::{attempts_words, first_line, outcome_words, round_words, seconds, thousands, waiting_words};
+use super::tally::Sum;
 use super::verdicts::{trend, unclear_words, verdict_lines};
 use crate::chain::{Role, show_duration};
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
     At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, RunOutcome, Sig, Stopwatch, Tokens,
+    WaitReason,
 };
 use crate::verdict::Decision;
 use std::collections::{BTreeSet, HashMap};
@@ -41,8 +43,7 @@ pub struct Console<'a> {
     pub(super) resume: String,
     watch: Stopwatch,
     attempts: u32,
-    pub(super) tokens: u64,
-    pub(super) cost: Option<f64>,
+    pub(super) used: Sum,
     /// The attempt that works just now, and what it has used so far.
     pub(super) under_way: Option<At>,
     pub(super) spending: Option<Tokens>,
@@ -80,8 +81,7 @@ impl<'a> Console<'a> {
             resume: resume.into(),
             watch: Stopwatch::default(),
             attempts: 0,
-            tokens: 0,
-            cost: None,
+            used: Sum::default(),
             under_way: None,
             spending: None,
             rejections: 0,
@@ -136,7 +136,9 @@ impl<'a> Console<'a> {
             EventKind::AttemptStopped { at, signal } => self
                 .warning(&format!("{} was stopped by signal {signal}; kill -CONT {} lets it go on", at.name, self.pid)),
             EventKind::AttemptContinued { at } => self.warning(&format!("{} goes on", at.name)),
-            EventKind::WaitStarted { at, wait_ms, until } => self.waiting(at, *wait_ms, until.as_deref()),
+            EventKind::WaitStarted { at, reason, wait_ms, until } => {
+                self.waiting(at, *reason, *wait_ms, until.as_deref())
+            }
             EventKind::RunPaused => {
                 // The terminal has just echoed `^Z`.
                 let echo = if self.paint.terminal { "\n" } else { "" };
@@ -188,13 +190,15 @@ impl<'a> Console<'a> {
         format!("{}\n", self.paint.warn(&format!("! {words}")))
     }
 
-    fn waiting(&self, at: &At, wait_ms: u64, until: Option<&str>) -> String {
+    fn waiting(&self, at: &At, reason: WaitReason, wait_ms: u64, until: Option<&str>) -> String {
         let until = until.map_or_else(String::new, |until| format!(", until {until}"));
-        self.warning(&format!(
-            "{} met a usage limit; waiting {}{until}, then the same iteration again",
+        let words = format!(
+            "{}: {}, {}{until}, then the same iteration again",
             at.name,
+            waiting_words(reason),
             seconds(wait_ms)
-        ))
+        );
+        self.warning(&words)
     }
 
     /// The line that counts a wait down on a terminal, and when to say it anew.
@@ -314,6 +318,10 @@ impl<'a> Console<'a> {
                 "idle timeout of {} is over: no output and no CPU time",
                 time(step.and_then(|step| step.idle_timeout.as_ref()))
             ),
+            Cut::Start => format!(
+                "start timeout of {} is over: it has not said a word",
+                time(step.and_then(|step| step.start_timeout.as_ref()))
+            ),
             Cut::Lingering => "marker was printed, and it does not exit".into(),
         };
         self.warning(&format!("{}: the {what}; it gets {with}", at.name))
@@ -346,6 +354,7 @@ impl<'a> Console<'a> {
             AttemptOutcome::Unfinished if judge => "exit 0, no verdict".into(),
             outcome => outcome_words(outcome, marker, self.iterations(at).is_some()),
         };
+        self.used.add(finished);
         let mut facts = vec![how];
         if check == Some(true) && *outcome != AttemptOutcome::Completed {
             facts.push("optional".into());
@@ -353,16 +362,14 @@ impl<'a> Console<'a> {
         facts.push(seconds(finished.took_ms));
         if let Some(tokens) = &finished.tokens {
             let all = tokens.input + tokens.output + tokens.cache_read + tokens.cache_write;
-            self.tokens += all;
             facts.push(format!("{} tokens", thousands(all)));
-            if let Some(cost) = tokens.cost_usd {
-                *self.cost.get_or_insert(0.0) += cost;
-                facts.push(format!("${cost:.2}"));
-            }
+            facts.extend(tokens.cost_usd.map(|cost| format!("${cost:.2}")));
         }
         let (sign, paint): (_, fn(Paint, &str) -> String) = match outcome {
             AttemptOutcome::Completed => (self.paint.sign("✓", "+"), Paint::good),
-            AttemptOutcome::Unfinished | AttemptOutcome::Limited => (self.paint.sign("○", "o"), Paint::warn),
+            AttemptOutcome::Unfinished | AttemptOutcome::Limited | AttemptOutcome::Unavailable { .. } => {
+                (self.paint.sign("○", "o"), Paint::warn)
+            }
             _ if check == Some(true) => (self.paint.sign("○", "o"), Paint::warn),
             _ => (self.paint.sign("✗", "x"), Paint::bad),
         };
@@ -407,9 +414,9 @@ impl<'a> Console<'a> {
     fn run_finished(&self, outcome: RunOutcome) -> String {
         let mut facts = vec![attempts_words(self.attempts)];
         facts.push(seconds(self.watch.milliseconds()));
-        if self.tokens > 0 {
-            facts.push(format!("{} tokens", thousands(self.tokens)));
-            facts.push(self.cost.map_or_else(|| "cost unknown".into(), |cost| format!("${cost:.2}")));
+        facts.extend(self.used.used());
+        if outcome == RunOutcome::Succeeded {
+            facts.extend(self.excess());
         }
         let facts = self.paint.dim(&format!("({})", facts.join(", ")));
         let words = format!("{}: {}", self.title(), self.reason(outcome));
@@ -421,6 +428,7 @@ impl<'a> Console<'a> {
         let where_to = match (&outcome, &self.last) {
             (
                 RunOutcome::Succeeded
+                | RunOutcome::OutOfResources { .. }
                 | RunOutcome::Interrupted { .. }
                 | RunOutcome::LimitReached { .. }
                 | RunOutcome::OutputClosed,

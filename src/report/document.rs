@@ -3,7 +3,7 @@
 use super::evaluation::{evaluation_text, prompt_diff};
 use super::history::whole_seconds;
 use super::paint::{Paint, printable};
-use super::phrases::{first_line, outcome_words, round_words, seconds, thousands};
+use super::phrases::{first_line, outcome_words, round_words, seconds, waiting_words};
 use super::tally::{Sum, Tally};
 use super::verdicts::unclear_words;
 use crate::plan::Outline;
@@ -110,7 +110,8 @@ pub(super) fn timeline(document: &Document<'_>) -> Vec<Row> {
                 let looped = step.is_some_and(|step| step.iterations.is_some());
                 let good = match outcome {
                     AttemptOutcome::Completed => Some(true),
-                    AttemptOutcome::Unfinished | AttemptOutcome::Limited | AttemptOutcome::Interrupted => None,
+                    AttemptOutcome::Unfinished => None,
+                    outcome if !outcome.counts() => None,
                     _ => Some(false),
                 };
                 let check = step.is_some_and(|step| step.check.is_some());
@@ -152,8 +153,9 @@ pub(super) fn timeline(document: &Document<'_>) -> Vec<Row> {
                 rows.push(Row::Note(unclear_words(&at.name, why, *asked), true));
             }
             EventKind::StepSkipped { name, why, .. } => rows.push(Row::Note(format!("{name}: skipped, {why}"), false)),
-            EventKind::WaitStarted { at, wait_ms, .. } => {
-                rows.push(Row::Note(format!("{} waits for a usage limit, {}", at.name, seconds(*wait_ms)), false));
+            EventKind::WaitStarted { at, reason, wait_ms, .. } => {
+                let words = format!("{}: {}, {}", at.name, waiting_words(*reason), seconds(*wait_ms));
+                rows.push(Row::Note(words, false));
             }
             EventKind::RunResumed { .. } => rows.push(Row::Note("the run goes on after it was cut off".into(), false)),
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => {
@@ -216,9 +218,9 @@ pub(super) fn facts(document: &Document<'_>) -> Vec<(&'static str, String)> {
     if let Some(task) = &tally.task {
         facts.push(("task", task.clone()));
     }
-    if let Some(tokens) = tally.all.tokens {
-        facts.push(("tokens", thousands(tokens)));
-        facts.push(("cost", tally.all.cost_usd.map_or_else(|| "unknown".into(), |cost| format!("${cost:.2}"))));
+    if !tally.all.used().is_empty() {
+        facts.push(("tokens", tally.all.tokens_cell()));
+        facts.push(("cost", tally.all.cost_cell()));
     }
     if tally.rejections > 0 {
         facts.push(("rejections", tally.rejections.to_string()));
@@ -228,12 +230,7 @@ pub(super) fn facts(document: &Document<'_>) -> Vec<(&'static str, String)> {
 }
 
 fn cells(sum: &Sum) -> [String; 4] {
-    [
-        sum.attempts.to_string(),
-        seconds(sum.took_ms),
-        sum.tokens.map_or_else(|| "-".into(), thousands),
-        sum.cost_usd.map_or_else(|| "-".into(), |cost| format!("${cost:.2}")),
-    ]
+    [sum.attempts.to_string(), seconds(sum.took_ms), sum.tokens_cell(), sum.cost_cell()]
 }
 
 /// The steps as a table in Markdown.

@@ -20,10 +20,24 @@ impl Console<'_> {
             | RunOutcome::NeedsHuman { step, .. }
             | RunOutcome::Stalled { step } => self.stopped(step, outcome),
             RunOutcome::LimitReached { limit } => self.limit_words(limit),
+            RunOutcome::OutOfResources { step } => {
+                let name = self.outline.steps.get((step as usize).saturating_sub(1)).map_or("?", |step| &step.name);
+                format!("{name} could not be started, the machine has no room for another process")
+            }
             RunOutcome::Interrupted { signal } => format!("interrupted by {signal}"),
             RunOutcome::OutputClosed => "stopped, standard output was closed".into(),
             RunOutcome::NotMet => "not every case passed".into(),
         }
+    }
+
+    /// By how much a run that is complete exceeded a limit: its last attempt counts all the same.
+    pub(super) fn excess(&self) -> Option<String> {
+        let (limits, used) = (&self.outline.limits, &self.used);
+        if let Some((most, cost)) = limits.cost.zip(used.cost_usd).filter(|(most, cost)| cost > most) {
+            return Some(format!("the limit `cost` of ${most} was exceeded by ${:.2}", cost - most));
+        }
+        let (most, tokens) = limits.tokens.zip(used.tokens).filter(|(most, tokens)| tokens > most)?;
+        Some(format!("the limit `tokens` of {} was exceeded by {}", thousands(most), thousands(tokens - most)))
     }
 
     /// How to go on with a run that was ended before its aim.

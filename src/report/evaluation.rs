@@ -1,7 +1,7 @@
 //! An evaluation for people: a line as each case is judged, and the table of all cases and generations at its end.
 
 use super::paint::{Paint, printable};
-use super::phrases::{attempts_words, first_line, outcome_words, seconds, thousands};
+use super::phrases::{attempts_words, first_line, outcome_words, seconds, thousands, waiting_words};
 use crate::plan::Outline;
 use crate::run::{
     AttemptOutcome, CaseResult, EvalEvent, EvalFacts, EvalLedger, Event, EventKind, JudgedBy, RunOutcome, Score,
@@ -42,8 +42,8 @@ pub fn evaluation_line(event: &Event, ledger: &EvalLedger, paint: Paint, verbose
     let warning = |words: &str| format!("{}\n", paint.warn(&format!("  ! {words}")));
     match &event.event {
         EventKind::Evaluation { what } => told(what, ledger, paint, verbose),
-        EventKind::WaitStarted { at, wait_ms, .. } => {
-            warning(&format!("{} met a usage limit and waits {}", at.name, seconds(*wait_ms)))
+        EventKind::WaitStarted { at, reason, wait_ms, .. } => {
+            warning(&format!("{}: {}, {}", at.name, waiting_words(*reason), seconds(*wait_ms)))
         }
         EventKind::AttemptFinished { at, outcome, finished, .. } => match outcome {
             // What is wrong with an evaluation comes with its own event.

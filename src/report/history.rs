@@ -31,6 +31,7 @@ fn why(outcome: Option<RunOutcome>) -> String {
         }
         Some(RunOutcome::Rejected { step }) => format!(": step {step} rejected"),
         Some(RunOutcome::NeedsHuman { step, why }) => match why {
+            HumanNeeded::Login => format!(": the login of step {step} is refused"),
             HumanNeeded::Disputed => format!(": step {step} disputes what it was asked"),
             HumanNeeded::Unclear => format!(": step {step} gave no clear verdict"),
             HumanNeeded::NotAJudge => format!(": step {step} rejected and is no judge"),
@@ -41,6 +42,7 @@ fn why(outcome: Option<RunOutcome>) -> String {
         Some(RunOutcome::Failing { step }) => format!(": step {step} failed again and again, at once"),
         Some(RunOutcome::Stalled { step }) => format!(": step {step} went on without anything new"),
         Some(RunOutcome::LimitReached { limit }) => format!(": `{}`", limit.key()),
+        Some(RunOutcome::OutOfResources { step }) => format!(": no room for a process of step {step}"),
         Some(RunOutcome::Interrupted { signal }) => format!(" by {signal}"),
         Some(RunOutcome::OutputClosed) => ": standard output was closed".into(),
         Some(RunOutcome::NotMet) => ": not every case passed, or no prompt was better".into(),

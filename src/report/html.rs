@@ -86,8 +86,8 @@ fn steps(document: &Document<'_>) -> String {
             escaped(&step.name),
             sum.attempts,
             seconds(sum.took_ms),
-            sum.tokens.map_or_else(|| "-".into(), thousands),
-            sum.cost_usd.map_or_else(|| "-".into(), |cost| format!("${cost:.2}"))
+            sum.tokens_cell(),
+            sum.cost_cell()
         );
     }
     table + "</tbody>\n</table>\n"

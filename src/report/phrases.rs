@@ -1,6 +1,6 @@
 //! Outcomes, times and numbers in a few words.
 
-use crate::run::{AttemptOutcome, Feedback, FeedbackCause};
+use crate::run::{AttemptOutcome, Feedback, FeedbackCause, WaitReason};
 
 /// How an attempt ended, in a few words.
 pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
@@ -18,7 +18,30 @@ pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool
         AttemptOutcome::Idle => "ended, it was silent and idle for too long".into(),
         AttemptOutcome::Voided => "does not count: it changed what decides about its work".into(),
         AttemptOutcome::Limited => "a usage limit; the iteration does not count".into(),
+        AttemptOutcome::Unavailable { reason } => format!("{}; the iteration does not count", reason_words(*reason)),
         AttemptOutcome::Interrupted => "interrupted".into(),
+    }
+}
+
+/// Why an attempt could not work.
+fn reason_words(reason: WaitReason) -> &'static str {
+    match reason {
+        WaitReason::UsageLimit => "a usage limit",
+        WaitReason::Service => "its service is not available",
+        WaitReason::Login => "its login is refused",
+        WaitReason::Start => "it said nothing at its start",
+        WaitReason::Machine => "the machine has no room for another process",
+    }
+}
+
+/// What is waited for.
+pub(super) fn waiting_words(reason: WaitReason) -> &'static str {
+    match reason {
+        WaitReason::UsageLimit => "waiting for the usage limit to end",
+        WaitReason::Service => "waiting for the service",
+        WaitReason::Login => "waiting for a login",
+        WaitReason::Start => "waiting before it is started again",
+        WaitReason::Machine => "waiting for the machine",
     }
 }
 

@@ -24,12 +24,18 @@ pub struct Sum {
     pub tokens: Option<u64>,
     /// US dollars, as far as they were reported.
     pub cost_usd: Option<f64>,
+    /// How many attempts used tokens that nobody reported.
+    pub unknown_tokens: u32,
+    /// How many attempts cost what nobody reported.
+    pub unknown_cost: u32,
 }
 
 impl Sum {
-    fn add(&mut self, finished: &Finished) {
+    pub(super) fn add(&mut self, finished: &Finished) {
         self.attempts += 1;
         self.took_ms = self.took_ms.saturating_add(finished.took_ms);
+        self.unknown_tokens += u32::from(finished.unknown.tokens);
+        self.unknown_cost += u32::from(finished.unknown.cost);
         if let Some(tokens) = finished.tokens {
             self.tokens = Some(self.tokens.unwrap_or(0).saturating_add(tokens.total()));
             if let Some(cost) = tokens.cost_usd {
@@ -39,10 +45,44 @@ impl Sum {
     }
 
     fn words(&self) -> String {
-        let attempts = attempts_words(self.attempts);
-        let tokens = self.tokens.map_or_else(String::new, |tokens| format!(", {} tokens", thousands(tokens)));
-        let cost = self.cost_usd.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
-        format!("{attempts}, {}{tokens}{cost}", seconds(self.took_ms))
+        let used = self.used().into_iter().fold(String::new(), |words, used| words + ", " + &used);
+        format!("{}, {}{used}", attempts_words(self.attempts), seconds(self.took_ms))
+    }
+
+    /// Tokens and cost in words; nothing where nothing was used. A sum of which a part is unknown says so.
+    #[must_use]
+    pub fn used(&self) -> Vec<String> {
+        let least = |unknown: u32| if unknown > 0 { "at least " } else { "" };
+        let tokens = match self.tokens {
+            Some(tokens) => Some(format!("{}{} tokens", least(self.unknown_tokens), thousands(tokens))),
+            None => (self.unknown_tokens > 0).then(|| "tokens unknown".into()),
+        };
+        let cost = match self.cost_usd {
+            Some(cost) => Some(format!("{}${cost:.2}", least(self.unknown_cost))),
+            None => (self.unknown_cost > 0).then(|| "cost unknown".into()),
+        };
+        tokens.into_iter().chain(cost).collect()
+    }
+
+    /// The tokens for a table.
+    #[must_use]
+    pub fn tokens_cell(&self) -> String {
+        cell(self.tokens.map(thousands), self.unknown_tokens)
+    }
+
+    /// The cost for a table.
+    #[must_use]
+    pub fn cost_cell(&self) -> String {
+        cell(self.cost_usd.map(|cost| format!("${cost:.2}")), self.unknown_cost)
+    }
+}
+
+fn cell(known: Option<String>, unknown: u32) -> String {
+    match (known, unknown) {
+        (Some(known), 0) => known,
+        (Some(known), _) => format!("≥ {known}"),
+        (None, 0) => "-".into(),
+        (None, _) => "unknown".into(),
     }
 }
 
@@ -142,7 +182,7 @@ impl Tally {
         if self.all.attempts < 2 {
             return String::new();
         }
-        let used = self.all.tokens.is_some();
+        let used = self.all.tokens.is_some() || self.all.unknown_tokens > 0;
         let priced = self.all.cost_usd.is_some();
         let width = self.steps.iter().map(|step| step.name.chars().count()).max().unwrap_or(0).max(4);
         let mut heading = format!("  {:>4} {:width$} {:>8} {:>12}", "", "step", "attempts", "time");
@@ -157,10 +197,10 @@ impl Tally {
             // Writing to a String cannot fail.
             let _ = write!(text, "  {step:>4} {name:width$} {:>8} {:>12}", sum.attempts, seconds(sum.took_ms));
             if used {
-                let _ = write!(text, " {:>14}", sum.tokens.map_or_else(|| "-".into(), thousands));
+                let _ = write!(text, " {:>14}", sum.tokens_cell());
             }
             if priced {
-                let _ = write!(text, " {:>9}", sum.cost_usd.map_or_else(|| "-".into(), |cost| format!("${cost:.2}")));
+                let _ = write!(text, " {:>9}", sum.cost_cell());
             }
             text.push('\n');
         }
@@ -191,6 +231,8 @@ impl Tally {
             "tookMs": self.all.took_ms,
             "tokens": self.all.tokens,
             "costUsd": self.all.cost_usd,
+            "unknownTokens": self.all.unknown_tokens,
+            "unknownCost": self.all.unknown_cost,
             // Whether checks have passed is in the steps; null is: none of them was absent.
             "verified": if self.unverified.is_empty() { Value::Null } else { json!(false) },
             "unverified": self.unverified,

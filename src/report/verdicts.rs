@@ -78,6 +78,7 @@ pub(super) fn human_words(name: &str, why: HumanNeeded, rejections: u32) -> Stri
             "{name} rejected the work, and no judge approved it after that; a human has to decide (if {name} is to judge, give it \
              \"role\": \"judge\")"
         ),
+        HumanNeeded::Login => format!("the login of {name} is refused; log in again"),
         HumanNeeded::NoCommand => format!(
             "no command was found for {name}; name it in `checks` of forge/chains.json, or begin without that step"
         ),

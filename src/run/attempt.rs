@@ -10,7 +10,7 @@ use super::signals::Heard;
 use super::stage::Stage;
 use super::tape::Got;
 use crate::journal::{AttemptFolder, JournalError};
-use crate::proc::{Child, Report, end_survivors};
+use crate::proc::{Child, Report, end_survivors, is_busy};
 use crate::report::{Now, TICK, columns};
 use std::collections::VecDeque;
 use std::io;
@@ -40,6 +40,13 @@ pub(super) struct Attempt<'a> {
     interrupted: bool,
     drain: Drain,
     swept: Option<Vec<Leftover>>,
+}
+
+/// Why the agent could not be started.
+struct NotStarted {
+    why: String,
+    /// Whether the machine had no room for it.
+    busy: bool,
 }
 
 /// What may still come after the exit.
@@ -99,7 +106,7 @@ impl<'a> Attempt<'a> {
                 heard = driver.signals.next() => self.heard(driver, heard)?,
                 report = self.child.line.report(), if self.swept.is_none() => match self.reported(driver, report)? {
                     Ok(effects) => effects,
-                    Err(not_started) => return Ok(driver.take(Input::NotStarted { why: not_started })?),
+                    Err(NotStarted { why, busy }) => return Ok(driver.take(Input::NotStarted { why, busy })?),
                 },
                 written = driver.cast.screen.progress(), if !driver.cast.screen.is_idle() => match written {
                     Err(error) => driver.output_failed(error)?,
@@ -139,7 +146,8 @@ impl<'a> Attempt<'a> {
                     }
                 }
                 // An exit that is known is no longer timed.
-                Effect::Arm(Timer::Timeout | Timer::Idle | Timer::Linger, _) if self.exited.is_some() => {}
+                Effect::Arm(Timer::Timeout | Timer::Idle | Timer::Start | Timer::Linger, _)
+                    if self.exited.is_some() => {}
                 Effect::Arm(timer, time) => driver.arm(timer, time),
                 Effect::Spawn { .. } | Effect::Finish(_) => {}
             }
@@ -156,19 +164,21 @@ impl<'a> Attempt<'a> {
         driver.hear(heard)
     }
 
-    /// What the lifeline says; an error is why the agent could not be started.
+    /// What the lifeline says.
     fn reported(
         &mut self,
         driver: &mut Driver<'_>,
         report: Report,
-    ) -> Result<Result<Vec<Effect>, String>, JournalError> {
+    ) -> Result<Result<Vec<Effect>, NotStarted>, JournalError> {
         match report {
             Report::Spawned { pid, start_time } => {
                 self.spawned = true;
                 self.draw = driver.cast.live.then(|| Instant::now() + TICK);
                 return driver.take(Input::Spawned { pid, start_time }).map(Ok);
             }
-            Report::Failed(errno) => return Ok(Err(spawn_words(errno))),
+            Report::Failed(errno) => {
+                return Ok(Err(NotStarted { why: spawn_words(errno), busy: is_busy(errno) }));
+            }
             Report::Stopped(signal) => return driver.take(Input::AgentStopped(signal)).map(Ok),
             Report::Continued => return driver.take(Input::AgentContinued).map(Ok),
             Report::Exited(exit) => {
@@ -181,7 +191,7 @@ impl<'a> Attempt<'a> {
                 // Somebody killed the lifeline: what it held is found without it.
                 let leftovers = self.without_lifeline(driver)?;
                 if !self.spawned {
-                    return Ok(Err("its lifeline was killed".into()));
+                    return Ok(Err(NotStarted { why: "its lifeline was killed".into(), busy: true }));
                 }
                 self.exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
                 self.swept = Some(leftovers);
@@ -192,11 +202,15 @@ impl<'a> Attempt<'a> {
 
     fn read_stdout(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, JournalError> {
         let got = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?;
+        if let Got::Bytes(_) = got {
+            driver.timers.disarm(Timer::Start);
+        }
         self.got(driver, got);
         let mut effects = Vec::new();
         effects.extend(self.tell_marker(driver)?);
         if let Some(tokens) = self.stage.used() {
-            effects.extend(driver.take(Input::Used(tokens))?);
+            let said_all = self.stage.has_said_all();
+            effects.extend(driver.take(Input::Used { tokens, said_all })?);
         }
         Ok(effects)
     }

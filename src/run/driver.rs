@@ -360,7 +360,7 @@ impl Driver<'_> {
     async fn attempt(&mut self, at: &At, feedback: Option<&Feedback>) -> Result<Vec<Effect>, Failure> {
         // What came meanwhile is heard before anything new is started.
         if !self.may_start().await? {
-            return Ok(self.take(Input::NotStarted { why: "interrupted".into() })?);
+            return Ok(self.take(Input::NotStarted { why: "interrupted".into(), busy: false })?);
         }
         let began = self.cast.world.now();
         let plan = self.cast.plan;
@@ -378,10 +378,12 @@ impl Driver<'_> {
         }
         let Told { words: told, prompt: whole } = match self.told(step, at, feedback, (&folder, &token))? {
             Ok(told) => told,
-            Err(why) => return Ok(self.take(Input::NotStarted { why })?),
+            Err(why) => return Ok(self.take(Input::NotStarted { why, busy: false })?),
         };
         let mut before = if self.lane.is_none() { self.before(at) } else { Before::default() };
         before.prompt.clone_from(&whole);
+        // Rounded up, so that who keeps to it has reached the limit.
+        let budget = format!("{:.4}", (self.state.used().cost_left(plan.limits.cost) * 10_000.0).ceil() / 10_000.0);
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),
             Late::Run => self.cast.run.to_string(),
@@ -390,6 +392,7 @@ impl Driver<'_> {
             Late::PromptFile => folder.prompt_path().display().to_string(),
             Late::Prompt => whole.clone(),
             Late::Token => token.clone(),
+            Late::Budget => budget.clone(),
             Late::Result => folder.result_path(&token).display().to_string(),
         };
         let (format, discount) = match &step.kind {
@@ -422,7 +425,7 @@ impl Driver<'_> {
         };
         self.watch_own(at, &folder);
         match Child::start(&launch) {
-            Err(error) => Ok(self.take(Input::NotStarted { why: error.to_string() })?),
+            Err(error) => Ok(self.take(Input::NotStarted { why: error.to_string(), busy: error.is_busy() })?),
             Ok(mut child) => {
                 let attended = Attempt::new(&mut child, stage, &folder, &token, began, before).attend(self).await;
                 child.reap();

@@ -2,7 +2,7 @@
 
 use super::evaluated::EvalEvent;
 use super::finished::{Finished, Tokens};
-use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig};
+use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig, WaitReason};
 use crate::plan::TaskFacts;
 use crate::verdict::{Task, Unclear, Verdict};
 use indexmap::IndexMap;
@@ -270,14 +270,17 @@ pub enum EventKind {
         /// All of it so far.
         tokens: Tokens,
     },
-    /// The same iteration will be tried again when a usage limit is over.
+    /// The attempt did not count, and is made again after a wait.
     #[serde(rename_all = "camelCase")]
     WaitStarted {
-        /// The attempt that met the limit.
+        /// The attempt that did not count.
         at: At,
+        /// What is waited for.
+        #[serde(default)]
+        reason: WaitReason,
         /// For so long at least, in milliseconds.
         wait_ms: u64,
-        /// The end of the limit, if it was named.
+        /// The end of a usage limit, if it was named.
         until: Option<String>,
     },
     /// The run stands still, its agent and its timers with it (Ctrl-Z).

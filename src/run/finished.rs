@@ -1,6 +1,8 @@
 //! What is known of an attempt when it is over.
 
+use super::outcome::{AttemptOutcome, WaitReason};
 use crate::agent::ErrorClass;
+use crate::chain::Accounting;
 use crate::verdict::{Answer, Task};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +41,12 @@ impl Tokens {
         self.input.saturating_add(self.output).saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
+    /// What is left of a limit on cost, in US dollars.
+    #[must_use]
+    pub fn cost_left(&self, most: Option<f64>) -> f64 {
+        (most.unwrap_or(0.0) - self.cost_usd.unwrap_or(0.0)).max(0.0)
+    }
+
     /// Both together; a cost that is unknown adds nothing.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
@@ -50,6 +58,37 @@ impl Tokens {
             cache_write: self.cache_write.saturating_add(more.cache_write),
             cost_usd: self.cost_usd.or(more.cost_usd).map(|_| cost),
         }
+    }
+}
+
+/// What an attempt has used without saying how much.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unknown {
+    /// Tokens.
+    pub tokens: bool,
+    /// Money.
+    pub cost: bool,
+}
+
+impl Unknown {
+    /// Of an attempt that ended so, whose program gives this account.
+    #[must_use]
+    pub fn of(accounting: Option<Accounting>, outcome: &AttemptOutcome, finished: &Finished) -> Self {
+        let worked = match outcome {
+            AttemptOutcome::NotStarted { .. } => false,
+            AttemptOutcome::Unavailable { reason } => !matches!(reason, WaitReason::Machine | WaitReason::Start),
+            _ => !finished.error_class.is_some_and(ErrorClass::is_permanent),
+        };
+        // No tokens are no money.
+        let is_priced = |tokens: Tokens| tokens.cost_usd.is_some() || tokens.total() == 0;
+        let unknown = Self { tokens: finished.tokens.is_none(), cost: !finished.tokens.is_some_and(is_priced) };
+        if worked && accounting.is_some() { unknown } else { Self::default() }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -83,6 +122,9 @@ pub struct Finished {
     pub near_miss: Option<String>,
     /// Tokens and cost.
     pub tokens: Option<Tokens>,
+    /// What it used and nobody knows, because its program was ended before it said so, or never says it.
+    #[serde(default, skip_serializing_if = "Unknown::is_nothing")]
+    pub unknown: Unknown,
     /// The session that its program can resume.
     pub session: Option<String>,
     /// Tools it was refused.

@@ -3,9 +3,10 @@
 
 use super::event::{At, Ending, EventKind, Feedback, HighestAttempt};
 use super::finished::{Finished, Leftover, Tokens};
-use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig};
+use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig, WaitReason};
 use super::state::{Phase, State};
-use crate::chain::Limit;
+use crate::agent::ErrorClass;
+use crate::chain::{Limit, Told};
 use crate::plan::{Plan, PlannedStep};
 use crate::verdict::{Decision as Decided, Said, Unclear, Verdict};
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub enum Timer {
     Timeout,
     /// The attempt's `idleTimeout`.
     Idle,
+    /// The attempt's `startTimeout`.
+    Start,
     /// From the marker to the exit.
     Linger,
     /// From one signal of the ladder to the next.
@@ -59,13 +62,20 @@ pub enum Input {
     NotStarted {
         /// What the operating system said.
         why: String,
+        /// Whether it had no room for it, which time may change.
+        busy: bool,
     },
     /// A later final message has no marker: the earlier one does not count.
     MarkerGone,
     /// The marker was seen.
     Marker,
     /// The attempt has used so much by now.
-    Used(Tokens),
+    Used {
+        /// In all.
+        tokens: Tokens,
+        /// Whether it has said its last message: then it is over, and counts.
+        said_all: bool,
+    },
     /// The agent was stopped by this signal, not by us.
     AgentStopped(i32),
     /// It goes on.
@@ -154,16 +164,21 @@ impl Decision<'_> {
                 }
             }
             (Phase::Starting, Input::Spawned { pid, start_time }) => self.spawned(pid, start_time),
-            (Phase::Starting, Input::NotStarted { why }) => {
-                let outcome = if going { AttemptOutcome::NotStarted { why } } else { AttemptOutcome::Interrupted };
-                self.attempt_over(outcome, Finished::default(), None);
+            (Phase::Starting, Input::NotStarted { why, busy }) => {
+                let error = busy.then(|| why.clone());
+                let outcome = match (going, busy) {
+                    (false, _) => AttemptOutcome::Interrupted,
+                    (true, true) => AttemptOutcome::Unavailable { reason: WaitReason::Machine },
+                    (true, false) => AttemptOutcome::NotStarted { why },
+                };
+                self.attempt_over(outcome, Finished { error, ..Finished::default() }, None);
             }
             // Its words may overtake the word that it runs.
             (Phase::Starting | Phase::Running, Input::Marker) if !self.state.marker => self.marker_seen(),
             (Phase::Starting | Phase::Running, Input::MarkerGone) if self.state.marker => {
                 self.about_attempt(|at| EventKind::MarkerWithdrawn { at });
             }
-            (Phase::Starting | Phase::Running, Input::Used(tokens)) => self.used(tokens),
+            (Phase::Starting | Phase::Running, Input::Used { tokens, said_all }) => self.used(tokens, said_all),
             (Phase::Running, Input::AgentStopped(signal)) => {
                 self.about_attempt(|at| EventKind::AttemptStopped { at, signal });
             }
@@ -184,6 +199,13 @@ impl Decision<'_> {
                 }
             }
             (Phase::Starting | Phase::Running, Input::Exited { exit, finished, said }) => {
+                // It was told what is left of the limit, and kept to it.
+                if finished.error_class == Some(ErrorClass::Turns)
+                    && let Some(limit @ LimitKind::Cost) = self.limit_reached()
+                    && going
+                {
+                    self.emit(EventKind::Terminating { why: Ending::Limit { limit }, with: None });
+                }
                 let said = self.held_against(exit, &finished, said);
                 let outcome = self.outcome(exit, &finished, said.as_ref());
                 self.attempt_over(outcome, *finished, said);
@@ -222,10 +244,11 @@ impl Decision<'_> {
 
     fn spawned(&mut self, pid: i32, start_time: u64) {
         let Some(at) = self.state.at.clone() else { return };
-        let (timeout, idle) = self.step(at.step).map_or((None, None), |step| (step.timeout, step.idle_timeout));
+        let times = self.step(at.step).map_or([(Timer::Timeout, None); 3], |step| {
+            [(Timer::Timeout, step.timeout), (Timer::Idle, step.idle_timeout), (Timer::Start, step.start_timeout)]
+        });
         self.emit(EventKind::AttemptStarted { at, pid, start_time });
-        self.effects.extend(timeout.map(|time| Effect::Arm(Timer::Timeout, time)));
-        self.effects.extend(idle.map(|time| Effect::Arm(Timer::Idle, time)));
+        self.effects.extend(times.into_iter().filter_map(|(timer, time)| Some(Effect::Arm(timer, time?))));
         if self.state.marker && self.in_loop() {
             self.effects.push(Effect::Arm(Timer::Linger, LINGER));
         }
@@ -242,15 +265,25 @@ impl Decision<'_> {
         }
     }
 
-    fn used(&mut self, tokens: Tokens) {
+    fn used(&mut self, tokens: Tokens, said_all: bool) {
         if tokens != self.state.spending() {
             self.about_attempt(|at| EventKind::UsageReported { at, tokens });
         }
         if let Some(limit @ (LimitKind::Cost | LimitKind::Tokens)) = self.limit_reached()
             && self.state.ending.is_none()
+            && !said_all
+            && !self.is_told_at_the_end(limit)
         {
             self.stop(Ending::Limit { limit }, Sig::Term);
         }
+    }
+
+    /// Whether what a limit is about is told only when the current attempt is over: then it counts.
+    fn is_told_at_the_end(&self, limit: LimitKind) -> bool {
+        let step = self.state.at.as_ref().and_then(|at| self.step(at.step));
+        step.and_then(PlannedStep::accounting).is_some_and(|accounting| {
+            Told::AtTheEnd == if limit == LimitKind::Cost { accounting.cost } else { accounting.tokens }
+        })
     }
 
     /// The limit that forbids another iteration.
@@ -309,12 +342,18 @@ impl Decision<'_> {
             (Some(Ending::Limit { .. }), ..) | (None, Some(_), _) if done => AttemptOutcome::Completed,
             (Some(_), ..) => AttemptOutcome::Interrupted,
             (None, Some(Cut::Timeout | Cut::Lingering), _) => AttemptOutcome::TimedOut,
-            (None, Some(Cut::Idle), _) => AttemptOutcome::Idle,
+            (None, Some(Cut::Start), _) if self.state.waits.may_start_again() => {
+                AttemptOutcome::Unavailable { reason: WaitReason::Start }
+            }
+            (None, Some(Cut::Idle | Cut::Start), _) => AttemptOutcome::Idle,
             (None, None, Exit::Code(0)) if finished.error.is_none() && unclear => AttemptOutcome::Unfinished,
             (None, None, Exit::Code(0)) if finished.error.is_none() && (done || !self.in_loop()) => {
                 AttemptOutcome::Completed
             }
             _ if finished.usage_limit.is_some() => AttemptOutcome::Limited,
+            _ if finished.error_class.is_some_and(ErrorClass::is_outage) => {
+                AttemptOutcome::Unavailable { reason: WaitReason::Service }
+            }
             (None, None, Exit::Signal(signal)) => AttemptOutcome::Crashed { signal },
             (None, None, Exit::Code(0)) if finished.error.is_some() => AttemptOutcome::Errored,
             (None, None, Exit::Code(0)) => AttemptOutcome::Unfinished,
@@ -379,6 +418,7 @@ impl Decision<'_> {
             (Phase::Running, Timer::Grace) => self.grace_over(),
             (Phase::Running, Timer::Timeout) if going && self.state.cut.is_none() => self.cut(Cut::Timeout, Sig::Term),
             (Phase::Running, Timer::Idle) if going && self.state.cut.is_none() => self.cut(Cut::Idle, Sig::Term),
+            (Phase::Running, Timer::Start) if going && self.state.cut.is_none() => self.cut(Cut::Start, Sig::Term),
             (Phase::Running, Timer::Linger) if going && self.state.cut.is_none() && self.state.marker => {
                 self.cut(Cut::Lingering, Sig::Term);
             }

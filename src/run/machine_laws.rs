@@ -79,7 +79,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(Input::Continue),
         Just(Input::AgentStopped(19)),
         Just(Input::AgentContinued),
-        (0..9_u64).prop_map(|used| Input::Used(tokens(used))),
+        (0..9_u64, any::<bool>()).prop_map(|(used, said_all)| Input::Used { tokens: tokens(used), said_all }),
         (0..2_u64).prop_map(|hours| limited(Some(hours * 3_600_000))),
         (0..2_u32).prop_map(|same| Input::Exited {
             exit: Exit::Code(0),
@@ -113,7 +113,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(Input::OutputClosed),
         Just(Input::Signal(Sig::Int)),
         Just(Input::Signal(Sig::Term)),
-        Just(Input::NotStarted { why: "x".into() }),
+        Just(Input::NotStarted { why: "x".into(), busy: false }),
         Just(exit(0)),
         Just(exit(0)),
         Just(exit(0)),

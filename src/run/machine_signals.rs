@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn a_pause_stops_the_agent_then_us_and_the_agent_goes_on_after_us() {
     let ran = run(&plan("coder"), [Input::Begin, UP, Input::Pause, Input::Pause, Input::Continue, Input::Continue]);
-    let effects: Vec<&Effect> = ran.effects.iter().skip(2).collect();
+    let effects: Vec<&Effect> = ran.effects.iter().skip(3).collect();
     assert_eq!(effects, [&Effect::StopAgent, &Effect::StandStill, &Effect::ContinueAgent]);
 }
 
@@ -135,12 +135,12 @@ fn an_exit_before_the_word_of_the_spawn_ends_the_attempt() {
 
 #[test]
 fn a_program_that_cannot_be_started_stops_the_chain_even_in_a_group() {
-    let ran = run(&plan("(coder -> t):5"), [Input::Begin, Input::NotStarted { why: "ENOENT".into() }]);
+    let ran = run(&plan("(coder -> t):5"), [Input::Begin, Input::NotStarted { why: "ENOENT".into(), busy: false }]);
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
 }
 
 #[test]
 fn a_program_that_cannot_be_started_stops_the_chain() {
-    let ran = run(&plan("coder:5 -> x"), [Input::Begin, Input::NotStarted { why: "ENOENT".into() }]);
+    let ran = run(&plan("coder:5 -> x"), [Input::Begin, Input::NotStarted { why: "ENOENT".into(), busy: false }]);
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
 }

@@ -317,12 +317,7 @@ fn a_usage_limit_is_waited_out_and_no_iteration_is_charged() {
     let inputs =
         [Input::Begin, UP, limited(Some(90_000)), again.clone(), UP, limited(None), again, UP, Input::Marker, exit(0)];
     let ran = run(&plan, inputs);
-    let waits: Vec<Duration> = ran
-        .effects
-        .iter()
-        .filter_map(|effect| if let Effect::Arm(Timer::Wait, time) = effect { Some(*time) } else { None })
-        .collect();
-    assert_eq!(waits, [Duration::from_secs(90), Duration::from_secs(2)]);
+    assert_eq!(waits(&ran), [Duration::from_secs(90), Duration::from_secs(2)]);
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
 }
 
@@ -339,6 +334,40 @@ fn a_wait_longer_than_its_limit_is_not_begun_and_a_signal_ends_one() {
     );
 }
 
+#[test]
+fn an_outage_of_the_service_is_waited_out_with_growing_pauses_and_charges_nothing() {
+    let mut plan = plan("coder:1");
+    plan.limits.iterations = Some(1);
+    let again = || [UP, failed(ErrorClass::Network), Input::TimeOver(Timer::Wait)];
+    let outage = (0..4).flat_map(|_| again());
+    let inputs = std::iter::once(Input::Begin).chain(outage).chain([UP, Input::Marker, exit(0)]);
+    let ran = run(&plan, inputs);
+    assert_eq!(waits(&ran), [1, 2, 4, 8].map(Duration::from_secs));
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
+    let for_ever = std::iter::once(Input::Begin).chain((0..200).flat_map(|_| again()));
+    assert_eq!(end(&plan, for_ever), RunOutcome::LimitReached { limit: LimitKind::Wait });
+}
+
+#[test]
+fn a_machine_without_room_is_waited_for_ten_seconds_at_most() {
+    let busy = || [Input::NotStarted { why: "EAGAIN".into(), busy: true }, Input::TimeOver(Timer::Wait)];
+    let for_ever = || std::iter::once(Input::Begin).chain((0..20).flat_map(|_| busy()));
+    let ran = run(&plan("coder"), for_ever());
+    assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::OutOfResources { step: 1 } }));
+    let waited: Duration = waits(&ran).iter().sum();
+    assert!(waited <= Duration::from_secs(10) && waited > Duration::from_secs(7), "{waited:?}");
+    let soon = std::iter::once(Input::Begin).chain(busy()).chain([UP, exit(0)]);
+    assert_eq!(end(&plan("coder"), soon), RunOutcome::Succeeded);
+}
+
+#[test]
+fn a_program_that_says_nothing_at_its_start_is_started_three_times_more_and_then_fails() {
+    let silent = || [UP, Input::TimeOver(Timer::Start), exit(143), Input::TimeOver(Timer::Wait)];
+    let times = |count: usize| std::iter::once(Input::Begin).chain((0..count).flat_map(|_| silent()));
+    assert_eq!(end(&plan("coder"), times(3).chain([UP, exit(0)])), RunOutcome::Succeeded);
+    assert_eq!(end(&plan("coder"), times(4)), RunOutcome::Failed { step: 1 });
+}
+
 /// V-20, V-22, V-23.
 #[test]
 fn a_limit_ends_the_run_while_the_agent_runs_unless_its_marker_came_first() {
@@ -348,13 +377,20 @@ fn a_limit_ends_the_run_while_the_agent_runs_unless_its_marker_came_first() {
     let ran = run(&plan, [Input::Begin, UP, time.clone(), exit(0)]);
     assert!(ran.effects.contains(&Effect::Signal(Sig::Term)));
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: reached(LimitKind::Time) }));
-    assert_eq!(end(&plan, [Input::Begin, UP, Input::Used(tokens(40)), exit(0)]), reached(LimitKind::Tokens));
+    assert_eq!(
+        end(&plan, [Input::Begin, UP, Input::Used { tokens: tokens(40), said_all: false }, exit(0)]),
+        reached(LimitKind::Tokens)
+    );
     let ran = run(&plan, [Input::Begin, UP, Input::Marker, time.clone(), exit(0)]);
     assert!(ran.events.iter().any(|event| matches!(event, EventKind::StepSucceeded { .. })));
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: reached(LimitKind::Time) }));
     assert_eq!(end(&limited_plan("coder:9"), [Input::Begin, UP, Input::Marker, time, exit(0)]), RunOutcome::Succeeded);
     let nine = std::iter::once(Input::Begin).chain((0..9).flat_map(|_| [UP, exit(0)]));
     assert_eq!(end(&limited_plan("coder:10"), nine), reached(LimitKind::Iterations));
+    let used = Input::Used { tokens: Tokens { cost_usd: Some(2.0), ..tokens(1) }, said_all: true };
+    let once = limited_plan("coder");
+    assert_eq!(end(&once, [Input::Begin, UP, used.clone(), exit(0)]), RunOutcome::Succeeded, "it has said all");
+    assert_eq!(end(&once, [Input::Begin, UP, used, failed(ErrorClass::Turns)]), reached(LimitKind::Cost));
     let costly = Finished { tokens: Some(Tokens { cost_usd: Some(1.5), ..tokens(1) }), ..Finished::default() };
     assert_eq!(end(&plan, [Input::Begin, UP, ended(costly)]), reached(LimitKind::Cost));
 }
@@ -367,6 +403,16 @@ fn an_agent_that_lingers_after_its_marker_is_ended_and_complete() {
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
     let once = run(&plan("coder"), [Input::Begin, UP, Input::Marker]);
     assert!(!once.effects.contains(&Effect::Arm(Timer::Linger, LINGER)), "a step that runs once has no marker");
+}
+
+fn waits(ran: &Ran) -> Vec<Duration> {
+    let time = |effect: &Effect| if let Effect::Arm(Timer::Wait, time) = effect { Some(*time) } else { None };
+    ran.effects.iter().filter_map(time).collect()
+}
+
+fn failed(class: ErrorClass) -> Input {
+    let finished = Finished { error: Some("x".into()), error_class: Some(class), ..Finished::default() };
+    Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None }
 }
 
 fn tokens(input: u64) -> Tokens {

@@ -25,6 +25,7 @@ mod tape;
 mod timers;
 mod told;
 mod verdicts;
+mod waits;
 mod work;
 
 pub use cast::{Begin, Cast, Ended, Failure};
@@ -32,13 +33,13 @@ pub use driver::{drive, flushed};
 pub use evaluated::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
 pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, Overrides};
 pub use fill::{Moment, fill};
-pub use finished::{Finished, Leftover, Tokens, UsageLimit};
+pub use finished::{Finished, Leftover, Tokens, Unknown, UsageLimit};
 pub use lane::{Answer, Numbers};
 pub use lanes::{Halt, Job, Lanes, Work, work_in_lanes};
 #[cfg(test)]
 pub(crate) use machine::tests::laws::drive as tests_drive;
 pub use machine::{Effect, Input, Timer};
-pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig};
+pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig, WaitReason};
 pub use scores::{EvalLedger, Proposal, Score};
 pub use stage::LONGEST_ANSWER;
 pub use state::State;

@@ -61,6 +61,8 @@ pub enum Cut {
     Idle,
     /// It printed the marker and did not exit.
     Lingering,
+    /// Its `startTimeout` is over, and it has not said a word.
+    Start,
 }
 
 /// A limit of a whole run.
@@ -94,6 +96,24 @@ impl LimitKind {
     }
 }
 
+/// What is waited for before an attempt that does not count is made again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum WaitReason {
+    /// A usage limit, a rate limit or an overload of the service ends.
+    #[default]
+    UsageLimit,
+    /// The service can be reached, and works again.
+    Service,
+    /// Somebody logs in again: a login that has worked before is refused. Only in a queue of tasks.
+    Login,
+    /// The agent's program comes to its first word.
+    Start,
+    /// The machine has room for another process again.
+    Machine,
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -123,6 +143,11 @@ pub enum AttemptOutcome {
     Voided,
     /// It met a usage limit of its service; the iteration does not count.
     Limited,
+    /// It could not work, for a reason that time may remove; the iteration does not count.
+    Unavailable {
+        /// The reason.
+        reason: WaitReason,
+    },
     /// It never ran.
     NotStarted {
         /// What the operating system said.
@@ -130,6 +155,24 @@ pub enum AttemptOutcome {
     },
     /// We ended it because the run was to stop.
     Interrupted,
+}
+
+impl AttemptOutcome {
+    /// What is waited for after an attempt that could not work and does not count; none of any other.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<WaitReason> {
+        match self {
+            Self::Limited => Some(WaitReason::UsageLimit),
+            Self::Unavailable { reason } => Some(*reason),
+            _ => None,
+        }
+    }
+
+    /// Whether it counts as an iteration. One that was interrupted or could not work is made again.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        *self != Self::Interrupted && self.waits_for().is_none()
+    }
 }
 
 /// Why a human is needed.
@@ -149,6 +192,16 @@ pub enum HumanNeeded {
     NoCommand,
     /// The task waits for a judge, or was rejected before, and the chain has none.
     NoJudge,
+    /// A login that worked before is refused.
+    Login,
+}
+
+impl HumanNeeded {
+    /// Whether a person's decision about the work is needed, and not something that a person does.
+    #[must_use]
+    pub fn is_a_decision(self) -> bool {
+        !matches!(self, Self::NoCommand | Self::Login)
+    }
 }
 
 /// How a run ended.
@@ -196,6 +249,11 @@ pub enum RunOutcome {
     LimitReached {
         /// Which.
         limit: LimitKind,
+    },
+    /// The machine had no room for another process, for longer than is waited for.
+    OutOfResources {
+        /// The number of the step that could not be started.
+        step: u32,
     },
     /// A signal stopped it.
     Interrupted {

@@ -1,12 +1,12 @@
 //! What follows an attempt: the next iteration, the next step, the next round, a wait, or the end.
 
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause};
-use super::finished::{Finished, Leftover, UsageLimit};
+use super::finished::{Finished, Leftover, Tokens, Unknown};
 use super::machine::{Decision, Effect, Timer};
 use super::outcome::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome};
 use crate::agent::ErrorClass;
 use crate::chain::{Op, Role};
-use crate::plan::{Absence, Kind};
+use crate::plan::{Absence, Kind, PlannedStep};
 use crate::verdict::{Said, Unclear};
 use std::time::Duration;
 
@@ -14,13 +14,12 @@ use std::time::Duration;
 pub(super) const RETRIES: u32 = 3;
 /// After so many equal quick failures in a row a loop is hopeless (V-25).
 const HOPELESS: u32 = 3;
-/// The first wait for a usage limit whose end is not named, and the longest; each is twice the one before (V-24).
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 impl Decision<'_> {
-    pub(super) fn attempt_over(&mut self, outcome: AttemptOutcome, finished: Finished, said: Option<Said>) {
+    pub(super) fn attempt_over(&mut self, outcome: AttemptOutcome, mut finished: Finished, said: Option<Said>) {
         let Some(at) = self.state.at.clone() else { return };
+        let accounting = self.step(at.step).and_then(PlannedStep::accounting);
+        finished.unknown = Unknown::of(accounting, &outcome, &finished);
         let (marker, usage_limit) = (self.state.marker, finished.usage_limit.clone());
         let permanent = finished.error_class.is_some_and(ErrorClass::is_permanent);
         let kept = finished.clone();
@@ -31,8 +30,8 @@ impl Decision<'_> {
         if self.state.ending.is_some() {
             return self.finish_ended();
         }
-        if let (AttemptOutcome::Limited, Some(limit)) = (&outcome, usage_limit) {
-            return self.wait(at, &limit);
+        if let Some(reason) = outcome.waits_for() {
+            return self.wait(at, reason, usage_limit.as_ref());
         }
         if let Some(Said::Unclear(why @ Unclear::Stopped { .. })) = &said {
             self.emit(EventKind::VerdictUnclear { at: at.clone(), why: why.clone(), asked: 0 });
@@ -103,7 +102,10 @@ impl Decision<'_> {
     pub(super) fn go_on(&mut self, elapsed: Duration, leftovers: Vec<Leftover>) {
         if let Some(at) = self.state.at.clone().filter(|_| self.state.has_process()) {
             let (marker, outcome) = (self.state.marker, AttemptOutcome::Interrupted);
-            let finished = Finished { leftovers, ..Finished::default() };
+            // What it had said of its use before we were gone.
+            let tokens = Some(self.state.spending()).filter(|tokens| *tokens != Tokens::default());
+            let mut finished = Finished { leftovers, tokens, ..Finished::default() };
+            finished.unknown = Unknown::of(self.step(at.step).and_then(PlannedStep::accounting), &outcome, &finished);
             self.emit(EventKind::AttemptFinished { at, outcome, marker, finished });
         }
         let left = self.plan.limits.time.map(|time| time.saturating_sub(elapsed));
@@ -114,27 +116,6 @@ impl Decision<'_> {
         match self.state.at.clone() {
             Some(at) => self.plan_attempt(at.step, at.iteration, self.state.retry),
             None => self.go_from(0),
-        }
-    }
-
-    // Usage limits.
-
-    fn wait(&mut self, at: At, limit: &UsageLimit) {
-        let doubled = FIRST_WAIT.saturating_mul(1_u32.checked_shl(self.state.waits).unwrap_or(u32::MAX));
-        let back_off = millis(doubled.min(LONGEST_WAIT));
-        // A limit that is said to be over, and is met again, is not believed at once.
-        let wait_ms = limit.resets_in_ms.unwrap_or(0).max(back_off);
-        if self.state.waited_ms.saturating_add(wait_ms) > millis(self.plan.limits.wait) {
-            return self.end(Ending::Limit { limit: LimitKind::Wait });
-        }
-        self.emit(EventKind::WaitStarted { at, wait_ms, until: limit.resets_at.clone() });
-        self.effects.push(Effect::Arm(Timer::Wait, Duration::from_millis(wait_ms)));
-    }
-
-    /// The wait is over: the same iteration again.
-    pub(super) fn try_again(&mut self) {
-        if let Some(at) = self.state.at.clone() {
-            self.plan_attempt(at.step, at.iteration, self.state.retry);
         }
     }
 
@@ -239,10 +220,6 @@ impl Decision<'_> {
         }
         None
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Numbers count from 1 where people see them.

@@ -186,6 +186,11 @@ impl Stage {
         }
     }
 
+    /// Whether its program has said its last message, unless it goes on after it.
+    pub(super) fn has_said_all(&self) -> bool {
+        self.reader.as_ref().is_some_and(|reader| reader.final_message().is_some())
+    }
+
     /// Whether its program has said which message is its last.
     pub(super) fn has_final(&self) -> bool {
         self.report.final_message.is_some()

@@ -3,6 +3,7 @@
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause};
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
+use super::waits::Waits;
 use crate::verdict::{Decision, Finding, Ledger, ReadFrom, Unclear, Verdict};
 
 /// A failure within this time is quick; quick failures in a row make a loop hopeless (V-25).
@@ -48,9 +49,8 @@ pub struct State {
     /// What all finished attempts have used, and what the current one has used so far.
     spent: Tokens,
     spending: Tokens,
-    /// Waits for a usage limit in a row, and how long they took together.
-    pub(super) waits: u32,
-    pub(super) waited_ms: u64,
+    /// What was waited for in a row.
+    pub(super) waits: Waits,
     steps: Vec<OfStep>,
     groups: Vec<OfGroup>,
     /// Every finding of its judges, and what became of it.
@@ -136,8 +136,12 @@ impl State {
                 outcome,
                 RunOutcome::Interrupted { .. }
                     | RunOutcome::OutputClosed
+                    | RunOutcome::OutOfResources { .. }
                     | RunOutcome::LimitReached { .. }
-                    | RunOutcome::NeedsHuman { why: HumanNeeded::Unclear | HumanNeeded::NoCommand, .. }
+                    | RunOutcome::NeedsHuman {
+                        why: HumanNeeded::Unclear | HumanNeeded::NoCommand | HumanNeeded::Login,
+                        ..
+                    }
             ),
         }
     }
@@ -146,7 +150,7 @@ impl State {
     #[must_use]
     pub fn waits_for(&self) -> Option<HumanNeeded> {
         match self.outcome {
-            Some(RunOutcome::NeedsHuman { why, .. }) if why != HumanNeeded::NoCommand => Some(why),
+            Some(RunOutcome::NeedsHuman { why, .. }) if why.is_a_decision() => Some(why),
             _ => None,
         }
     }
@@ -201,7 +205,7 @@ impl State {
                     self.steps.iter_mut().for_each(|step| step.unclear = None);
                 }
                 (self.ending, self.rung, self.outcome, self.paused) = (None, None, None, false);
-                (self.waits, self.waited_ms) = (0, 0);
+                self.waits = Waits::default();
                 // What was changed before was put back, or accepted, before it could go on.
                 self.voided.clear();
             }
@@ -214,7 +218,10 @@ impl State {
                     step.unclear = Some((why.clone(), *asked));
                 }
             }
-            EventKind::AttemptStarted { .. } => self.phase = Phase::Running,
+            EventKind::AttemptStarted { .. } => {
+                self.phase = Phase::Running;
+                self.waits.process_started();
+            }
             EventKind::MarkerSeen { .. } => self.marker = true,
             EventKind::MarkerWithdrawn { .. } => self.marker = false,
             EventKind::UsageReported { tokens, .. } => self.spending = *tokens,
@@ -227,10 +234,9 @@ impl State {
                 self.rung = Some(*with);
             }
             EventKind::AttemptFinished { at, outcome, finished, .. } => self.attempt_finished(at, outcome, finished),
-            EventKind::WaitStarted { wait_ms, .. } => {
+            EventKind::WaitStarted { wait_ms, reason, .. } => {
                 self.phase = Phase::Waiting;
-                self.waits = self.waits.saturating_add(1);
-                self.waited_ms = self.waited_ms.saturating_add(*wait_ms);
+                self.waits.started(*reason, *wait_ms);
             }
             EventKind::RunPaused => self.paused = true,
             EventKind::RunContinued => self.paused = false,
@@ -270,12 +276,12 @@ impl State {
         // The last word of a program on what it used is the whole of it.
         self.spent = self.spent.plus(&finished.tokens.unwrap_or(self.spending));
         self.spending = Tokens::default();
-        if matches!(outcome, AttemptOutcome::Limited | AttemptOutcome::Interrupted) {
-            // No iteration is charged for it (V-24): it will be tried again.
+        if !outcome.counts() {
+            // No iteration is charged for it: it will be made again.
             self.iterations = self.iterations.saturating_sub(1);
             return;
         }
-        (self.waits, self.waited_ms) = (0, 0);
+        self.waits = Waits::default();
         self.ledger.answered(&finished.answers);
         if finished.guarded {
             self.weakened = finished.weakened.iter().chain(&finished.touched).cloned().collect();

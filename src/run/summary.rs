@@ -107,7 +107,10 @@ impl RunState {
             None if alive => Self::Running,
             None => Self::Crashed,
             Some(RunOutcome::Succeeded) => Self::Complete,
-            Some(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed) => Self::Interrupted,
+            Some(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed | RunOutcome::OutOfResources { .. }) => {
+                Self::Interrupted
+            }
+            Some(RunOutcome::NeedsHuman { why: HumanNeeded::Login, .. }) => Self::Interrupted,
             Some(RunOutcome::LimitReached { .. }) => Self::LimitReached,
             Some(RunOutcome::NeedsHuman { why: HumanNeeded::Unclear, .. }) => Self::Unclear,
             Some(RunOutcome::NeedsHuman { why: HumanNeeded::NoCommand, .. }) => Self::NoCommand,

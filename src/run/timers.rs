@@ -34,7 +34,7 @@ impl Timers {
 
     /// The attempt's process is gone: what would end it has no more to say.
     pub(super) fn process_exited(&mut self) {
-        for timer in [Timer::Timeout, Timer::Idle, Timer::Linger] {
+        for timer in [Timer::Timeout, Timer::Idle, Timer::Start, Timer::Linger] {
             self.disarm(timer);
         }
     }

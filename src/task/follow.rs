@@ -199,7 +199,7 @@ impl Follower {
 const LIVE: [Status; 3] = [Status::Pending, Status::InProgress, Status::Review];
 
 fn fails(outcome: &AttemptOutcome) -> bool {
-    !matches!(outcome, AttemptOutcome::Completed | AttemptOutcome::Interrupted | AttemptOutcome::Limited)
+    *outcome != AttemptOutcome::Completed && outcome.counts()
 }
 
 /// What a human's decision about a dispute makes of its task.

@@ -59,10 +59,10 @@ fn cost_and_tokens_are_limited_by_what_the_agent_cli_reports() {
     let ran = place.run(&["a:9", "--limit", "cost=1"]);
     assert!(ran.code(4).stderr.contains("the limit `cost` of $1 is reached"), "{}", ran.stderr);
     assert_eq!(place.calls("claude"), 2);
-    place.config(r#"{"limits": {"tokens": 300}, "agents": {"a": {"backend": "claude"}}, "chains": {}}"#);
+    place.config(r#"{"limits": {"tokens": 240}, "agents": {"a": {"backend": "claude"}}, "chains": {}}"#);
     let ran = place.run(&["a:9"]);
-    assert!(ran.code(4).stderr.contains("the limit `tokens` of 300 is reached"), "{}", ran.stderr);
-    assert_eq!(place.calls("claude"), 5);
+    assert!(ran.code(4).stderr.contains("the limit `tokens` of 240 is reached"), "{}", ran.stderr);
+    assert_eq!(place.calls("claude"), 4);
 }
 
 /// V-23: also while it works.
@@ -108,6 +108,38 @@ fn a_usage_limit_is_waited_out_and_charges_no_iteration() {
     let ran = place.run(&["a:1"]);
     insta::assert_snapshot!(ran.code(0).stderr);
     assert_eq!(place.calls("claude"), 2);
+}
+
+#[test]
+fn a_service_that_is_down_is_waited_for_and_charges_no_iteration() {
+    for error in [
+        r#""result":"API Error: 500 overheated","is_error":true,"api_error_status":500"#,
+        r#""result":"API Error: Unable to connect to API (ECONNREFUSED)","is_error":true"#,
+    ] {
+        let place = Place::new();
+        let down = format!("print {{\"type\":\"result\",{error}}}\nexit 1");
+        claude(&place, &format!("{down}\nnext\n{down}\nnext\n{}", result("FORKHESTRA_COMPLETE", "")));
+        let ran = place.run(&["a:1", "--limit", "iterations=1"]);
+        assert!(ran.code(0).stderr.contains("a: waiting for the service, 2.0 s, then the same iteration again"));
+        assert_eq!(place.calls("claude"), 3);
+    }
+}
+
+#[test]
+fn a_program_that_says_nothing_at_its_start_is_started_again() {
+    let place = Place::new();
+    place.agent("mute", &format!("hang\nnext\n{}", result("FORKHESTRA_COMPLETE", "")));
+    place.config(
+        r#"{"backends": {"mine": {"program": "mute", "output": "claude-stream", "startTimeout": "300ms", "permissions": {"edit": {}}}},
+            "agents": {"a": {"backend": "mine"}}, "chains": {}}"#,
+    );
+    let ran = place.run(&["a:1", "--limit", "iterations=1"]);
+    assert!(
+        ran.code(0).stderr.contains("the start timeout of 300ms is over: it has not said a word"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(place.calls("mute"), 2);
 }
 
 /// V-24: an end that is named is believed, if there is time for it.
@@ -169,4 +201,49 @@ fn an_agent_that_lingers_after_its_marker_is_ended_and_complete() {
     // A structured final message is known before the exit, too.
     claude(&place, &format!("{}\nhang", result("FORKHESTRA_COMPLETE", "")));
     place.run(&["a:1"]).code(0);
+}
+
+/// What is left of the budget is the program's own limit, and what it has finished counts.
+#[test]
+fn claude_is_told_what_is_left_of_the_cost_and_a_finished_attempt_counts() {
+    let place = Place::new();
+    claude(&place, &format!("{}\nsh date +%N\nnext\n{}", result("not yet", ""), result("FORKHESTRA_COMPLETE", "")));
+    let ran = place.run(&["a:3", "--limit", "cost=0.7"]);
+    assert!(ran.code(0).stderr.contains("the limit `cost` of $0.7 was exceeded by $0.30"), "{}", ran.stderr);
+    assert!(place.call("claude", 1).contains("arg --max-budget-usd\narg 0.7000\n"), "{}", place.call("claude", 1));
+    assert!(place.call("claude", 2).contains("arg --max-budget-usd\narg 0.2000\n"), "{}", place.call("claude", 2));
+    let over = r#"print {"type":"result","subtype":"error_max_budget_usd","errors":["Reached maximum budget ($0.7)"],"is_error":true,"total_cost_usd":0.7,"usage":{"input_tokens":100,"output_tokens":20}}"#;
+    claude(&place, &format!("{over}\nexit 1"));
+    let ran = place.run(&["a", "--limit", "cost=0.7"]);
+    assert!(ran.code(4).stderr.contains("the limit `cost` of $0.7 is reached"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_plain_program_costs_nothing_beside_one_that_says_what_it_costs() {
+    let place = Place::new();
+    place.agent("free", "");
+    claude(&place, &result("done", ""));
+    place.run(&["free -> a", "--limit", "cost=5"]).code(0);
+    place.config(r#"{"limits": {"cost": 5}, "agents": {}, "chains": {}}"#);
+    place.run(&["free"]).code(0);
+    place.run(&["free", "--limit", "cost=5"]).code(2);
+}
+
+#[test]
+fn a_limit_that_is_measured_late_is_said_before_the_run() {
+    let place = Place::new();
+    place.agent("codex", r#"print {"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":2}}"#);
+    place.config(r#"{"agents": {"c": {"backend": "codex"}}, "chains": {}}"#);
+    let words = place.run(&["c", "--limit", "tokens=5"]).code(0).words();
+    assert!(words.contains("`c` says how many tokens it used only when an attempt is over"), "{words}");
+    assert!(words.contains("the limit `tokens` of 5 was exceeded by 7"), "{words}");
+}
+
+#[test]
+fn what_an_interrupted_attempt_used_is_called_unknown() {
+    let place = Place::new();
+    place.agent("codex", "hang");
+    place.config(r#"{"agents": {"c": {"backend": "codex"}}, "chains": {}}"#);
+    let ran = place.run(&["c", "--limit", "time=300ms"]);
+    assert!(ran.code(4).stderr.contains("tokens unknown, cost unknown"), "{}", ran.stderr);
 }
