@@ -278,6 +278,9 @@ pub(super) struct RunArgs {
     /// With --dry-run: for machines
     #[arg(long, requires = "dry_run")]
     pub(super) json: bool,
+    /// In a queue of tasks: the backends whose login worked in it before.
+    #[arg(skip)]
+    pub(super) queue: Option<Vec<String>>,
     #[command(flatten)]
     pub(super) told: OutputArgs,
 }
@@ -314,6 +317,9 @@ pub(super) struct ResumeArgs {
     /// Wait until another run in the same folder is over, instead of refusing
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) wait: bool,
+    /// Where a loop or a group has used up its count: so many more iterations or rounds
+    #[arg(long, value_name = "N", conflicts_with_all = ["approve", "reject"])]
+    pub(super) more: Option<std::num::NonZeroU16>,
     /// Where a person is waited for: the work stands
     #[arg(long, conflicts_with = "reject")]
     pub(super) approve: bool,

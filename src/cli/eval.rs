@@ -386,7 +386,7 @@ fn shown(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: b
     let (_, journal) = journal(world, common)?;
     let of = |run: i64| journal.events(run).map(|events| ledger_of(&events)).map_err(broken);
     let found = if let Some(run) = run {
-        let (row, _) = meant(&journal, Some(run), |_| true, "yet")?;
+        let (row, _) = meant(&journal, Some(run), |_, _| true, "yet")?;
         of(row.id)?.map(|ledger| (row.id, ledger))
     } else {
         let rows = journal.runs().map_err(broken)?.into_iter().filter(|row| row.chain.starts_with("eval "));

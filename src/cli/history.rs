@@ -5,7 +5,7 @@ use super::config::{Project, project};
 use super::stage::broken_journal;
 use crate::journal::{Journal, Lease};
 use crate::proc::start_time;
-use crate::run::{RunRow, RunState};
+use crate::run::{RunOutcome, RunRow, RunState};
 use crate::source::Diagnostic;
 use crate::world::World;
 use std::path::Path;
@@ -48,23 +48,43 @@ pub(super) fn state(journal: &Journal, row: &RunRow) -> Result<RunState, Diagnos
 pub(super) fn meant(
     journal: &Journal,
     id: Option<i64>,
-    fits: impl Fn(RunState) -> bool,
+    fits: impl Fn(&RunRow, RunState) -> bool,
     wanted: &str,
 ) -> Result<(RunRow, RunState), Diagnostic> {
     let rows = journal.runs().map_err(|error| broken_journal(&error))?;
     let last: Vec<String> = rows.iter().take(NAMED).map(|row| row.id.to_string()).collect();
+    let mut others = Vec::new();
     for row in rows {
         if id.is_none_or(|id| id == row.id) {
             let state = state(journal, &row)?;
-            if id.is_some() || fits(state) {
+            if id.is_some() || fits(&row, state) {
                 return Ok((row, state));
             }
+            others.push(format!("run {} {}", row.id, how(&row, state)));
         }
     }
+    others.truncate(NAMED);
     Err(match id {
         Some(id) => unknown_run(id, &last),
-        None => no_such_run(wanted, &last),
+        None => no_such_run(wanted, &others),
     })
+}
+
+/// How a run stands, and what goes on with it.
+fn how(row: &RunRow, state: RunState) -> String {
+    let id = row.id;
+    match state {
+        RunState::Running => "is at work".into(),
+        RunState::Complete => "is complete".into(),
+        RunState::NotMet => "came to its end, and not every case passed".into(),
+        RunState::NeverBegan => "was cut off before it had begun".into(),
+        _ if row.outcome.is_some_and(RunOutcome::is_exhausted) => {
+            format!("has used up its count: forkhestra resume {id} --more N")
+        }
+        RunState::NeedsHuman => format!("waits for a decision: forkhestra resume {id} --approve, or --reject \"why\""),
+        RunState::Incomplete => format!("did not complete, and its chain was run again since: forkhestra resume {id}"),
+        _ => format!("can go on: forkhestra resume {id}"),
+    }
 }
 
 fn no_journal(root: &Path) -> Diagnostic {
@@ -80,7 +100,7 @@ fn unknown_run(id: i64, last: &[String]) -> Diagnostic {
 fn no_such_run(wanted: &str, last: &[String]) -> Diagnostic {
     let help = match last {
         [] => "no run was begun here".into(),
-        last => format!("the last runs are {}; `forkhestra runs` shows how they ended", last.join(", ")),
+        last => last.join("\n"),
     };
     Diagnostic::error("journal/no-run", format!("there is no run {wanted}")).help(help)
 }

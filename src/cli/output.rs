@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::plan::{Hook, Limits};
 use crate::proc::{Interrupts, run_by_hand};
 use crate::report::{Console, Ndjson, Paint, Sinks, Tally, Verbosity, print, print_error, step_summary};
-use crate::run::{Event, LimitKind, RunOutcome};
+use crate::run::{Event, LimitKind, RunOutcome, RunState};
 use crate::source::{Diagnostic, Env, Files, Kind};
 use crate::world::World;
 use std::io;
@@ -154,9 +154,11 @@ pub(super) fn run_hooks(world: &World, common: &Common, hooks: &[Hook], root: &P
 pub(super) fn last_words(console: &Console<'_>, tally: &Tally, resume: &str, paint: Paint) -> String {
     let Some(outcome) = tally.outcome else { return String::new() };
     let next = match console.go_on(outcome) {
-        // It was said already.
-        Some(_) => String::new(),
-        None => paint.dim(&format!("  next: {}\n", next(outcome, tally, resume, &console.outline().limits))),
+        // It was said already; of a failure one looks at the words first.
+        Some(_) if !matches!(RunState::of(Some(outcome), false), RunState::Incomplete | RunState::Exhausted) => {
+            String::new()
+        }
+        _ => paint.dim(&format!("  next: {}\n", next(outcome, tally, resume, &console.outline().limits))),
     };
     tally.table(paint) + &next
 }

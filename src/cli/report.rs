@@ -29,7 +29,7 @@ pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Exit 
 fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, Diagnostic> {
     let broken = |error: JournalError| broken_journal(&error);
     let (project, journal) = journal(world, common)?;
-    let (row, state) = meant(&journal, args.run, |_| true, "yet")?;
+    let (row, state) = meant(&journal, args.run, |_, _| true, "yet")?;
     let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(no_outline(row.id)) };
     let events = journal.events(row.id).map_err(broken)?;
     let tally = Tally::of(&events);

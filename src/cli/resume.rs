@@ -15,7 +15,9 @@ use crate::journal::{Journal, JournalError, RunLock, tampered, token_digest};
 use crate::plan::{Outline, Plan, TaskFacts, outline};
 use crate::proc::end_old;
 use crate::report::{Paint, print_error, render, resume_plan};
-use crate::run::{At, Begin, Event, EventKind, Leftover, Overrides, RunRow, RunState, State, Stopwatch};
+use crate::run::{
+    Again, At, Begin, Event, EventKind, Input, Leftover, Overrides, RunOutcome, RunRow, RunState, State, Stopwatch,
+};
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::task::Status;
 use crate::verdict::{Decision, ReadFrom, Verdict, findings};
@@ -29,7 +31,7 @@ pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit 
     if args.dry_run {
         return match prepare(world, common, args) {
             Err(faults) => refuse(world, &faults),
-            Ok(Ready::Chain(ready)) => answer(&ready.told(world)),
+            Ok(Ready::Chain(ready)) => answer(&ready.told(world, args)),
             Ok(Ready::Evaluation(cut)) => {
                 match eval::resume_told(world, &cut.project, cut.row.id, &cut.events, &args.limit) {
                     Ok(text) => answer(&text),
@@ -87,7 +89,7 @@ struct ReadyChain {
 }
 
 impl ReadyChain {
-    fn told(&self, world: &World) -> String {
+    fn told(&self, world: &World, args: &ResumeArgs) -> String {
         let (mut state, mut watch) = (State::default(), Stopwatch::default());
         for event in &self.events {
             state.evolve(&event.event);
@@ -99,7 +101,22 @@ impl ReadyChain {
                 watch.saw_life(written);
             }
         }
-        resume_plan(self.row.id, &self.outline, &state, watch.milliseconds(), &self.changes, Paint::for_stdout(world))
+        // What would be decided, and is not done.
+        let input = Input::Resume {
+            elapsed_ms: watch.milliseconds(),
+            leftovers: Vec::new(),
+            attempts: Vec::new(),
+            limits: Vec::new(),
+            decided: decided(args),
+            more: more(args),
+        };
+        let (events, _) = state.decide(&self.plan, input);
+        let next = events.into_iter().find_map(|event| match event {
+            EventKind::AttemptPlanned { at, .. } | EventKind::AttemptHeld { at, .. } => Some(at),
+            _ => None,
+        });
+        let paint = Paint::for_stdout(world);
+        resume_plan((self.row.id, &self.outline), (&state, next.as_ref()), watch.milliseconds(), &self.changes, paint)
     }
 }
 
@@ -119,8 +136,20 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
         return Err(vec![fault]);
     }
     let decides = args.approve || args.reject.is_some();
-    let fits = |state: RunState| if decides { state.waits() } else { state.may_resume() };
-    let wanted = if decides { "that waits for a person" } else { "to go on with" };
+    let rows = journal.runs().map_err(broken)?;
+    let exhausted = |row: &RunRow| row.outcome.is_some_and(RunOutcome::is_exhausted);
+    let fits = |row: &RunRow, state: RunState| match state {
+        _ if decides => state.waits(),
+        _ if args.more.is_some() => exhausted(row),
+        // Who has run the chain again since does not mean the old one.
+        RunState::Incomplete => !rows.iter().any(|later| later.id > row.id && later.chain == row.chain),
+        state => state.may_resume() && !exhausted(row),
+    };
+    let wanted = match args.more {
+        _ if decides => "that waits for a person",
+        Some(_) => "that has used up its count",
+        None => "to go on with",
+    };
     let (row, state) = meant(&journal, args.run, fits, wanted).map_err(|fault| vec![fault])?;
     if state == RunState::Running {
         return Err(vec![still_running(row.id)]);
@@ -131,10 +160,15 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     if decides && !state.waits() {
         return Err(vec![nobody_waits(row.id)]);
     }
-    if !decides && state == RunState::NeedsHuman {
+    match (args.more, exhausted(&row)) {
+        (Some(_), false) => return Err(vec![not_exhausted(row.id, state)]),
+        (None, true) if !decides => return Err(vec![is_exhausted(row.id, state)]),
+        _ => {}
+    }
+    if !decides && args.more.is_none() && state == RunState::NeedsHuman {
         return Err(vec![needs_a_person(row.id)]);
     }
-    if !decides && !state.may_resume() {
+    if !decides && args.more.is_none() && !state.may_resume() {
         return Err(vec![finished(row.id, state)]);
     }
     let events = journal.events(row.id).map_err(broken)?;
@@ -223,7 +257,8 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, l
     let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id, lock };
     match Output::of(world, common, &args.told) {
         Ok(output) => {
-            let begin = Begin::Again { events, leftovers, limits: args.limit.clone(), decided: decided(args) };
+            let (limits, decided, more) = (args.limit.clone(), decided(args), more(args));
+            let begin = Begin::Again(Box::new(Again { events, leftovers, limits, decided, more }));
             perform(world, common, &output, run, begin)
         }
         Err(fault) => refuse(world, &[fault]),
@@ -318,9 +353,32 @@ fn no_reason() -> Diagnostic {
 }
 
 fn finished(run: i64, state: RunState) -> Diagnostic {
-    let how = if state == RunState::Complete { "all its steps succeeded" } else { "a step did not complete" };
+    let how = if state == RunState::Complete { "all its steps succeeded" } else { "not every case passed" };
     Diagnostic::error("resume/finished", format!("run {run} is over: {how}"))
         .help(format!("begin a new run; `forkhestra runs show {run}` tells what happened in this one"))
+}
+
+fn more(args: &ResumeArgs) -> Option<u32> {
+    args.more.map(|more| more.get().into())
+}
+
+fn is_exhausted(run: i64, state: RunState) -> Diagnostic {
+    let decide = match state {
+        RunState::NeedsHuman => "\nor decide: --approve, or --reject \"what has to be fixed\"",
+        _ => "",
+    };
+    Diagnostic::error("resume/exhausted", format!("run {run} has used up its iterations or rounds"))
+        .help(format!("give it more of them: forkhestra resume {run} --more 3{decide}"))
+}
+
+fn not_exhausted(run: i64, state: RunState) -> Diagnostic {
+    let fault =
+        Diagnostic::error("resume/not-exhausted", format!("run {run} has not used up its iterations or rounds"));
+    match state {
+        RunState::Complete => fault.help("it is complete; begin a new run"),
+        state if state.may_resume() => fault.help(format!("it goes on without --more: forkhestra resume {run}")),
+        _ => fault.help(format!("`forkhestra runs show {run}` tells how it ended")),
+    }
 }
 
 fn other_steps(before: &str, now: &str) -> Diagnostic {

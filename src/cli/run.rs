@@ -65,7 +65,7 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         });
     }
     match Output::of(world, common, &args.told) {
-        Ok(output) => start(world, common, &output, &plan, typed.overrides, args.wait),
+        Ok(output) => start(world, common, &output, &plan, (typed.overrides, args.queue.clone()), args.wait),
         Err(fault) => refuse(world, &[fault]),
     }
 }

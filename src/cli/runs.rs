@@ -44,7 +44,7 @@ fn broken(error: JournalError) -> Diagnostic {
     broken_journal(&error)
 }
 
-fn any(_: RunState) -> bool {
+fn any(_: &RunRow, _: RunState) -> bool {
     true
 }
 

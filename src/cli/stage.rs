@@ -20,7 +20,7 @@ pub(super) fn start(
     common: &Common,
     output: &Output,
     plan: &Plan,
-    overrides: Overrides,
+    (overrides, queue): (Overrides, Option<Vec<String>>),
     wait: bool,
 ) -> Exit {
     let root = match &plan.root {
@@ -58,7 +58,7 @@ pub(super) fn start(
         common,
         output,
         Run { plan, outline: &outline, root: &root, journal, number: run, lock: Some(lock) },
-        Begin::New(overrides),
+        Begin::New(overrides, queue),
     )
 }
 

@@ -97,9 +97,10 @@ fn opening(setting: &Setting<'_>) -> EventKind {
         let attempts = setting.attempts.iter().map(|(step, attempt)| HighestAttempt { step: *step, attempt: *attempt });
         let worked_ms = u64::try_from(worked(setting.events).as_millis()).unwrap_or(u64::MAX);
         let limits = setting.limits.to_vec();
-        return EventKind::RunResumed { forkhestra, attempts: attempts.collect(), limits, worked_ms };
+        return EventKind::RunResumed { forkhestra, attempts: attempts.collect(), limits, worked_ms, more: None };
     }
     EventKind::RunStarted {
+        queue: None,
         tree: None,
         rules: None,
         chain: setting.outline.chain.clone(),

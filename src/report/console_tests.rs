@@ -24,6 +24,7 @@ fn at(step: u32, name: &str, round: u32, iteration: u32) -> At {
 
 fn started() -> EventKind {
     EventKind::RunStarted {
+        queue: None,
         tree: None,
         rules: None,
         chain: String::new(),
@@ -97,7 +98,7 @@ fn quiet_says_only_how_a_failed_run_ended() {
     assert_eq!(
         quiet,
         "✗ (coder:2 -> t):2: stopped at step 2 of 2: t still fails in the last round (3 attempts, 9.0 s, 12,345 tokens, \
-         $0.12)\n  transcripts: .forkhestra/runs/7/2-t/1\n"
+         $0.12)\n  transcripts: .forkhestra/runs/7/2-t/1\n  to go on with more of it: forkhestra resume 7 --more 3\n"
     );
     let ended = vec![started(), EventKind::RunFinished { outcome: RunOutcome::Succeeded }];
     assert_eq!(lines("coder", Verbosity::Quiet, Paint::plain(), ended), "");

@@ -54,6 +54,14 @@ impl Console<'_> {
             RunOutcome::Failed { .. } if matches!(self.last, Some((_, AttemptOutcome::Voided, _))) => {
                 Some("put back what was changed (git checkout …), then begin a new run".into())
             }
+            outcome if outcome.is_exhausted() => {
+                let decide = if matches!(outcome, RunOutcome::NeedsHuman { .. }) {
+                    ", or decide: --approve, --reject \"why\""
+                } else {
+                    ""
+                };
+                Some(format!("to go on with more of it: {resume} --more 3{decide}"))
+            }
             outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
         }
     }

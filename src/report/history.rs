@@ -3,7 +3,7 @@
 use super::paint::Paint;
 use super::phrases::{attempts_words, first_line, iterations_words, outcome_words, seconds, thousands};
 use crate::plan::Outline;
-use crate::run::{AttemptRow, HumanNeeded, RunOutcome, RunRow, RunState, State};
+use crate::run::{At, AttemptRow, HumanNeeded, RunOutcome, RunRow, RunState, State};
 use std::fmt::Write;
 
 fn words(state: RunState) -> &'static str {
@@ -17,6 +17,8 @@ fn words(state: RunState) -> &'static str {
         RunState::NoCommand => "no command",
         RunState::Complete => "complete",
         RunState::Incomplete => "incomplete",
+        RunState::Exhausted => "exhausted",
+        RunState::NotMet => "not met",
         RunState::NeverBegan => "never began",
     }
 }
@@ -52,7 +54,7 @@ fn why(outcome: Option<RunOutcome>) -> String {
 fn painted(state: RunState, paint: Paint, words: &str) -> String {
     match state {
         RunState::Complete => paint.good(words),
-        RunState::Incomplete => paint.bad(words),
+        RunState::Incomplete | RunState::Exhausted | RunState::NotMet => paint.bad(words),
         RunState::Running => paint.bold(words),
         _ => paint.warn(words),
     }
@@ -141,7 +143,8 @@ pub fn run(
     }
     text.push_str(&by_step(attempts, paint));
     if state.may_resume() {
-        let _ = writeln!(text, "\n{}", paint.dim(&format!("{resume} goes on with it")));
+        let more = if state == RunState::Exhausted { " --more N" } else { "" };
+        let _ = writeln!(text, "\n{}", paint.dim(&format!("{resume}{more} goes on with it")));
     }
     text
 }
@@ -188,9 +191,8 @@ fn by_step(attempts: &[AttemptRow], paint: Paint) -> String {
 /// What a resume would do.
 #[must_use]
 pub fn resume_plan(
-    run: i64,
-    outline: &Outline,
-    state: &State,
+    (run, outline): (i64, &Outline),
+    (state, next): (&State, Option<&At>),
     at_work_ms: u64,
     changes: &[String],
     paint: Paint,
@@ -200,8 +202,8 @@ pub fn resume_plan(
     let mut line = |name: &str, words: &str| {
         let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<9}")));
     };
-    let next = match state.at() {
-        None => "its first step".into(),
+    let next = match next {
+        None => "nothing, it would end".into(),
         Some(at) => {
             let step = outline.steps.get((at.step as usize).saturating_sub(1));
             let of = step.and_then(|step| step.iterations).map_or_else(String::new, |most| format!(" of {most}"));

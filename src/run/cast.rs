@@ -44,19 +44,25 @@ pub struct Cast<'a> {
 /// How a run begins.
 #[derive(Debug)]
 pub enum Begin {
-    /// Anew, with what the command line said.
-    New(Overrides),
+    /// Anew, with what the command line said. In a queue of tasks, with the backends whose login worked in it before.
+    New(Overrides, Option<Vec<String>>),
     /// Where an earlier process left off.
-    Again {
-        /// Its events so far.
-        events: Vec<Event>,
-        /// What had outlived it, and was ended.
-        leftovers: Vec<Leftover>,
-        /// Limits of the command line.
-        limits: Vec<String>,
-        /// What a person decides about the work, where one is waited for.
-        decided: Option<Verdict>,
-    },
+    Again(Box<Again>),
+}
+
+/// What a resume begins with.
+#[derive(Debug)]
+pub struct Again {
+    /// The run's events so far.
+    pub events: Vec<Event>,
+    /// What had outlived the earlier process, and was ended.
+    pub leftovers: Vec<Leftover>,
+    /// Limits of the command line.
+    pub limits: Vec<String>,
+    /// What a person decides about the work, where one is waited for.
+    pub decided: Option<Verdict>,
+    /// How many more iterations or rounds there are, where they were used up.
+    pub more: Option<u32>,
 }
 
 /// How a run ended, and why standard output failed if it did.

@@ -2,9 +2,8 @@
 //! before it performs their effects, and owns nothing that a journal does not also know.
 
 use super::attempt::{Attempt, sleep};
-use super::cast::{Begin, Cast, Ended, Failure};
+use super::cast::{Again, Begin, Cast, Ended, Failure};
 use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt, Overrides};
-use super::finished::Leftover;
 use super::lane::Lane;
 use super::machine::{Effect, Input, Timer};
 use super::outcome::RunOutcome;
@@ -25,7 +24,6 @@ use crate::plan::{Kind, PlannedStep};
 use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
 use crate::prompt::{Late, render};
 use crate::report::Screen;
-use crate::verdict::Verdict;
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
@@ -53,7 +51,7 @@ pub(super) async fn drive_in_lane(
     lane: &Lane<'_>,
     heard: UnboundedReceiver<Heard>,
 ) -> Result<Ended, Failure> {
-    play(cast, Begin::New(Overrides::default()), Signals::passed_on(heard), Some(lane)).await
+    play(cast, Begin::New(Overrides::default(), None), Signals::passed_on(heard), Some(lane)).await
 }
 
 async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane<'_>>) -> Result<Ended, Failure> {
@@ -75,7 +73,7 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         seq: 0,
         tree: TreeWatch::default(),
         begun: Begun::default(),
-        resumed: matches!(begin, Begin::Again { .. }),
+        resumed: matches!(begin, Begin::Again(_)),
         deciding: None,
         guarding: GuardWatch::default(),
         weakened: Vec::new(),
@@ -143,11 +141,9 @@ impl Driver<'_> {
     /// The first effects of a run.
     fn begin(&mut self, begin: Begin) -> Result<Vec<Effect>, JournalError> {
         let plan = self.cast.plan;
-        let overrides = match begin {
-            Begin::New(overrides) => overrides,
-            Begin::Again { events, leftovers, limits, decided } => {
-                return self.begin_again(&events, leftovers, limits, decided);
-            }
+        let (overrides, queue) = match begin {
+            Begin::New(overrides, queue) => (overrides, queue),
+            Begin::Again(again) => return self.begin_again(*again),
         };
         self.begin_work(&overrides)?;
         if self.is_guarded() && self.lane.is_none() {
@@ -167,23 +163,19 @@ impl Driver<'_> {
             tree: self.begun.tree.clone(),
             rules: self.begun.rules.clone(),
             task: plan.task.clone(),
+            queue,
         }])?;
         self.take(Input::Begin)
     }
 
     /// The fold of what was journalled is where the run goes on.
-    fn begin_again(
-        &mut self,
-        events: &[Event],
-        leftovers: Vec<Leftover>,
-        limits: Vec<String>,
-        decided: Option<Verdict>,
-    ) -> Result<Vec<Effect>, JournalError> {
+    fn begin_again(&mut self, again: Again) -> Result<Vec<Effect>, JournalError> {
+        let Again { events, leftovers, limits, decided, more } = again;
         let mut watch = Stopwatch::default();
         if let Some(began) = events.first() {
             self.begin_work_again(&began.event)?;
         }
-        for event in events {
+        for event in &events {
             self.state.evolve(&event.event);
             watch.see(event);
             // What was said then is not said again; sums and times go on.
@@ -201,7 +193,7 @@ impl Driver<'_> {
         }
         let attempts = self.cast.journal.highest_attempts(self.cast.run);
         let attempts = attempts.into_iter().map(|(step, attempt)| HighestAttempt { step, attempt }).collect();
-        self.take(Input::Resume { elapsed_ms: watch.milliseconds(), leftovers, attempts, limits, decided })
+        self.take(Input::Resume { elapsed_ms: watch.milliseconds(), leftovers, attempts, limits, decided, more })
     }
 
     async fn run(&mut self, begin: Begin) -> Result<RunOutcome, Failure> {

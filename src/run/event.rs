@@ -135,6 +135,19 @@ pub struct HighestAttempt {
     pub attempt: u32,
 }
 
+/// More iterations of a loop, or rounds of a group, than its count says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct More {
+    /// The group's number; none for a loop.
+    pub group: Option<u32>,
+    /// The number of the step that ended last.
+    pub step: u32,
+    /// How many more.
+    pub count: u32,
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -174,6 +187,9 @@ pub enum EventKind {
         /// The task that it works on, as it was then.
         #[serde(default)]
         task: Option<TaskFacts>,
+        /// In a queue of tasks: the backends whose login worked in it before. None outside of a queue.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queue: Option<Vec<String>>,
     },
     /// The run goes on after it was ended before its aim, or after a crash.
     #[serde(rename_all = "camelCase")]
@@ -187,6 +203,9 @@ pub enum EventKind {
         /// How long the run was at work before, in milliseconds.
         #[serde(default)]
         worked_ms: u64,
+        /// What it was given more of (`resume --more`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        more: Option<More>,
     },
     /// A round of a group begins.
     #[serde(rename_all = "camelCase")]

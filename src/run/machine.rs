@@ -50,6 +50,8 @@ pub enum Input {
         limits: Vec<String>,
         /// What a person decides about the work, where one is waited for.
         decided: Option<Verdict>,
+        /// How many more iterations or rounds there are, where they were used up.
+        more: Option<u32>,
     },
     /// The process runs.
     Spawned {
@@ -152,15 +154,21 @@ impl Decision<'_> {
                 self.effects.extend(self.plan.limits.time.map(|time| Effect::Arm(Timer::Run, time)));
                 self.go_from(0);
             }
-            (_, Input::Resume { elapsed_ms, leftovers, attempts, limits, decided })
-                if self.state.may_resume() || decided.is_some() && self.state.waits_for().is_some() =>
+            (_, Input::Resume { elapsed_ms, leftovers, attempts, limits, decided, more })
+                if decided.is_some() && self.state.waits_for().is_some()
+                    || more.is_some() && self.state.is_exhausted()
+                    || decided.is_none() && more.is_none() && self.state.may_resume() =>
             {
                 let waits_for = self.state.waits_for();
                 let forkhestra = env!("CARGO_PKG_VERSION").into();
-                self.emit(EventKind::RunResumed { forkhestra, attempts, limits, worked_ms: elapsed_ms });
-                match decided.zip(waits_for) {
-                    Some((verdict, why)) => self.decided_by_a_person(verdict, why),
-                    None => self.go_on(Duration::from_millis(elapsed_ms), leftovers),
+                let more = more.and_then(|count| self.more(count));
+                self.emit(EventKind::RunResumed { forkhestra, attempts, limits, worked_ms: elapsed_ms, more });
+                self.interrupt(leftovers);
+                match (decided.zip(waits_for), more) {
+                    _ if !self.has_time(Duration::from_millis(elapsed_ms)) => {}
+                    (Some((verdict, why)), _) => self.decided_by_a_person(verdict, why),
+                    (None, Some(more)) => self.go_on_with(more),
+                    (None, None) => self.go_on(),
                 }
             }
             (Phase::Starting, Input::Spawned { pid, start_time }) => self.spawned(pid, start_time),
@@ -351,6 +359,9 @@ impl Decision<'_> {
                 AttemptOutcome::Completed
             }
             _ if finished.usage_limit.is_some() => AttemptOutcome::Limited,
+            _ if finished.error_class == Some(ErrorClass::Credentials) && self.login_has_worked(step) => {
+                AttemptOutcome::Unavailable { reason: WaitReason::Login }
+            }
             _ if finished.error_class.is_some_and(ErrorClass::is_outage) => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Service }
             }

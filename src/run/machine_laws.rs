@@ -19,7 +19,14 @@ fn bound(plan: &Plan) -> u64 {
 }
 
 fn again() -> Input {
-    Input::Resume { elapsed_ms: 0, leftovers: Vec::new(), attempts: Vec::new(), limits: Vec::new(), decided: None }
+    Input::Resume {
+        elapsed_ms: 0,
+        leftovers: Vec::new(),
+        attempts: Vec::new(),
+        limits: Vec::new(),
+        decided: None,
+        more: None,
+    }
 }
 
 /// A run as its driver performs it; the n-th attempt that is not interrupted ends by the n-th letter. With a cut the process

@@ -5,6 +5,7 @@ mod cast;
 mod driver;
 mod evaluated;
 mod event;
+mod facts;
 mod fill;
 mod finished;
 mod guard;
@@ -28,10 +29,12 @@ mod verdicts;
 mod waits;
 mod work;
 
-pub use cast::{Begin, Cast, Ended, Failure};
+pub use cast::{Again, Begin, Cast, Ended, Failure};
 pub use driver::{drive, flushed};
 pub use evaluated::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
-pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, Overrides};
+pub use event::{
+    At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, More, Overrides,
+};
 pub use fill::{Moment, fill};
 pub use finished::{Finished, Leftover, Tokens, Unknown, UsageLimit};
 pub use lane::{Answer, Numbers};

@@ -263,3 +263,30 @@ pub enum RunOutcome {
     /// Our standard output was closed.
     OutputClosed,
 }
+
+impl RunOutcome {
+    /// Whether a loop or a group has used up its count: the run goes on only with more of it.
+    #[must_use]
+    pub fn is_exhausted(self) -> bool {
+        matches!(self, Self::Exhausted { .. } | Self::NeedsHuman { why: HumanNeeded::Rejections, .. })
+    }
+
+    /// Whether the run may go on as it is: only what is complete is over, and what waits for a decision or for more rounds.
+    #[must_use]
+    pub fn may_resume(self) -> bool {
+        match self {
+            Self::Succeeded | Self::NotMet | Self::Exhausted { .. } => false,
+            Self::NeedsHuman { why, .. } => why == HumanNeeded::Unclear || !why.is_a_decision(),
+            _ => true,
+        }
+    }
+
+    /// Whether the run came to it by itself, and was not cut off.
+    #[must_use]
+    pub fn is_a_conclusion(self) -> bool {
+        !matches!(
+            self,
+            Self::Interrupted { .. } | Self::OutputClosed | Self::LimitReached { .. } | Self::OutOfResources { .. }
+        )
+    }
+}

@@ -1,6 +1,6 @@
 //! What follows an attempt: the next iteration, the next step, the next round, a wait, or the end.
 
-use super::event::{At, Ending, EventKind, Feedback, FeedbackCause};
+use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, More};
 use super::finished::{Finished, Leftover, Tokens, Unknown};
 use super::machine::{Decision, Effect, Timer};
 use super::outcome::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome};
@@ -74,7 +74,7 @@ impl Decision<'_> {
                 self.unclear(at, said);
             }
             Kind::Agent { .. } if step.is_loop() => {
-                let iterations = step.iterations();
+                let iterations = step.iterations().saturating_add(self.state.more_iterations(at.step));
                 self.iteration_over(at, iterations);
             }
             Kind::Agent { .. } if self.group_of(at.step).is_some() && self.state.retry < RETRIES => {
@@ -98,8 +98,8 @@ impl Decision<'_> {
         }
     }
 
-    /// After a resume: what was under way is interrupted, and its iteration is begun anew.
-    pub(super) fn go_on(&mut self, elapsed: Duration, leftovers: Vec<Leftover>) {
+    /// After a resume: what was under way is interrupted.
+    pub(super) fn interrupt(&mut self, leftovers: Vec<Leftover>) {
         if let Some(at) = self.state.at.clone().filter(|_| self.state.has_process()) {
             let (marker, outcome) = (self.state.marker, AttemptOutcome::Interrupted);
             // What it had said of its use before we were gone.
@@ -108,15 +108,49 @@ impl Decision<'_> {
             finished.unknown = Unknown::of(self.step(at.step).and_then(PlannedStep::accounting), &outcome, &finished);
             self.emit(EventKind::AttemptFinished { at, outcome, marker, finished });
         }
-        let left = self.plan.limits.time.map(|time| time.saturating_sub(elapsed));
-        if left == Some(Duration::ZERO) {
-            return self.end(Ending::Limit { limit: LimitKind::Time });
-        }
-        self.effects.extend(left.map(|left| Effect::Arm(Timer::Run, left)));
+    }
+
+    /// After a resume: the iteration that was the last is begun anew.
+    pub(super) fn go_on(&mut self) {
         match self.state.at.clone() {
             Some(at) => self.plan_attempt(at.step, at.iteration, self.state.retry),
             None => self.go_from(0),
         }
+    }
+
+    /// Of what there is more: of the group's rounds, else of the loop's iterations.
+    pub(super) fn more(&self, count: u32) -> Option<More> {
+        let step = self.state.at.as_ref()?.step;
+        Some(More { group: self.group_of(step).map(number), step, count })
+    }
+
+    /// After a resume with more: another round, else another iteration.
+    pub(super) fn go_on_with(&mut self, more: More) {
+        let Some(at) = self.state.at.clone() else { return };
+        match self.group_of(more.step) {
+            Some(index) => {
+                let (round, rounds) = (self.state.round_of(index) + 1, self.rounds(index));
+                self.emit(EventKind::RoundStarted { group: number(index), round, rounds });
+                self.go_from(self.plan.program.groups[index].enter + 1);
+            }
+            None => self.plan_attempt(at.step, at.iteration + 1, 0),
+        }
+    }
+
+    /// Whether anything is left of the run's time, which passes from now on.
+    pub(super) fn has_time(&mut self, elapsed: Duration) -> bool {
+        let left = self.plan.limits.time.map(|time| time.saturating_sub(elapsed));
+        if left == Some(Duration::ZERO) {
+            self.end(Ending::Limit { limit: LimitKind::Time });
+            return false;
+        }
+        self.effects.extend(left.map(|left| Effect::Arm(Timer::Run, left)));
+        true
+    }
+
+    /// The most rounds of a group.
+    pub(super) fn rounds(&self, group: usize) -> u32 {
+        self.plan.program.groups[group].rounds.saturating_add(self.state.more_rounds(group))
     }
 
     // The program.
@@ -131,12 +165,12 @@ impl Decision<'_> {
     pub(super) fn round_over(&mut self, feedback: &Feedback) {
         let mut group = self.group_of(feedback.from.step);
         while let Some(index) = group {
-            let span = self.plan.program.groups[index];
+            let (span, rounds) = (self.plan.program.groups[index], self.rounds(index));
             let round = self.state.round_of(index);
             let number = number(index);
             self.emit(EventKind::RoundFinished { group: number, round, ended_by: Some(feedback.clone()) });
             if self.may_go_again(index) {
-                self.emit(EventKind::RoundStarted { group: number, round: round + 1, rounds: span.rounds });
+                self.emit(EventKind::RoundStarted { group: number, round: round + 1, rounds });
                 return self.go_from(span.enter + 1);
             }
             group = span.parent;
@@ -162,7 +196,7 @@ impl Decision<'_> {
                     _ => return self.plan_attempt(number(index), 1, 0),
                 },
                 Some(Op::Enter(index)) => {
-                    let rounds = self.plan.program.groups[index].rounds;
+                    let rounds = self.rounds(index);
                     self.emit(EventKind::RoundStarted { group: number(index), round: 1, rounds });
                 }
                 Some(Op::Leave(index)) => {
@@ -192,7 +226,8 @@ impl Decision<'_> {
     /// The next attempt, unless the run is to end or a limit forbids it.
     pub(super) fn plan_attempt(&mut self, step: u32, iteration: u32, retry: u32) {
         let Some(planned) = self.step(step) else { return };
-        let (name, iterations) = (planned.name.clone(), planned.is_loop().then(|| planned.iterations()));
+        let more = self.state.more_iterations(step);
+        let (name, iterations) = (planned.name.clone(), planned.is_loop().then(|| planned.iterations() + more));
         let group = self.group_of(step);
         let round = group.map_or(1, |group| self.state.round_of(group));
         let at = At { step, name, round, iteration, attempt: self.state.attempts(step).saturating_add(1), lane: 1 };

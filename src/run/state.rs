@@ -1,6 +1,6 @@
 //! What is remembered of a run: a fold of its events, and nothing else.
 
-use super::event::{At, Ending, EventKind, Feedback, FeedbackCause};
+use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, HighestAttempt, More};
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
 use super::waits::Waits;
@@ -43,64 +43,72 @@ pub struct State {
     pub(super) ending: Option<Ending>,
     pub(super) rung: Option<Sig>,
     pub(super) paused: bool,
-    outcome: Option<RunOutcome>,
+    pub(super) outcome: Option<RunOutcome>,
     /// Iterations that count for `limits.iterations`.
     pub(super) iterations: u32,
     /// What all finished attempts have used, and what the current one has used so far.
-    spent: Tokens,
-    spending: Tokens,
+    pub(super) spent: Tokens,
+    pub(super) spending: Tokens,
+    /// In a queue of tasks: the backends whose login worked in it before this run.
+    pub(super) logins: Option<Vec<String>>,
     /// What was waited for in a row.
     pub(super) waits: Waits,
-    steps: Vec<OfStep>,
-    groups: Vec<OfGroup>,
+    pub(super) steps: Vec<OfStep>,
+    pub(super) groups: Vec<OfGroup>,
     /// Every finding of its judges, and what became of it.
-    ledger: Ledger,
-    rejections: u32,
+    pub(super) ledger: Ledger,
+    pub(super) rejections: u32,
     /// The last verdict of a judge.
-    verdict: Option<(At, Verdict)>,
+    pub(super) verdict: Option<(At, Verdict)>,
     /// The step of a worker that rejected the work, unless a judge approved it after that, or the worker was asked again.
-    objection: Option<u32>,
+    pub(super) objection: Option<u32>,
     /// Whether the last person who was asked accepted the work.
-    accepted: bool,
+    pub(super) accepted: bool,
     /// What the last worker did to what decides about its work.
-    weakened: Vec<String>,
-    voided: Vec<String>,
+    pub(super) weakened: Vec<String>,
+    pub(super) voided: Vec<String>,
     /// Rejects in a row of work that changed nothing.
-    idle_rejects: u32,
+    pub(super) idle_rejects: u32,
     /// Whether a worker has changed anything since the last reject, and whether one has not.
-    moved: bool,
-    stood_still: bool,
+    pub(super) moved: bool,
+    pub(super) stood_still: bool,
     /// What the last reject named.
-    last_findings: Option<Vec<Finding>>,
+    pub(super) last_findings: Option<Vec<Finding>>,
 }
 
 /// What is remembered of a step.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct OfStep {
-    attempts: u32,
+pub(super) struct OfStep {
+    pub(super) attempts: u32,
     /// Whether the last one failed.
-    failed: bool,
+    pub(super) failed: bool,
     /// The last quick failure, and how often it came in a row.
-    failure: Option<(AttemptOutcome, u32)>,
+    pub(super) failure: Option<(AttemptOutcome, u32)>,
     /// The last fingerprint, and how often it came in a row.
-    fingerprint: Option<(String, u32)>,
+    pub(super) fingerprint: Option<(String, u32)>,
     /// What the last failures of a check were, as digests of the tree and the errors.
-    trail: Vec<String>,
+    pub(super) trail: Vec<String>,
     /// How often a judge was not understood, in a row, and why the last time.
-    unclear: Option<(Unclear, u32)>,
+    pub(super) unclear: Option<(Unclear, u32)>,
     /// Whether its last attempt changed nothing.
-    idle: bool,
+    pub(super) idle: bool,
     /// How many tests a check ran the last time, and how many at the most.
-    tests: Option<(u32, u32)>,
+    pub(super) tests: Option<(u32, u32)>,
+    /// Iterations of its loop beyond its count.
+    pub(super) more: u32,
+    /// Whether its service has answered.
+    pub(super) worked: bool,
 }
 
 /// What is remembered of a group.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct OfGroup {
-    round: u32,
-    feedback: Option<Feedback>,
+pub(super) struct OfGroup {
+    pub(super) round: u32,
+    pub(super) feedback: Option<Feedback>,
     /// How many rounds in a row were ended by something else than a judge.
-    unjudged: u32,
+    pub(super) unjudged: u32,
+    /// Rounds beyond its count.
+    pub(super) more: u32,
 }
 
 /// The element of this number, from 1, of a list that grows as needed.
@@ -127,23 +135,16 @@ impl State {
         self.phase == Phase::Over
     }
 
-    /// Whether it may go on: it was ended before it came to a conclusion of its own.
+    /// Whether its loop or its group has used up its count: it goes on only with more of it.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.outcome.is_some_and(RunOutcome::is_exhausted)
+    }
+
+    /// Whether it may go on as it is: only what is complete is over, and what waits for a decision or for more rounds.
     #[must_use]
     pub fn may_resume(&self) -> bool {
-        match self.outcome {
-            None => true,
-            Some(outcome) => matches!(
-                outcome,
-                RunOutcome::Interrupted { .. }
-                    | RunOutcome::OutputClosed
-                    | RunOutcome::OutOfResources { .. }
-                    | RunOutcome::LimitReached { .. }
-                    | RunOutcome::NeedsHuman {
-                        why: HumanNeeded::Unclear | HumanNeeded::NoCommand | HumanNeeded::Login,
-                        ..
-                    }
-            ),
-        }
+        self.outcome.is_none_or(RunOutcome::may_resume)
     }
 
     /// Why a person is waited for, if one is.
@@ -170,8 +171,8 @@ impl State {
     /// Remembers. Total, infallible, and the only place where state changes.
     pub fn evolve(&mut self, event: &EventKind) {
         match event {
-            EventKind::RunStarted { .. }
-            | EventKind::Evaluation { .. }
+            EventKind::RunStarted { queue, .. } => self.logins.clone_from(queue),
+            EventKind::Evaluation { .. }
             | EventKind::StepSkipped { .. }
             | EventKind::NothingSubmitted { .. }
             | EventKind::TasksProposed { .. }
@@ -182,7 +183,7 @@ impl State {
                 if let Some(group) = of(&mut self.groups, *group) {
                     group.round = *round;
                     if *round == 1 {
-                        *group = OfGroup { round: 1, ..OfGroup::default() };
+                        *group = OfGroup { round: 1, more: group.more, ..OfGroup::default() };
                     }
                 }
             }
@@ -192,23 +193,7 @@ impl State {
                 self.at = Some(at.clone());
                 self.retry = *retry;
             }
-            EventKind::RunResumed { attempts, .. } => {
-                for highest in attempts {
-                    if let Some(step) = of(&mut self.steps, highest.step) {
-                        step.attempts = step.attempts.max(highest.attempt);
-                    }
-                }
-                if !self.has_process() {
-                    self.phase = Phase::Idle;
-                }
-                if matches!(self.outcome, Some(RunOutcome::NeedsHuman { .. })) {
-                    self.steps.iter_mut().for_each(|step| step.unclear = None);
-                }
-                (self.ending, self.rung, self.outcome, self.paused) = (None, None, None, false);
-                self.waits = Waits::default();
-                // What was changed before was put back, or accepted, before it could go on.
-                self.voided.clear();
-            }
+            EventKind::RunResumed { attempts, more, .. } => self.resumed(attempts, *more),
             EventKind::VerdictGiven { at, verdict, converged } => self.verdict_given(at, verdict, *converged),
             EventKind::VerdictUnclear { at, why, asked } => {
                 if matches!(why, Unclear::NotItsRight { decision: Decision::Reject, minor: false }) && *asked == 0 {
@@ -257,6 +242,45 @@ impl State {
         }
     }
 
+    fn resumed(&mut self, attempts: &[HighestAttempt], more: Option<More>) {
+        for highest in attempts {
+            if let Some(step) = of(&mut self.steps, highest.step) {
+                step.attempts = step.attempts.max(highest.attempt);
+            }
+        }
+        if !self.has_process() {
+            self.phase = Phase::Idle;
+        }
+        if self.outcome.is_some_and(RunOutcome::is_a_conclusion) {
+            // Somebody has looked: what failed in a row before does not count against what is tried now.
+            for step in &mut self.steps {
+                (step.unclear, step.failure, step.fingerprint) = (None, None, None);
+                step.trail.clear();
+            }
+            self.groups.iter_mut().for_each(|group| group.unjudged = 0);
+            (self.retry, self.idle_rejects, self.moved, self.stood_still) = (0, 0, false, false);
+        }
+        match more {
+            Some(More { group: Some(group), count, .. }) => {
+                if let Some(group) = of(&mut self.groups, group) {
+                    group.more = group.more.saturating_add(count);
+                }
+            }
+            Some(More { group: None, step, count }) => {
+                if let Some(step) = of(&mut self.steps, step) {
+                    step.more = step.more.saturating_add(count);
+                }
+            }
+            None => {}
+        }
+        (self.ending, self.rung, self.outcome, self.paused) = (None, None, None, false);
+        self.waits = Waits::default();
+        // Who resumes it is there.
+        self.logins = None;
+        // What was changed before was put back, or accepted, before it could go on.
+        self.voided.clear();
+    }
+
     fn attempt_planned(&mut self, at: &At, retry: u32) {
         self.phase = Phase::Starting;
         self.objection = self.objection.filter(|step| *step != at.step);
@@ -282,6 +306,9 @@ impl State {
             return;
         }
         self.waits = Waits::default();
+        if let Some(step) = of(&mut self.steps, at.step) {
+            step.worked |= finished.tokens.is_some_and(|tokens| tokens.total() > 0);
+        }
         self.ledger.answered(&finished.answers);
         if finished.guarded {
             self.weakened = finished.weakened.iter().chain(&finished.touched).cloned().collect();
@@ -337,144 +364,5 @@ impl State {
             self.idle_rejects = if idle { self.idle_rejects.saturating_add(1) } else { 0 };
             (self.moved, self.stood_still) = (false, false);
         }
-    }
-
-    /// Every finding of the run's judges.
-    #[must_use]
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    /// How often a judge has rejected.
-    #[must_use]
-    pub fn rejections(&self) -> u32 {
-        self.rejections
-    }
-
-    /// What the last worker did to tests and to files that decide, in words.
-    pub(super) fn weakened(&self) -> &[String] {
-        &self.weakened
-    }
-
-    /// Why the last worker's attempt does not count.
-    pub(super) fn voided(&self) -> &[String] {
-        &self.voided
-    }
-
-    /// How many rejects in a row found that nothing was changed since the one before.
-    pub(super) fn idle_rejects(&self) -> u32 {
-        self.idle_rejects
-    }
-
-    /// How many tests a check ran the last time, and how many at the most; none where its output never said.
-    pub(super) fn tests_of(&self, step: u32) -> Option<(u32, u32)> {
-        self.step(step)?.tests
-    }
-
-    /// The step of a worker whose reject is the last word about the work.
-    pub(super) fn objection(&self) -> Option<u32> {
-        self.objection
-    }
-
-    /// Whether the last person who was asked accepted the work.
-    pub(super) fn is_accepted(&self) -> bool {
-        self.accepted
-    }
-
-    /// The last verdict of a judge.
-    pub(super) fn verdict(&self) -> Option<&(At, Verdict)> {
-        self.verdict.as_ref()
-    }
-
-    /// How often a judge was not understood, in a row.
-    pub(super) fn unclear(&self, step: u32) -> u32 {
-        self.step(step).and_then(|step| step.unclear.as_ref()).map_or(0, |(_, asked)| *asked)
-    }
-
-    /// Why a judge was not understood the last time.
-    pub(super) fn last_unclear(&self, step: u32) -> Option<&Unclear> {
-        self.step(step)?.unclear.as_ref().map(|(why, _)| why)
-    }
-
-    /// Whether the last attempt of a step changed nothing.
-    pub(super) fn was_idle(&self, step: u32) -> bool {
-        self.step(step).is_some_and(|step| step.idle)
-    }
-
-    /// How many rounds of a group in a row were ended by something else than a judge.
-    pub(super) fn unjudged_rounds(&self, group: usize) -> u32 {
-        self.groups.get(group).map_or(0, |group| group.unjudged)
-    }
-
-    /// Whether a check fails on a tree and with errors that it has failed with before: the last time, or the time before that.
-    pub(super) fn moves_in_a_circle(&self, step: u32) -> bool {
-        let Some((now, before)) = self.step(step).and_then(|step| step.trail.split_last()) else { return false };
-        before.contains(now)
-    }
-
-    /// The attempt whose process runs, or is being started.
-    #[must_use]
-    pub fn under_way(&self) -> Option<&At> {
-        self.at.as_ref().filter(|_| self.has_process())
-    }
-
-    /// Whether an attempt's process runs, or is being started.
-    pub(super) fn has_process(&self) -> bool {
-        matches!(self.phase, Phase::Starting | Phase::Running)
-    }
-
-    /// Whether the current attempt is one that is tried again.
-    pub(super) fn is_retry(&self) -> bool {
-        self.retry > 0
-    }
-
-    /// Whether a usage limit is waited out.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.phase == Phase::Waiting
-    }
-
-    /// What all attempts have used so far, the current one included.
-    #[must_use]
-    pub fn used(&self) -> Tokens {
-        self.spent.plus(&self.spending)
-    }
-
-    /// What the current attempt has used so far.
-    pub(super) fn spending(&self) -> Tokens {
-        self.spending
-    }
-
-    fn step(&self, number: u32) -> Option<&OfStep> {
-        self.steps.get(number.checked_sub(1)? as usize)
-    }
-
-    /// How many attempts a step has had.
-    pub(super) fn attempts(&self, step: u32) -> u32 {
-        self.step(step).map_or(0, |step| step.attempts)
-    }
-
-    /// Whether the last attempt of a step failed.
-    pub(super) fn last_failed(&self, step: u32) -> bool {
-        self.step(step).is_some_and(|step| step.failed)
-    }
-
-    /// How often a step has failed in the same quick way, in a row.
-    pub(super) fn same_failures(&self, step: u32) -> u32 {
-        self.step(step).and_then(|step| step.failure.as_ref()).map_or(0, |(_, count)| *count)
-    }
-
-    /// How often a step has left the same behind, in a row.
-    pub(super) fn same_fingerprints(&self, step: u32) -> u32 {
-        self.step(step).and_then(|step| step.fingerprint.as_ref()).map_or(0, |(_, count)| *count)
-    }
-
-    /// The round a group is in; groups count from 0 here.
-    pub(super) fn round_of(&self, group: usize) -> u32 {
-        self.groups.get(group).map_or(1, |group| group.round)
-    }
-
-    /// What the last round of a group has to tell the next.
-    pub(super) fn feedback_of(&self, group: usize) -> Option<&Feedback> {
-        self.groups.get(group)?.feedback.as_ref()
     }
 }

@@ -53,8 +53,13 @@ mod tests {
     #[test]
     fn neither_pauses_nor_the_time_before_a_resume_count() {
         let finished = || EventKind::RunFinished { outcome: RunOutcome::Succeeded };
-        let resumed =
-            EventKind::RunResumed { forkhestra: String::new(), attempts: Vec::new(), limits: Vec::new(), worked_ms: 0 };
+        let resumed = EventKind::RunResumed {
+            forkhestra: String::new(),
+            attempts: Vec::new(),
+            limits: Vec::new(),
+            worked_ms: 0,
+            more: None,
+        };
         let mut watch = Stopwatch::default();
         for (at, event) in [
             ("00:00:01", finished()),

@@ -80,8 +80,12 @@ pub enum RunState {
     NoCommand,
     /// A human has to decide.
     NeedsHuman,
-    /// A step did not complete.
+    /// A step did not complete; a resume tries it again.
     Incomplete,
+    /// A loop or a group has used up its count; a resume with more of it goes on.
+    Exhausted,
+    /// An evaluation came to its end, and what it was to show did not show.
+    NotMet,
     /// Its process died before it had begun.
     NeverBegan,
 }
@@ -115,6 +119,8 @@ impl RunState {
             Some(RunOutcome::NeedsHuman { why: HumanNeeded::Unclear, .. }) => Self::Unclear,
             Some(RunOutcome::NeedsHuman { why: HumanNeeded::NoCommand, .. }) => Self::NoCommand,
             Some(RunOutcome::NeedsHuman { .. }) => Self::NeedsHuman,
+            Some(RunOutcome::Exhausted { .. }) => Self::Exhausted,
+            Some(RunOutcome::NotMet) => Self::NotMet,
             Some(_) => Self::Incomplete,
         }
     }
@@ -125,9 +131,18 @@ impl RunState {
         matches!(self, Self::Unclear | Self::NeedsHuman)
     }
 
-    /// Whether `resume` may go on with it.
+    /// Whether `resume` may go on with it; where it is exhausted, only with more of its count.
     #[must_use]
     pub fn may_resume(self) -> bool {
-        matches!(self, Self::Crashed | Self::Interrupted | Self::LimitReached | Self::Unclear | Self::NoCommand)
+        matches!(
+            self,
+            Self::Crashed
+                | Self::Interrupted
+                | Self::LimitReached
+                | Self::Unclear
+                | Self::NoCommand
+                | Self::Incomplete
+                | Self::Exhausted
+        )
     }
 }

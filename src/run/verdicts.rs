@@ -108,7 +108,7 @@ impl Decision<'_> {
                 let cause = FeedbackCause::Rejected { rejection: self.state.rejections() };
                 let ended_by = Some(Feedback { from: at, cause });
                 self.emit(EventKind::RoundFinished { group: number(index), round, ended_by });
-                let rounds = span.rounds.max(round + 1);
+                let rounds = self.rounds(index).max(round + 1);
                 self.emit(EventKind::RoundStarted { group: number(index), round: round + 1, rounds });
                 self.go_from(span.enter + 1);
             }
@@ -144,7 +144,7 @@ impl Decision<'_> {
     /// check ends there are fewer where a judge stands in the group.
     pub(super) fn may_go_again(&self, group: usize) -> bool {
         let hopeless = self.plan.is_judged(group) && self.state.unjudged_rounds(group) >= UNJUDGED;
-        self.state.round_of(group) < self.plan.program.groups[group].rounds && !hopeless
+        self.state.round_of(group) < self.rounds(group) && !hopeless
     }
 
     /// Whether a round follows when a check ends this one.

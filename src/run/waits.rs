@@ -4,6 +4,8 @@ use super::event::{At, Ending, EventKind};
 use super::finished::UsageLimit;
 use super::machine::{Decision, Effect, Timer};
 use super::outcome::{HumanNeeded, LimitKind, RunOutcome, WaitReason};
+use super::progress::number;
+use crate::plan::Kind;
 use std::time::Duration;
 
 /// The first wait for a service, and the longest; each is twice the one before.
@@ -92,6 +94,18 @@ impl Decision<'_> {
             WaitReason::Login => self.finish(RunOutcome::NeedsHuman { step, why: HumanNeeded::Login }),
             _ => self.end(Ending::Limit { limit: LimitKind::Wait }),
         }
+    }
+
+    /// Whether a login that is refused now has worked before, in a queue of tasks: then somebody is to log in again, and the queue waits.
+    pub(super) fn login_has_worked(&self, step: u32) -> bool {
+        let backend = |number: u32| match self.step(number).map(|step| &step.kind) {
+            Some(Kind::Agent { backend, .. }) => backend.as_deref(),
+            _ => None,
+        };
+        let Some((logins, own)) = self.state.logins().zip(backend(step)) else { return false };
+        let steps = 1..=number(self.plan.steps.len());
+        logins.iter().any(|login| login == own)
+            || steps.filter(|step| self.state.has_worked(*step)).any(|step| backend(step) == Some(own))
     }
 
     /// The wait is over: the same iteration again.

@@ -95,7 +95,7 @@ fn a_decision_where_nobody_waits_for_one_is_refused() {
     place.run(&["(c -> j):1", "-p", "Work."]).code(3);
     assert!(place.run(&["resume", "2", "--reject", " "]).code(2).words().contains("a reject says why"));
     let plain = place.run(&["resume", "2"]);
-    assert!(plain.code(2).words().contains("forkhestra resume 2 --approve"), "{}", plain.stderr);
+    assert!(plain.code(2).words().contains("or decide: --approve"), "{}", plain.stderr);
 }
 
 #[test]
