@@ -469,7 +469,11 @@ fn a_loop_that_has_used_up_its_iterations_goes_on_with_more_of_them() {
     place.agent("a", "sh date +%N\nnext\nsh date +%N\nnext\nmarker");
     place.run(&["a:2"]).code(1);
     let ran = place.run(&["resume"]);
-    assert!(ran.code(2).words().contains("run 1 has used up its count: forkhestra resume 1 --more N"), "{}", ran.stderr);
+    assert!(
+        ran.code(2).words().contains("run 1 has used up its count: forkhestra resume 1 --more N"),
+        "{}",
+        ran.stderr
+    );
     assert!(place.run(&["resume", "1", "--more", "2", "--dry-run"]).code(0).stdout.contains("iteration 3"));
     let ran = place.run(&["resume", "--more", "2"]);
     assert!(ran.code(0).stderr.contains("iteration 3 of 4"), "{}", ran.stderr);
@@ -482,7 +486,9 @@ fn a_loop_that_has_used_up_its_iterations_goes_on_with_more_of_them() {
 #[test]
 fn a_group_that_has_used_up_its_rounds_goes_on_with_more_of_them() {
     let place = Place::new();
-    place.agent("c", "sh date +%N > work").agent("j", "print a: wrong\nprint VERDICT: reject\nnext\nprint VERDICT: approve");
+    place
+        .agent("c", "sh date +%N > work")
+        .agent("j", "print a: wrong\nprint VERDICT: reject\nnext\nprint VERDICT: approve");
     place.config(
         r#"{"agents": {"j": {"command": "j", "role": "judge"}}, "checks": {"t": {"run": "test -e ok"}}, "chains": {}}"#,
     );
@@ -502,7 +508,8 @@ fn what_an_attempt_had_used_when_we_were_killed_counts_after_a_resume() {
     let place = Place::new();
     let up = place.path("tmp/up");
     let message = r#"print {"type":"assistant","message":{"id":"m1","content":[],"usage":{"input_tokens":100}}}"#;
-    let result = r#"print {"type":"result","result":"done","is_error":false,"total_cost_usd":0.5,"usage":{"input_tokens":20}}"#;
+    let result =
+        r#"print {"type":"result","result":"done","is_error":false,"total_cost_usd":0.5,"usage":{"input_tokens":20}}"#;
     place.agent("claude", &format!("{message}\nhang {}\nnext\n{result}", up.display()));
     place.config(r#"{"agents": {"a": {"backend": "claude"}}, "chains": {}}"#);
     let running = place.start(&["a"]);
@@ -510,7 +517,7 @@ fn what_an_attempt_had_used_when_we_were_killed_counts_after_a_resume() {
     while !place.events(1).iter().any(|event| event["event"]["type"] == "usageReported") {
         std::thread::yield_now();
     }
-    running.end_by("KILL");
+    let _ = running.end_by("KILL");
     let ran = place.run(&["resume"]);
     assert!(ran.code(0).stderr.contains("120 tokens, at least $0.50"), "{}", ran.stderr);
 }
