@@ -3,9 +3,10 @@
 use std::process::{ExitCode, Termination};
 
 /// How the program ends (DESIGN.md, "Exit codes").
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Exit {
     /// 0: all steps succeeded, or what was asked for was shown.
+    #[default]
     Success,
     /// 1: a step did not complete.
     Incomplete,

@@ -88,6 +88,14 @@ impl World {
         Instant::now()
     }
 
+    /// The time since the machine started, its sleep included (`CLOCK_BOOTTIME` of `clock_gettime(2)`). Nobody sets it.
+    #[must_use]
+    pub fn uptime(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
+        Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0))
+    }
+
     /// The time since an earlier instant, in milliseconds; 0 under the still clock of the tests.
     #[must_use]
     pub fn milliseconds_since(&self, earlier: Instant) -> u64 {

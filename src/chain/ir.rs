@@ -117,6 +117,8 @@ pub struct Limits {
     pub wait: Option<Duration>,
     /// After how many iterations that change nothing and say the same a loop stops.
     pub stalled_after: Option<u32>,
+    /// After how many rejections a task has failed.
+    pub rejections: Option<u32>,
     /// How long an ended agent may take before the next, harder signal.
     pub grace: Option<Duration>,
 }
@@ -132,6 +134,7 @@ impl Limits {
             iterations: self.iterations.or(below.iterations),
             wait: self.wait.or(below.wait),
             stalled_after: self.stalled_after.or(below.stalled_after),
+            rejections: self.rejections.or(below.rejections),
             grace: self.grace.or(below.grace),
         }
     }
@@ -263,15 +266,36 @@ pub struct Check {
     pub timeout: Option<Duration>,
 }
 
-/// Commands that are run when a run has ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Hooks {
+/// When a command of the user's is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookKind {
     /// After every run.
-    pub on_finish: Option<Run>,
+    Finish,
     /// After one that did not complete.
-    pub on_fail: Option<Run>,
-    /// After one that a human has to decide about.
-    pub on_human: Option<Run>,
+    Fail,
+    /// After one that a human has to decide about, and when a queue waits for a login.
+    Human,
+    /// When a run begins to wait.
+    Wait,
+    /// After a run of a task.
+    Task,
+}
+
+impl HookKind {
+    /// Every one, by its key.
+    pub const NAMES: [(&'static str, Self); 5] = [
+        ("onFinish", Self::Finish),
+        ("onFail", Self::Fail),
+        ("onHuman", Self::Human),
+        ("onWait", Self::Wait),
+        ("onTask", Self::Task),
+    ];
+
+    /// Its key.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
 }
 
 /// What a check or a hook runs.

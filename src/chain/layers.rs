@@ -3,13 +3,14 @@
 use super::backend::Backend;
 use super::check::check;
 use super::errors;
-use super::ir::{Agent, Chain, Check, Hooks, Limits};
+use super::ir::{Agent, Chain, Check, HookKind, Limits, Run};
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
 use super::tree;
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where a project keeps its config, relative to its root, in order of preference.
@@ -70,8 +71,12 @@ pub struct Config {
     pub marker: Option<Text>,
     /// Limits of a whole run, merged key by key.
     pub limits: Limits,
-    /// Commands after a run, merged key by key.
-    pub hooks: Hooks,
+    /// Commands that are run when something has happened, merged key by key.
+    pub hooks: BTreeMap<HookKind, Run>,
+    /// Whether what a completed task has changed is committed.
+    pub commits_tasks: Option<bool>,
+    /// Whether the machine is kept from sleeping during a run.
+    pub keep_awake: Option<bool>,
     /// Agent CLIs by name, merged key by key.
     pub backends: IndexMap<String, Entry<Backend>>,
     /// Agents by name.
@@ -113,16 +118,13 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
     }
     config.templates = reader.text("templates").or(config.templates.take());
     config.backend = reader.text("backend").or(config.backend.take());
+    config.commits_tasks = reader.text("commit").map(|when| when.value == "task").or(config.commits_tasks);
+    config.keep_awake = reader.flag("keepAwake").or(config.keep_awake);
     if let Some(limits) = reader.get("limits") {
         config.limits = read::limits(limits).or(std::mem::take(&mut config.limits));
     }
     if let Some(hooks) = reader.get("hooks") {
-        let (hooks, earlier) = (read::hooks(hooks), std::mem::take(&mut config.hooks));
-        config.hooks = Hooks {
-            on_finish: hooks.on_finish.or(earlier.on_finish),
-            on_fail: hooks.on_fail.or(earlier.on_fail),
-            on_human: hooks.on_human.or(earlier.on_human),
-        };
+        config.hooks.extend(read::hooks(hooks));
     }
     let entries = |key| reader.get(key).into_iter().flat_map(Reader::all_members);
     for member in entries("backends") {

@@ -35,6 +35,7 @@ pub fn parse_limit(source: &Arc<Source>) -> Result<Limits, Diagnostic> {
             match name {
                 "tokens" => limits.tokens = Some((number.into(), at)),
                 "iterations" => limits.iterations = Some(number),
+                "rejections" => limits.rejections = Some(number),
                 _ => limits.stalled_after = Some(number),
             }
         }
@@ -59,7 +60,16 @@ mod tests {
 
     #[test]
     fn every_limit_of_the_config_can_be_given() {
-        let all = ["time=2h", "cost=1.5", "tokens=9", "iterations=8", "wait=1m", "stalledAfter=7", "grace=2s"];
+        let all = [
+            "time=2h",
+            "cost=1.5",
+            "tokens=9",
+            "iterations=8",
+            "wait=1m",
+            "stalledAfter=7",
+            "rejections=6",
+            "grace=2s",
+        ];
         let limits = all.iter().fold(Limits::default(), |limits, text| limits.or(limit(text).unwrap()));
         assert_eq!((limits.time, limits.wait), (Some(Duration::from_hours(2)), Some(Duration::from_mins(1))));
         assert_eq!((limits.iterations, limits.stalled_after), (Some(8), Some(7)));

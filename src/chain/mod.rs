@@ -22,8 +22,8 @@ pub use dsl::parse;
 pub use duration::{DurationFault, parse_duration, show_duration};
 pub use errors::bad_duration;
 pub use ir::{
-    Agent, Chain, Check, Command, Delivery, Form, Group, Hooks, Item, Limit, Limits, MOST_ITERATIONS, Role, Run, Said,
-    Step, Wants,
+    Agent, Chain, Check, Command, Delivery, Form, Group, HookKind, Item, Limit, Limits, MOST_ITERATIONS, Role, Run,
+    Said, Step, Wants,
 };
 pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
 pub use limits::parse_limit;

@@ -4,7 +4,7 @@ use super::backend::{Backend, Format, Level, Permissions};
 use super::duration::parse_duration;
 use super::errors;
 use super::ir::{
-    Agent, Chain, Check, Command, Delivery, Form, Group, Hooks, Item, Limit, Limits, Role, Run, Said, Step, Wants,
+    Agent, Chain, Check, Command, Delivery, Form, Group, HookKind, Item, Limit, Limits, Role, Run, Said, Step, Wants,
 };
 use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -139,6 +139,7 @@ pub fn limits(reader: Reader<'_>) -> Limits {
         iterations: reader.count("iterations").map(NonZeroU32::get),
         wait: reader.duration("wait"),
         stalled_after: reader.count("stalledAfter").map(NonZeroU32::get),
+        rejections: reader.count("rejections").map(NonZeroU32::get),
         grace: reader.duration("grace"),
     }
 }
@@ -255,9 +256,8 @@ fn run(reader: Reader<'_>) -> Option<Run> {
 }
 
 /// The value of `hooks`.
-pub(super) fn hooks(reader: Reader<'_>) -> Hooks {
-    let hook = |key| reader.get(key).and_then(run);
-    Hooks { on_finish: hook("onFinish"), on_fail: hook("onFail"), on_human: hook("onHuman") }
+pub(super) fn hooks(reader: Reader<'_>) -> impl Iterator<Item = (HookKind, Run)> {
+    HookKind::NAMES.into_iter().filter_map(move |(key, kind)| Some((kind, reader.get(key).and_then(run)?)))
 }
 
 /// An entry of `checks`; none without a command, which `check` has reported.

@@ -2,7 +2,7 @@
 
 use super::args::{Common, OutputArgs};
 use super::config::shell;
-use crate::chain::show_duration;
+use crate::chain::{HookKind, show_duration};
 use crate::exit::Exit;
 use crate::plan::{Hook, Limits};
 use crate::proc::{Interrupts, run_by_hand};
@@ -95,6 +95,10 @@ pub(super) struct Over<'a> {
     pub(super) transcripts: String,
     pub(super) resume: String,
     pub(super) exit: Exit,
+    /// The status that its task has now.
+    pub(super) task_status: Option<&'static str>,
+    /// The commit that was made of its task.
+    pub(super) commit: Option<String>,
 }
 
 /// The last words: a table for people, a summary for machines. Returns the summary, and why it could not be printed.
@@ -114,7 +118,10 @@ pub(super) fn close(
     if !common.quiet {
         print_error(&last_words(&over.console, &tally, &over.resume, Paint::for_stderr(world)));
     }
-    let json = tally.json(over.exit.code(), &reason, &over.transcripts, Some(&next)).to_string() + "\n";
+    let mut json = tally.json(over.exit.code(), &reason, &over.transcripts, Some(&next));
+    json["taskStatus"] = over.task_status.into();
+    json["commit"] = over.commit.clone().into();
+    let json = json.to_string() + "\n";
     let printed = if output.json { print(&json) } else { Ok(()) };
     let summary = world.var("GITHUB_STEP_SUMMARY").filter(|_| in_github(world));
     if let Some(file) = summary {
@@ -132,10 +139,13 @@ fn in_github(world: &World) -> bool {
 pub(super) fn run_hooks(world: &World, common: &Common, hooks: &[Hook], root: &Path, tally: &Tally, json: &str) {
     let human = tally.needs_human();
     let good = tally.outcome == Some(RunOutcome::Succeeded);
-    let wanted = |hook: &&Hook| match hook.key {
-        "onFail" => !good && !human,
-        "onHuman" => human,
-        _ => true,
+    let wanted = |hook: &&Hook| match hook.kind {
+        HookKind::Finish => true,
+        HookKind::Fail => !good && !human,
+        HookKind::Human => human,
+        HookKind::Task => tally.task.is_some(),
+        // While it is under way.
+        HookKind::Wait => false,
     };
     let mut wanted = hooks.iter().filter(wanted).peekable();
     if wanted.peek().is_none() {
@@ -208,7 +218,10 @@ fn run_hook(hook: &Hook, root: &Path, json: &str, paint: Paint, common: &Common,
         },
         None => "could not be started".into(),
     };
-    print_error(&format!("{}\n", paint.warn(&format!("! the hook {} {why}; the run stays as it ended", hook.key))));
+    print_error(&format!(
+        "{}\n",
+        paint.warn(&format!("! the hook {} {why}; the run stays as it ended", hook.kind.name()))
+    ));
 }
 
 /// How much is said.

@@ -1,6 +1,7 @@
 //! Everything between a plan and its end: the root, its lock, its journal, the run, the exit code.
 
 use super::args::Common;
+use super::commit::{Committed, commit_task};
 use super::output::{Output, Over, close, run_hooks, verbosity};
 use super::{refuse, task_errors};
 use crate::exit::Exit;
@@ -109,12 +110,13 @@ pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: 
     match ended {
         Ok(ended) => {
             let exit = exit(&ended);
+            let (task_status, commit) = task_is_over(world, common, &run);
             let Ok(events) = run.journal.events(run.number) else { return exit };
             let folder = relative_folder(world, &run);
             let resume = resume_line(world, common, run.root, run.number);
             let console = Console::new(run.outline, None, Paint::plain(), Verbosity::Normal, &folder, &resume);
             let transcripts = folder.display().to_string();
-            let mut over = Over { events: &events, console, transcripts, resume, exit };
+            let mut over = Over { events: &events, console, transcripts, resume, exit, task_status, commit };
             let Some((tally, json, printed)) = close(world, common, output, &mut over) else { return exit };
             // Whoever waits for this folder need not wait for hooks.
             drop(run.lock.take());
@@ -135,6 +137,40 @@ pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: 
             let fault = Diagnostic::error("run/failed", failure.to_string()).help(help);
             print_error(&render(&[fault], Paint::for_stderr(world)));
             Exit::Incomplete
+        }
+    }
+}
+
+/// The status that the task of a run has now, and the commit that was made of its work where the user wants one.
+fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'static str>, Option<String>) {
+    let Some(task) = &run.plan.task else { return (None, None) };
+    let status = run.journal.task(&task.id).ok().flatten().map(|task| task.status.name());
+    if !run.plan.commits_tasks {
+        return (status, None);
+    }
+    let said = |words: &str| {
+        if !common.quiet {
+            print_error(words);
+        }
+    };
+    let paint = Paint::for_stderr(world);
+    match commit_task(world, &run.journal, run.root, task, run.number) {
+        Ok(Committed::As(commit, files)) => {
+            let files = if files == 1 { "1 file".into() } else { format!("{files} files") };
+            said(&format!("  committed {files} of task {} as {}\n", task.id, commit.get(..12).unwrap_or(&commit)));
+            (status, Some(commit))
+        }
+        Ok(Committed::Nothing) => (status, None),
+        Ok(Committed::Failed(why)) => {
+            said(&format!(
+                "{}\n",
+                paint.warn(&format!("! task {} is completed, and was not committed: {why}", task.id))
+            ));
+            (status, None)
+        }
+        Err(error) => {
+            print_error(&render(&[broken_journal(&error)], paint));
+            (status, None)
         }
     }
 }

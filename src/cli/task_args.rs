@@ -173,9 +173,12 @@ pub(super) struct TaskRunArgs {
     /// What agent CLIs may do unasked: read, edit (the default) or full
     #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
     pub(super) permissions: Option<String>,
-    /// A limit of each run: time=2h, cost=5, iterations=50. May be repeated
+    /// A limit: time=8h, cost=40, iterations=50. With --all it holds for all tasks together. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) limit: Vec<String>,
+    /// A limit of each task's run. May be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) limit_each: Vec<String>,
     /// Go on although an agent of an earlier run has changed the config or a template
     #[arg(long)]
     pub(super) accept_changes: bool,

@@ -2,13 +2,13 @@
 
 use super::args::{Common, RunArgs};
 use super::chain::split;
+use super::queue::{Queue, all};
 use super::stage::broken_journal;
 use super::task_args::TaskRunArgs;
 use super::task_facts::journal as journal_of;
 use super::{refuse, run as driven, task_errors as errors};
 use crate::exit::Exit;
 use crate::journal::Journal;
-use crate::report::print_error;
 use crate::source::Diagnostic;
 use crate::task::next;
 use crate::world::World;
@@ -24,8 +24,15 @@ pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
         return refuse(world, &faults);
     }
     let picked = match (ids.as_slice(), args.all) {
-        ([], true) => return all(world, common, args, &vars, &journal),
-        ([], false) => next_of(&journal, &[]).and_then(|id| id.ok_or_else(errors::nothing_to_run)),
+        ([], true) => {
+            let to_run = |id: String, limit: Vec<String>, logins: Vec<String>| RunArgs {
+                limit,
+                queue: Some(logins),
+                ..run_args(args, &vars, id)
+            };
+            return all(&Queue { world, common, project: &project, args, journal: &journal, to_run: &to_run });
+        }
+        ([], false) => next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run)),
         ([id], false) => Ok(id.clone()),
         _ => Err(errors::two_tasks()),
     };
@@ -35,34 +42,9 @@ pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
     }
 }
 
-/// The seed's cycle. A task that needs a human stops itself and what waits for it, not the others (C27, C28).
-fn all(world: &World, common: &Common, args: &TaskRunArgs, vars: &[String], journal: &Journal) -> Exit {
-    let (mut done, mut worst) = (Vec::new(), Exit::Success);
-    loop {
-        let id = match next_of(journal, &done) {
-            Ok(Some(id)) => id,
-            Ok(None) if done.is_empty() => return refuse(world, &[errors::nothing_to_run()]),
-            Ok(None) => return worst,
-            Err(fault) => return refuse(world, &[fault]),
-        };
-        if !common.quiet {
-            print_error(&format!("task {id}\n"));
-        }
-        done.push(id.clone());
-        match driven::run(world, common, &run_args(args, vars, id)) {
-            // What one task is refused for, its specification for example, is no reason to leave out the others.
-            Exit::Incomplete | Exit::Refused if worst == Exit::Success => worst = Exit::Incomplete,
-            Exit::Success | Exit::Incomplete | Exit::Refused => {}
-            Exit::HumanNeeded => worst = Exit::HumanNeeded,
-            // Whoever ended this one, or a limit, meant all of them.
-            other => return other,
-        }
-    }
-}
-
-fn next_of(journal: &Journal, but: &[String]) -> Result<Option<String>, Diagnostic> {
+fn next_of(journal: &Journal) -> Result<Option<String>, Diagnostic> {
     let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
-    Ok(next(&tasks, but).map(|task| task.id.clone()))
+    Ok(next(&tasks, &[]).map(|task| task.id.clone()))
 }
 
 fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
@@ -71,7 +53,7 @@ fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
         chain: Some(args.chain.clone()),
         task: Some(id),
         permissions: args.permissions.clone(),
-        limit: args.limit.clone(),
+        limit: args.limit.iter().chain(&args.limit_each).cloned().collect(),
         profile: args.profile.clone(),
         scope: args.scope.clone(),
         accept_changes: args.accept_changes,

@@ -19,6 +19,11 @@ const RESERVED: [&str; 5] = ["HOME", "IFS", "PATH", "PWD", "SHELL"];
 /// How long an attempt may take unless somebody says otherwise: a program that is busy for ever ends, too.
 const TIMEOUT: Duration = Duration::from_hours(2);
 
+/// Whether a step is an agent of the demo.
+fn is_demo(step: &PlannedStep) -> bool {
+    matches!(&step.kind, super::Kind::Agent { backend: Some(name), .. } if name == "demo")
+}
+
 /// Builds the plan.
 ///
 /// # Errors
@@ -80,9 +85,6 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         &context.vars,
         &request.given.iter().map(|(name, (_, source))| (name.clone(), Arc::clone(source))).collect(),
     ));
-    let demo = planned
-        .iter()
-        .any(|step| matches!(&step.kind, super::Kind::Agent { backend: Some(name), .. } if name == "demo"));
     let mut files: Vec<_> = request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect();
     // Ours are two: the chains and the agent CLIs.
     files.dedup();
@@ -90,7 +92,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     let mut plan = Plan {
         chain: context.shown.clone(),
         name: chain.name.clone(),
-        root: if demo { Root::Temporary } else { Root::Folder(request.root.to_path_buf()) },
+        root: if planned.iter().any(is_demo) { Root::Temporary } else { Root::Folder(request.root.to_path_buf()) },
         marker: context.marker.clone(),
         files,
         prompt: typed_prompt(&context),
@@ -103,6 +105,8 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         guarded,
         lines,
         hooks,
+        commits_tasks: request.config.commits_tasks == Some(true),
+        keeps_awake: request.config.keep_awake != Some(false),
         warnings: faults,
         digest: String::new(),
     };

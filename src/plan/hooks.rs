@@ -1,8 +1,8 @@
-//! The commands that are run when a run has ended.
+//! The commands that are run when something has happened.
 
 use super::context::{Context, Faults};
 use crate::agent::find_command;
-use crate::chain::Run;
+use crate::chain::{HookKind, Run};
 use crate::prompt::expand_config;
 use crate::source::{Diagnostic, Place};
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// A hook, resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// Its key: `onFinish`, `onFail`, `onHuman`.
-    pub key: &'static str,
+    /// When it is run.
+    pub kind: HookKind,
     /// What it runs, for people.
     pub line: String,
     /// The program.
@@ -26,8 +26,7 @@ pub struct Hook {
 /// Programs that are not there, and variables that nothing gives.
 pub(super) fn hooks(context: &Context<'_>) -> Result<Vec<Hook>, Vec<Diagnostic>> {
     let (config, mut faults, mut hooks) = (&context.request.config.hooks, Faults::default(), Vec::new());
-    for (key, run) in [("onFinish", &config.on_finish), ("onFail", &config.on_fail), ("onHuman", &config.on_human)] {
-        let Some(run) = run else { continue };
+    for (kind, run) in config {
         let find = |program: &str, at: &Place| {
             find_command(program, &at.source.base, at, context.files, context.env).map_err(|fault| vec![fault])
         };
@@ -44,7 +43,7 @@ pub(super) fn hooks(context: &Context<'_>) -> Result<Vec<Hook>, Vec<Diagnostic>>
                 (line, program, values)
             }
         };
-        hooks.extend(program.map(|program| Hook { key, line, program, arguments }));
+        hooks.extend(program.map(|program| Hook { kind: *kind, line, program, arguments }));
     }
     if faults.0.is_empty() { Ok(hooks) } else { Err(faults.0) }
 }

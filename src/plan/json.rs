@@ -23,7 +23,7 @@ pub fn to_json(plan: &Plan) -> Value {
         "files": plan.files.iter().map(|(layer, name)| json!({ "layer": layer, "path": name })).collect::<Vec<_>>(),
         "digest": plan.digest,
         "limits": limits(&plan.limits),
-        "hooks": plan.hooks.iter().map(|hook| json!({ "key": hook.key, "line": hook.line })).collect::<Vec<_>>(),
+        "hooks": plan.hooks.iter().map(|hook| json!({ "key": hook.kind.name(), "line": hook.line })).collect::<Vec<_>>(),
         "steps": plan.steps.iter().map(step_json).collect::<Vec<_>>(),
         "warnings": plan.warnings.iter().map(|warning| &warning.message).collect::<Vec<_>>(),
     })
@@ -37,6 +37,7 @@ fn limits(limits: &Limits) -> Value {
         "iterations": limits.iterations,
         "wait": show_duration(limits.wait),
         "stalledAfter": limits.stalled_after,
+        "rejections": limits.rejections,
         "grace": show_duration(limits.grace),
     })
 }

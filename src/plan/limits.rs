@@ -10,6 +10,11 @@ use std::time::Duration;
 /// The most iterations of a run with a judge in a group, unless somebody says otherwise (C25).
 pub(super) const JUDGED_ITERATIONS: u32 = 150;
 
+/// A task that was rejected so often is nothing that another round finishes.
+fn most_rejections() -> u32 {
+    15
+}
+
 /// What a whole run may use; none is no limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,6 +31,9 @@ pub struct Limits {
     pub wait: Duration,
     /// After how many iterations that change nothing and say the same a loop stops (V-26).
     pub stalled_after: u32,
+    /// After how many rejections, over all its runs, a task has failed.
+    #[serde(default = "most_rejections")]
+    pub rejections: u32,
     /// How long an ended agent may take before the next, harder signal (V-03).
     pub grace: Duration,
 }
@@ -40,6 +48,7 @@ impl Default for Limits {
             // A window of five hours, and some room.
             wait: Duration::from_hours(6),
             stalled_after: 3,
+            rejections: most_rejections(),
             grace: Duration::from_secs(10),
         }
     }
@@ -55,6 +64,7 @@ impl Limits {
             "iterations" => self.iterations = from.iterations,
             "wait" => self.wait = from.wait,
             "stalledAfter" => self.stalled_after = from.stalled_after,
+            "rejections" => self.rejections = from.rejections,
             "grace" => self.grace = from.grace,
             _ => {}
         }
@@ -69,6 +79,9 @@ impl Limits {
             self.tokens.map(|tokens| format!("tokens={tokens}")),
             self.iterations.map(|iterations| format!("iterations={iterations}")),
             Some(format!("stalledAfter={}", self.stalled_after)),
+            Some(self.rejections)
+                .filter(|most| *most != most_rejections())
+                .map(|rejections| format!("rejections={rejections}")),
             Some(format!("wait={}", show_duration(self.wait))),
             Some(format!("grace={}", show_duration(self.grace))),
         ];
@@ -86,6 +99,7 @@ pub(super) fn resolve(request: &Request<'_>) -> Limits {
         iterations: wanted.iterations,
         wait: wanted.wait.unwrap_or(ours.wait),
         stalled_after: wanted.stalled_after.unwrap_or(ours.stalled_after),
+        rejections: wanted.rejections.unwrap_or(ours.rejections),
         grace: wanted.grace.unwrap_or(ours.grace),
     }
 }

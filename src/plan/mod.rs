@@ -62,8 +62,12 @@ pub struct Plan {
     pub guarded: Vec<PathBuf>,
     /// The lines that checks run.
     pub lines: Vec<String>,
-    /// What is run when it has ended.
+    /// What is run when something has happened.
     pub hooks: Vec<Hook>,
+    /// Whether what a completed task has changed is committed.
+    pub commits_tasks: bool,
+    /// Whether the machine is kept from sleeping meanwhile.
+    pub keeps_awake: bool,
     /// What was noticed and does not stop the run.
     pub warnings: Vec<Diagnostic>,
     /// SHA-256 of the canonical plan, in hexadecimal.

@@ -153,7 +153,7 @@ fn run(
 }
 
 /// The signals that came meanwhile, where somebody listens to them in our place and would take no notice.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Interrupts {
     end: Arc<AtomicBool>,
     pause: Arc<AtomicBool>,
@@ -171,6 +171,11 @@ impl Interrupts {
         }
         signal_hook::flag::register(signal_hook::consts::SIGTSTP, Arc::clone(&heard.pause))?;
         Ok(heard)
+    }
+
+    /// From now on whoever looks here is to end.
+    pub fn end_all(&self) {
+        self.end.store(true, Ordering::Relaxed);
     }
 
     /// Whether we were asked to end.

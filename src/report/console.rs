@@ -232,6 +232,19 @@ impl<'a> Console<'a> {
         ))
     }
 
+    /// What is said of a tree that has changes which are not of the run.
+    #[must_use]
+    pub fn uncommitted(&self, files: &[String]) -> String {
+        const NAMED: usize = 3;
+        if self.verbosity == Verbosity::Quiet {
+            return String::new();
+        }
+        let named = files.iter().take(NAMED).map(|file| first_line(file)).collect::<Vec<_>>().join(", ");
+        let more = if files.len() > NAMED { ", …" } else { "" };
+        let count = if files.len() == 1 { "1 file".into() } else { format!("{} files", files.len()) };
+        self.warning(&format!("not committed before this work began, and no part of it: {count}, {named}{more}"))
+    }
+
     /// The end of what a hopeless agent printed (V-25).
     #[must_use]
     pub fn excerpt(&self, stream: &str, text: &str) -> String {

@@ -31,7 +31,7 @@ pub fn dry_run(plan: &Plan, paint: Paint, verbose: bool) -> String {
     row(&mut text, paint, "limits", &plan.limits.words());
     row(&mut text, paint, "digest", &plan.digest);
     for hook in &plan.hooks {
-        row(&mut text, paint, hook.key, &hook.line);
+        row(&mut text, paint, hook.kind.name(), &hook.line);
     }
     for step in &plan.steps {
         step_text(&mut text, plan, step, paint, verbose);

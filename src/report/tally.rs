@@ -44,6 +44,16 @@ impl Sum {
         }
     }
 
+    /// Adds another sum.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.attempts += other.attempts;
+        self.took_ms = self.took_ms.saturating_add(other.took_ms);
+        self.unknown_tokens += other.unknown_tokens;
+        self.unknown_cost += other.unknown_cost;
+        self.tokens = other.tokens.map(|tokens| tokens + self.tokens.unwrap_or(0)).or(self.tokens);
+        self.cost_usd = other.cost_usd.map(|cost| cost + self.cost_usd.unwrap_or(0.0)).or(self.cost_usd);
+    }
+
     fn words(&self) -> String {
         let used = self.used().into_iter().fold(String::new(), |words, used| words + ", " + &used);
         format!("{}, {}{used}", attempts_words(self.attempts), seconds(self.took_ms))

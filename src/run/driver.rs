@@ -4,6 +4,7 @@
 use super::attempt::{Attempt, sleep};
 use super::cast::{Again, Begin, Cast, Ended, Failure};
 use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt, Overrides};
+use super::hooks::HooksBeside;
 use super::lane::Lane;
 use super::machine::{Effect, Input, Timer};
 use super::outcome::RunOutcome;
@@ -80,6 +81,7 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         own: None,
         left: BTreeSet::new(),
         judged: None,
+        hooks: HooksBeside::default(),
         output_error: None,
         sink_error: None,
     };
@@ -132,6 +134,8 @@ pub(super) struct Driver<'a> {
     pub(super) left: BTreeSet<Planted>,
     /// The tree as a judge found it, with its step.
     pub(super) judged: Option<(u32, Snapshot)>,
+    /// Hooks that are at work beside it.
+    pub(super) hooks: HooksBeside,
     output_error: Option<io::Error>,
     /// What a sink said that takes no more.
     sink_error: Option<io::Error>,
@@ -282,7 +286,10 @@ impl Driver<'_> {
             Timer::Grace => self.cast.world.shortened("GRACE", time),
             Timer::Linger => self.cast.world.shortened("LINGER", time),
             // Many runs that wait for one service do not come back at the same moment.
-            Timer::Wait => time + self.cast.world.jitter(time.min(Duration::from_mins(1)) / 4),
+            Timer::Wait => {
+                let jitter = self.cast.world.jitter(time.min(Duration::from_mins(1)) / 4);
+                self.cast.world.shortened("WAIT", time + jitter)
+            }
             _ => time,
         };
         self.timers.arm(timer, time, Instant::now());
@@ -336,6 +343,7 @@ impl Driver<'_> {
                 let world = self.cast.world;
                 self.cast.sinks.renew(|| world.token().ok());
             }
+            self.call_hooks(event);
             let (before, after) = self.annotations(event);
             let lines = self.cast.console.event(event);
             let lines = self.cast.sinks.harmless(lines);

@@ -241,8 +241,9 @@ impl Stage {
         self.note_final(report.final_message.as_deref().unwrap_or_default());
         self.tokens = report.usage.map(tokens);
         self.usage_limit = report.usage_limit.as_ref().map(|limit| {
-            let end = limit.end.as_ref().and_then(|end| end.moment(world.moment(), &world.time_zone()));
-            let left = |end: Timestamp| end.as_millisecond().saturating_sub(world.moment().as_millisecond());
+            let now = world.moment();
+            let end = limit.end.as_ref().and_then(|end| end.moment(now, &world.time_zone()));
+            let left = |end: Timestamp| end.as_millisecond().saturating_sub(now.as_millisecond());
             UsageLimit {
                 resets_at: end.map(|end| format!("{end:.0}")),
                 resets_in_ms: end.map(|end| u64::try_from(left(end)).unwrap_or(0)),

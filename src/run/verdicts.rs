@@ -13,8 +13,6 @@ use crate::verdict::{Decision as Decided, Said, Unclear, Verdict};
 pub(super) const ASKED: u32 = 3;
 /// How many rounds in a row may end before a judge is reached (C25).
 pub(super) const UNJUDGED: u32 = 5;
-/// After so many rejections a task has failed, whatever its chain says (S0-17).
-pub const MOST_REJECTIONS: u32 = 15;
 
 impl Decision<'_> {
     /// An attempt has reached its aim as far as its process goes; what it decided is looked at.
@@ -81,7 +79,7 @@ impl Decision<'_> {
     fn rejected(&mut self, at: At) {
         let rejection = self.state.rejections();
         let before = self.plan.task.as_ref().map_or(0, |task| task.rejections);
-        if self.plan.task.is_some() && before + rejection >= MOST_REJECTIONS {
+        if self.plan.task.is_some() && before + rejection >= self.plan.limits.rejections {
             return self.finish(RunOutcome::NeedsHuman { step: at.step, why: HumanNeeded::Rejections });
         }
         // Two rounds in a row in which nobody changed anything: the next one would be the same.

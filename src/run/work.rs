@@ -110,6 +110,13 @@ impl Driver<'_> {
             // Nobody judges new work: what is not committed.
             (None, None) => snapshots.of_head(&git),
         };
+        // What somebody else has changed is not judged, and is not mistaken for the work.
+        let (head, tree) = (snapshots.of_head(&git), self.begun.tree.clone());
+        let open = head.zip(tree).and_then(|(head, tree)| snapshots.changes(&head, &tree, &git)).unwrap_or_default();
+        if worked && overrides.base.is_none() && !open.is_empty() {
+            let files: Vec<String> = open.into_iter().map(|change| change.path).collect();
+            self.cast.screen.say(&self.cast.console.uncommitted(&files));
+        }
         Ok(())
     }
 

@@ -3,9 +3,7 @@
 use super::{Change, Changes, DisputeKind, Status};
 use crate::chain::Role;
 use crate::plan::Outline;
-use crate::run::{
-    At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, MOST_REJECTIONS, RunOutcome, unverified_words,
-};
+use crate::run::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, RunOutcome, unverified_words};
 use crate::verdict::{Decision, ReadFrom, Verdict};
 use std::collections::BTreeSet;
 
@@ -16,6 +14,8 @@ pub struct Follower {
     steps: Vec<(Option<Role>, bool, bool)>,
     status: Status,
     rejections: u32,
+    /// After how many of them it has failed.
+    most: u32,
     /// Who said that there is nothing to do, and why, unless somebody did something after it.
     skipped: Option<(String, String)>,
     /// The last judge that approved, or `human`, and its words, for the record.
@@ -35,6 +35,7 @@ impl Follower {
             steps,
             status,
             rejections,
+            most: outline.limits.rejections,
             skipped: None,
             approved: None,
             unverified: BTreeSet::new(),
@@ -87,7 +88,7 @@ impl Follower {
                 self.to(&mut changes, Status::Completed, &actor, &notes, &LIVE);
             }
             EventKind::RunFinished { outcome: RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. } }
-                if self.rejections >= MOST_REJECTIONS && self.status != Status::Failed =>
+                if self.rejections >= self.most && self.status != Status::Failed =>
             {
                 self.fail(&mut changes);
             }
@@ -134,7 +135,7 @@ impl Follower {
                 };
                 self.status = Status::InProgress;
                 changes.changes.push(change);
-                if self.rejections >= MOST_REJECTIONS {
+                if self.rejections >= self.most {
                     self.fail(changes);
                 }
             }
@@ -167,7 +168,7 @@ impl Follower {
 
     /// The last rejection: the task has failed, and a dispute with its whole history is opened (S0-17).
     fn fail(&mut self, changes: &mut Changes) {
-        let reason = format!("Exceeded {MOST_REJECTIONS} rejections without resolution");
+        let reason = format!("Exceeded {} rejections without resolution", self.most);
         let history = self.history.join("\n");
         changes.disputes.push((DisputeKind::System, format!("{reason}\n\n{history}").trim_end().to_string()));
         self.to(changes, Status::Failed, "host", &reason, &[Status::InProgress, Status::Review]);

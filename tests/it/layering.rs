@@ -53,12 +53,13 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ),
 ];
 
-const DRIVER: [&str; 15] = [
+const DRIVER: [&str; 16] = [
     "work.rs",
     "cast.rs",
     "lane.rs",
     "lanes.rs",
     "guard.rs",
+    "hooks.rs",
     "idle.rs",
     "tape.rs",
     "attempt.rs",

@@ -23,6 +23,7 @@ mod people;
 mod plain_verbs;
 mod preflight;
 mod prompts;
+mod queue;
 mod resume;
 mod roles;
 mod run;

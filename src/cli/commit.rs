@@ -1,0 +1,85 @@
+//! `"commit": "task"`: what a task has changed is committed when it is completed.
+
+use crate::journal::{Journal, JournalError};
+use crate::plan::TaskFacts;
+use crate::proc::{Interrupts, run_by_hand};
+use crate::run::uncommitted;
+use crate::task::Status;
+use crate::world::World;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long git may take; its hooks may run tests.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// The longest subject of a commit, in characters.
+const SUBJECT: usize = 72;
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Committed {
+    /// There was nothing to commit: the task changed nothing, or an agent committed it.
+    Nothing,
+    /// This commit, of so many files.
+    As(String, usize),
+    /// Why it could not be made.
+    Failed(String),
+}
+
+/// Commits what was changed since the work on a task began, if the task is completed; other changes in the tree stay as they are.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub(super) fn commit_task(
+    world: &World,
+    journal: &Journal,
+    root: &Path,
+    task: &TaskFacts,
+    run: i64,
+) -> Result<Committed, JournalError> {
+    let done = journal.task(&task.id)?.is_some_and(|task| task.status == Status::Completed);
+    let Some(tree) = journal.tree_of(&task.id)?.filter(|_| done) else { return Ok(Committed::Nothing) };
+    let Ok(scratch) = world.scratch_folder() else {
+        return Ok(Committed::Failed("there is no room for a temporary folder".into()));
+    };
+    let Some(changes) = uncommitted(root, scratch.path(), Some(&tree)) else {
+        return Ok(Committed::Failed("git does not say what has changed".into()));
+    };
+    let open = |path: &str| changes.uncommitted.iter().any(|change| change.path == path);
+    let paths: Vec<&str> =
+        changes.changed.iter().map(|change| change.path.as_str()).filter(|path| open(path)).collect();
+    if paths.is_empty() {
+        return Ok(Committed::Nothing);
+    }
+    let listed = paths.join("\0");
+    let git = |arguments: &[&str], input: &str| {
+        let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_string()).collect();
+        let (interrupts, mut hide) = (Interrupts::default(), |_: &[u8]| {});
+        let answer =
+            run_by_hand(Path::new("git"), &arguments, root, PATIENCE, input.as_bytes(), &interrupts, &mut hide);
+        match answer {
+            Some(answer) if answer.code == Some(0) => Ok(answer.stdout.trim().to_string()),
+            Some(answer) => Err(last_line(&format!("{}\n{}", answer.stdout, answer.stderr))),
+            None => Err("git could not be started".into()),
+        }
+    };
+    let from = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+    let subject: String = format!("task {}: {}", task.id, task.title).chars().take(SUBJECT).collect();
+    let body = format!("Completed in run {run} of forkhestra.");
+    let made = git(&["--literal-pathspecs", "add", "-A", from[0], from[1]], &listed)
+        .and_then(|_| {
+            git(
+                &["--literal-pathspecs", "commit", "-q", "-m", &subject, "-m", &body, "--only", from[0], from[1]],
+                &listed,
+            )
+        })
+        .and_then(|_| git(&["rev-parse", "HEAD"], ""));
+    Ok(match made {
+        Ok(commit) => Committed::As(commit, paths.len()),
+        Err(why) => Committed::Failed(why),
+    })
+}
+
+/// The last line that says something.
+fn last_line(text: &str) -> String {
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("git failed without a word").trim().to_string()
+}

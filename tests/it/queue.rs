@@ -1,0 +1,205 @@
+//! `task run --all`: a queue as one thing.
+
+use crate::support::Place;
+use std::process::Command;
+
+const CHAINS: &str =
+    r#""chains": { "task": { "steps": [{ "group": [{ "agent": "c" }, { "agent": "j" }], "iterations": 3 }] } }"#;
+
+/// Three tasks, a worker that writes a file of its task's name, a judge that approves.
+fn place(more: &str) -> Place {
+    let place = Place::new();
+    place.config(&format!(r#"{{{more} "agents": {{ "j": {{ "command": "j", "role": "judge" }} }}, {CHAINS}}}"#));
+    place.agent("c", "sh date +%N > work-$FORKHESTRA_TASK.txt").agent("j", "print VERDICT: approve");
+    for title in ["One", "Two", "Three"] {
+        place.run(&["task", "add", title]).code(0);
+    }
+    place
+}
+
+fn git(place: &Place, words: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(place.path("project")).args(["-c", "user.name=n", "-c", "user.email=a@b.c"]).args(words);
+    let answer = git.output().unwrap();
+    assert!(answer.status.success(), "{words:?}: {}", String::from_utf8_lossy(&answer.stderr));
+    String::from_utf8_lossy(&answer.stdout).into_owned()
+}
+
+fn repository(place: &Place) {
+    git(place, &["init", "-q"]);
+    for (key, value) in [("user.name", "n"), ("user.email", "a@b.c")] {
+        git(place, &["config", key, value]);
+    }
+    git(place, &["add", "-A"]);
+    git(place, &["commit", "-q", "--allow-empty", "-m", "begin"]);
+}
+
+#[test]
+fn a_queue_ends_with_one_table_and_one_exit_code_that_says_the_worst() {
+    let place = place("");
+    place.agent("c", "sh date +%N > work\nprint It cannot be.\nprint VERDICT: dispute\nnext\nsh date +%N > work");
+    let ran = place.run(&["task", "run", "--all"]);
+    let table = ran.code(3).stderr.split("\n\n").last().unwrap();
+    insta::assert_snapshot!(table, @r"
+      task   title  status      attempts         tokens      cost   run
+      1      One    disputed           1              -         -     1
+      2      Two    completed          2              -         -     2
+      3      Three  completed          2              -         -     3
+    3 tasks: 1 disputed, 2 completed (5 attempts)
+    ");
+}
+
+/// `--limit` is of all tasks together, `--limit-each` of each.
+#[test]
+fn the_limits_of_a_queue_hold_for_all_of_it() {
+    let place = place("");
+    let ran = place.run(&["task", "run", "--all", "--limit", "iterations=3"]);
+    assert!(ran.code(4).stderr.contains("the limit `iterations` of the queue is reached; the other tasks wait"));
+    assert_eq!((place.calls("c"), place.calls("j")), (2, 1));
+    let ran = place.run(&["task", "run", "--all", "--limit-each", "iterations=2", "--limit", "iterations=100"]);
+    assert!(ran.code(0).stderr.contains("2 tasks: 2 completed"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_queue_of_cost_stops_where_its_budget_is_used_up() {
+    let place = Place::new();
+    let result =
+        r#"print {"type":"result","result":"done","is_error":false,"total_cost_usd":0.4,"usage":{"input_tokens":100}}"#;
+    place.agent("claude", result);
+    place.config(r#"{"agents": {"c": {"backend": "claude"}}, "chains": {"task": {"steps": [{"agent": "c"}]}}}"#);
+    for title in ["One", "Two", "Three", "Four"] {
+        place.run(&["task", "add", title]).code(0);
+    }
+    let ran = place.run(&["task", "run", "--all", "--limit", "cost=1"]);
+    assert!(ran.code(4).stderr.contains("3 tasks: 3 completed (3 attempts, 300 tokens, $1.20)"), "{}", ran.stderr);
+    assert!(place.call("claude", 3).contains("arg 0.2000\n"), "{}", place.call("claude", 3));
+}
+
+const REFUSED: &str = r#"print {"type":"result","result":"Invalid API key · Please run /login","is_error":true,"api_error_status":401}
+exit 1"#;
+const WORKED: &str =
+    r#"print {"type":"result","result":"done","is_error":false,"total_cost_usd":0.4,"usage":{"input_tokens":100}}"#;
+
+/// Two tasks of claude; a hook that writes what it is told.
+fn logins(script: &str) -> Place {
+    let mut place = Place::new();
+    place.set("FORKHESTRA_TEST_WAIT_MS", "50");
+    let told = place.path("tmp/told");
+    place.agent("claude", script);
+    place.config(&format!(
+        r#"{{"hooks": {{"onHuman": "cat >> {0}", "onTask": "cat > {0}-task"}}, "agents": {{"c": {{"backend": "claude"}}}},
+            "chains": {{"task": {{"steps": [{{"agent": "c"}}]}}}}}}"#,
+        told.display()
+    ));
+    place.run(&["task", "add", "One"]).code(0);
+    place.run(&["task", "add", "Two"]).code(0);
+    place
+}
+
+#[test]
+fn a_login_that_expires_in_a_queue_wakes_somebody_and_is_waited_for() {
+    let place = logins(&format!("{WORKED}\nnext\n{REFUSED}\nnext\n{REFUSED}\nnext\n{WORKED}"));
+    let ran = place.run(&["task", "run", "--all"]);
+    assert!(ran.code(0).stderr.contains("c: waiting for a login, 5 min 0 s"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("2 tasks: 2 completed"), "{}", ran.stderr);
+    let told = std::fs::read_to_string(place.path("tmp/told")).unwrap();
+    assert_eq!(told.matches("\"reason\":\"login\"").count(), 1, "once in a row: {told}");
+    let task = std::fs::read_to_string(place.path("tmp/told-task")).unwrap();
+    assert!(task.contains("\"task\":\"2\"") && task.contains("\"taskStatus\":\"completed\""), "{task}");
+}
+
+#[test]
+fn a_login_that_never_worked_stops_a_queue_at_its_first_task() {
+    let place = logins(REFUSED);
+    let ran = place.run(&["task", "run", "--all"]);
+    assert!(ran.code(1).stderr.contains("what stopped this task would stop the others; they wait"), "{}", ran.stderr);
+    assert_eq!(place.calls("claude"), 1);
+    place.agent("claude", WORKED);
+    place.run(&["resume"]).code(0);
+}
+
+#[test]
+fn a_login_that_nobody_renews_ends_a_queue_with_exit_code_3_and_the_run_can_go_on() {
+    let place = logins(&format!("{WORKED}\nnext\n{REFUSED}"));
+    let ran = place.run(&["task", "run", "--all", "--limit", "wait=12m"]);
+    assert!(ran.code(3).stderr.contains("the login of c is refused; log in again"), "{}", ran.stderr);
+    assert_eq!(place.calls("claude"), 1 + 3);
+    place.agent("claude", WORKED);
+    place.run(&["resume"]).code(0);
+}
+
+#[test]
+fn a_hook_is_called_when_a_run_begins_to_wait_for_long() {
+    let mut place = Place::new();
+    place.set("FORKHESTRA_TEST_WAIT_MS", "50");
+    let told = place.path("tmp/told");
+    let limited = r#"print {"type":"result","result":"limit reached, try again in 2 hours","is_error":true,"api_error_status":429}"#;
+    place.agent(
+        "claude",
+        &format!("{limited}\nexit 1\nnext\n{WORKED}\nsh while ! [ -s {} ]; do sleep 0.01; done", told.display()),
+    );
+    place.config(&format!(
+        r#"{{"hooks": {{"onWait": "cat >> {}"}}, "agents": {{"c": {{"backend": "claude"}}}}, "chains": {{}}}}"#,
+        told.display()
+    ));
+    place.run(&["c"]).code(0);
+    let told = std::fs::read_to_string(told).unwrap();
+    assert!(told.contains("\"reason\":\"usageLimit\"") && told.contains("\"waitMs\":7200000"), "{told}");
+}
+
+/// The judge of a task sees what was changed for it, and nothing that the task before has left in the tree.
+#[test]
+fn each_task_is_judged_on_its_own_changes() {
+    let place = Place::new();
+    place.config(&format!(
+        r#"{{ "agents": {{ "j": {{ "command": "j", "role": "judge", "template": "reviewer", "deliver": "stdin" }} }}, {CHAINS}}}"#
+    ));
+    place.agent("c", "sh date +%N > work-$FORKHESTRA_TASK.txt").agent("j", "print VERDICT: approve");
+    repository(&place);
+    place.run(&["task", "add", "One"]).code(0);
+    place.run(&["task", "add", "Two"]).code(0);
+    let ran = place.run(&["task", "run", "--all"]);
+    let told = String::from_utf8(place.stdin_of("j", 2)).unwrap();
+    assert!(told.contains("work-2.txt") && !told.contains("work-1.txt"), "{told}");
+    assert!(
+        ran.code(0).stderr.contains("not committed before this work began, and no part of it: 1 file, work-1.txt"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_completed_task_is_committed_where_the_config_says_so_and_nothing_else_is() {
+    let place = place(r#""commit": "task","#);
+    place.agent("c", "sh date +%N > work-$FORKHESTRA_TASK.txt; rm -f old");
+    place.write("mine.txt", "mine").write("old", "old");
+    repository(&place);
+    place.write("mine.txt", "changed by me").write("new by me.txt", "x");
+    let ran = place.run(&["task", "run"]);
+    assert!(ran.code(0).stderr.contains("committed 2 files of task 1 as "), "{}", ran.stderr);
+    assert_eq!(
+        git(&place, &["log", "-1", "--format=%s%n%b", "--name-status"]).trim(),
+        "task 1: One\nCompleted in run 1 of forkhestra.\n\n\nD\told\nA\twork-1.txt"
+    );
+    let status = git(&place, &["status", "--porcelain"]);
+    assert_eq!(status, " M mine.txt\n?? \"new by me.txt\"\n");
+    place.agent("j", "print - a: wrong\nprint VERDICT: reject");
+    place.run(&["task", "run"]).code(3);
+    assert_eq!(git(&place, &["log", "--format=%s"]).lines().next(), Some("task 1: One"), "a rejected task is not");
+}
+
+/// A hook of the user's that refuses: it is said, and the run stays as it ended.
+#[test]
+fn a_commit_that_is_refused_is_said() {
+    let place = place(r#""commit": "task","#);
+    repository(&place);
+    place.write(".git/hooks/pre-commit", "#!/bin/sh\necho no tabs, please >&2\nexit 1\n");
+    std::fs::set_permissions(place.work(".git/hooks/pre-commit"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let ran = place.run(&["task", "run"]);
+    assert!(
+        ran.code(0).stderr.contains("! task 1 is completed, and was not committed: no tabs, please"),
+        "{}",
+        ran.stderr
+    );
+}
