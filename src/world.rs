@@ -88,12 +88,19 @@ impl World {
         Instant::now()
     }
 
-    /// The time since the machine started, its sleep included (`CLOCK_BOOTTIME` of `clock_gettime(2)`). Nobody sets it.
+    /// The clock that counts the machine's sleep.
+    #[must_use]
+    pub fn uptime_clock(&self) -> Uptime {
+        Uptime(match self.test_seam("FORKHESTRA_TEST_SLEPT_FILE") {
+            Some(file) => UptimeOf::MachineAndFile(file.into()),
+            None => UptimeOf::Machine,
+        })
+    }
+
+    /// What it shows now.
     #[must_use]
     pub fn uptime(&self) -> Duration {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
-        Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0))
+        self.uptime_clock().now()
     }
 
     /// The time since an earlier instant, in milliseconds; 0 under the still clock of the tests.
@@ -118,12 +125,6 @@ impl World {
     #[must_use]
     pub fn is_still(&self) -> bool {
         self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_some()
-    }
-
-    /// A file's time as our clock would have it; none while the clock of the tests stands still.
-    #[must_use]
-    pub fn time_of_file(&self, at: i64) -> Option<i64> {
-        self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_none().then_some(at)
     }
 
     /// Every file below a folder, in order; links are not followed.
@@ -332,6 +333,75 @@ impl World {
         file.as_file().sync_all()?;
         file.persist(&path).map_err(|error| error.error)?;
         Ok(())
+    }
+}
+
+/// The time since the machine started, its sleep included (`CLOCK_BOOTTIME` of `clock_gettime(2)`). Nobody sets it.
+#[derive(Debug, Clone)]
+pub struct Uptime(UptimeOf);
+
+#[derive(Debug, Clone)]
+enum UptimeOf {
+    Machine,
+    /// A test's machine has slept for as many milliseconds as this file says.
+    MachineAndFile(PathBuf),
+    #[cfg(test)]
+    Fake(FakeMachine),
+}
+
+impl Uptime {
+    /// What it shows.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
+        let uptime = Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0));
+        match &self.0 {
+            UptimeOf::Machine => uptime,
+            UptimeOf::MachineAndFile(file) => {
+                let slept = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
+                uptime + Duration::from_millis(slept.unwrap_or(0))
+            }
+            #[cfg(test)]
+            UptimeOf::Fake(machine) => machine.uptime(),
+        }
+    }
+
+    /// How long somebody who waits may leave it unread: no timer of the runtime goes on while the machine sleeps.
+    #[must_use]
+    pub fn glance(&self) -> Duration {
+        match self.0 {
+            UptimeOf::MachineAndFile(_) => Duration::from_millis(20),
+            UptimeOf::Machine => Duration::from_secs(30),
+            #[cfg(test)]
+            UptimeOf::Fake(_) => Duration::from_secs(30),
+        }
+    }
+}
+
+/// A machine whose time is a number.
+#[cfg(test)]
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FakeMachine(std::sync::Arc<std::sync::Mutex<Duration>>);
+
+#[cfg(test)]
+impl FakeMachine {
+    /// It sleeps for so long.
+    pub(crate) fn sleep(&self, time: Duration) {
+        *self.0.lock().unwrap() += time;
+    }
+
+    fn uptime(&self) -> Duration {
+        *self.0.lock().unwrap()
+    }
+}
+
+#[cfg(test)]
+impl Uptime {
+    /// The clock of a machine that a test moves.
+    pub(crate) fn fake() -> (Self, FakeMachine) {
+        let machine = FakeMachine::default();
+        (Self(UptimeOf::Fake(machine.clone())), machine)
     }
 }
 

@@ -226,7 +226,7 @@ pub(super) struct RenderArgs {
     pub(super) json: bool,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(super) struct RunArgs {
     /// A chain, as one quoted word ("coder:3 -> reviewer"), and variables, NAME=value
@@ -272,6 +272,9 @@ pub(super) struct RunArgs {
     /// Show all that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Begin at this time: 02:00, or 2026-11-23T02:00
+    #[arg(long, value_name = "TIME")]
+    pub(super) start_at: Option<String>,
     /// Wait until another run in the same folder is over, instead of refusing
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) wait: bool,

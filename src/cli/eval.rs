@@ -14,6 +14,7 @@ use crate::eval::{Desk, Evaluated, Prompts, Setting, Suite, evaluate, held_out, 
 use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
 use crate::plan::{Outline, OutlineStep, Part, outline};
+use crate::proc::Awake;
 use crate::report::{
     Paint, Screen, Tally, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render,
 };
@@ -277,6 +278,8 @@ fn perform(
     let mut say = |event: &Event, ledger: &EvalLedger| {
         if common.quiet { String::new() } else { evaluation_line(event, ledger, paint, common.verbose) }
     };
+    let keeps_awake = project.config.keep_awake != Some(false);
+    let _awake = keeps_awake.then(|| Awake::take(&format!("run {run} evaluates")));
     let ended = runtime.block_on(async {
         let mut screen = Screen::start();
         let setting = Setting {

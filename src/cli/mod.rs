@@ -26,6 +26,7 @@ mod run;
 mod runs;
 mod show;
 mod stage;
+mod start;
 mod task;
 mod task_args;
 mod task_errors;

@@ -96,10 +96,8 @@ impl ReadyChain {
             watch.see(event);
         }
         if let Some(at) = state.under_way() {
-            let written = self.journal.last_written(self.row.id, at.step, &at.name, at.attempt);
-            if let Some(written) = written.and_then(|at| world.time_of_file(at)) {
-                watch.saw_life(written);
-            }
+            let folder = self.journal.attempt_folder(self.row.id, at.step, &at.name, at.attempt);
+            watch.worked(folder.worked_ms().unwrap_or(0));
         }
         // What would be decided, and is not done.
         let input = Input::Resume {

@@ -6,6 +6,7 @@ use super::config::{Project, project};
 use super::output::Output;
 use super::people::no_run_by_a_judge;
 use super::stage::{broken_journal, start};
+use super::start::{check_start, wait_for_start};
 use super::task_errors::unknown;
 use super::task_facts::facts;
 use super::{answer, refuse};
@@ -54,6 +55,9 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         Ok(plan) => plan,
         Err(faults) => return refuse(world, &faults),
     };
+    if let Err(fault) = check_start(world, args.start_at.as_ref()) {
+        return refuse(world, &[fault]);
+    }
     if args.dry_run {
         if !common.quiet {
             print_error(&render(&plan.warnings, Paint::for_stderr(world)));
@@ -64,10 +68,18 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
             dry_run(&plan, Paint::for_stdout(world), common.verbose)
         });
     }
-    match Output::of(world, common, &args.told) {
-        Ok(output) => start(world, common, &output, &plan, (typed.overrides, args.queue.clone()), args.wait),
-        Err(fault) => refuse(world, &[fault]),
+    let output = match Output::of(world, common, &args.told) {
+        Ok(output) => output,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    if let Some(typed) = &args.start_at {
+        // What it runs is read again when the time has come.
+        return match wait_for_start(world, common, typed, plan.keeps_awake) {
+            Ok(()) => run(world, common, &RunArgs { start_at: None, ..args.clone() }),
+            Err(exit) => exit,
+        };
     }
+    start(world, common, &output, &plan, (typed.overrides, args.queue.clone()), args.wait)
 }
 
 /// Config that an agent of an earlier run has changed is not taken for granted, unless somebody says so.

@@ -7,7 +7,7 @@ use super::{refuse, task_errors};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
 use crate::plan::{Kind, Outline, Plan, Root, TaskFacts, outline};
-use crate::proc::start_time;
+use crate::proc::{Awake, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
 use crate::run::{Begin, Cast, Ended, Failure, Overrides, RunOutcome, Sig, drive};
 use crate::source::{Diagnostic, Env};
@@ -106,7 +106,9 @@ pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: 
         Ok(sinks) => sinks,
         Err(fault) => return refuse(world, &[fault]),
     };
+    let awake = run.plan.keeps_awake.then(|| Awake::take(&format!("run {} of {}", run.number, run.outline.chain)));
     let ended = runtime.block_on(on_stage(world, common, (output, sinks), &mut run, begin));
+    drop(awake);
     match ended {
         Ok(ended) => {
             let exit = exit(&ended);

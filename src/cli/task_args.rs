@@ -191,6 +191,9 @@ pub(super) struct TaskRunArgs {
     /// Show all that would run, and run nothing
     #[arg(long, conflicts_with = "all")]
     pub(super) dry_run: bool,
+    /// Begin at this time: 02:00, or 2026-11-23T02:00
+    #[arg(long, value_name = "TIME")]
+    pub(super) start_at: Option<String>,
     /// Wait until another run in the same folder is over, instead of refusing
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) wait: bool,

@@ -4,6 +4,7 @@ use super::args::{Common, RunArgs};
 use super::chain::split;
 use super::queue::{Queue, all};
 use super::stage::broken_journal;
+use super::start::wait_for_start;
 use super::task_args::TaskRunArgs;
 use super::task_facts::journal as journal_of;
 use super::{refuse, run as driven, task_errors as errors};
@@ -25,6 +26,12 @@ pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
     }
     let picked = match (ids.as_slice(), args.all) {
         ([], true) => {
+            let keeps_awake = project.config.keep_awake != Some(false);
+            if let Some(start) = &args.start_at
+                && let Err(exit) = wait_for_start(world, common, start, keeps_awake)
+            {
+                return exit;
+            }
             let to_run = |id: String, limit: Vec<String>, logins: Vec<String>| RunArgs {
                 limit,
                 queue: Some(logins),
@@ -59,6 +66,7 @@ fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
         accept_changes: args.accept_changes,
         dry_run: args.dry_run,
         wait: args.wait,
+        start_at: args.start_at.clone().filter(|_| !args.all),
         json: args.json,
         told: args.told.clone(),
         ..RunArgs::default()

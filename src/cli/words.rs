@@ -34,7 +34,7 @@ const VERBS: [&str; 25] = [
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 1] = ["--cwd"];
 /// Every option of ours: none of them can be a prompt by itself.
-const OPTIONS: [&str; 29] = [
+const OPTIONS: [&str; 30] = [
     "--events",
     "--output",
     "--prefix",
@@ -45,6 +45,7 @@ const OPTIONS: [&str; 29] = [
     "--scope",
     "--permissions",
     "--limit",
+    "--start-at",
     "--idle-timeout",
     "--timeout",
     "--wait",

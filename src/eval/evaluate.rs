@@ -65,7 +65,7 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     let numbers = Numbers::after(events.last().map_or(0, |event| event.seq), attempts);
     let ledger = EvalLedger::of_events(events);
     let time = desk.limits.time.map(|time| time.saturating_sub(worked(events)));
-    let until = time.and_then(|time| desk.world.now().checked_add(time));
+    let until = time.map(|time| desk.world.uptime().saturating_add(time));
     let fresh = facts.options.fresh;
     let sibling = journal.sibling()?;
     let issued = ledger.attempts;

@@ -28,7 +28,7 @@ pub(super) struct Book<'a> {
     pub(super) numbers: &'a Numbers,
     pub(super) ledger: EvalLedger,
     /// When the time of the whole is over.
-    pub(super) until: Option<std::time::Instant>,
+    pub(super) until: Option<Duration>,
     /// What no feedback may hold.
     pub(super) expectations: Expectations,
     /// How many questions were given to lanes, retries aside.
@@ -48,8 +48,14 @@ impl Book<'_> {
     /// The same for several events, in one commit.
     pub(super) fn record_all(&mut self, kinds: Vec<EventKind>) -> Result<(), Failure> {
         let (world, version) = (self.desk.world, EVENT_VERSION);
-        let stamp =
-            |event| Event { version, run: self.run, seq: self.numbers.next_seq(), at: world.timestamp(), event };
+        let stamp = |event| Event {
+            version,
+            run: self.run,
+            seq: self.numbers.next_seq(),
+            at: world.timestamp(),
+            worked_ms: None,
+            event,
+        };
         let events: Vec<Event> = kinds.into_iter().map(stamp).collect();
         self.journal.append(&events, None, world.now())?;
         self.numbers.tell(events);
@@ -76,7 +82,7 @@ impl Book<'_> {
     /// The limit that is reached, if one is.
     pub(super) fn limit_reached(&self, plan: &Plan) -> Option<LimitKind> {
         let (limits, spent) = (&plan.limits, &self.ledger.spent);
-        let late = self.until.is_some_and(|until| self.desk.world.now() >= until);
+        let late = self.until.is_some_and(|until| self.desk.world.uptime() >= until);
         let own = self.desk.limits.iterations;
         [
             (limits.cost.is_some_and(|most| spent.cost_usd.unwrap_or(0.0) >= most), LimitKind::Cost),
@@ -97,7 +103,7 @@ impl Book<'_> {
         if let Some(most) = &mut plan.limits.tokens {
             *most = most.saturating_sub(spent.total());
         }
-        plan.limits.time = self.until.map(|until| until.saturating_duration_since(self.desk.world.now()));
+        plan.limits.time = self.until.map(|until| until.saturating_sub(self.desk.world.uptime()));
         plan
     }
 }

@@ -8,6 +8,9 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// In an attempt's folder: how long its run has been at work.
+const WORKED: &str = "worked";
+
 /// The folder in the root that is ours.
 pub(super) const FOLDER: &str = ".forkhestra";
 
@@ -191,6 +194,18 @@ impl AttemptFolder {
         make_file(&path)?.write_all(text.as_bytes()).map_err(failed(&path))
     }
 
+    /// Opens the file that says how long the run has been at work: it outlives us.
+    #[must_use]
+    pub fn work_file(&self) -> Option<WorkFile> {
+        make_file(&self.path.join(WORKED)).ok().map(WorkFile)
+    }
+
+    /// What that file says, in milliseconds.
+    #[must_use]
+    pub fn worked_ms(&self) -> Option<u64> {
+        fs::read_to_string(self.path.join(WORKED)).ok()?.trim().parse().ok()
+    }
+
     /// Opens `stdout.log` or `stderr.log` for writing.
     ///
     /// # Errors
@@ -296,5 +311,17 @@ impl Transcript {
     /// Reads back from an offset, to catch up with what could not be shown at once; returns how many bytes it read.
     pub fn read_back(&self, offset: u64, into: &mut [u8]) -> usize {
         self.file.read_at(into, offset).unwrap_or(0)
+    }
+}
+
+/// How long a run has been at work, written while an attempt is under way.
+#[derive(Debug)]
+pub struct WorkFile(File);
+
+impl WorkFile {
+    /// Writes it, over what was there before, of one length: whoever reads it finds a whole number.
+    pub fn write(&self, ms: u64) {
+        // Its loss costs a resume a few seconds of the time that was worked.
+        let _ = self.0.write_all_at(format!("{ms:020}\n").as_bytes(), 0);
     }
 }

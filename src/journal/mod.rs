@@ -21,7 +21,7 @@ pub use answers::{Given, GivenIn};
 pub use calls::{Recorded, record_call, role_of_call, word_of_attempt};
 pub use diagnosis::{diagnosis, keep_diagnosis};
 pub use error::JournalError;
-pub use folders::{AttemptFolder, Transcript};
+pub use folders::{AttemptFolder, Transcript, WorkFile};
 pub use lock::{BusyLock, RunLock, Taken};
 pub use own::{OwnFolder, Planted};
 pub use runs::Lease;

@@ -201,17 +201,6 @@ impl Journal {
         let row = self.database.query_row(select, params![run, step, attempt], |row| row.get(0));
         row.optional().map(|over| over.unwrap_or(true)).map_err(self.failed())
     }
-
-    /// When the last byte of an attempt was written, in milliseconds after 1970; none for one that has left nothing.
-    #[must_use]
-    pub fn last_written(&self, run: i64, step: u32, name: &str, attempt: u32) -> Option<i64> {
-        let folder = self.attempt_folder(run, step, name, attempt);
-        let written = ["prompt.md", "stdout.log", "stderr.log"].map(|file| {
-            let changed = std::fs::metadata(folder.path().join(file)).ok()?.modified().ok()?;
-            i64::try_from(changed.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis()).ok()
-        });
-        written.into_iter().flatten().max()
-    }
 }
 
 fn lease_row(row: &Row<'_>) -> rusqlite::Result<Lease> {

@@ -364,7 +364,7 @@ mod tests {
 
     fn event(run: i64, seq: u64) -> Event {
         let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
-        Event { version: 1, run, seq, at: "2026-01-01T00:00:00Z".into(), event }
+        Event { version: 1, run, seq, at: "2026-01-01T00:00:00Z".into(), worked_ms: None, event }
     }
 
     fn outline() -> Outline {

@@ -7,6 +7,7 @@ compile_error!(
 );
 
 mod ask;
+mod awake;
 mod child;
 mod lifeline;
 mod ourselves;
@@ -16,6 +17,7 @@ mod table;
 mod wire;
 
 pub use ask::{Answer, Interrupts, ask, ask_git, run_by_hand};
+pub use awake::Awake;
 pub use child::{Child, Launch, Line, SpawnError, is_busy};
 pub use lifeline::lifeline;
 pub use ourselves::{adopt_orphans, stop_ourselves};

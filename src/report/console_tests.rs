@@ -14,7 +14,7 @@ fn lines(chain: &str, verbosity: Verbosity, paint: Paint, events: Vec<EventKind>
     let (folder, resume) = (Path::new(".forkhestra/runs/7"), "forkhestra resume 7");
     let mut console = Console::new(&outline, Some(&plan), paint, verbosity, folder, resume);
     let stamp = |seq: usize| format!("2026-01-01T00:00:{seq:02}.500Z");
-    let event = |(seq, event)| Event { version: 1, run: 7, seq: seq as u64, at: stamp(seq), event };
+    let event = |(seq, event)| Event { version: 1, run: 7, seq: seq as u64, at: stamp(seq), worked_ms: None, event };
     events.into_iter().enumerate().map(event).map(|event| console.event(&event)).collect()
 }
 

@@ -9,7 +9,7 @@ use super::reading::Before;
 use super::signals::Heard;
 use super::stage::Stage;
 use super::tape::Got;
-use crate::journal::{AttemptFolder, JournalError};
+use crate::journal::{AttemptFolder, JournalError, WorkFile};
 use crate::proc::{Child, Report, end_survivors, is_busy};
 use crate::report::{Now, TICK, columns};
 use std::collections::VecDeque;
@@ -22,6 +22,9 @@ const DRAIN: Duration = Duration::from_millis(100);
 /// How much may come after that time: what a pipe can hold and then some; whoever writes more is a daemon.
 const DRAIN_BYTES: usize = 1 << 20;
 
+/// How often it is written down how long the run has been at work.
+const BEAT: Duration = Duration::from_secs(1);
+
 /// An attempt under way.
 pub(super) struct Attempt<'a> {
     child: &'a mut Child,
@@ -32,6 +35,9 @@ pub(super) struct Attempt<'a> {
     /// When something was heard last, and when the line that moves is drawn next.
     heard: Instant,
     draw: Option<Instant>,
+    /// Where it is written down how long the run has been at work, and when next.
+    work_file: Option<WorkFile>,
+    beat: Instant,
     before: Before,
     spawned: bool,
     exited: Option<Exit>,
@@ -75,6 +81,8 @@ impl<'a> Attempt<'a> {
             began,
             heard: Instant::now(),
             draw: None,
+            work_file: folder.work_file(),
+            beat: Instant::now() + BEAT,
             before,
             spawned: false,
             exited: None,
@@ -121,6 +129,10 @@ impl<'a> Attempt<'a> {
                 timer = driver.timers.over() => self.time_over(driver, timer, may_read)?,
                 () = sleep(self.draw), if self.draw.is_some() => {
                     self.draw(driver);
+                    Vec::new()
+                }
+                () = sleep_until(self.beat), if self.work_file.is_some() => {
+                    self.beat(driver);
                     Vec::new()
                 }
                 // After the reads: what is in the pipe is never left there, a slow reader of ours costs no output.
@@ -233,6 +245,14 @@ impl<'a> Attempt<'a> {
             driver.cast.screen.live(&line);
         }
         self.draw = Some(Instant::now() + TICK);
+    }
+
+    /// Writes down how long the run has been at work, so that it is known when we are killed.
+    fn beat(&mut self, driver: &Driver<'_>) {
+        if let Some(file) = &self.work_file {
+            file.write(driver.worked_ms());
+        }
+        self.beat = Instant::now() + BEAT;
     }
 
     /// Something was read, or nothing was there. So much after the drain's end that somebody is flooding ends it.

@@ -34,8 +34,6 @@ use tokio::time::Instant;
 
 /// How long a screen that does not move is waited for when a run did not end by itself.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long our last words before a stop may take.
-const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// Runs a plan to its end.
 ///
@@ -63,13 +61,14 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         (true, true) => Show::CatchUp,
     };
     let token = new_token(&cast)?;
+    let clock = cast.world.uptime_clock();
     let mut driver = Driver {
         cast,
         lane,
         token,
         signals,
         show,
-        timers: Timers::default(),
+        timers: Timers::new(clock),
         state: State::default(),
         seq: 0,
         tree: TreeWatch::default(),
@@ -136,7 +135,7 @@ pub(super) struct Driver<'a> {
     pub(super) judged: Option<(u32, Snapshot)>,
     /// Hooks that are at work beside it.
     pub(super) hooks: HooksBeside,
-    output_error: Option<io::Error>,
+    pub(super) output_error: Option<io::Error>,
     /// What a sink said that takes no more.
     sink_error: Option<io::Error>,
 }
@@ -187,11 +186,10 @@ impl Driver<'_> {
         }
         self.seq = events.last().map_or(0, |event| event.seq);
         if let Some(at) = self.state.under_way() {
-            let written = self.cast.journal.last_written(self.cast.run, at.step, &at.name, at.attempt);
-            if let Some(written) = written.and_then(|at| self.cast.world.time_of_file(at)) {
-                watch.saw_life(written);
-            }
+            let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, at.attempt);
+            watch.worked(folder.worked_ms().unwrap_or(0));
         }
+        self.timers.after(Duration::from_millis(watch.milliseconds()));
         if self.is_guarded() && self.lane.is_none() {
             self.cast.journal.remember()?;
         }
@@ -247,40 +245,6 @@ impl Driver<'_> {
         &self.token
     }
 
-    /// A signal came.
-    pub(super) fn hear(&mut self, heard: Heard) -> Result<Vec<Effect>, Failure> {
-        if heard == Heard::Continue {
-            self.timers.go_on(Instant::now());
-        }
-        Ok(self.take(heard.input())?)
-    }
-
-    /// Stops us and every timer, once our words about it are out. What came meanwhile is returned instead of standing still:
-    /// a SIGCONT takes a stop back that has not happened yet (signal(7)), and nobody would send it again.
-    pub(super) async fn stand_still(&mut self) -> Option<Heard> {
-        let until = Instant::now() + LAST_WORDS;
-        while !self.cast.screen.is_idle() && Instant::now() < until {
-            tokio::select! {
-                written = self.cast.screen.progress() => if let Err(error) = written {
-                    self.output_error.get_or_insert(error);
-                },
-                () = sleep(Some(until)) => {}
-            }
-        }
-        self.timers.pause(Instant::now());
-        // Who passes signals on to us stops us all.
-        if self.lane.is_some() {
-            return None;
-        }
-        while let Some(heard) = self.signals.pending().await {
-            if heard != Heard::Pause {
-                return Some(heard);
-            }
-        }
-        stop_ourselves();
-        None
-    }
-
     pub(super) fn arm(&mut self, timer: Timer, time: Duration) {
         let time = match timer {
             Timer::Grace => self.cast.world.shortened("GRACE", time),
@@ -293,6 +257,11 @@ impl Driver<'_> {
             _ => time,
         };
         self.timers.arm(timer, time, Instant::now());
+    }
+
+    /// How long the run has been at work, in milliseconds; nothing while the clock of the tests stands still.
+    pub(super) fn worked_ms(&self) -> u64 {
+        if self.cast.world.is_still() { 0 } else { u64::try_from(self.timers.worked().as_millis()).unwrap_or(u64::MAX) }
     }
 
     /// What an exit code of the current attempt's program means, if that is known.
@@ -328,7 +297,9 @@ impl Driver<'_> {
             return self.record_in_lane(lane, &kinds);
         }
         let at = self.cast.world.timestamp();
-        let stamp = |(event, seq)| Event { version: EVENT_VERSION, run: self.cast.run, seq, at: at.clone(), event };
+        let worked_ms = Some(self.worked_ms());
+        let stamp =
+            |(event, seq)| Event { version: EVENT_VERSION, run: self.cast.run, seq, at: at.clone(), worked_ms, event };
         let events: Vec<Event> = kinds.into_iter().zip(self.seq + 1..).map(stamp).collect();
         let planned = events.iter().any(|event| matches!(event.event, EventKind::AttemptPlanned { .. }));
         let token = planned.then(|| token_digest(self.token.as_bytes()));
@@ -432,32 +403,6 @@ impl Driver<'_> {
                 attended
             }
         }
-    }
-
-    /// Hears the signals that came while nothing ran, and stands still as long as they want.
-    async fn may_start(&mut self) -> Result<bool, Failure> {
-        let mut next = self.signals.pending().await;
-        while let Some(heard) = next {
-            let effects = self.hear(heard)?;
-            if let Heard::End(_) = heard {
-                self.cast.screen.hurry();
-                return Ok(false);
-            }
-            next = if effects.contains(&Effect::StandStill) { self.stand_still().await } else { None };
-            if next.is_none() {
-                next = if self.timers.is_paused() {
-                    Some(self.signals.next().await)
-                } else {
-                    self.signals.pending().await
-                };
-            }
-        }
-        if self.timers.left(Timer::Run, Instant::now()).is_some_and(|left| left.is_zero()) {
-            self.timers.disarm(Timer::Run);
-            self.take(Input::TimeOver(Timer::Run))?;
-            return Ok(false);
-        }
-        Ok(true)
     }
 
     fn environment(&self, step: &PlannedStep, value: &dyn Fn(Late) -> String) -> Vec<(OsString, OsString)> {

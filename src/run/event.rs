@@ -22,8 +22,12 @@ pub struct Event {
     pub run: i64,
     /// Counts from 1 in a run, without gaps.
     pub seq: u64,
-    /// When, in UTC (RFC 3339).
+    /// When, in UTC (RFC 3339), by the clock on the wall.
     pub at: String,
+    /// How long the run has been at work by then, in milliseconds: the machine's sleep included, pauses not, by a clock that nobody
+    /// sets. None of a part of an evaluation, and of events of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worked_ms: Option<u64>,
     /// What.
     pub event: EventKind,
 }

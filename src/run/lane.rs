@@ -155,7 +155,7 @@ impl Driver<'_> {
         let told: Vec<EventKind> = kinds.iter().filter_map(|kind| lane.retell(kind)).collect();
         let stamp = |event: EventKind| {
             let seq = lane.numbers.next_seq();
-            Event { version: EVENT_VERSION, run: self.cast.run, seq, at: at.clone(), event }
+            Event { version: EVENT_VERSION, run: self.cast.run, seq, at: at.clone(), worked_ms: None, event }
         };
         let events: Vec<Event> = told.into_iter().map(stamp).collect();
         if !events.is_empty() {

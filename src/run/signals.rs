@@ -1,12 +1,21 @@
 //! The signals that a run listens to. One that was ignored when we were started stays ignored (nohup).
 
-use super::machine::Input;
+use super::attempt::sleep;
+use super::cast::Failure;
+use super::driver::Driver;
+use super::machine::{Effect, Input, Timer};
 use super::outcome::Sig;
+use crate::proc::stop_ourselves;
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
+
+/// How long our last words before a stop may take.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What we are told by a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,5 +94,67 @@ impl Signals {
             // Comes back after the runtime has looked at the outside world once.
             () = tokio::task::yield_now() => None,
         }
+    }
+}
+
+impl Driver<'_> {
+    /// A signal came.
+    pub(super) fn hear(&mut self, heard: Heard) -> Result<Vec<Effect>, Failure> {
+        if heard == Heard::Continue {
+            self.timers.go_on(Instant::now());
+        }
+        Ok(self.take(heard.input())?)
+    }
+
+    /// Stops us and every timer, once our words about it are out. What came meanwhile is returned instead of standing still:
+    /// a SIGCONT takes a stop back that has not happened yet (signal(7)), and nobody would send it again.
+    pub(super) async fn stand_still(&mut self) -> Option<Heard> {
+        let until = Instant::now() + LAST_WORDS;
+        while !self.cast.screen.is_idle() && Instant::now() < until {
+            tokio::select! {
+                written = self.cast.screen.progress() => if let Err(error) = written {
+                    self.output_error.get_or_insert(error);
+                },
+                () = sleep(Some(until)) => {}
+            }
+        }
+        self.timers.pause(Instant::now());
+        // Who passes signals on to us stops us all.
+        if self.lane.is_some() {
+            return None;
+        }
+        while let Some(heard) = self.signals.pending().await {
+            if heard != Heard::Pause {
+                return Some(heard);
+            }
+        }
+        stop_ourselves();
+        None
+    }
+
+    /// Hears the signals that came while nothing ran, and stands still as long as they want.
+    pub(super) async fn may_start(&mut self) -> Result<bool, Failure> {
+        let mut next = self.signals.pending().await;
+        while let Some(heard) = next {
+            let effects = self.hear(heard)?;
+            if let Heard::End(_) = heard {
+                self.cast.screen.hurry();
+                return Ok(false);
+            }
+            next = if effects.contains(&Effect::StandStill) { self.stand_still().await } else { None };
+            if next.is_none() {
+                next = if self.timers.is_paused() {
+                    Some(self.signals.next().await)
+                } else {
+                    self.signals.pending().await
+                };
+            }
+        }
+        if self.timers.left(Timer::Run, Instant::now()).is_some_and(|left| left.is_zero()) {
+            self.timers.disarm(Timer::Run);
+            self.take(Input::TimeOver(Timer::Run))?;
+            return Ok(false);
+        }
+        Ok(true)
     }
 }

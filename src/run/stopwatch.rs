@@ -15,6 +15,12 @@ impl Stopwatch {
     /// Takes the next event.
     pub fn see(&mut self, event: &Event) {
         let now = event.at.parse::<Timestamp>().ok();
+        // The clock on the wall may have been set: only what has no other one is measured by it.
+        if let Some(worked) = event.worked_ms {
+            self.ms = worked;
+            self.last = now.or(self.last);
+            return;
+        }
         let resumed = matches!(event.event, EventKind::RunResumed { .. });
         if let (Some(last), Some(now), false) = (self.last, now, resumed || self.paused) {
             let passed = now.as_millisecond().saturating_sub(last.as_millisecond());
@@ -31,11 +37,9 @@ impl Stopwatch {
         self.last = now.or(self.last);
     }
 
-    /// The attempt that was cut off had still written something at this time, in milliseconds after 1970.
-    pub fn saw_life(&mut self, at: i64) {
-        if let Some(last) = self.last.filter(|_| !self.paused) {
-            self.ms = self.ms.saturating_add(u64::try_from(at.saturating_sub(last.as_millisecond())).unwrap_or(0));
-        }
+    /// What was cut off had been at work for so long, in milliseconds, when it last said so.
+    pub fn worked(&mut self, ms: u64) {
+        self.ms = self.ms.max(ms);
     }
 
     /// The time at work so far, in milliseconds.
@@ -69,8 +73,21 @@ mod tests {
             ("05:00:00", resumed),
             ("05:00:01.500", finished()),
         ] {
-            watch.see(&Event { version: 1, run: 1, seq: 1, at: format!("2026-01-01T{at}Z"), event });
+            watch.see(&Event { version: 1, run: 1, seq: 1, at: format!("2026-01-01T{at}Z"), worked_ms: None, event });
         }
         assert_eq!(watch.milliseconds(), 2_000 + 5_000 + 1_500);
+    }
+
+    #[test]
+    fn a_clock_on_the_wall_that_is_set_changes_nothing() {
+        let mut watch = Stopwatch::default();
+        for (at, worked_ms) in
+            [("2026-01-01T00:00:00Z", 0), ("2026-01-02T00:00:00Z", 1_000), ("2020-01-01T00:00:00Z", 2_500)]
+        {
+            let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
+            watch.see(&Event { version: 1, run: 1, seq: 1, at: at.into(), worked_ms: Some(worked_ms), event });
+        }
+        watch.worked(3_000);
+        assert_eq!(watch.milliseconds(), 3_000);
     }
 }

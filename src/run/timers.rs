@@ -1,25 +1,65 @@
-//! Everything that is timed in a run, in one place, so that all of it can stand still at once (V-08).
+//! Everything that is timed in a run, in one place, so that all of it can stand still at once. Two clocks: an attempt's times stand
+//! still while the machine sleeps, as the attempt does; the run's time and its waits go on. Nobody sets either of them.
 
 use super::idle::IdleWatch;
 use super::machine::Timer;
+use crate::world::Uptime;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// What is armed.
-#[derive(Debug, Default)]
+/// What is armed, and how long the run has been at work.
+#[derive(Debug)]
 pub(super) struct Timers {
+    clock: Uptime,
+    /// By the clock that stands still while the machine sleeps.
     due: Vec<(Timer, Instant)>,
+    /// By the clock that goes on.
+    due_by_uptime: Vec<(Timer, Duration)>,
     /// Not due at a time but when it finds nothing alive.
     idle: Option<IdleWatch>,
-    paused: Option<Instant>,
+    /// Since when, by both clocks.
+    paused: Option<(Instant, Duration)>,
+    /// How long earlier processes were at work, and since when we are, without pauses.
+    worked_before: Duration,
+    since: Duration,
+}
+
+/// Whether a time goes on while the machine sleeps.
+fn counts_sleep(timer: Timer) -> bool {
+    matches!(timer, Timer::Run | Timer::Wait)
 }
 
 impl Timers {
+    pub(super) fn new(clock: Uptime) -> Self {
+        let since = clock.now();
+        Self {
+            clock,
+            due: Vec::new(),
+            due_by_uptime: Vec::new(),
+            idle: None,
+            paused: None,
+            worked_before: Duration::ZERO,
+            since,
+        }
+    }
+
+    /// Earlier processes have worked on the run for so long.
+    pub(super) fn after(&mut self, worked: Duration) {
+        self.worked_before = worked;
+    }
+
+    /// How long the run has been at work: the machine's sleep included, pauses not.
+    pub(super) fn worked(&self) -> Duration {
+        let now = self.paused.map_or_else(|| self.clock.now(), |(_, since)| since);
+        self.worked_before + now.saturating_sub(self.since)
+    }
+
     /// Gives so much time from now; an earlier one of the same kind is forgotten.
     pub(super) fn arm(&mut self, timer: Timer, time: Duration, now: Instant) {
         self.disarm(timer);
         match timer {
             Timer::Idle => self.idle = Some(IdleWatch::new(time, now, Duration::ZERO)),
+            _ if counts_sleep(timer) => self.due_by_uptime.push((timer, self.clock.now().saturating_add(time))),
             // A time too long for the clock never comes.
             _ => self.due.extend(now.checked_add(time).map(|due| (timer, due))),
         }
@@ -27,6 +67,7 @@ impl Timers {
 
     pub(super) fn disarm(&mut self, timer: Timer) {
         self.due.retain(|(armed, _)| *armed != timer);
+        self.due_by_uptime.retain(|(armed, _)| *armed != timer);
         if timer == Timer::Idle {
             self.idle = None;
         }
@@ -47,21 +88,41 @@ impl Timers {
 
     /// How much is left of a time; none if it is not armed.
     pub(super) fn left(&self, timer: Timer, now: Instant) -> Option<Duration> {
+        let by_uptime = self.due_by_uptime.iter().find(|(armed, _)| *armed == timer);
+        if let Some((_, due)) = by_uptime {
+            let now = self.paused.map_or_else(|| self.clock.now(), |(_, since)| since);
+            return Some(due.saturating_sub(now));
+        }
         let (_, due) = self.due.iter().find(|(armed, _)| *armed == timer)?;
-        Some(due.saturating_duration_since(self.paused.unwrap_or(now)))
+        Some(due.saturating_duration_since(self.paused.map_or(now, |(since, _)| since)))
     }
 
     /// The next one that is over, which is disarmed; [`Timer::Idle`] only asks for a look. Cancel-safe.
     pub(super) async fn over(&mut self) -> Timer {
-        let look = self.idle.as_ref().map(|watch| (Timer::Idle, watch.next_look()));
-        let next = self.due.iter().copied().chain(look).min_by_key(|(_, due)| *due);
-        match next.filter(|_| self.paused.is_none()) {
-            Some((timer, due)) => {
-                sleep_until(due).await;
-                self.due.retain(|armed| *armed != (timer, due));
-                timer
+        if self.paused.is_some() {
+            return std::future::pending().await;
+        }
+        loop {
+            let now = Instant::now();
+            let by_uptime = self.due_by_uptime.iter().copied().min_by_key(|(_, due)| *due);
+            let left = by_uptime.map(|(_, due)| due.saturating_sub(self.clock.now()));
+            if let (Some((timer, _)), Some(Duration::ZERO)) = (by_uptime, left) {
+                self.disarm(timer);
+                return timer;
             }
-            None => std::future::pending().await,
+            let look = self.idle.as_ref().map(|watch| (Timer::Idle, watch.next_look()));
+            let next = self.due.iter().copied().chain(look).min_by_key(|(_, due)| *due);
+            // No timer of the runtime goes on while the machine sleeps: the other clock is looked at now and then.
+            let glance = left.map(|left| now + left.min(self.clock.glance()));
+            match (next, glance) {
+                (None, None) => return std::future::pending().await,
+                (Some((timer, due)), glance) if glance.is_none_or(|glance| due <= glance) => {
+                    sleep_until(due).await;
+                    self.due.retain(|armed| *armed != (timer, due));
+                    return timer;
+                }
+                (_, glance) => sleep_until(glance.unwrap_or(now)).await,
+            }
         }
     }
 
@@ -84,16 +145,22 @@ impl Timers {
 
     /// From now on no time passes.
     pub(super) fn pause(&mut self, now: Instant) {
-        self.paused.get_or_insert(now);
+        let uptime = self.clock.now();
+        self.paused.get_or_insert((now, uptime));
     }
 
     /// Time passes again; what was left of each time is still left.
     pub(super) fn go_on(&mut self, now: Instant) {
-        let Some(since) = self.paused.take() else { return };
+        let Some((since, uptime)) = self.paused.take() else { return };
         let pause = now.saturating_duration_since(since);
         for (_, due) in &mut self.due {
             *due += pause;
         }
+        let pause_by_uptime = self.clock.now().saturating_sub(uptime);
+        for (_, due) in &mut self.due_by_uptime {
+            *due += pause_by_uptime;
+        }
+        self.since += pause_by_uptime;
         if let Some(watch) = &mut self.idle {
             watch.skip(pause);
         }
@@ -110,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_time_is_the_same_after_a_pause() {
-        let (mut timers, begin) = (Timers::default(), Instant::now());
+        let (mut timers, begin) = (Timers::new(Uptime::fake().0), Instant::now());
         let at = |seconds| begin + Duration::from_secs(seconds);
         timers.arm(Timer::Timeout, Duration::from_secs(10), begin);
         timers.arm(Timer::Idle, Duration::from_secs(10), begin);
@@ -124,12 +191,46 @@ mod tests {
 
     #[test]
     fn the_run_s_own_time_outlives_its_attempts() {
-        let (mut timers, now) = (Timers::default(), Instant::now());
+        let (mut timers, now) = (Timers::new(Uptime::fake().0), Instant::now());
         for timer in [Timer::Run, Timer::Grace, Timer::Timeout, Timer::Linger] {
             timers.arm(timer, Duration::from_secs(1), now);
         }
         timers.attempt_over();
-        assert_eq!(timers.due.len(), 1);
+        assert!(timers.due.is_empty());
         assert!(timers.left(Timer::Run, now).is_some());
+    }
+
+    /// The machine sleeps for 8 h: no clock of the runtime goes on.
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_of_the_machine_counts_for_the_run_and_its_waits_and_for_no_attempt() {
+        let (clock, machine) = Uptime::fake();
+        let mut timers = Timers::new(clock);
+        let begin = Instant::now();
+        timers.arm(Timer::Timeout, Duration::from_hours(1), begin);
+        timers.arm(Timer::Wait, Duration::from_hours(5), begin);
+        timers.arm(Timer::Run, Duration::from_hours(7), begin);
+        machine.sleep(Duration::from_hours(8));
+        assert_eq!(timers.left(Timer::Wait, begin), Some(Duration::ZERO));
+        assert_eq!(timers.left(Timer::Timeout, begin), Some(Duration::from_hours(1)));
+        assert_eq!((timers.over().await, timers.over().await), (Timer::Wait, Timer::Run));
+        assert_eq!(timers.worked(), Duration::from_hours(8));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_in_the_middle_of_a_wait_is_noticed_within_half_a_minute() {
+        let (clock, machine) = Uptime::fake();
+        let mut timers = Timers::new(clock);
+        timers.arm(Timer::Wait, Duration::from_hours(5), Instant::now());
+        let begin = Instant::now();
+        let asleep = async {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            machine.sleep(Duration::from_hours(6));
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            timer = timers.over() => assert_eq!(timer, Timer::Wait),
+            () = asleep => {}
+        }
+        assert!(begin.elapsed() <= Duration::from_secs(31), "{:?}", begin.elapsed());
     }
 }

@@ -53,7 +53,8 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ),
 ];
 
-const DRIVER: [&str; 16] = [
+const DRIVER: [&str; 17] = [
+    "start.rs",
     "work.rs",
     "cast.rs",
     "lane.rs",

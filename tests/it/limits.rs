@@ -247,3 +247,30 @@ fn what_an_interrupted_attempt_used_is_called_unknown() {
     let ran = place.run(&["c", "--limit", "time=300ms"]);
     assert!(ran.code(4).stderr.contains("tokens unknown, cost unknown"), "{}", ran.stderr);
 }
+
+/// The machine sleeps: waits and the time of the run go on, an attempt's own times do not.
+#[test]
+fn a_sleep_of_the_machine_counts_for_waits_and_for_the_limit_on_time_and_not_for_a_timeout() {
+    let mut place = Place::new();
+    let slept = place.path("tmp/slept");
+    place.set("FORKHESTRA_TEST_SLEPT_FILE", &slept.display().to_string());
+    let limited = r#"print {"type":"result","result":"limit reached, try again in 2 hours","is_error":true,"api_error_status":429}"#;
+    claude(&place, &format!("{limited}\nexit 1\nnext\n{}", result("FORKHESTRA_COMPLETE", "")));
+    let running = place.start(&["a:1", "--timeout", "1h"]);
+    let waits = || place.events(1).iter().any(|event| event["event"]["type"] == "waitStarted");
+    let begun = Instant::now();
+    while !place.path("project/.forkhestra/state.db").exists() || !waits() {
+        assert!(begun.elapsed() < LONG);
+        std::thread::yield_now();
+    }
+    std::fs::write(&slept, (8 * 3_600_000).to_string()).unwrap();
+    running.end().code(0);
+    let up = place.path("tmp/up");
+    place.agent("b", &format!("hang {}", up.display()));
+    std::fs::write(&slept, "0").unwrap();
+    let running = place.start(&["b", "--timeout", "1h", "--limit", "time=5h"]);
+    place.wait_for(&up);
+    std::fs::write(&slept, (8 * 3_600_000).to_string()).unwrap();
+    let ran = running.end();
+    assert!(ran.code(4).stderr.contains("the limit `time` of 5h is reached"), "{}", ran.stderr);
+}

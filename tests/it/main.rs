@@ -31,6 +31,7 @@ mod schemas;
 mod screens;
 mod signals;
 mod soak;
+mod start;
 mod support;
 mod tasks;
 mod templates;

@@ -1,0 +1,88 @@
+//! When a run begins, and that the machine stays awake meanwhile.
+
+use crate::support::{LONG, Place};
+use std::time::Instant;
+
+#[test]
+fn a_start_that_is_past_or_no_time_is_refused_before_anything_runs() {
+    let place = Place::new();
+    place.agent("a", "");
+    let words = place.run(&["a", "--start-at", "2020-01-01T02:00"]).code(2).words();
+    assert!(words.contains("`2020-01-01T02:00` is past"), "{words}");
+    let words = place.run(&["a", "--start-at", "soon", "--dry-run"]).code(2).words();
+    assert!(words.contains("`soon` is no time"), "{words}");
+    assert_eq!(place.calls("a"), 0);
+}
+
+/// What would be refused at two in the morning is refused now.
+#[test]
+fn a_later_start_is_checked_now_and_waited_for_until_somebody_ends_the_waiting() {
+    let place = Place::new();
+    place.agent("a", "");
+    place.run(&["a -> nobody", "--start-at", "2099-01-01T02:00"]).code(2);
+    let log = place.path("tmp/log");
+    let mut command = place.command(&["a", "--start-at", "2099-01-01T02:00"]);
+    let child = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+    let begun = Instant::now();
+    while !std::fs::read_to_string(&log).unwrap().contains("starts at 2099-01-01 02:00") {
+        assert!(begun.elapsed() < LONG);
+        std::thread::yield_now();
+    }
+    // The words come before somebody listens.
+    let running = crate::support::Running::of(child, &place);
+    while !listens(running.child.id()) {
+        assert!(begun.elapsed() < LONG);
+        std::thread::yield_now();
+    }
+    running.signal("INT");
+    running.end().code(130);
+    assert_eq!(place.calls("a"), 0);
+    assert!(!place.work(".forkhestra").exists());
+}
+
+/// Whether a process has a handler for SIGINT (proc(5), `SigCgt`).
+fn listens(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() >> 1 & 1 == 1
+}
+
+#[test]
+fn a_later_start_begins_when_its_time_has_come() {
+    let place = Place::new();
+    place.agent("a", "print here");
+    let second =
+        std::process::Command::new("date").args(["-u", "-d", "+2 seconds", "+%Y-%m-%dT%H:%M:%SZ"]).output().unwrap();
+    let ran = place.run(&["a", "--start-at", String::from_utf8(second.stdout).unwrap().trim()]);
+    assert_eq!(ran.code(0).stdout, "here\n");
+}
+
+/// The lock is held while the run is under way, and given back by whatever ends us.
+#[test]
+fn the_machine_is_kept_awake_during_a_run_unless_keep_awake_is_off() {
+    let place = Place::new();
+    let (held, up) = (place.path("tmp/held"), place.path("tmp/up"));
+    let inhibit = format!("#!/bin/sh\necho \"$@\" >> {0}\ncat\necho released >> {0}\n", held.display());
+    std::fs::write(place.path("bin/systemd-inhibit"), inhibit).unwrap();
+    std::fs::set_permissions(place.path("bin/systemd-inhibit"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    place.agent("a", &format!("hang {}", up.display()));
+    let running = place.start(&["a"]);
+    place.wait_for(&up);
+    let told = || std::fs::read_to_string(&held).unwrap_or_default();
+    let begun = Instant::now();
+    while !told().contains("--what=idle:sleep --who=forkhestra --mode=block --why=run 1 of a cat") {
+        assert!(begun.elapsed() < LONG, "{}", told());
+        std::thread::yield_now();
+    }
+    assert!(!told().contains("released"));
+    assert_eq!(running.end_by("KILL").code, None);
+    while !told().contains("released") {
+        assert!(begun.elapsed() < LONG, "{}", told());
+        std::thread::yield_now();
+    }
+    std::fs::remove_file(&held).unwrap();
+    place.agent("a", "").config(r#"{"keepAwake": false, "agents": {}, "chains": {}}"#);
+    place.run(&["a"]).code(0);
+    assert_eq!(told(), "");
+}
