@@ -14,6 +14,8 @@ pub(super) struct Claude {
     /// The end of a limit that was met, in seconds after 1970.
     resets_at: Option<i64>,
     over: bool,
+    /// What the last message of its own said, and whether it was its last word.
+    text: Option<String>,
     /// Whether a result has told the sum, which later messages do not lower.
     told: bool,
 }
@@ -38,6 +40,7 @@ impl Dialect for Claude {
                 if std::mem::take(&mut self.over) {
                     report.final_message = None;
                 }
+                self.text = last_text(&event["message"]["content"]);
                 assistant(&event["message"]["content"], show);
             }
             Some("system") => retry(event, report, show),
@@ -85,6 +88,14 @@ impl Claude {
         let denials = event["permission_denials"].as_array();
         let tools = denials.into_iter().flatten().filter_map(|denial| denial["tool_name"].as_str());
         report.denials = tools.map(str::to_string).collect();
+        // It looks at its budget after each message, the last one too.
+        let ended = event["subtype"] == "error_max_budget_usd" && event["stop_reason"] == "end_turn";
+        if let Some(text) = self.text.take().filter(|_| ended) {
+            report.final_message = Some(text);
+            report.recover();
+            report.over_budget = true;
+            return;
+        }
         if event["is_error"] == true {
             let first = event["errors"].as_array().and_then(|errors| errors.first()).and_then(Value::as_str);
             let own = event["error"]["message"].as_str();
@@ -109,6 +120,14 @@ fn retry(event: &Value, report: &mut Report, show: &mut dyn FnMut(&str)) {
     };
     report.waits = true;
     show(&format!("[waits after {why}, attempt {attempt} of {most}]\n"));
+}
+
+/// The text of a message, if it asks for no tool.
+fn last_text(content: &Value) -> Option<String> {
+    let blocks = content.as_array()?;
+    let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+    let asks = blocks.iter().any(|block| block["type"] == "tool_use");
+    (!asks && !texts.is_empty()).then(|| texts.join("\n"))
 }
 
 fn assistant(content: &Value, show: &mut dyn FnMut(&str)) {
@@ -149,6 +168,23 @@ fn usage_of(usage: &Value, cost_usd: Option<f64>) -> Usage {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_last_message_counts_although_it_cost_more_than_was_left() {
+        let over = |stop: &str| {
+            let said =
+                json!({"type": "assistant", "message": {"id": "m", "content": [{"type": "text", "text": "Done."}]}});
+            let end = json!({"type": "result", "subtype": "error_max_budget_usd", "stop_reason": stop, "is_error": true,
+                             "errors": ["Reached maximum budget ($1)"], "total_cost_usd": 3.0});
+            let (mut claude, mut report) = (Claude::default(), Report::default());
+            for event in [said, end] {
+                claude.event(&event, &mut report, &mut |_| {});
+            }
+            (report.final_message, report.over_budget, report.error.is_some())
+        };
+        assert_eq!(over("end_turn"), (Some("Done.".into()), true, false));
+        assert_eq!(over("tool_use"), (None, false, true));
+    }
 
     #[test]
     fn input_from_the_cache_is_counted_once() {

@@ -93,6 +93,8 @@ pub struct Report {
     pub error: Option<(ErrorClass, String)>,
     /// The usage limit, rate limit or overload that it gave up at.
     pub usage_limit: Option<UsageLimit>,
+    /// Whether it failed only because its last message used up what it was allowed to cost: it has finished all the same.
+    pub over_budget: bool,
     /// Whether all that it says is that it waits for its service.
     pub waits: bool,
 }

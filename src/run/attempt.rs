@@ -318,7 +318,7 @@ impl<'a> Attempt<'a> {
         self.tell_marker(driver)?;
         let took_ms = driver.cast.world.milliseconds_since(self.began);
         let fingerprint = driver.fingerprint(&self.stage);
-        let exit = self.exited.unwrap_or(Exit::Signal(Sig::Kill.number()));
+        let exit = self.stage.exit(self.exited.unwrap_or(Exit::Signal(Sig::Kill.number())));
         let read = driver.read(&self.stage, self.folder, self.token, &self.before, exit)?;
         let mut finished: Finished = self.stage.finished(took_ms, held_open, leftovers, fingerprint);
         let said = read.into_finished(&mut finished);

@@ -1,6 +1,7 @@
 //! One attempt on the stage: its streams, its scanner or reader, its logs, and what is shown of it.
 
 use super::finished::{Finished, Leftover, Tokens, UsageLimit};
+use super::outcome::Exit;
 use super::tape::{Got, Tape};
 use crate::agent::{Format, Reader, Report, Usage};
 use crate::journal::{AttemptFolder, JournalError};
@@ -184,6 +185,11 @@ impl Stage {
             None if !self.structured => String::from_utf8_lossy(&self.stdout.tail(LONGEST_ANSWER)).into_owned(),
             _ => self.message(),
         }
+    }
+
+    /// How its program ended, but for one that has finished and failed only because of what that cost.
+    pub(super) fn exit(&self, exit: Exit) -> Exit {
+        if self.report.over_budget { Exit::Code(0) } else { exit }
     }
 
     /// Whether its program has said its last message, unless it goes on after it.

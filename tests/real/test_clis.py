@@ -5,6 +5,8 @@
 
 Without names: all that are installed. FORKHESTRA_REAL_SLOW=1 waits for those that retry for minutes.
 """
+import datetime
+import json
 import os
 import signal
 import sys
@@ -104,11 +106,10 @@ class Real:
             self.skipTest("it retries for minutes")
         self.fails(429, "slow down", "usageLimit", 4, ["--limit", "wait=500ms"])
 
-    def test_500_is_a_failure_of_the_service(self):
+    def test_500_is_a_failure_of_the_service_and_is_waited_out(self):
         if self.name in ALWAYS_0 or (self.name in PATIENT and not SLOW):
             self.skipTest("it retries for minutes")
-        patient = self.name in PATIENT
-        self.fails(500, "it broke", "service", 4 if patient else 1, ["--limit", "iterations=1"] if patient else [])
+        self.fails(500, "it broke", "service", 4, ["--limit", "wait=500ms"])
 
     def test_529_is_an_overload(self):
         if self.name != "claude":
@@ -122,8 +123,27 @@ class Real:
         place.stub.terminate()
         place.stub.wait()
         place.variables.update({"CLAUDE_CODE_MAX_RETRIES": "0"})
+        code, stdout, stderr = place.run(self.name, "-p", PROMPT, "--limit", "wait=500ms")
+        self.assertEqual(code, 4, stderr + stdout)
+        self.assertIn("the limit `wait` of 500ms is reached", stderr)
+        self.assertEqual(place.left(), [])
+
+    def test_a_stream_that_stalls_ends_within_its_idle_timeout(self):
+        if self.name in ALWAYS_0:
+            self.skipTest("its output says nothing before the end")
+        idle = 20
+        place = self.place({"turns": [{"text": "I begin.", "hang": True}], "main": "any"}, idleTimeout=f"{idle}s")
         code, stdout, stderr = place.run(self.name, "-p", PROMPT)
         self.assertEqual(code, 1, stderr + stdout)
+        self.assertIn(f"the idle timeout of {idle}s is over", stderr)
+        events = [json.loads(line) for line in place.run("runs", "events", "1")[1].splitlines()]
+        log = place.work / f".forkhestra/runs/1/1-{self.name}/1"
+        # The last thing that it said, or else its start.
+        spoke = max(file.stat().st_mtime for file in (log / "stdout.log", log / "stderr.log", log / "prompt.md"))
+        ended = next(event["at"] for event in events if event["event"]["type"] == "attemptTimedOut")
+        ended = datetime.datetime.fromisoformat(ended.replace("Z", "+00:00")).timestamp()
+        self.assertLess(ended - spoke, 1.2 * idle, f"{self.name}: {ended - spoke:.1f} s")
+        print(f"{self.name}: a stalled stream ended {ended - spoke:.1f} s after its last word (idleTimeout {idle} s)", flush=True)
         self.assertEqual(place.left(), [])
 
     def test_a_turn_limit_is_honoured_or_refused(self):
