@@ -16,7 +16,7 @@ use crate::context::config_digest;
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, forget_tampering, tampered};
 use crate::plan::{Plan, Request, TaskFacts, build, to_json};
-use crate::report::{Paint, dry_run, print_error, render};
+use crate::report::{EarlierRuns, Paint, dry_run, print_error, render};
 use crate::run::Overrides;
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::world::World;
@@ -62,10 +62,13 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         if !common.quiet {
             print_error(&render(&plan.warnings, Paint::for_stderr(world)));
         }
+        let earlier = earlier_runs(&project, plan.name.as_deref(), &plan.chain);
         return answer(&if args.json {
-            to_json(&plan).to_string() + "\n"
+            let mut json = to_json(&plan);
+            json["earlier"] = serde_json::to_value(earlier).unwrap_or_default();
+            json.to_string() + "\n"
         } else {
-            dry_run(&plan, Paint::for_stdout(world), common.verbose)
+            dry_run(&plan, earlier.as_ref(), Paint::for_stdout(world), common.verbose)
         });
     }
     let output = match Output::of(world, common, &args.told) {
@@ -80,6 +83,12 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         };
     }
     start(world, common, &output, &plan, (typed.overrides, args.queue.clone()), args.wait)
+}
+
+/// What earlier runs of a chain took and cost, as far as the journal can be read.
+pub(super) fn earlier_runs(project: &Project, name: Option<&str>, chain: &str) -> Option<EarlierRuns> {
+    let rows = Journal::existing(&project.root).ok()??.runs().ok()?;
+    EarlierRuns::of(&rows, name, chain)
 }
 
 /// Config that an agent of an earlier run has changed is not taken for granted, unless somebody says so.

@@ -3,6 +3,7 @@
 use super::args::{Common, ShowArgs};
 use super::chain::named;
 use super::config::project;
+use super::run::earlier_runs;
 use super::{answer, refuse};
 use crate::agent::{Found, find_all_on_path, lookup};
 use crate::chain::{Config, LayerKind, Step};
@@ -13,8 +14,9 @@ use crate::world::World;
 
 /// Shows a chain as text and in the chain language.
 pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Exit {
-    let config = project(world, common).config;
-    if let Err(faults) = named(&args.name, &config) {
+    let project = project(world, common);
+    let config = &project.config;
+    if let Err(faults) = named(&args.name, config) {
         return refuse(world, &faults);
     }
     if !config.faults.is_empty() {
@@ -24,10 +26,16 @@ pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Exit {
     if !entry.faults.is_empty() {
         return refuse(world, &entry.faults);
     }
+    let earlier = earlier_runs(&project, Some(&args.name), "");
     answer(&if args.json {
-        show_chain_json(&args.name, entry).to_string() + "\n"
+        let mut json = show_chain_json(&args.name, entry);
+        json["earlier"] = serde_json::to_value(earlier).unwrap_or_default();
+        json.to_string() + "\n"
     } else {
-        show_chain(&args.name, entry, &|step| found(world, &config, step), Paint::for_stdout(world))
+        let paint = Paint::for_stdout(world);
+        let text = show_chain(&args.name, entry, &|step| found(world, config, step), paint);
+        let earlier = earlier.map(|earlier| format!("\n  {} {}\n", paint.dim("earlier"), earlier.words()));
+        text + &earlier.unwrap_or_default()
     })
 }
 

@@ -1,5 +1,6 @@
 //! A plan for people: what would run, from where, with which words. The bytes shown are those the run delivers.
 
+use super::earlier::EarlierRuns;
 use super::paint::{Paint, printable};
 use crate::chain::{Delivery, Limit, Role, show_duration};
 use crate::plan::{Absence, Found, Kind, Plan, PlannedStep, Root};
@@ -12,7 +13,7 @@ const EXCERPT: usize = 300;
 
 /// The whole plan.
 #[must_use]
-pub fn dry_run(plan: &Plan, paint: Paint, verbose: bool) -> String {
+pub fn dry_run(plan: &Plan, earlier: Option<&EarlierRuns>, paint: Paint, verbose: bool) -> String {
     let mut text = String::new();
     let title = plan.name.as_deref().map_or_else(|| plan.chain.clone(), |name| format!("{name}: {}", plan.chain));
     // Writing to a String cannot fail.
@@ -29,6 +30,9 @@ pub fn dry_run(plan: &Plan, paint: Paint, verbose: bool) -> String {
     row(&mut text, paint, "config", &files.collect::<Vec<_>>().join(", "));
     row(&mut text, paint, "marker", &plan.marker);
     row(&mut text, paint, "limits", &plan.limits.words());
+    if let Some(earlier) = earlier {
+        row(&mut text, paint, "earlier", &earlier.words());
+    }
     row(&mut text, paint, "digest", &plan.digest);
     for hook in &plan.hooks {
         row(&mut text, paint, hook.kind.name(), &hook.line);

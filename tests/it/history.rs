@@ -213,3 +213,22 @@ fn names_of_processes_cannot_drive_the_terminal() {
     let ran = place.run(&["a"]);
     assert!(ran.code(0).stderr.contains("left running") && !ran.stderr.contains('\u{1b}'), "{:?}", ran.stderr);
 }
+
+/// What the next run will take and cost is best told by the last ones.
+#[test]
+fn what_earlier_runs_of_a_chain_took_and_cost_is_told_before_the_next_one() {
+    let place = Place::new();
+    let result =
+        r#"print {"type":"result","result":"done","is_error":false,"total_cost_usd":0.5,"usage":{"input_tokens":9}}"#;
+    place.agent("claude", result);
+    place.config(r#"{"agents": {"a": {"backend": "claude"}}, "chains": {"c": {"steps": [{"agent": "a"}]}}}"#);
+    assert!(!place.run(&["--chain", "c", "--dry-run"]).code(0).stdout.contains("earlier"));
+    place.run(&["--chain", "c"]).code(0);
+    let shown = place.run(&["--chain", "c", "--dry-run"]);
+    assert!(shown.code(0).stdout.contains("earlier      1 run: 0.0 s and $0.50\n"), "{}", shown.stdout);
+    place.run(&["--chain", "c"]).code(0);
+    let words = "earlier 2 runs: 0.0 s and $0.50 in the middle, 0.0 s and $0.50 at most\n";
+    assert!(place.run(&["show", "c"]).code(0).stdout.contains(words));
+    let json: serde_json::Value = serde_json::from_str(&place.run(&["show", "c", "--json"]).code(0).stdout).unwrap();
+    assert_eq!(json["earlier"]["costUsd"]["median"], 0.5);
+}
