@@ -353,6 +353,10 @@ impl Decision<'_> {
             (None, Some(Cut::Start), _) if self.state.waits.may_start_again() => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Start }
             }
+            // All that it said is that it waits for its service.
+            (None, Some(Cut::Idle), _) if finished.error_class.is_some_and(ErrorClass::is_outage) => {
+                AttemptOutcome::Unavailable { reason: WaitReason::Service }
+            }
             (None, Some(Cut::Idle | Cut::Start), _) => AttemptOutcome::Idle,
             (None, None, Exit::Code(0)) if finished.error.is_none() && unclear => AttemptOutcome::Unfinished,
             (None, None, Exit::Code(0)) if finished.error.is_none() && (done || !self.in_loop()) => {

@@ -3,7 +3,7 @@
 use super::finished::{Finished, Leftover, Tokens, UsageLimit};
 use super::outcome::Exit;
 use super::tape::{Got, Tape};
-use crate::agent::{Format, Reader, Report, Usage};
+use crate::agent::{ErrorClass, Format, Reader, Report, Usage};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
 use crate::report::{Screen, Stream};
@@ -256,6 +256,11 @@ impl Stage {
             }
         });
         self.report = report;
+        if self.report.waits {
+            // It was ended while it waited, or went away without another word.
+            let words = || (ErrorClass::Network, "it waited for its service without end".into());
+            self.report.error.get_or_insert_with(words);
+        }
         Ok(())
     }
 
