@@ -19,6 +19,7 @@ mod judgement;
 mod layering;
 mod lifeline;
 mod limits;
+mod night;
 mod people;
 mod plain_verbs;
 mod preflight;
