@@ -44,6 +44,8 @@ pub struct Console<'a> {
     watch: Stopwatch,
     attempts: u32,
     pub(super) used: Sum,
+    /// When the usage limit ends that the last attempt met.
+    pub(super) resets_at: Option<String>,
     /// The attempt that works just now, and what it has used so far.
     pub(super) under_way: Option<At>,
     pub(super) spending: Option<Tokens>,
@@ -82,6 +84,7 @@ impl<'a> Console<'a> {
             watch: Stopwatch::default(),
             attempts: 0,
             used: Sum::default(),
+            resets_at: None,
             under_way: None,
             spending: None,
             rejections: 0,
@@ -368,6 +371,7 @@ impl<'a> Console<'a> {
             outcome => outcome_words(outcome, marker, self.iterations(at).is_some()),
         };
         self.used.add(finished);
+        self.resets_at = finished.usage_limit.as_ref().and_then(|limit| limit.resets_at.clone());
         let mut facts = vec![how];
         if check == Some(true) && *outcome != AttemptOutcome::Completed {
             facts.push("optional".into());

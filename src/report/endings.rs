@@ -76,7 +76,9 @@ impl Console<'_> {
             LimitKind::Iterations => limits.iterations.map(|iterations| thousands(iterations.into())),
             LimitKind::Wait => Some(show_duration(limits.wait)),
         };
-        format!("the limit `{}` of {} is reached", limit.key(), value.unwrap_or_default())
+        let until = self.resets_at.as_ref().filter(|_| limit == LimitKind::Wait);
+        let until = until.map_or_else(String::new, |until| format!("; the usage limit ends at {until}"));
+        format!("the limit `{}` of {} is reached{until}", limit.key(), value.unwrap_or_default())
     }
 
     pub(super) fn stopped(&self, step: u32, outcome: RunOutcome) -> String {

@@ -150,7 +150,11 @@ fn a_usage_limit_that_ends_too_late_ends_the_run_and_a_signal_ends_the_wait() {
     let limited = format!(r#"{{"type":"result","result":"Claude AI usage limit reached|{end}","is_error":true}}"#);
     claude(&place, &format!("print {limited}\nexit 1"));
     let ran = place.run(&["a:1"]);
-    assert!(ran.code(4).stderr.contains("the limit `wait` of 6h is reached"), "{}", ran.stderr);
+    assert!(
+        ran.code(4).stderr.contains("the limit `wait` of 6h is reached; the usage limit ends at 20"),
+        "{}",
+        ran.stderr
+    );
     let running = place.start(&["a:1", "--limit", "wait=100h"]);
     let begun = Instant::now();
     while !place.path("project/.forkhestra/state.db").exists()
