@@ -399,7 +399,10 @@ impl<'a> Console<'a> {
             let _ = writeln!(text, "  {}", self.paint.warn(&words));
         };
         if let Some(error) = &finished.error {
-            note(format!("its program reports: {}", first_line(error)));
+            // A program that was not started reports nothing.
+            let is_ours = *outcome == (AttemptOutcome::Unavailable { reason: WaitReason::Machine });
+            let who = if is_ours { "" } else { "its program reports: " };
+            note(format!("{who}{}", first_line(error)));
         }
         if !finished.denials.is_empty() {
             note(format!(

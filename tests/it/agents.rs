@@ -153,3 +153,14 @@ fn what_a_user_has_set_cannot_widen_permissions_and_what_exit_codes_mean_is_said
     assert!(slash.code(2).words().contains("begins as a command of the agent CLI's own"), "{}", slash.stderr);
     place.run(&["c", "-p", "/etc/hosts is broken", "--dry-run"]).code(0);
 }
+
+/// Nobody is there to close an editor, or to type a password.
+#[test]
+fn git_opens_no_editor_and_asks_for_nothing_in_an_agent_unless_somebody_has_set_one() {
+    let mut place = Place::new();
+    place.agent("a", "sh echo $GIT_EDITOR $GIT_TERMINAL_PROMPT");
+    assert_eq!(place.run(&["a"]).code(0).stdout, "true 0\n");
+    place.config(r#"{"agents": {"a": {"command": "a", "env": {"GIT_EDITOR": "ed"}}}, "chains": {}}"#);
+    place.set("GIT_TERMINAL_PROMPT", "1");
+    assert_eq!(place.run(&["a"]).code(0).stdout, "ed 1\n");
+}

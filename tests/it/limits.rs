@@ -278,3 +278,30 @@ fn a_sleep_of_the_machine_counts_for_waits_and_for_the_limit_on_time_and_not_for
     let ran = running.end();
     assert!(ran.code(4).stderr.contains("the limit `time` of 5h is reached"), "{}", ran.stderr);
 }
+
+/// Descriptors run out where the pipes of an agent are made.
+#[test]
+fn a_machine_without_room_for_an_agent_is_waited_for_and_the_run_can_go_on() {
+    let mut place = Place::new();
+    place.set("FORKHESTRA_TEST_WAIT_MS", "5");
+    place.agent("a", "");
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra").display().to_string();
+    // How many are open before is the system's business.
+    let met = (16..40).find_map(|most: u32| {
+        let line = format!("ulimit -n {most}; exec '{program}' a");
+        let mut command = place.command(&[]);
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", &line]).current_dir(place.path("project")).env_clear();
+        shell.envs(
+            command.stdin(std::process::Stdio::null()).get_envs().filter_map(|(name, value)| Some((name, value?))),
+        );
+        let answer = shell.output().unwrap();
+        let words = String::from_utf8_lossy(&answer.stderr).into_owned();
+        words.contains("a: waiting for the machine").then_some((answer.status.code(), words))
+    });
+    let (code, words) = met.expect("no number of descriptors stops it there");
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("a could not be started, the machine has no room for another process"), "{words}");
+    assert!(words.contains("to go on: forkhestra resume"), "{words}");
+    place.run(&["resume"]).code(0);
+}
