@@ -107,6 +107,7 @@ impl ReadyChain {
             limits: Vec::new(),
             decided: decided(args),
             more: more(args),
+            tree: None,
         };
         let (events, _) = state.decide(&self.plan, input);
         let next = events.into_iter().find_map(|event| match event {

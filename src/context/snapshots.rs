@@ -5,6 +5,7 @@
 use super::gather::Git;
 use super::repository::Repository;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -161,6 +162,38 @@ impl Snapshots {
             changes.push(Changed { status, path: self.rooted(path) });
         }
         Some(changes)
+    }
+
+    /// The tree `base` with some paths as they are in `now`.
+    #[must_use]
+    pub fn blend(&self, base: &str, now: &str, paths: &BTreeSet<String>, git: &Git<'_>) -> Option<String> {
+        let told = self.ask(git, &["diff-tree", "-r", "-z", "--no-renames", base, now])?;
+        let (mut words, mut entries) = (told.split('\0'), Vec::new());
+        while let (Some(facts), Some(path)) = (words.next().filter(|word| !word.is_empty()), words.next()) {
+            if !paths.contains(&self.rooted(path)) {
+                continue;
+            }
+            // `:100644 100644 OLD NEW M`; a file that is gone has no mode.
+            let mut facts = facts.split(' ').skip(1);
+            let (mode, _, object) = (facts.next()?, facts.next()?, facts.next()?);
+            entries.push((mode.to_string(), object.to_string(), path.to_string()));
+        }
+        // The index is not the working tree's any more: the next snapshot begins anew.
+        self.index.set(None);
+        self.ask(git, &["read-tree", base])?;
+        for batch in entries.chunks(BATCH) {
+            let mut words = vec!["update-index".to_string(), "--add".into()];
+            for (mode, object, path) in batch {
+                let gone = mode == "000000";
+                words.extend(if gone {
+                    ["--force-remove".into(), path.clone()]
+                } else {
+                    ["--cacheinfo".into(), format!("{mode},{object},{path}")]
+                });
+            }
+            self.ask(git, &words.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
+        Some(self.ask(git, &["write-tree"])?.trim().to_string()).filter(|tree| !tree.is_empty())
     }
 
     /// What differs between two trees below the root, as a patch; every file as text.

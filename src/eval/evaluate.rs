@@ -97,7 +97,14 @@ fn opening(setting: &Setting<'_>) -> EventKind {
         let attempts = setting.attempts.iter().map(|(step, attempt)| HighestAttempt { step: *step, attempt: *attempt });
         let worked_ms = u64::try_from(worked(setting.events).as_millis()).unwrap_or(u64::MAX);
         let limits = setting.limits.to_vec();
-        return EventKind::RunResumed { forkhestra, attempts: attempts.collect(), limits, worked_ms, more: None };
+        return EventKind::RunResumed {
+            forkhestra,
+            attempts: attempts.collect(),
+            limits,
+            worked_ms,
+            more: None,
+            tree: None,
+        };
     }
     EventKind::RunStarted {
         queue: None,

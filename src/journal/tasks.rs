@@ -111,6 +111,20 @@ impl Journal {
         self.database.query_row(select, [task, key], |row| row.get(0)).optional().map_err(self.failed())
     }
 
+    /// Every tree that a run began or went on with since the work on a task began, in order, with the task of the run.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn trees_since(&self, task: &str) -> Result<Vec<(Option<String>, String)>, JournalError> {
+        let Some(first) = self.first_run_of(task)? else { return Ok(Vec::new()) };
+        let select = "SELECT task, event ->> '$.event.tree' FROM events JOIN runs ON runs.id = run
+                      WHERE type IN ('runStarted', 'runResumed') AND event ->> '$.event.tree' IS NOT NULL
+                      AND at >= (SELECT at FROM events WHERE run = ?1 AND seq = 1) ORDER BY at, run, seq";
+        let mut select = self.database.prepare(select).map_err(self.failed())?;
+        let rows = select.query_map([first], |row| Ok((row.get(0)?, row.get(1)?))).map_err(self.failed())?;
+        rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
+    }
+
     /// The first run of a task since it was added or reset.
     ///
     /// # Errors

@@ -175,9 +175,10 @@ impl Driver<'_> {
     fn begin_again(&mut self, again: Again) -> Result<Vec<Effect>, JournalError> {
         let Again { events, leftovers, limits, decided, more } = again;
         let mut watch = Stopwatch::default();
-        if let Some(began) = events.first() {
-            self.begin_work_again(&began.event)?;
-        }
+        let tree = match events.first() {
+            Some(began) => self.begin_work_again(&began.event)?,
+            None => None,
+        };
         for event in &events {
             self.state.evolve(&event.event);
             watch.see(event);
@@ -195,7 +196,7 @@ impl Driver<'_> {
         }
         let attempts = self.cast.journal.highest_attempts(self.cast.run);
         let attempts = attempts.into_iter().map(|(step, attempt)| HighestAttempt { step, attempt }).collect();
-        self.take(Input::Resume { elapsed_ms: watch.milliseconds(), leftovers, attempts, limits, decided, more })
+        self.take(Input::Resume { elapsed_ms: watch.milliseconds(), leftovers, attempts, limits, decided, more, tree })
     }
 
     async fn run(&mut self, begin: Begin) -> Result<RunOutcome, Failure> {

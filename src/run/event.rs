@@ -210,6 +210,9 @@ pub enum EventKind {
         /// What it was given more of (`resume --more`).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         more: Option<More>,
+        /// The tree that it goes on with, a snapshot of our own; none where nobody looked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<String>,
     },
     /// A round of a group begins.
     #[serde(rename_all = "camelCase")]

@@ -52,6 +52,8 @@ pub enum Input {
         decided: Option<Verdict>,
         /// How many more iterations or rounds there are, where they were used up.
         more: Option<u32>,
+        /// The tree that it goes on with.
+        tree: Option<String>,
     },
     /// The process runs.
     Spawned {
@@ -154,7 +156,7 @@ impl Decision<'_> {
                 self.effects.extend(self.plan.limits.time.map(|time| Effect::Arm(Timer::Run, time)));
                 self.go_from(0);
             }
-            (_, Input::Resume { elapsed_ms, leftovers, attempts, limits, decided, more })
+            (_, Input::Resume { elapsed_ms, leftovers, attempts, limits, decided, more, tree })
                 if decided.is_some() && self.state.waits_for().is_some()
                     || more.is_some() && self.state.is_exhausted()
                     || decided.is_none() && more.is_none() && self.state.may_resume() =>
@@ -162,7 +164,7 @@ impl Decision<'_> {
                 let waits_for = self.state.waits_for();
                 let forkhestra = env!("CARGO_PKG_VERSION").into();
                 let more = more.and_then(|count| self.more(count));
-                self.emit(EventKind::RunResumed { forkhestra, attempts, limits, worked_ms: elapsed_ms, more });
+                self.emit(EventKind::RunResumed { forkhestra, attempts, limits, worked_ms: elapsed_ms, more, tree });
                 self.interrupt(leftovers);
                 match (decided.zip(waits_for), more) {
                     _ if !self.has_time(Duration::from_millis(elapsed_ms)) => {}

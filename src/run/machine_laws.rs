@@ -26,6 +26,7 @@ fn again() -> Input {
         limits: Vec::new(),
         decided: None,
         more: None,
+        tree: None,
     }
 }
 

@@ -63,6 +63,7 @@ mod tests {
             limits: Vec::new(),
             worked_ms: 0,
             more: None,
+            tree: None,
         };
         let mut watch = Stopwatch::default();
         for (at, event) in [

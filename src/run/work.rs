@@ -4,9 +4,10 @@ use super::driver::Driver;
 use super::event::{EventKind, Overrides};
 use super::fill::{PATIENCE, asking};
 use crate::chain::Role;
-use crate::context::{CACHES, Repository, Snapshots, TreeChanges, small};
-use crate::journal::{JournalError, prepare_store, snapshot_store};
+use crate::context::{CACHES, Git, Repository, Snapshots, TreeChanges, small};
+use crate::journal::{Journal, JournalError, prepare_store, snapshot_store};
 use crate::proc::ask;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -65,6 +66,30 @@ pub fn uncommitted(root: &Path, scratch: &Path, since: Option<&str>) -> Option<T
     })
 }
 
+/// The tree that the work on a task is compared with: the one that it began at, but for what runs of other tasks have changed since, and it
+/// has not.
+fn own_base(
+    journal: &Journal,
+    snapshots: &Snapshots,
+    git: &Git<'_>,
+    task: &str,
+    began: &str,
+    now: &str,
+) -> Result<String, JournalError> {
+    let trees = journal.trees_since(task)?;
+    let (mut own, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for (index, (of, tree)) in trees.iter().enumerate() {
+        let after = trees.get(index + 1).map_or(now, |(_, tree)| tree.as_str());
+        // A tree that is gone says nothing: then nothing is left out.
+        let Some(changes) = snapshots.changes(tree, after, git) else { return Ok(began.to_string()) };
+        let paths = changes.into_iter().map(|change| change.path);
+        if of.as_deref() == Some(task) { own.extend(paths) } else { others.extend(paths) }
+    }
+    let theirs: BTreeSet<String> = others.difference(&own).cloned().collect();
+    let blended = if theirs.is_empty() { None } else { snapshots.blend(began, now, &theirs, git) };
+    Ok(blended.unwrap_or_else(|| began.to_string()))
+}
+
 impl Driver<'_> {
     /// Whether anything depends on what has changed.
     fn looks_at_work(&self) -> bool {
@@ -105,7 +130,10 @@ impl Driver<'_> {
         self.begun.tree = match (&overrides.base, kept) {
             (Some(base), _) => resolve(base),
             // The work on a task began in its first run.
-            (None, Some(tree)) => Some(tree),
+            (None, Some(tree)) => match (snapshots.take(&git), task) {
+                (Some(now), Some(task)) => Some(own_base(self.cast.journal, snapshots, &git, &task.id, &tree, &now)?),
+                _ => Some(tree),
+            },
             (None, None) if worked || plan.task.is_some() => snapshots.take(&git),
             // Nobody judges new work: what is not committed.
             (None, None) => snapshots.of_head(&git),
@@ -120,17 +148,17 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// A run that goes on compares with what it began with.
-    pub(super) fn begin_work_again(&mut self, began: &EventKind) -> Result<(), JournalError> {
-        let EventKind::RunStarted { base, tree, rules, .. } = began else { return Ok(()) };
+    /// A run that goes on compares with what it began with. The tree that it goes on with.
+    pub(super) fn begin_work_again(&mut self, began: &EventKind) -> Result<Option<String>, JournalError> {
+        let EventKind::RunStarted { base, tree, rules, .. } = began else { return Ok(None) };
         if !self.looks_at_work() {
-            return Ok(());
+            return Ok(None);
         }
         self.begun.rules.clone_from(rules);
         self.open_snapshots()?;
         self.begun.commit.clone_from(base);
         let git = asking(self.cast.root, FIRST_PATIENCE);
-        let Some(snapshots) = &self.begun.snapshots else { return Ok(()) };
+        let Some(snapshots) = &self.begun.snapshots else { return Ok(None) };
         self.begun.tree = match tree {
             Some(tree) => {
                 snapshots.know(tree);
@@ -139,7 +167,12 @@ impl Driver<'_> {
             // Of a run from before there were snapshots.
             None => base.as_deref().and_then(|commit| snapshots.of_commit(commit, &git)),
         };
-        Ok(())
+        let Some(task) = &self.cast.plan.task else { return Ok(None) };
+        let now = snapshots.take(&git);
+        if let (Some(tree), Some(now)) = (&self.begun.tree, &now) {
+            self.begun.tree = Some(own_base(self.cast.journal, snapshots, &git, &task.id, tree, now)?);
+        }
+        Ok(now)
     }
 
     fn open_snapshots(&mut self) -> Result<(), JournalError> {

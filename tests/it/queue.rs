@@ -203,3 +203,28 @@ fn a_commit_that_is_refused_is_said() {
         ran.stderr
     );
 }
+
+/// Task 1 is cut off, task 2 is done, and the judge of task 1 sees only what is of task 1.
+#[test]
+fn a_task_that_goes_on_after_another_one_is_judged_on_its_own_changes() {
+    let mut place = Place::new();
+    place.set("FORKHESTRA_TEST_STILL_CLOCK", "0");
+    place.config(&format!(
+        r#"{{ "agents": {{ "j": {{ "command": "j", "role": "judge", "template": "reviewer", "deliver": "stdin" }} }}, {CHAINS}}}"#
+    ));
+    place.agent("c", "sh date +%N > work-$FORKHESTRA_TASK.txt; rm -f old-$FORKHESTRA_TASK");
+    place.agent("j", "exit 3\nnext\nexit 3\nnext\nexit 3\nnext\nexit 3\nnext\nprint VERDICT: approve");
+    place.write("old-1", "x").write("old-2", "x");
+    repository(&place);
+    place.run(&["task", "add", "One"]).code(0);
+    place.run(&["task", "add", "Two"]).code(0);
+    let first = place.run(&["task", "run", "1"]);
+    assert_ne!(first.code, Some(0), "{}", first.stderr);
+    place.agent("j", "print VERDICT: approve");
+    place.run(&["task", "run", "2"]).code(0);
+    let before = place.calls("j");
+    place.run(&["resume", "1"]).code(0);
+    let told = String::from_utf8(place.stdin_of("j", u32::try_from(before).unwrap() + 1)).unwrap();
+    assert!(told.contains("work-1.txt") && told.contains("old-1"), "{told}");
+    assert!(!told.contains("work-2.txt") && !told.contains("old-2"), "{told}");
+}
