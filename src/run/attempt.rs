@@ -81,7 +81,7 @@ impl<'a> Attempt<'a> {
             began,
             heard: Instant::now(),
             draw: None,
-            work_file: folder.work_file(),
+            work_file: None,
             beat: Instant::now() + BEAT,
             before,
             spawned: false,
@@ -131,7 +131,7 @@ impl<'a> Attempt<'a> {
                     self.draw(driver);
                     Vec::new()
                 }
-                () = sleep_until(self.beat), if self.work_file.is_some() => {
+                () = sleep_until(self.beat) => {
                     self.beat(driver);
                     Vec::new()
                 }
@@ -249,6 +249,8 @@ impl<'a> Attempt<'a> {
 
     /// Writes down how long the run has been at work, so that it is known when we are killed.
     fn beat(&mut self, driver: &Driver<'_>) {
+        // An attempt that is soon over costs no file.
+        self.work_file = self.work_file.take().or_else(|| self.folder.work_file());
         if let Some(file) = &self.work_file {
             file.write(driver.worked_ms());
         }
