@@ -34,14 +34,16 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
         "too many requests",
         "overloaded",
         "at capacity",
-        "limit reached",
         "out of extra usage",
     ];
+    // `5-hour limit reached`; what a model may read or write at once is another limit, and time does not lift it.
+    let others = ["context", "token", "output", "turn", "length", "budget"];
+    let reached = says(&["limit reached"]) && !says(&others);
     // `You've hit your weekly limit`, whatever it is called next.
     let hit = words.split_once("hit your ").is_some_and(|(_, rest)| {
         rest.split(['.', '·', '∙', ',', '|', '\n']).next().is_some_and(|what| what.contains("limit"))
     });
-    if says(&limited) || hit || matches!(status, Some(429 | 529)) {
+    if says(&limited) || reached || hit || matches!(status, Some(429 | 529)) {
         return ErrorClass::UsageLimit;
     }
     match status {
@@ -122,6 +124,8 @@ mod tests {
             (None, "You're out of extra usage · resets 3am (UTC)", UsageLimit),
             (None, "5-hour limit reached ∙ resets 3am", UsageLimit),
             (None, "You have hit your ChatGPT usage limit (plus plan). Try again in ~100 min.", UsageLimit),
+            (None, "Context limit reached · /compact or /clear to continue", Other),
+            (None, "Output token limit reached", Other),
             (None, "Selected model is at capacity. Please try a different model.", UsageLimit),
             (None, "Missing environment variable: `OPENAI_API_KEY`.", Credentials),
             (

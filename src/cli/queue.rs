@@ -10,6 +10,7 @@ use crate::agent::ErrorClass;
 use crate::chain::{Limits, show_duration};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
+use crate::plan::JUDGED_ITERATIONS;
 use crate::report::{Paint, QueueRow, print_error, queue_table};
 use crate::run::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, State, Tokens};
 use crate::source::Diagnostic;
@@ -62,6 +63,11 @@ pub(super) fn all(queue: &Queue<'_>) -> Exit {
             return refuse(world, &faults);
         }
     };
+    // What the config says of each run still holds, and so does the bound of a chain with a judge.
+    let mut each = each.or(project.config.limits.clone());
+    if whole.iterations.is_some() {
+        each.iterations.get_or_insert(JUDGED_ITERATIONS);
+    }
     let mut sofar = Sofar { begun: world.uptime(), ..Sofar::default() };
     let stopped = loop {
         match task_after(queue, (&whole, &each), &mut sofar) {
@@ -77,9 +83,8 @@ pub(super) fn all(queue: &Queue<'_>) -> Exit {
         };
     }
     let exit = match &stopped {
-        Stop::Done => sofar.worst,
-        Stop::With(exit) => *exit,
-        Stop::Limit(_) => Exit::LimitReached,
+        Stop::Done | Stop::With(_) => sofar.worst,
+        Stop::Limit(_) => worse(sofar.worst, Exit::LimitReached),
     };
     if !common.quiet {
         let words = match stopped {
@@ -116,6 +121,7 @@ fn task_after(
     }
     let before = journal.runs_of(&id).map_err(broken)?.last().copied();
     let limits = written(&stricter(&left, each), args);
+    let is_of_the_whole = |limit: LimitKind| is_stricter(limit, &left, each);
     let exit = driven::run(world, common, &(queue.to_run)(id.clone(), limits, sofar.logins.iter().cloned().collect()));
     let run = journal.runs_of(&id).map_err(broken)?.last().copied().filter(|run| before != Some(*run));
     let events = match run {
@@ -131,7 +137,7 @@ fn task_after(
     // What one task is refused for, its specification for example, is no reason to leave out the others.
     let exit = if exit == Exit::Refused { Exit::Incomplete } else { exit };
     sofar.worst = worse(sofar.worst, exit);
-    Ok(stops(exit, &events, whole))
+    Ok(stops(exit, &events, &is_of_the_whole))
 }
 
 impl Sofar {
@@ -146,14 +152,14 @@ impl Sofar {
                 self.logins.extend(step.and_then(|step| step.backend.clone()));
             }
         }
-        self.used = self.used.plus(&state.used());
+        self.used = self.used.plus(&state.billed());
         self.iterations = self.iterations.saturating_add(state.iterations());
     }
 }
 
 /// Whether what ended a run ends the queue, too: whoever asked us to end, a service that is away for too long, a login that is refused, a
 /// limit that was typed for all of it.
-fn stops(exit: Exit, events: &[Event], whole: &Limits) -> Option<Stop> {
+fn stops(exit: Exit, events: &[Event], is_of_the_whole: &dyn Fn(LimitKind) -> bool) -> Option<Stop> {
     let outcome = events.iter().rev().find_map(|event| match event.event {
         EventKind::RunFinished { outcome } => Some(outcome),
         _ => None,
@@ -165,7 +171,7 @@ fn stops(exit: Exit, events: &[Event], whole: &Limits) -> Option<Stop> {
         _ => None,
     });
     match outcome {
-        Some(RunOutcome::LimitReached { limit }) if typed(whole, limit) => Some(Stop::Limit(limit)),
+        Some(RunOutcome::LimitReached { limit }) if is_of_the_whole(limit) => Some(Stop::Limit(limit)),
         Some(RunOutcome::LimitReached { limit: LimitKind::Wait } | RunOutcome::OutOfResources { .. }) => {
             Some(Stop::With(exit))
         }
@@ -178,13 +184,18 @@ fn stops(exit: Exit, events: &[Event], whole: &Limits) -> Option<Stop> {
     }
 }
 
-/// Whether a limit is one of the whole queue.
-fn typed(whole: &Limits, limit: LimitKind) -> bool {
+/// Whether what is left of a limit of the whole queue is no more than what each run may use: then it is that one that was reached.
+fn is_stricter(limit: LimitKind, left: &Limits, each: &Limits) -> bool {
+    fn within<T: PartialOrd>(left: Option<T>, each: Option<T>) -> bool {
+        left.is_some_and(|left| each.is_none_or(|each| left <= each))
+    }
+    let cost = |limits: &Limits| limits.cost.as_ref().map(|(cost, _)| *cost);
+    let tokens = |limits: &Limits| limits.tokens.as_ref().map(|(tokens, _)| *tokens);
     match limit {
-        LimitKind::Time => whole.time.is_some(),
-        LimitKind::Cost => whole.cost.is_some(),
-        LimitKind::Tokens => whole.tokens.is_some(),
-        LimitKind::Iterations => whole.iterations.is_some(),
+        LimitKind::Time => within(left.time, each.time),
+        LimitKind::Cost => within(cost(left), cost(each)),
+        LimitKind::Tokens => within(tokens(left), tokens(each)),
+        LimitKind::Iterations => within(left.iterations, each.iterations),
         // Of one wait in a row, and never a sum.
         LimitKind::Wait => false,
     }
@@ -194,7 +205,7 @@ fn typed(whole: &Limits, limit: LimitKind) -> bool {
 fn left(whole: &Limits, sofar: &Sofar, passed: Duration) -> Result<Limits, LimitKind> {
     let mut left = whole.clone();
     if let Some(time) = &mut left.time {
-        *time = time.checked_sub(passed).filter(|time| !time.is_zero()).ok_or(LimitKind::Time)?;
+        *time = time.checked_sub(passed).filter(|time| time.as_millis() > 0).ok_or(LimitKind::Time)?;
     }
     if let Some((cost, _)) = &mut left.cost {
         *cost = Some(sofar.used.cost_left(Some(*cost))).filter(|cost| *cost > 0.0).ok_or(LimitKind::Cost)?;

@@ -78,7 +78,13 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     if let Some(typed) = &args.start_at {
         // What it runs is read again when the time has come.
         return match wait_for_start(world, common, typed, plan.keeps_awake) {
-            Ok(()) => run(world, common, &RunArgs { start_at: None, ..args.clone() }),
+            Ok(()) => {
+                // Standard input is read once.
+                let read = args.prompt_file.as_deref() == Some("-");
+                let piped = if read { plan.prompt.clone() } else { None };
+                let again = RunArgs { start_at: None, ..args.clone() };
+                run(world, common, &if read { RunArgs { prompt: piped, prompt_file: None, ..again } } else { again })
+            }
             Err(exit) => exit,
         };
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The most iterations of a run with a judge in a group, unless somebody says otherwise (C25).
-pub(super) const JUDGED_ITERATIONS: u32 = 150;
+pub const JUDGED_ITERATIONS: u32 = 150;
 
 /// A task that was rejected so often is nothing that another round finishes.
 fn most_rejections() -> u32 {

@@ -27,7 +27,7 @@ pub use build::build;
 pub use context::{Part, Request};
 pub use hooks::Hook;
 pub use json::{digest, to_json};
-pub use limits::Limits;
+pub use limits::{JUDGED_ITERATIONS, Limits};
 pub use outline::{Outline, OutlineStep, outline};
 pub use template::{Around, places};
 

@@ -355,7 +355,7 @@ impl Driver<'_> {
         let mut before = if self.lane.is_none() { self.before(at) } else { Before::default() };
         before.prompt.clone_from(&whole);
         // Rounded up, so that who keeps to it has reached the limit.
-        let budget = format!("{:.4}", (self.state.used().cost_left(plan.limits.cost) * 10_000.0).ceil() / 10_000.0);
+        let budget = format!("{:.4}", (self.state.billed().cost_left(plan.limits.cost) * 10_000.0).ceil() / 10_000.0);
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),
             Late::Run => self.cast.run.to_string(),

@@ -106,6 +106,14 @@ impl State {
         self.spent.plus(&self.spending)
     }
 
+    /// The same as limits count it: what was not told of the cost is estimated.
+    #[must_use]
+    pub fn billed(&self) -> Tokens {
+        let used = self.used();
+        let cost = used.cost_usd.unwrap_or(0.0) + self.estimated;
+        Tokens { cost_usd: used.cost_usd.or(Some(cost).filter(|cost| *cost > 0.0)).map(|_| cost), ..used }
+    }
+
     /// What the current attempt has used so far.
     pub(super) fn spending(&self) -> Tokens {
         self.spending

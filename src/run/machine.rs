@@ -298,7 +298,7 @@ impl Decision<'_> {
 
     /// The limit that forbids another iteration.
     pub(super) fn limit_reached(&self) -> Option<LimitKind> {
-        let (limits, used) = (&self.plan.limits, self.state.used());
+        let (limits, used) = (&self.plan.limits, self.state.billed());
         let cost = used.cost_usd.unwrap_or(0.0);
         [
             (limits.cost.is_some_and(|most| cost >= most), LimitKind::Cost),
@@ -345,6 +345,7 @@ impl Decision<'_> {
         }
         // Who rejects or disputes is heard, whatever becomes of its program.
         let objects = matches!(said, Some(Said::Clear(verdict)) if self.is_objection(step, verdict.decision));
+        let futile = finished.tokens.is_some_and(|tokens| tokens.total() > 0) && self.state.waits.is_futile();
         let failed_verdict = matches!(said, Some(Said::Unclear(Unclear::ExitCode { .. })));
         match (self.state.ending, self.state.cut, exit) {
             (None, ..) if objects => AttemptOutcome::Completed,
@@ -356,7 +357,7 @@ impl Decision<'_> {
                 AttemptOutcome::Unavailable { reason: WaitReason::Start }
             }
             // All that it said is that it waits for its service.
-            (None, Some(Cut::Idle), _) if finished.error_class.is_some_and(ErrorClass::is_outage) => {
+            (None, Some(Cut::Idle), _) if !futile && finished.error_class.is_some_and(ErrorClass::is_outage) => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Service }
             }
             (None, Some(Cut::Idle | Cut::Start), _) => AttemptOutcome::Idle,
@@ -364,11 +365,13 @@ impl Decision<'_> {
             (None, None, Exit::Code(0)) if finished.error.is_none() && (done || !self.in_loop()) => {
                 AttemptOutcome::Completed
             }
-            _ if finished.usage_limit.is_some() => AttemptOutcome::Limited,
+            _ if finished.usage_limit.as_ref().is_some_and(|limit| limit.resets_at.is_some() || !futile) => {
+                AttemptOutcome::Limited
+            }
             _ if finished.error_class == Some(ErrorClass::Credentials) && self.login_has_worked(step) => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Login }
             }
-            _ if finished.error_class.is_some_and(ErrorClass::is_outage) => {
+            _ if finished.error_class.is_some_and(ErrorClass::is_outage) && !futile => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Service }
             }
             (None, None, Exit::Signal(signal)) => AttemptOutcome::Crashed { signal },

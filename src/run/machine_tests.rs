@@ -348,6 +348,40 @@ fn an_outage_of_the_service_is_waited_out_with_growing_pauses_and_charges_nothin
     assert_eq!(end(&plan, for_ever), RunOutcome::LimitReached { limit: LimitKind::Wait });
 }
 
+/// Whatever its words say: who pays each time and comes to the same end is not in bad weather.
+#[test]
+fn attempts_that_use_tokens_again_and_again_and_meet_the_same_error_count() {
+    let paid = || {
+        let (error, error_class) = (Some("x".into()), Some(ErrorClass::Network));
+        let finished = Finished { error, error_class, tokens: Some(tokens(9)), ..Finished::default() };
+        [
+            UP,
+            Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None },
+            Input::TimeOver(Timer::Wait),
+        ]
+    };
+    let times = |count: usize| std::iter::once(Input::Begin).chain((0..count).flat_map(|_| paid()));
+    assert_eq!(end(&plan("coder"), times(3).chain([UP, exit(0)])), RunOutcome::Succeeded);
+    assert_eq!(end(&plan("coder"), times(4)), RunOutcome::Failed { step: 1 });
+}
+
+/// An attempt that was ended before it said what it cost.
+#[test]
+fn what_nobody_has_told_of_the_cost_is_estimated_for_the_limit() {
+    let plan = {
+        let config = r#"{"agents": {"c": {"backend": "claude"}}, "chains": {}}"#;
+        let mut plan = planned(&world(&[("/bin/claude*", "")]), config, "c:9", &Prompted::default(), &[]).unwrap();
+        plan.limits.cost = Some(1.0);
+        plan
+    };
+    let used = |input| Input::Used { tokens: tokens(input), said_all: false };
+    let cut = |input| [UP, used(input), Input::TimeOver(Timer::Timeout), exit(143)];
+    let reached = RunOutcome::LimitReached { limit: LimitKind::Cost };
+    assert_eq!(end(&plan, std::iter::once(Input::Begin).chain(cut(200_000)).chain(cut(200_000))), reached);
+    let little = run(&plan, std::iter::once(Input::Begin).chain(cut(2_000)));
+    assert!(!little.state.is_over() && little.state.used().cost_usd.is_none(), "it is said to be unknown");
+}
+
 #[test]
 fn a_machine_without_room_is_waited_for_ten_seconds_at_most() {
     let busy = || [Input::NotStarted { why: "EAGAIN".into(), busy: true }, Input::TimeOver(Timer::Wait)];

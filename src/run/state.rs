@@ -28,6 +28,14 @@ pub(super) enum Phase {
     Over,
 }
 
+/// What a token costs where nobody has said it yet, in US dollars: of a session that reads most of its input from the cache, and more.
+const USUAL_RATE: f64 = 3e-6;
+
+#[expect(clippy::cast_precision_loss, reason = "tokens are far below 2^52")]
+fn f64_of(tokens: u64) -> f64 {
+    tokens as f64
+}
+
 /// What is remembered of a run; a fold of its events.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing of a run, in any combination")]
@@ -49,6 +57,8 @@ pub struct State {
     /// What all finished attempts have used, and what the current one has used so far.
     pub(super) spent: Tokens,
     pub(super) spending: Tokens,
+    /// What attempts have probably cost that were ended before they said it, in US dollars.
+    pub(super) estimated: f64,
     /// In a queue of tasks: the backends whose login worked in it before this run.
     pub(super) logins: Option<Vec<String>>,
     /// What was waited for in a row.
@@ -298,17 +308,24 @@ impl State {
     fn attempt_finished(&mut self, at: &At, outcome: &AttemptOutcome, finished: &Finished) {
         self.phase = Phase::Idle;
         // The last word of a program on what it used is the whole of it.
-        self.spent = self.spent.plus(&finished.tokens.unwrap_or(self.spending));
+        let used = finished.tokens.unwrap_or(self.spending);
+        if finished.unknown.cost {
+            self.estimated += f64_of(used.total()) * self.rate();
+        }
+        self.spent = self.spent.plus(&used);
         self.spending = Tokens::default();
+        if let Some(step) = of(&mut self.steps, at.step) {
+            step.worked |= finished.tokens.is_some_and(|tokens| tokens.total() > 0);
+        }
         if !outcome.counts() {
+            if outcome.waits_for().is_some() {
+                self.waits.not_counted(finished.tokens.is_some_and(|tokens| tokens.total() > 0));
+            }
             // No iteration is charged for it: it will be made again.
             self.iterations = self.iterations.saturating_sub(1);
             return;
         }
         self.waits = Waits::default();
-        if let Some(step) = of(&mut self.steps, at.step) {
-            step.worked |= finished.tokens.is_some_and(|tokens| tokens.total() > 0);
-        }
         self.ledger.answered(&finished.answers);
         if finished.guarded {
             self.weakened = finished.weakened.iter().chain(&finished.touched).cloned().collect();
@@ -337,6 +354,12 @@ impl State {
             step.fingerprint = None;
         }
         in_a_row(&mut step.fingerprint, finished.fingerprint.clone());
+    }
+
+    /// What a token has cost so far, in US dollars.
+    fn rate(&self) -> f64 {
+        let known = self.spent.cost_usd.filter(|cost| *cost > 0.0).filter(|_| self.spent.total() > 0);
+        known.map_or(USUAL_RATE, |cost| cost / f64_of(self.spent.total()))
     }
 
     fn verdict_given(&mut self, at: &At, verdict: &Verdict, converged: bool) {

@@ -15,6 +15,8 @@ const MACHINE: (Duration, Duration) = (Duration::from_millis(200), Duration::fro
 const MACHINE_IN_ALL: Duration = Duration::from_secs(10);
 /// Between two looks whether somebody has logged in again.
 const LOGIN: Duration = Duration::from_mins(5);
+/// After so many attempts in a row that used tokens and did not count, the next one counts.
+const PAID: u32 = 3;
 /// Before a program that said nothing at its start is started again, and how often that is done.
 const START: Duration = Duration::from_secs(1);
 pub(super) const STARTS: u32 = 3;
@@ -30,6 +32,8 @@ pub(super) struct Waits {
     machine_ms: u64,
     /// How often a program said nothing at its start.
     starts: u32,
+    /// How many attempts in a row did not count, and used tokens all the same.
+    paid: u32,
 }
 
 impl Waits {
@@ -56,6 +60,16 @@ impl Waits {
     /// Whether a program that says nothing at its start is started once more.
     pub(super) fn may_start_again(&self) -> bool {
         self.starts < STARTS
+    }
+
+    /// An attempt that does not count has ended; whether it used tokens.
+    pub(super) fn not_counted(&mut self, paid: bool) {
+        self.paid = if paid { self.paid.saturating_add(1) } else { 0 };
+    }
+
+    /// Whether attempts are paid again and again, and end in the same way: that is no weather, whatever their words say.
+    pub(super) fn is_futile(&self) -> bool {
+        self.paid >= PAID
     }
 
     /// The next wait, without what is known of its end.

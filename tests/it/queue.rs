@@ -61,6 +61,17 @@ fn the_limits_of_a_queue_hold_for_all_of_it() {
 }
 
 #[test]
+fn a_task_that_reaches_its_own_limit_stops_no_other_one() {
+    let place = place("");
+    let ran = place.run(&["task", "run", "--all", "--limit", "iterations=100", "--limit-each", "iterations=1"]);
+    assert!(ran.code(4).stderr.contains("3 tasks: 3 review"), "{}", ran.stderr);
+    // The config's limits are of each run, whatever holds for the whole.
+    let place = self::place(r#""limits": {"iterations": 1},"#);
+    let ran = place.run(&["task", "run", "--all", "--limit", "iterations=100"]);
+    assert!(ran.code(4).stderr.contains("3 tasks: "), "{}", ran.stderr);
+}
+
+#[test]
 fn a_queue_of_cost_stops_where_its_budget_is_used_up() {
     let place = Place::new();
     let result =
@@ -116,6 +127,18 @@ fn a_login_that_never_worked_stops_a_queue_at_its_first_task() {
     assert_eq!(place.calls("claude"), 1);
     place.agent("claude", WORKED);
     place.run(&["resume"]).code(0);
+}
+
+#[test]
+fn a_queue_that_is_stopped_still_says_the_worst() {
+    let place = logins(&format!("{WORKED}\nnext\n{REFUSED}"));
+    place.agent("claude", REFUSED);
+    place.config(
+        r#"{"agents": {"c": {"backend": "claude"}, "d": {"command": "d"}}, "chains": {"task": {"steps": [{"agent": "d"}, {"agent": "c"}]}}}"#,
+    );
+    place.agent("d", "print It cannot be.\nprint VERDICT: dispute\nnext\n# nothing");
+    let ran = place.run(&["task", "run", "--all"]);
+    assert!(ran.code(3).stderr.contains("what stopped this task would stop the others"), "{}", ran.stderr);
 }
 
 #[test]

@@ -86,3 +86,23 @@ fn the_machine_is_kept_awake_during_a_run_unless_keep_awake_is_off() {
     place.run(&["a"]).code(0);
     assert_eq!(told(), "");
 }
+
+/// Standard input is read once, whenever the run begins.
+#[test]
+fn a_prompt_from_standard_input_reaches_an_agent_that_starts_later() {
+    let place = Place::new();
+    place.agent("a", "");
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    std::io::Write::write_all(&mut writer, b"Do the work.").unwrap();
+    drop(writer);
+    let second =
+        std::process::Command::new("date").args(["-u", "-d", "+2 seconds", "+%Y-%m-%dT%H:%M:%SZ"]).output().unwrap();
+    let at = String::from_utf8(second.stdout).unwrap();
+    let mut command = place.command(&["a", "--prompt-file", "-", "--start-at", at.trim()]);
+    let answer = command.stdin(reader.try_clone().unwrap()).output().unwrap();
+    assert_eq!(answer.status.code(), Some(0), "{}", String::from_utf8_lossy(&answer.stderr));
+    assert!(place.call("a", 1).contains("arg Do the work.\n"), "{}", place.call("a", 1));
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut rest).unwrap();
+    assert_eq!(rest, "");
+}
