@@ -3,7 +3,7 @@
 use crate::journal::{Journal, JournalError};
 use crate::plan::TaskFacts;
 use crate::proc::{Interrupts, run_by_hand};
-use crate::run::uncommitted;
+use crate::run::{Uncommitted, uncommitted_of_task};
 use crate::task::Status;
 use crate::world::World;
 use std::path::Path;
@@ -19,8 +19,8 @@ const SUBJECT: usize = 72;
 pub(super) enum Committed {
     /// There was nothing to commit: the task changed nothing, or an agent committed it.
     Nothing,
-    /// This commit, of so many files.
-    As(String, usize),
+    /// This commit, of so many files, and what was left out: it was changed already when the work began.
+    As(String, usize, Vec<String>),
     /// Why it could not be made.
     Failed(String),
 }
@@ -37,20 +37,20 @@ pub(super) fn commit_task(
     run: i64,
 ) -> Result<Committed, JournalError> {
     let done = journal.task(&task.id)?.is_some_and(|task| task.status == Status::Completed);
-    let Some(tree) = journal.tree_of(&task.id)?.filter(|_| done) else { return Ok(Committed::Nothing) };
+    if !done {
+        return Ok(Committed::Nothing);
+    }
     let Ok(scratch) = world.scratch_folder() else {
         return Ok(Committed::Failed("there is no room for a temporary folder".into()));
     };
-    let Some(changes) = uncommitted(root, scratch.path(), Some(&tree)) else {
-        return Ok(Committed::Failed("git does not say what has changed".into()));
+    let Some(Uncommitted { files, mixed }) = uncommitted_of_task(journal, root, scratch.path(), &task.id)? else {
+        return Ok(Committed::Failed("nobody knows what it has changed".into()));
     };
-    let open = |path: &str| changes.uncommitted.iter().any(|change| change.path == path);
-    let paths: Vec<&str> =
-        changes.changed.iter().map(|change| change.path.as_str()).filter(|path| open(path)).collect();
-    if paths.is_empty() {
-        return Ok(Committed::Nothing);
+    if files.is_empty() {
+        let all = format!("what it has changed had been changed before it began: {}", mixed.join(", "));
+        return Ok(if mixed.is_empty() { Committed::Nothing } else { Committed::Failed(all) });
     }
-    let listed = paths.join("\0");
+    let listed = files.join("\0");
     let git = |arguments: &[&str], input: &str| {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_string()).collect();
         let (interrupts, mut hide) = (Interrupts::default(), |_: &[u8]| {});
@@ -74,7 +74,7 @@ pub(super) fn commit_task(
         })
         .and_then(|_| git(&["rev-parse", "HEAD"], ""));
     Ok(match made {
-        Ok(commit) => Committed::As(commit, paths.len()),
+        Ok(commit) => Committed::As(commit, files.len(), mixed),
         Err(why) => Committed::Failed(why),
     })
 }

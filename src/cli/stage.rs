@@ -157,9 +157,13 @@ fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'stat
     };
     let paint = Paint::for_stderr(world);
     match commit_task(world, &run.journal, run.root, task, run.number) {
-        Ok(Committed::As(commit, files)) => {
+        Ok(Committed::As(commit, files, mixed)) => {
             let files = if files == 1 { "1 file".into() } else { format!("{files} files") };
             said(&format!("  committed {files} of task {} as {}\n", task.id, commit.get(..12).unwrap_or(&commit)));
+            if !mixed.is_empty() {
+                let words = format!("! left out, changed before the work began: {}", mixed.join(", "));
+                said(&format!("{}\n", paint.warn(&words)));
+            }
             (status, Some(commit))
         }
         Ok(Committed::Nothing) => (status, None),

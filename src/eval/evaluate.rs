@@ -108,6 +108,7 @@ fn opening(setting: &Setting<'_>) -> EventKind {
     }
     EventKind::RunStarted {
         queue: None,
+        found: None,
         tree: None,
         rules: None,
         chain: setting.outline.chain.clone(),

@@ -117,10 +117,13 @@ impl Journal {
     /// When they cannot be read.
     pub fn trees_since(&self, task: &str) -> Result<Vec<(Option<String>, String)>, JournalError> {
         let Some(first) = self.first_run_of(task)? else { return Ok(Vec::new()) };
-        let select = "SELECT task, event ->> '$.event.tree' FROM events JOIN runs ON runs.id = run
-                      WHERE type IN ('runStarted', 'runResumed') AND event ->> '$.event.tree' IS NOT NULL
-                      AND at >= (SELECT at FROM events WHERE run = ?1 AND seq = 1) ORDER BY at, run, seq";
-        let mut select = self.database.prepare(select).map_err(self.failed())?;
+        let tree = "coalesce(event ->> '$.event.found', event ->> '$.event.tree')";
+        let select = format!(
+            "SELECT task, {tree} FROM events JOIN runs ON runs.id = run
+                      WHERE type IN ('runStarted', 'runResumed') AND {tree} IS NOT NULL
+                      AND at >= (SELECT at FROM events WHERE run = ?1 AND seq = 1) ORDER BY at, run, seq"
+        );
+        let mut select = self.database.prepare(&select).map_err(self.failed())?;
         let rows = select.query_map([first], |row| Ok((row.get(0)?, row.get(1)?))).map_err(self.failed())?;
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }

@@ -25,6 +25,7 @@ fn at(step: u32, name: &str, round: u32, iteration: u32) -> At {
 fn started() -> EventKind {
     EventKind::RunStarted {
         queue: None,
+        found: None,
         tree: None,
         rules: None,
         chain: String::new(),

@@ -167,6 +167,7 @@ impl Driver<'_> {
             rules: self.begun.rules.clone(),
             task: plan.task.clone(),
             queue,
+            found: self.begun.now.clone(),
         }])?;
         self.take(Input::Begin)
     }

@@ -194,6 +194,9 @@ pub enum EventKind {
         /// In a queue of tasks: the backends whose login worked in it before. None outside of a queue.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         queue: Option<Vec<String>>,
+        /// The tree as it was found, a snapshot of our own; none where nobody looked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        found: Option<String>,
     },
     /// The run goes on after it was ended before its aim, or after a crash.
     #[serde(rename_all = "camelCase")]

@@ -51,4 +51,4 @@ pub use start::wait_until;
 pub use state::State;
 pub use stopwatch::Stopwatch;
 pub use summary::{AttemptRow, RunRow, RunState, unverified_words};
-pub use work::uncommitted;
+pub use work::{Uncommitted, uncommitted, uncommitted_of_task};

@@ -20,6 +20,8 @@ pub(super) struct Begun {
     snapshots: Option<Snapshots>,
     /// The tree that it began at; none where nobody knows.
     pub(super) tree: Option<String>,
+    /// The tree as this process found it.
+    pub(super) now: Option<String>,
     /// The commit that was checked out then, or that the user named.
     pub(super) commit: Option<String>,
     /// What the user's own rules left out then.
@@ -49,13 +51,8 @@ fn ignored(repository: &Repository) -> String {
 /// What has changed in a tree since its last commit, as a template shows it: nothing is written in the project.
 #[must_use]
 pub fn uncommitted(root: &Path, scratch: &Path, since: Option<&str>) -> Option<TreeChanges> {
-    let repository = Repository::of(root)?;
-    let own = snapshot_store(root).join("objects");
-    let objects: Vec<PathBuf> =
-        [repository.common.join("objects"), own].into_iter().filter(|path| path.is_dir()).collect();
-    prepare_store(scratch, &objects, repository.is_sha256(), &ignored(&repository)).ok()?;
+    let snapshots = scratch_snapshots(root, scratch)?;
     let git = asking(root, FIRST_PATIENCE);
-    let snapshots = Snapshots::of(root, scratch.to_path_buf())?;
     let (head, now) = (snapshots.of_head(&git)?, snapshots.take(&git)?);
     let before = since.unwrap_or(&head);
     Some(TreeChanges {
@@ -66,6 +63,31 @@ pub fn uncommitted(root: &Path, scratch: &Path, since: Option<&str>) -> Option<T
     })
 }
 
+/// What was changed since the work on a task began: by its own runs, and while runs of others were the last to begin.
+struct Spans {
+    own: BTreeSet<String>,
+    others: BTreeSet<String>,
+}
+
+/// None where a tree is gone, of which nobody can say any more what was changed since.
+fn spans(
+    journal: &Journal,
+    snapshots: &Snapshots,
+    git: &Git<'_>,
+    task: &str,
+    now: &str,
+) -> Result<Option<Spans>, JournalError> {
+    let trees = journal.trees_since(task)?;
+    let mut spans = Spans { own: BTreeSet::new(), others: BTreeSet::new() };
+    for (index, (of, tree)) in trees.iter().enumerate() {
+        let after = trees.get(index + 1).map_or(now, |(_, tree)| tree.as_str());
+        let Some(changes) = snapshots.changes(tree, after, git) else { return Ok(None) };
+        let paths = changes.into_iter().map(|change| change.path);
+        if of.as_deref() == Some(task) { spans.own.extend(paths) } else { spans.others.extend(paths) }
+    }
+    Ok(Some(spans))
+}
+
 /// The tree that the work on a task is compared with: the one that it began at, but for what runs of other tasks have changed since, and it
 /// has not.
 fn own_base(
@@ -73,21 +95,65 @@ fn own_base(
     snapshots: &Snapshots,
     git: &Git<'_>,
     task: &str,
-    began: &str,
-    now: &str,
+    (began, now): (&str, &str),
 ) -> Result<String, JournalError> {
-    let trees = journal.trees_since(task)?;
-    let (mut own, mut others) = (BTreeSet::new(), BTreeSet::new());
-    for (index, (of, tree)) in trees.iter().enumerate() {
-        let after = trees.get(index + 1).map_or(now, |(_, tree)| tree.as_str());
-        // A tree that is gone says nothing: then nothing is left out.
-        let Some(changes) = snapshots.changes(tree, after, git) else { return Ok(began.to_string()) };
-        let paths = changes.into_iter().map(|change| change.path);
-        if of.as_deref() == Some(task) { own.extend(paths) } else { others.extend(paths) }
-    }
-    let theirs: BTreeSet<String> = others.difference(&own).cloned().collect();
+    let Some(spans) = spans(journal, snapshots, git, task, now)? else { return Ok(began.to_string()) };
+    let theirs: BTreeSet<String> = spans.others.difference(&spans.own).cloned().collect();
     let blended = if theirs.is_empty() { None } else { snapshots.blend(began, now, &theirs, git) };
     Ok(blended.unwrap_or_else(|| began.to_string()))
+}
+
+/// What of a task is not committed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Uncommitted {
+    /// Files that only its runs have changed, by path from the root.
+    pub files: Vec<String>,
+    /// Files that it has changed, and that somebody else had changed and not committed when it began.
+    pub mixed: Vec<String>,
+}
+
+/// What the runs of a task have changed and nobody has committed; none where nobody knows. Nothing is written in the project.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn uncommitted_of_task(
+    journal: &Journal,
+    root: &Path,
+    scratch: &Path,
+    task: &str,
+) -> Result<Option<Uncommitted>, JournalError> {
+    let (trees, base) = (journal.trees_since(task)?, journal.base_of(task)?);
+    let Some((snapshots, began)) = scratch_snapshots(root, scratch).zip(trees.first().map(|(_, tree)| tree)) else {
+        return Ok(None);
+    };
+    let git = asking(root, FIRST_PATIENCE);
+    let Some((head, now)) = snapshots.of_head(&git).zip(snapshots.take(&git)) else { return Ok(None) };
+    let Some(spans) = spans(journal, &snapshots, &git, task, &now)? else { return Ok(None) };
+    let commit = base.filter(|commit| !commit.is_empty());
+    let before = match commit {
+        Some(commit) => snapshots.of_commit(&commit, &git),
+        None => Some(head.clone()),
+    };
+    let paths = |before: &str, now: &str| {
+        let changes = snapshots.changes(before, now, &git)?;
+        Some(changes.into_iter().map(|change| change.path).collect::<BTreeSet<String>>())
+    };
+    let Some((open, dirty)) = paths(&head, &now).zip(before.and_then(|before| paths(&before, began))) else {
+        return Ok(None);
+    };
+    let (mixed, files) =
+        spans.own.into_iter().filter(|path| open.contains(path)).partition(|path| dirty.contains(path));
+    Ok(Some(Uncommitted { files, mixed }))
+}
+
+/// Snapshots in a store of its own, which knows the objects of the project's and of ours.
+fn scratch_snapshots(root: &Path, scratch: &Path) -> Option<Snapshots> {
+    let repository = Repository::of(root)?;
+    let own = snapshot_store(root).join("objects");
+    let objects: Vec<PathBuf> =
+        [repository.common.join("objects"), own].into_iter().filter(|path| path.is_dir()).collect();
+    prepare_store(scratch, &objects, repository.is_sha256(), &ignored(&repository)).ok()?;
+    Snapshots::of(root, scratch.to_path_buf())
 }
 
 impl Driver<'_> {
@@ -95,7 +161,8 @@ impl Driver<'_> {
     fn looks_at_work(&self) -> bool {
         let plan = self.cast.plan;
         let templated = plan.steps.iter().filter_map(|step| step.prompt.as_ref()).any(|prompt| prompt.around.is_some());
-        self.lane.is_none() && (templated || plan.steps.iter().any(|step| step.role() == Some(Role::Judge)))
+        let judged = plan.steps.iter().any(|step| step.role() == Some(Role::Judge));
+        self.lane.is_none() && (templated || judged || plan.commits_tasks && plan.task.is_some())
     }
 
     /// Before the first attempt of a run: what its work is compared with.
@@ -127,14 +194,16 @@ impl Driver<'_> {
         };
         let judge = plan.steps.iter().position(|step| step.role() == Some(Role::Judge));
         let worked = plan.steps[..judge.unwrap_or(0)].iter().any(|step| step.role() == Some(Role::Worker));
+        let now = if worked || task.is_some() { snapshots.take(&git) } else { None };
+        self.begun.now.clone_from(&now);
         self.begun.tree = match (&overrides.base, kept) {
             (Some(base), _) => resolve(base),
             // The work on a task began in its first run.
-            (None, Some(tree)) => match (snapshots.take(&git), task) {
-                (Some(now), Some(task)) => Some(own_base(self.cast.journal, snapshots, &git, &task.id, &tree, &now)?),
+            (None, Some(tree)) => match (now, task) {
+                (Some(now), Some(task)) => Some(own_base(self.cast.journal, snapshots, &git, &task.id, (&tree, &now))?),
                 _ => Some(tree),
             },
-            (None, None) if worked || plan.task.is_some() => snapshots.take(&git),
+            (None, None) if worked || plan.task.is_some() => now,
             // Nobody judges new work: what is not committed.
             (None, None) => snapshots.of_head(&git),
         };
@@ -170,7 +239,7 @@ impl Driver<'_> {
         let Some(task) = &self.cast.plan.task else { return Ok(None) };
         let now = snapshots.take(&git);
         if let (Some(tree), Some(now)) = (&self.begun.tree, &now) {
-            self.begun.tree = Some(own_base(self.cast.journal, snapshots, &git, &task.id, tree, now)?);
+            self.begun.tree = Some(own_base(self.cast.journal, snapshots, &git, &task.id, (tree, now))?);
         }
         Ok(now)
     }

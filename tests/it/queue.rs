@@ -251,3 +251,33 @@ fn a_task_that_goes_on_after_another_one_is_judged_on_its_own_changes() {
     assert!(told.contains("work-1.txt") && told.contains("old-1"), "{told}");
     assert!(!told.contains("work-2.txt") && !told.contains("old-2"), "{told}");
 }
+
+/// What somebody else has changed is not in the commit of a task: another task, a person before, a person in between.
+#[test]
+fn a_commit_of_a_task_holds_only_what_its_own_runs_have_changed() {
+    let mut place = place(r#""commit": "task","#);
+    place.set("FORKHESTRA_TEST_STILL_CLOCK", "0");
+    place.agent("c", "sh date +%N > work-$FORKHESTRA_TASK; date +%N >> mine.txt");
+    place.write("mine.txt", "mine");
+    repository(&place);
+    place.write("mine.txt", "changed by me");
+    place.agent("j", "exit 3");
+    assert_ne!(place.run(&["task", "run", "1"]).code, Some(0));
+    place.agent("c", "sh date +%N > work-$FORKHESTRA_TASK");
+    assert_ne!(place.run(&["task", "run", "2"]).code, Some(0));
+    place.agent("j", "print VERDICT: approve");
+    let ran = place.run(&["resume", "1"]);
+    assert!(ran.code(0).stderr.contains("committed 1 file of task 1 as "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("! left out, changed before the work began: mine.txt"), "{}", ran.stderr);
+    assert_eq!(git(&place, &["show", "--format=", "--name-only", "HEAD"]), "work-1\n");
+}
+
+#[test]
+fn a_task_without_a_judge_is_committed_too() {
+    let place = Place::new();
+    place.config(r#"{"commit": "task", "agents": {}, "chains": {"task": {"steps": [{"agent": "c"}]}}}"#);
+    place.agent("c", "sh date +%N > work");
+    repository(&place);
+    place.run(&["task", "add", "One"]).code(0);
+    assert!(place.run(&["task", "run"]).code(0).stderr.contains("committed 1 file of task 1 as "));
+}
