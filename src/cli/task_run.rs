@@ -3,6 +3,7 @@
 use super::args::{Common, RunArgs};
 use super::chain::split;
 use super::queue::{Queue, all};
+use super::run::limits;
 use super::stage::broken_journal;
 use super::start::wait_for_start;
 use super::task_args::TaskRunArgs;
@@ -26,6 +27,13 @@ pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
     }
     let picked = match (ids.as_slice(), args.all) {
         ([], true) => {
+            // What would be refused then is refused now.
+            if let Err(faults) = limits(&args.limit, &project).and_then(|_| limits(&args.limit_each, &project)) {
+                return refuse(world, &faults);
+            }
+            if let Err(fault) = next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run)) {
+                return refuse(world, &[fault]);
+            }
             let keeps_awake = project.config.keep_awake != Some(false);
             if let Some(start) = &args.start_at
                 && let Err(exit) = wait_for_start(world, common, start, keeps_awake)

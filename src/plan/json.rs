@@ -2,7 +2,7 @@
 
 use super::{Found, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
 use crate::chain::show_duration;
-use crate::prompt::{Segment, show};
+use crate::prompt::{Late, Segment, show};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -144,8 +144,12 @@ pub(super) fn digests(step: &PlannedStep) -> Digests {
     }
 }
 
+/// Without what tells it the limit on cost, which is a limit of the run and no word of the agent.
 fn arguments(step: &PlannedStep) -> Value {
-    step.argv.iter().map(|arg| pieces(arg)).collect()
+    let is_budget = |arg: &[Segment]| arg.contains(&Segment::Late(Late::Budget));
+    let names_budget = |index: usize| step.argv.get(index + 1).is_some_and(|next| is_budget(next) && next.len() == 1);
+    let own = step.argv.iter().enumerate().filter(|(index, arg)| !is_budget(arg) && !names_budget(*index));
+    own.map(|(_, arg)| pieces(arg)).collect()
 }
 
 fn environment(step: &PlannedStep) -> Value {

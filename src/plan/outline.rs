@@ -137,7 +137,8 @@ impl Outline {
                 differ(of("command"), &some(&before.check), &some(&now.check)),
                 differ(of("program"), &before.program, &now.program),
                 (before.optional != now.optional).then(|| of("optional")),
-                differ(of("timeout"), &some(&before.timeout), &some(&now.timeout)),
+                // One of before there was a default has none, and means it.
+                before.timeout.as_ref().and_then(|timeout| differ(of("timeout"), timeout, &some(&now.timeout))),
                 differ(of("idleTimeout"), &some(&before.idle_timeout), &some(&now.idle_timeout)),
                 (before.arguments != now.arguments).then(|| of("arguments")),
                 (before.environment != now.environment).then(|| of("environment")),

@@ -44,6 +44,8 @@ pub struct Console<'a> {
     watch: Stopwatch,
     attempts: u32,
     pub(super) used: Sum,
+    /// How many iterations the loop of a step has by now.
+    planned: HashMap<u32, u32>,
     /// When the usage limit ends that the last attempt met.
     pub(super) resets_at: Option<String>,
     /// The attempt that works just now, and what it has used so far.
@@ -85,6 +87,7 @@ impl<'a> Console<'a> {
             attempts: 0,
             used: Sum::default(),
             resets_at: None,
+            planned: HashMap::new(),
             under_way: None,
             spending: None,
             rejections: 0,
@@ -121,6 +124,7 @@ impl<'a> Console<'a> {
             EventKind::RoundStarted { round, rounds, .. } => self.round_started(*round, *rounds),
             EventKind::AttemptPlanned { at, iterations, retry, .. } => {
                 self.attempts += 1;
+                self.planned.extend(iterations.map(|iterations| (at.step, iterations)));
                 self.attempt_planned(at, *iterations, *retry)
             }
             EventKind::UsageReported { tokens, .. } => {
@@ -299,8 +303,10 @@ impl<'a> Console<'a> {
         self.outline.steps.get((at.step as usize).checked_sub(1)?)
     }
 
+    /// Of how many iterations an attempt is one: as it was planned, which may be more than the chain says.
     pub(super) fn iterations(&self, at: &At) -> Option<u32> {
-        self.step(at)?.iterations
+        let planned = self.planned.get(&at.step).copied();
+        self.step(at)?.iterations.map(|iterations| planned.unwrap_or(iterations))
     }
 
     /// Whether a check is optional; none for an agent.

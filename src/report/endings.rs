@@ -4,7 +4,7 @@ use super::console::Console;
 use super::phrases::{iterations_words, outcome_words, thousands};
 use super::verdicts::human_words;
 use crate::chain::{Role, show_duration};
-use crate::run::{AttemptOutcome, LimitKind, RunOutcome, RunState, unverified_words};
+use crate::run::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome, RunState, unverified_words};
 
 impl Console<'_> {
     /// Why a run ended, in a line without signs.
@@ -53,6 +53,12 @@ impl Console<'_> {
             }
             RunOutcome::Failed { .. } if matches!(self.last, Some((_, AttemptOutcome::Voided, _))) => {
                 Some("put back what was changed (git checkout …), then begin a new run".into())
+            }
+            // More rounds would end at once: only a decision helps.
+            RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. }
+                if self.rejections >= self.outline.limits.rejections =>
+            {
+                Some(format!("to decide: {resume} --approve, or --reject \"what has to be fixed\""))
             }
             outcome if outcome.is_exhausted() => {
                 let decide = if matches!(outcome, RunOutcome::NeedsHuman { .. }) {

@@ -25,7 +25,9 @@ pub fn tasks_text(tasks: &[Task], paint: Paint) -> String {
     for task in tasks {
         let mut notes = Vec::new();
         if task.rejections > 0 {
-            notes.push(format!("{} of 15 rejections", task.rejections));
+            let count =
+                if task.rejections == 1 { "1 rejection".into() } else { format!("{} rejections", task.rejections) };
+            notes.push(count);
         }
         let waits = waits_for(task, tasks);
         if !waits.is_empty() && !task.status.is_terminal() {
@@ -54,7 +56,7 @@ pub fn task_text(
         let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<10}")));
     };
     line("status", &painted(task.status, paint, task.status.name()));
-    line("rejections", &format!("{} of 15", task.rejections));
+    line("rejections", &task.rejections.to_string());
     if let Some(spec) = &task.spec {
         line("spec", spec);
     }

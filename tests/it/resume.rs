@@ -476,7 +476,7 @@ fn a_loop_that_has_used_up_its_iterations_goes_on_with_more_of_them() {
     );
     assert!(place.run(&["resume", "1", "--more", "2", "--dry-run"]).code(0).stdout.contains("iteration 3"));
     let ran = place.run(&["resume", "--more", "2"]);
-    assert!(ran.code(0).stderr.contains("iteration 3 of 4"), "{}", ran.stderr);
+    assert!(!ran.code(0).stderr.contains("of 2") && ran.stderr.contains("iteration 3 of 4"), "{}", ran.stderr);
     let words = place.run(&["resume", "1", "--more", "2"]).code(2).words();
     assert!(words.contains("run 1 has not used up its iterations or rounds"), "{words}");
     let words = place.run(&["resume", "--more", "2"]).code(2).words();
@@ -520,4 +520,17 @@ fn what_an_attempt_had_used_when_we_were_killed_counts_after_a_resume() {
     let _ = running.end_by("KILL");
     let ran = place.run(&["resume"]);
     assert!(ran.code(0).stderr.contains("120 tokens, at least $0.50"), "{}", ran.stderr);
+}
+
+/// A limit is no change of what runs, although claude is told of it.
+#[test]
+fn a_limit_on_cost_can_be_given_to_a_run_that_began_without_one() {
+    let place = Place::new();
+    let result =
+        r#"print {"type":"result","result":"x","is_error":false,"total_cost_usd":0.1,"usage":{"input_tokens":9}}"#;
+    place.agent("claude", &format!("{result}\nexit 1\nnext\n{result}"));
+    place.config(r#"{"agents": {"a": {"backend": "claude"}}, "chains": {}}"#);
+    place.run(&["a"]).code(1);
+    place.run(&["resume", "1", "--limit", "cost=5"]).code(0);
+    assert!(place.call("claude", 2).contains("arg --max-budget-usd\narg 4.9000\n"), "{}", place.call("claude", 2));
 }
