@@ -114,7 +114,7 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
     // Held to the end of the run.
     let _lock = match lock(world, common, &title, &project.root, args.wait) {
         Ok(lock) => lock,
-        Err(fault) => return refuse(world, &[fault]),
+        Err(exit) => return exit,
     };
     let begun = Journal::open(&project.root).and_then(|mut journal| {
         let started = &world.timestamp();

@@ -47,7 +47,7 @@ pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit 
     let root = project(world, common).root;
     let lock = match lock(world, common, "a resume", &root, args.wait) {
         Ok(lock) => lock,
-        Err(fault) => return refuse(world, &[fault]),
+        Err(exit) => return exit,
     };
     // Only now nobody else changes what is read.
     match prepare(world, common, args) {

@@ -9,7 +9,7 @@ use crate::journal::{Journal, JournalError, NewRun, Refused, RunLock, Taken, Wor
 use crate::plan::{Kind, Outline, Plan, Root, TaskFacts, outline};
 use crate::proc::{Awake, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
-use crate::run::{Begin, Cast, Ended, Failure, Overrides, RunOutcome, Sig, drive};
+use crate::run::{Begin, Cast, Ended, Failure, Overrides, RunOutcome, Sig, drive, wait_for_lock};
 use crate::source::{Diagnostic, Env};
 use crate::world::World;
 use std::io::ErrorKind;
@@ -34,7 +34,7 @@ pub(super) fn start(
     };
     let lock = match lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, wait) {
         Ok(lock) => lock,
-        Err(fault) => return refuse(world, &[fault]),
+        Err(exit) => return exit,
     };
     let outline = outline(plan);
     let begun = Journal::open(&root).and_then(|mut journal| {
@@ -100,7 +100,7 @@ pub(super) struct Run<'a> {
 /// Drives a run to its end, and says how it ended.
 pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: Run<'_>, begin: Begin) -> Exit {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return refuse(world, &[Diagnostic::error("run/runtime", "the operating system gives us no event queue")]);
+        return refuse(world, &[no_event_queue()]);
     };
     let sinks = match output.sinks(world) {
         Ok(sinks) => sinks,
@@ -182,26 +182,32 @@ fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'stat
 }
 
 /// Takes the root for this run alone (V-41).
-pub(super) fn lock(
-    world: &World,
-    common: &Common,
-    title: &str,
-    root: &Path,
-    wait: bool,
-) -> Result<RunLock, Diagnostic> {
-    let failed = |error: JournalError| Diagnostic::error("run/lock", error.to_string()).help(error.help());
+pub(super) fn lock(world: &World, common: &Common, title: &str, root: &Path, wait: bool) -> Result<RunLock, Exit> {
+    let failed =
+        |error: JournalError| refuse(world, &[Diagnostic::error("run/lock", error.to_string()).help(error.help())]);
     let mut lock = match RunLock::take(root).map_err(failed)? {
         Taken::Held(lock) => lock,
         Taken::Busy(busy) if wait => {
             if !common.quiet {
                 print_error(&format!("waiting for another run here: {}\n", busy.holder));
             }
-            busy.wait().map_err(failed)?
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+                return Err(refuse(world, &[no_event_queue()]));
+            };
+            match runtime.block_on(wait_for_lock(world, busy)) {
+                Ok(Ok(lock)) => lock,
+                Ok(Err(signal)) => return Err(exit_of(RunOutcome::Interrupted { signal })),
+                Err(error) => return Err(refuse(world, &[Diagnostic::error("run/lock", error.to_string())])),
+            }
         }
-        Taken::Busy(busy) => return Err(busy_root(root, &busy.holder)),
+        Taken::Busy(busy) => return Err(refuse(world, &[busy_root(root, &busy.holder)])),
     };
     lock.sign(&format!("{title}, process {}, since {}", std::process::id(), world.timestamp())).map_err(failed)?;
     Ok(lock)
+}
+
+fn no_event_queue() -> Diagnostic {
+    Diagnostic::error("run/runtime", "the operating system gives us no event queue")
 }
 
 fn busy_root(root: &Path, holder: &str) -> Diagnostic {

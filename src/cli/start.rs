@@ -2,10 +2,11 @@
 
 use super::args::Common;
 use super::refuse;
+use super::stage::exit_of;
 use crate::exit::Exit;
 use crate::proc::Awake;
 use crate::report::print_error;
-use crate::run::{Sig, wait_until};
+use crate::run::{RunOutcome, wait_until};
 use crate::source::Diagnostic;
 use crate::world::World;
 use jiff::Timestamp;
@@ -58,9 +59,7 @@ pub(super) fn wait_for_start(world: &World, common: &Common, typed: &str, keeps_
     };
     match runtime.block_on(wait_until(world, start)) {
         Ok(None) => Ok(()),
-        Ok(Some(Sig::Hup)) => Err(Exit::HungUp),
-        Ok(Some(Sig::Int)) => Err(Exit::Interrupted),
-        Ok(Some(Sig::Term | Sig::Kill)) => Err(Exit::Terminated),
+        Ok(Some(signal)) => Err(exit_of(RunOutcome::Interrupted { signal })),
         Err(error) => Err(refuse(world, &[Diagnostic::error("run/failed", error.to_string())])),
     }
 }

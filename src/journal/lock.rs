@@ -92,14 +92,15 @@ fn open(root: &Path) -> Result<(File, PathBuf), JournalError> {
 }
 
 impl BusyLock {
-    /// Waits until the other run is over.
+    /// Tries once more; who has it still is told by getting this one back.
     ///
     /// # Errors
     /// When the file system has no locks.
-    pub fn wait(self) -> Result<RunLock, JournalError> {
-        match self.lock.file.lock() {
-            Ok(()) => Ok(self.lock),
-            Err(cause) => Err(JournalError::Write { path: self.lock.path, cause }),
+    pub fn again(self) -> Result<Taken, JournalError> {
+        match self.lock.file.try_lock() {
+            Ok(()) => Ok(Taken::Held(self.lock)),
+            Err(TryLockError::WouldBlock) => Ok(Taken::Busy(self)),
+            Err(TryLockError::Error(cause)) => Err(JournalError::Write { path: self.lock.path, cause }),
         }
     }
 }
@@ -117,8 +118,10 @@ mod tests {
         let Taken::Busy(second) = RunLock::take(root.path()).unwrap() else { panic!("the first has it") };
         assert_eq!(second.holder, "process 7, a chain");
         assert!(RunLock::is_held(root.path()).unwrap());
+        let Taken::Busy(second) = second.again().unwrap() else { panic!("the first still has it") };
         drop(first);
-        drop(second.wait().unwrap());
+        let Taken::Held(second) = second.again().unwrap() else { panic!("nobody has it any more") };
+        drop(second);
         assert!(!RunLock::is_held(root.path()).unwrap());
     }
 }

@@ -47,7 +47,7 @@ pub use machine::{Effect, Input, Timer};
 pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig, WaitReason};
 pub use scores::{EvalLedger, Proposal, Score};
 pub use stage::LONGEST_ANSWER;
-pub use start::wait_until;
+pub use start::{wait_for_lock, wait_until};
 pub use state::State;
 pub use stopwatch::Stopwatch;
 pub use summary::{AttemptRow, RunRow, RunState, unverified_words};

@@ -1,9 +1,10 @@
-//! A start that is put off: `--start-at`.
+//! A start that is put off: `--start-at`, and `--wait` for another run.
 
 use super::attempt::sleep;
 use super::cast::Failure;
 use super::outcome::Sig;
 use super::signals::{Heard, Signals};
+use crate::journal::{BusyLock, RunLock, Taken};
 use crate::proc::stop_ourselves;
 use crate::world::World;
 use jiff::Timestamp;
@@ -12,6 +13,37 @@ use tokio::time::Instant;
 
 /// How long the clock on the wall is left unread: it may be set, and no timer goes on while the machine sleeps.
 const GLANCE: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether another run is over.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Waits until the other run in the folder is over; the signal that ended the waiting, if one did.
+///
+/// # Errors
+/// When we cannot hear signals, or the file system has no locks.
+pub async fn wait_for_lock(world: &World, mut busy: BusyLock) -> Result<Result<RunLock, Sig>, Failure> {
+    let mut signals = Signals::listen(|signal| world.ignores(signal)).map_err(Failure::Signals)?;
+    loop {
+        busy = match busy.again()? {
+            Taken::Held(lock) => {
+                // One that came just now is heard: nobody listens to it later.
+                return Ok(match signals.pending().await {
+                    Some(Heard::End(signal)) => Err(signal),
+                    _ => Ok(lock),
+                });
+            }
+            Taken::Busy(busy) => busy,
+        };
+        tokio::select! {
+            heard = signals.next() => match heard {
+                Heard::End(signal) => return Ok(Err(signal)),
+                Heard::Pause => stop_ourselves(),
+                Heard::Continue => {}
+            },
+            () = sleep(Some(Instant::now() + LOOK)) => {}
+        }
+    }
+}
 
 /// Waits until the clock on the wall shows this; the signal that ended the waiting, if one did.
 ///

@@ -106,3 +106,29 @@ fn a_prompt_from_standard_input_reaches_an_agent_that_starts_later() {
     std::io::Read::read_to_string(&mut reader, &mut rest).unwrap();
     assert_eq!(rest, "");
 }
+
+/// Whoever waits for another run can be ended, whatever ran in it before.
+#[test]
+fn a_wait_for_another_run_ends_with_a_signal() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    place.agent("a", &format!("hang {}", up.display())).agent("b", "");
+    let first = place.start(&["a"]);
+    place.wait_for(&up);
+    let second = place.start(&["b", "--wait"]);
+    let begun = Instant::now();
+    while !listens(second.child.id()) {
+        assert!(begun.elapsed() < LONG);
+        std::thread::yield_now();
+    }
+    second.signal("TERM");
+    let stat = format!("/proc/{}/stat", second.child.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        assert!(begun.elapsed() < LONG);
+        std::thread::yield_now();
+    }
+    first.signal("INT");
+    first.end().code(130);
+    second.end().code(143);
+    assert_eq!(place.calls("b"), 0);
+}
