@@ -73,8 +73,8 @@ impl Night {
         place.set("FORKHESTRA_TEST_WAIT_MS", "5");
         place.set("FORKHESTRA_TEST_SLEPT_FILE", &slept.display().to_string());
         place.config(
-            // A limit that ends at three may end tomorrow.
-            r#"{"limits": {"wait": "40h"}, "backends": {"mine": {"program": "mine", "output": "claude-stream", "startTimeout": "250ms", "maxCost": ["--budget", "{}"],
+            // A limit that ends at three may end tomorrow, and the next one a day later.
+            r#"{"limits": {"wait": "400h"}, "backends": {"mine": {"program": "mine", "output": "claude-stream", "startTimeout": "250ms", "maxCost": ["--budget", "{}"],
                                       "permissions": {"edit": {}}}},
                 "agents": {"c": {"backend": "mine", "idleTimeout": "400ms"}, "j": {"command": "j", "role": "judge"}},
                 "chains": {"task": {"steps": [{"group": [{"agent": "c"}, {"agent": "j"}], "iterations": 3}]}}}"#,
