@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How many looks are taken in one idle time.
-const LOOKS: u32 = 5;
+const LOOKS: u32 = 10;
 /// CPU time below one part in so many is idleness: runtimes that wait for an answer were seen to use up to one in a hundred.
 const IDLE_PART: u32 = 33;
 /// CPU time is counted in hundredths of a second: one such tick is noise.
@@ -89,14 +89,14 @@ mod tests {
 
     #[test]
     fn silence_without_cpu_time_strikes_after_the_whole_time() {
-        assert_eq!(strikes(&[0; 20], None), Some(4));
-        assert_eq!(strikes(&[5_000; 20], None), Some(4), "an idle runtime ticks");
+        assert_eq!(strikes(&[0; 20], None), Some(9));
+        assert_eq!(strikes(&[2_500; 20], None), Some(9), "an idle runtime ticks");
     }
 
     #[test]
     fn output_and_work_put_it_off() {
-        assert_eq!(strikes(&[0; 20], Some(3)), Some(7));
-        assert_eq!(strikes(&[0, 0, 6_000, 0, 0, 0, 0, 0, 0], None), Some(7));
+        assert_eq!(strikes(&[0; 20], Some(3)), Some(12));
+        assert_eq!(strikes(&[&[0, 0, 6_000][..], &[0; 12]].concat(), None), Some(12));
         assert_eq!(strikes(&[6_000; 20], None), None);
     }
 
