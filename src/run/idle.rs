@@ -9,9 +9,9 @@ const LOOKS: u32 = 10;
 const IDLE_PART: u32 = 33;
 /// CPU time is counted in hundredths of a second: one such tick is noise.
 const TICK: Duration = Duration::from_millis(10);
-/// Less CPU time between two looks is none: runtimes collect their garbage in bursts, of up to a fifth of a second as was seen. Of a short
+/// Less CPU time between two looks is none: runtimes collect their garbage in bursts, of up to half a second as was seen. Of a short
 /// time, less than a half of it.
-const NOISE: Duration = Duration::from_millis(300);
+const NOISE: Duration = Duration::from_millis(600);
 
 /// Watches one attempt. Looks are few, so that the watching costs nothing.
 #[derive(Debug)]
