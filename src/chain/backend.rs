@@ -46,31 +46,30 @@ impl Format {
 
     /// When it tells how many tokens were used.
     #[must_use]
-    pub fn tells_tokens(self) -> Told {
+    pub fn tells_tokens(self) -> UsageReport {
         match self {
-            Self::Plain | Self::CopilotJson => Told::Never,
-            Self::CodexJson | Self::GeminiStream => Told::AtTheEnd,
-            Self::ClaudeStream | Self::OpencodeJson | Self::PiJson => Told::AsItGoes,
+            Self::Plain | Self::CopilotJson => UsageReport::Never,
+            Self::CodexJson | Self::GeminiStream => UsageReport::AtTheEnd,
+            Self::ClaudeStream | Self::OpencodeJson | Self::PiJson => UsageReport::AsItGoes,
         }
     }
 
     /// When it tells what that cost.
     #[must_use]
-    pub fn tells_cost(self) -> Told {
+    pub fn tells_cost(self) -> UsageReport {
         match self {
-            Self::Plain | Self::CopilotJson | Self::CodexJson | Self::GeminiStream => Told::Never,
-            Self::ClaudeStream => Told::AtTheEnd,
-            Self::OpencodeJson | Self::PiJson => Told::AsItGoes,
+            Self::Plain | Self::CopilotJson | Self::CodexJson | Self::GeminiStream => UsageReport::Never,
+            Self::ClaudeStream => UsageReport::AtTheEnd,
+            Self::OpencodeJson | Self::PiJson => UsageReport::AsItGoes,
         }
     }
 }
 
 /// When a program tells what it has used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Told {
+pub enum UsageReport {
     /// Never.
-    #[default]
     Never,
     /// When an attempt is over.
     AtTheEnd,
@@ -79,12 +78,12 @@ pub enum Told {
 }
 
 /// What an agent CLI tells of what it uses.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Accounting {
     /// Its tokens.
-    pub tokens: Told,
+    pub tokens: UsageReport,
     /// What they cost.
-    pub cost: Told,
+    pub cost: UsageReport,
 }
 
 /// What an agent may do without being asked.

@@ -17,7 +17,7 @@ mod schema;
 mod show;
 mod tree;
 
-pub use backend::{Accounting, Backend, Format, Level, Permissions, Told};
+pub use backend::{Accounting, Backend, Format, Level, Permissions, UsageReport};
 pub use dsl::parse;
 pub use duration::{DurationFault, parse_duration, show_duration};
 pub use errors::bad_duration;

@@ -77,10 +77,7 @@ pub(super) fn all(queue: &Queue<'_>) -> Exit {
         }
     };
     if sofar.rows.is_empty() {
-        return match stopped {
-            Stop::With(exit) => exit,
-            Stop::Limit(_) | Stop::Done => refuse(world, &[errors::nothing_to_run()]),
-        };
+        return refuse(world, &[errors::nothing_to_run()]);
     }
     let exit = match &stopped {
         Stop::Done | Stop::With(_) => sofar.worst,

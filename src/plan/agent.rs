@@ -5,7 +5,7 @@ use super::context::{Context, Faults, Part, own_environment};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Asked, Format, Named, OWN_PROGRAM, find_command};
-use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, Limit, Role, Step, Told};
+use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, Limit, Role, Step, UsageReport};
 use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
@@ -138,7 +138,7 @@ fn accounting(named: Option<Named<'_>>, format: Format) -> Option<Accounting> {
     match named {
         None => (format != Format::Plain).then_some(told),
         Some(named) if named.backend.program.as_ref().is_some_and(|program| program.value == OWN_PROGRAM) => None,
-        Some(named) if named.backend.tells_cost == Some(false) => Some(Accounting { cost: Told::Never, ..told }),
+        Some(named) if named.backend.tells_cost == Some(false) => Some(Accounting { cost: UsageReport::Never, ..told }),
         Some(_) => Some(told),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::context::Request;
 use super::{PlannedStep, errors};
-use crate::chain::{Told, show_duration};
+use crate::chain::{UsageReport, show_duration};
 use crate::source::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -114,7 +114,7 @@ pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], fau
             let told = step.accounting()?;
             Some(if limit == "cost" { told.cost } else { told.tokens })
         };
-        let silent = steps.iter().find(|step| told(step) == Some(Told::Never));
+        let silent = steps.iter().find(|step| told(step) == Some(UsageReport::Never));
         let agents = || steps.iter().filter(|step| !step.is_check());
         // What everybody else has to pay for costs a plain program nothing; where nobody pays, the limit was meant for it.
         let nobody = if typed && agents().all(|step| told(step).is_none()) { agents().next() } else { None };
@@ -122,8 +122,9 @@ pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], fau
             faults.push(errors::unmeasurable(&at, limit, &step.name));
             continue;
         }
-        let late =
-            |step: &&PlannedStep| told(step) == Some(Told::AtTheEnd) && !(limit == "cost" && step.is_told_the_budget());
+        let late = |step: &&PlannedStep| {
+            told(step) == Some(UsageReport::AtTheEnd) && !(limit == "cost" && step.is_told_the_budget())
+        };
         if let Some(step) = steps.iter().find(late) {
             faults.push(errors::measured_late(&at, limit, &step.name));
         }

@@ -6,7 +6,7 @@ use super::finished::{Finished, Leftover, Tokens};
 use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig, WaitReason};
 use super::state::{Phase, State};
 use crate::agent::ErrorClass;
-use crate::chain::{Limit, Told};
+use crate::chain::{Limit, UsageReport};
 use crate::plan::{Plan, PlannedStep};
 use crate::verdict::{Decision as Decided, Said, Unclear, Verdict};
 use std::time::Duration;
@@ -292,7 +292,7 @@ impl Decision<'_> {
     fn is_told_at_the_end(&self, limit: LimitKind) -> bool {
         let step = self.state.at.as_ref().and_then(|at| self.step(at.step));
         step.and_then(PlannedStep::accounting).is_some_and(|accounting| {
-            Told::AtTheEnd == if limit == LimitKind::Cost { accounting.cost } else { accounting.tokens }
+            UsageReport::AtTheEnd == if limit == LimitKind::Cost { accounting.cost } else { accounting.tokens }
         })
     }
 

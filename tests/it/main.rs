@@ -14,6 +14,7 @@ mod face;
 mod forging;
 mod guarding;
 mod history;
+mod incomplete;
 mod journal;
 mod judgement;
 mod layering;

@@ -2,9 +2,9 @@
 //! killed. A few here; `FORKHESTRA_NIGHTS=200 cargo test --test it any_night -- --nocapture` for the long way.
 
 use crate::support::{Place, try_send};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 const TASKS: usize = 8;
 /// What an attempt that works costs, in cents.
@@ -108,14 +108,17 @@ impl Night {
         if dies {
             command.env("FORKHESTRA_TEST_ABORT_AFTER_WRITES", (1 + self.dice.below(60)).to_string());
         }
-        let log = std::fs::File::create(self.place.path("tmp/log")).unwrap();
+        let log = fs::File::create(self.place.path("tmp/log")).unwrap();
         let mut child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        let sleeps = self.dice.one_in(4).then(|| Duration::from_millis(self.dice.below(300)));
-        if let Some(after) = sleeps {
-            // Not to wait for anything: somebody closes the lid at some time.
-            std::thread::sleep(after);
-            let before: u64 = std::fs::read_to_string(&self.slept).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
-            std::fs::write(&self.slept, (before + 8 * 3_600_000).to_string()).unwrap();
+        // Somebody closes the lid at some moment, which is given by how much was printed before.
+        if self.dice.one_in(4) {
+            let printed = self.dice.below(3000);
+            let log = self.place.path("tmp/log");
+            while fs::metadata(&log).map_or(0, |log| log.len()) < printed && child.try_wait().unwrap().is_none() {
+                std::thread::yield_now();
+            }
+            let before: u64 = fs::read_to_string(&self.slept).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            fs::write(&self.slept, (before + 8 * 3_600_000).to_string()).unwrap();
         }
         let code = child.wait().unwrap().code();
         if code.is_none() || dies {
@@ -190,7 +193,7 @@ fn live(seed: u64) -> (usize, u32, u32) {
 }
 
 fn log(night: &Night) -> String {
-    std::fs::read_to_string(night.place.path("tmp/log")).unwrap_or_default()
+    fs::read_to_string(night.place.path("tmp/log")).unwrap_or_default()
 }
 
 #[test]
