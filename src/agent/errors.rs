@@ -17,6 +17,12 @@ pub(super) fn unknown_name(at: &Place, name: &str, near: Option<&str>, like_a_co
         .help(help)
 }
 
+pub(super) fn chain_as_step(at: &Place, name: &str, steps: &str) -> Diagnostic {
+    Diagnostic::error("agent/is-a-chain", format!("`{name}` is a chain, and a chain is no step"))
+        .at(at, "not an agent or a check")
+        .help(format!("run it by itself, `forkhestra {name}`, or write its steps: `({steps})`"))
+}
+
 pub(super) fn unknown_check(at: &Place, name: &str, near: Option<&str>) -> Diagnostic {
     Diagnostic::error("check/unknown", format!("no check is called `{name}`")).at(at, "unknown check").help(
         near.map_or_else(

@@ -1,9 +1,9 @@
-//! What a step's name stands for: agents of the config, checks of the config, built-in checks, built-in agents, programs on
-//! PATH, in this order (DESIGN.md, "The language").
+//! What a step's name stands for: agents of the config, checks of the config, built-in checks, built-in agents, agent CLIs,
+//! programs on PATH, in this order. An agent CLI's name is an agent of the config's that nobody has configured.
 
 use super::errors;
 use super::find::{find_all_on_path, find_not_executable};
-use crate::chain::{Agent, Check, Config, Entry, LayerKind, Step, Wants, looks_like_a_count};
+use crate::chain::{Agent, Check, Config, Entry, LayerKind, Step, Wants, looks_like_a_count, show};
 use crate::source::{Diagnostic, Env, Files, nearest};
 use std::path::PathBuf;
 
@@ -68,8 +68,11 @@ pub fn lookup<'a>(step: &Step, config: &'a Config, files: &dyn Files, env: &dyn 
 
 fn unknown(step: &Step, config: &Config) -> Diagnostic {
     let name = step.name.value.as_str();
-    let known = config.agents.keys().chain(config.checks.keys()).map(String::as_str).chain(BUILT_IN_CHECKS);
-    let near = nearest(name, known);
+    if let Some(chain) = config.chains.get(name) {
+        return errors::chain_as_step(&step.name.at, name, &show(&chain.value.items));
+    }
+    let known = config.agents.keys().chain(config.checks.keys()).chain(config.chains.keys()).map(String::as_str);
+    let near = nearest(name, known.chain(BUILT_IN_CHECKS));
     errors::unknown_name(&step.name.at, name, near, looks_like_a_count(name))
 }
 

@@ -26,6 +26,12 @@ impl Checker<'_> {
     }
 
     fn object(&mut self, node: &Node, object: &Object) {
+        if let (Value::Text(text), true) = (&node.value, object.text.is_some()) {
+            if text.trim().is_empty() {
+                self.faults.push(errors::empty_value(&self.place(&node.span), object.name));
+            }
+            return;
+        }
         let Value::Object(members) = &node.value else {
             self.faults.push(errors::wrong_kind(&self.place(&node.span), object.name, "an object", node.value.kind()));
             return;
@@ -124,6 +130,7 @@ impl Checker<'_> {
                     self.object(node, object);
                 }
             }
+            (Shape::Steps(object), _) => self.steps(node, key, object),
             (shape, _) => self.wrong(node, key, wanted(shape)),
         }
     }
@@ -157,6 +164,26 @@ impl Checker<'_> {
             self.object(&member.node, object);
         }
     }
+
+    fn steps(&mut self, node: &Node, key: &str, object: &'static Object) {
+        match &node.value {
+            Value::Text(text) if text.trim().is_empty() => {
+                self.faults.push(errors::no_steps(&self.place(&node.span), key));
+            }
+            // The parser of the chain language says what is wrong with it.
+            Value::Text(_) => {}
+            Value::List(nodes) if nodes.is_empty() => self.faults.push(errors::no_steps(&self.place(&node.span), key)),
+            Value::List(nodes) => {
+                for node in nodes {
+                    match node.value {
+                        Value::Text(_) => self.steps(node, key, object),
+                        _ => self.object(node, object),
+                    }
+                }
+            }
+            _ => self.wrong(node, key, wanted(Shape::Steps(object))),
+        }
+    }
 }
 
 /// Whether this may name a variable: `[A-Za-z_][A-Za-z0-9_]*`.
@@ -176,7 +203,8 @@ fn wanted(shape: Shape) -> &'static str {
         Shape::Count(_) => "a whole number",
         Shape::Amount | Shape::Share => "a number",
         Shape::Named(_) | Shape::One(_) => "an object",
-        Shape::Objects(_) => "an array of steps",
+        Shape::Objects(_) => "an array of objects",
+        Shape::Steps(_) => "a chain as a string, or an array of steps",
         Shape::Anything => "anything",
     }
 }

@@ -16,20 +16,19 @@ pub(super) const DEEPEST: usize = 64;
 /// # Errors
 /// Every fault of the text, in order.
 pub fn parse(source: &Arc<Source>) -> Result<Chain, Vec<Diagnostic>> {
-    let mut parser = Parser { source, tokens: tokens(&source.text), next: 0, faults: Vec::new() };
+    let at = Place::whole(source);
+    let items = parse_items(&Text { value: source.text.clone(), at: at.clone() }, 0)?;
+    Ok(Chain { name: None, at, description: None, said: Said::default(), vars: IndexMap::new(), items })
+}
+
+/// Parses a chain that is a string of a config, in so many groups; the places are those in the string.
+///
+/// # Errors
+/// Every fault of the text, in order.
+pub(super) fn parse_items(text: &Text, depth: usize) -> Result<Vec<Item>, Vec<Diagnostic>> {
+    let mut parser = Parser { text, tokens: tokens(&text.value), next: 0, faults: Vec::new(), outside: depth };
     let items = parser.chain(0);
-    if parser.faults.is_empty() {
-        Ok(Chain {
-            name: None,
-            at: Place::whole(source),
-            description: None,
-            said: Said::default(),
-            vars: IndexMap::new(),
-            items,
-        })
-    } else {
-        Err(parser.faults)
-    }
+    if parser.faults.is_empty() { Ok(items) } else { Err(parser.faults) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,10 +81,12 @@ fn tokens(text: &str) -> Vec<Token> {
 }
 
 struct Parser<'a> {
-    source: &'a Arc<Source>,
+    text: &'a Text,
     tokens: Vec<Token>,
     next: usize,
     faults: Vec<Diagnostic>,
+    /// The groups around this text.
+    outside: usize,
 }
 
 impl Parser<'_> {
@@ -101,11 +102,11 @@ impl Parser<'_> {
     }
 
     fn text(&self, span: &Span) -> &str {
-        &self.source.text[span.clone()]
+        &self.text.value[span.clone()]
     }
 
     fn place(&self, span: Span) -> Place {
-        Place::new(self.source, span)
+        self.text.place_of(span)
     }
 
     fn give_up(&mut self) {
@@ -132,7 +133,7 @@ impl Parser<'_> {
                             self.faults.push(errors::stray_close(&self.place(at)));
                             continue;
                         }
-                        None => errors::empty_chain(&Place::whole(self.source)),
+                        None => errors::empty_chain(&self.text.at),
                     };
                     self.faults.push(fault);
                 }
@@ -168,7 +169,7 @@ impl Parser<'_> {
 
     fn group(&mut self, depth: usize) -> Option<Group> {
         let open = self.take();
-        if depth >= DEEPEST {
+        if self.outside + depth >= DEEPEST {
             self.faults.push(errors::too_deep(&self.place(open), DEEPEST));
             self.give_up();
             return None;
@@ -234,7 +235,7 @@ impl Parser<'_> {
         }
         for part in &parts {
             if let Err(fault) = check_part(self.text(part), part.start) {
-                let fault = errors::bad_name(self.source, self.text(part), &fault);
+                let fault = errors::bad_name(self.text, self.text(part), &fault);
                 self.faults.push(fault);
             }
         }
@@ -267,7 +268,7 @@ impl Parser<'_> {
 
 /// What people write where an arrow belongs.
 fn is_arrow_like(word: &str) -> bool {
-    matches!(word, "-" | ">" | "→" | "=>" | ">>" | "|" | "," | "&&" | "-->")
+    matches!(word, "-" | ">" | "→" | "=>" | ">>" | "|" | "," | "&" | "&&" | "+" | ";" | "-->")
 }
 
 /// Reads a COUNT; the error says what a count must be.

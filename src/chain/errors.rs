@@ -2,13 +2,15 @@
 
 use super::duration::DurationFault;
 use super::name::NameFault;
-use crate::source::{Diagnostic, Place, Source, nearest};
-use std::sync::Arc;
+use crate::source::{Diagnostic, Place, Text, nearest};
 
 /// The code of [`too_deep`], which ends a parse.
 pub(super) const TOO_DEEP: &str = "chain/too-deep";
 
 // The chain language.
+
+/// The help for `a & b`, `a, b` and `a | b`.
+const ONE_AFTER_THE_OTHER: &str = "steps do not run at the same time: they run one after the other, `coder -> test`";
 
 pub(super) fn empty_chain(at: &Place) -> Diagnostic {
     Diagnostic::error("chain/empty", "the chain is empty")
@@ -30,9 +32,9 @@ pub(super) fn nothing_after_arrow(at: &Place) -> Diagnostic {
 
 pub(super) fn missing_arrow(at: &Place, found: &str) -> Diagnostic {
     let help = match found {
-        "," => "`,` separates nothing here; write `->` between steps",
         "-" => "an arrow is written without a blank: `->`",
-        "→" | "=>" | ">" | "|" | ">>" | "&&" => "the arrow is written `->`",
+        "→" | "=>" | ">" | ">>" | "&&" | ";" => "the arrow is written `->`",
+        "," | "|" | "&" | "+" => ONE_AFTER_THE_OTHER,
         _ => "write `->` between steps",
     };
     Diagnostic::error("chain/missing-arrow", format!("`->` is missing before `{found}`"))
@@ -94,7 +96,7 @@ pub(super) fn blank_in_name(at: &Place) -> Diagnostic {
         .help("write it together: `tasks:manager`")
 }
 
-pub(super) fn bad_name(source: &Arc<Source>, part: &str, fault: &NameFault) -> Diagnostic {
+pub(super) fn bad_name(text: &Text, part: &str, fault: &NameFault) -> Diagnostic {
     let (span, character) = match fault {
         NameFault::Start(span, character) | NameFault::Character(span, character) => (span.clone(), Some(*character)),
         NameFault::Empty(span) | NameFault::EndsInCount(span) => (span.clone(), None),
@@ -104,8 +106,8 @@ pub(super) fn bad_name(source: &Arc<Source>, part: &str, fault: &NameFault) -> D
         Some('/' | '\\' | '~') => {
             "a path is no name; give the program a name in `agents` with `\"command\": \"./path\"`"
         }
-        Some(',' | ';') => "steps are separated by `->`",
-        Some('→' | '>' | '=' | '|' | '&') => "the arrow is written `->`",
+        Some(',' | '|' | '&' | '+') => ONE_AFTER_THE_OTHER,
+        Some('→' | '>' | '=' | ';') => "the arrow is written `->`",
         _ if part.starts_with("./") => {
             "a path is no name; give the program a name in `agents` with `\"command\": \"./path\"`"
         }
@@ -114,7 +116,7 @@ pub(super) fn bad_name(source: &Arc<Source>, part: &str, fault: &NameFault) -> D
         }
     };
     Diagnostic::error("chain/name", format!("`{part}` is not a name"))
-        .at(&Place::new(source, span), name_label(fault))
+        .at(&text.place_of(span), name_label(fault))
         .help(help)
 }
 
@@ -149,10 +151,38 @@ pub(super) fn nested_too_deep(at: &Place, deepest: usize) -> Diagnostic {
 }
 
 pub(super) fn syntax(at: &Place, said: &str) -> Diagnostic {
-    Diagnostic::error("config/syntax", format!("this is not JSON5: {said}"))
-        .at(at, "here")
-        .help("JSON, with comments, trailing commas and unquoted keys if you like. More faults may follow when this one is mended")
+    let text = at.source.text.trim_start();
+    let help = if text.starts_with("---") || !text.starts_with(['{', '/', '[']) {
+        "this looks like YAML or TOML; the file is JSON or JSON5, an object in braces: { \"chains\": { \"ship\": \"coder:3 -> test\" } }"
+    } else {
+        "JSON, with comments, trailing commas and unquoted keys if you like. More faults may follow when this one is mended"
+    };
+    Diagnostic::error("config/syntax", format!("this is not JSON5: {said}")).at(at, "here").help(help)
 }
+
+/// What other tools call our keys.
+const OTHER_WORDS: [(&str, &str); 20] = [
+    ("rounds", "iterations"),
+    ("count", "iterations"),
+    ("times", "iterations"),
+    ("repeat", "iterations"),
+    ("max", "iterations"),
+    ("name", "agent"),
+    ("cmd", "command"),
+    ("script", "run"),
+    ("command", "run"),
+    ("exec", "run"),
+    ("tools", "allowedTools"),
+    ("prompt", "defaultPrompt"),
+    ("system", "systemPrompt"),
+    ("instructions", "systemPromptText"),
+    ("cli", "backend"),
+    ("budget", "cost"),
+    ("variables", "vars"),
+    ("environment", "env"),
+    ("workflows", "chains"),
+    ("pipelines", "chains"),
+];
 
 pub(super) fn unknown_key<'a>(
     at: &Place,
@@ -160,10 +190,16 @@ pub(super) fn unknown_key<'a>(
     of: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Diagnostic {
-    let help = nearest(key, known.clone()).map_or_else(
-        || format!("{of} has {}", list(&known.collect::<Vec<_>>())),
-        |near| format!("did you mean `{near}`?"),
-    );
+    let other_word = || OTHER_WORDS.iter().find(|(word, _)| *word == key).map(|(_, ours)| *ours);
+    let near =
+        nearest(key, known.clone()).or_else(|| other_word().filter(|ours| known.clone().any(|key| key == *ours)));
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if key == "chain" => {
+            "a chain is no step: write its steps here, as text (`coder:3 -> test`) or as a `group`".into()
+        }
+        None => format!("{of} has {}", list(&known.collect::<Vec<_>>())),
+    };
     Diagnostic::error("config/unknown-key", format!("{of} has no key `{key}`")).at(at, "unknown key").help(help)
 }
 
@@ -172,6 +208,16 @@ pub(super) fn duplicate_key(at: &Place, key: &str, first: &Place) -> Diagnostic 
         .at(at, "the second")
         .at(first, "the first")
         .help("keep one of them")
+}
+
+pub(super) fn agent_and_check(at: &Place, name: &str, agent: &Place) -> Diagnostic {
+    Diagnostic::error("config/two-meanings", format!("`{name}` is an agent and a check"))
+        .at(at, "the check")
+        .at(agent, "the agent")
+        .help(
+            "rename one of them: a step `{name}` would be the agent, and the check would never run"
+                .replace("{name}", name),
+        )
 }
 
 pub(super) fn missing_key(at: &Place, of: &str, key: &str) -> Diagnostic {
@@ -204,17 +250,14 @@ pub(super) fn wrong_kind(at: &Place, what: &str, wanted: &str, found: &str) -> D
 }
 
 pub(super) fn empty_value(at: &Place, key: &str) -> Diagnostic {
-    Diagnostic::error("config/empty", format!("`{key}` is empty")).at(at, "nothing to run").help("name a program")
+    let key = if key.contains(' ') { key.to_string() } else { format!("`{key}`") };
+    Diagnostic::error("config/empty", format!("{key} is empty")).at(at, "nothing to run").help("name a program")
 }
 
 pub(super) fn bad_number(at: &Place, key: &str, number: f64, most: u32) -> Diagnostic {
     Diagnostic::error("config/count", format!("`{key}` cannot be {number}"))
         .at(at, format!("a whole number from 1 to {most}"))
-        .help(if key == "iterations" {
-            "leave `iterations` out for a step that runs once"
-        } else {
-            "write a positive whole number"
-        })
+        .help("write a positive whole number, or leave it out")
 }
 
 pub(super) fn bad_share(at: &Place, key: &str, number: f64) -> Diagnostic {

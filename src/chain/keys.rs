@@ -35,6 +35,8 @@ pub enum Shape {
     Named(&'static Object),
     /// An array of objects, not empty.
     Objects(&'static Object),
+    /// Steps: a chain as text, or an array, not empty, of such texts and of objects.
+    Steps(&'static Object),
     /// Not looked into.
     Anything,
 }
@@ -63,6 +65,8 @@ pub struct Object {
     pub required: &'static [&'static str],
     /// Exactly one of these must be there.
     pub one_of: &'static [&'static str],
+    /// Where a string may stand for it: what that string is.
+    pub text: Option<&'static str>,
 }
 
 /// A key that may be set.
@@ -107,6 +111,7 @@ pub(super) static ROOT: Object = Object {
     ],
     required: &["chains"],
     one_of: &[],
+    text: None,
 };
 
 /// The value of `hooks`.
@@ -134,6 +139,7 @@ pub(super) static HOOKS: Object = Object {
     ],
     required: &[],
     one_of: &[],
+    text: None,
 };
 
 /// The value of `limits`.
@@ -168,6 +174,7 @@ pub static LIMITS: Object = Object {
     ],
     required: &[],
     one_of: &[],
+    text: None,
 };
 
 /// An entry of `agents`.
@@ -242,6 +249,7 @@ pub(super) static AGENT: Object = Object {
     ],
     required: &[],
     one_of: &[],
+    text: None,
 };
 
 /// Every value of `output`.
@@ -312,6 +320,7 @@ pub(super) static BACKEND: Object = Object {
     ],
     required: &[],
     one_of: &[],
+    text: None,
 };
 
 /// The value of `permissions` of a backend.
@@ -325,6 +334,7 @@ pub(super) static PERMISSIONS: Object = Object {
     ],
     required: &[],
     one_of: &[],
+    text: None,
 };
 
 /// A level of permissions.
@@ -341,6 +351,7 @@ pub(super) static LEVEL: Object = Object {
     ],
     required: &[],
     one_of: &[],
+    text: None,
 };
 
 /// An entry of `checks`.
@@ -360,6 +371,7 @@ pub(super) static CHECK: Object = Object {
     ],
     required: &["run"],
     one_of: &[],
+    text: Some("A command, run under `sh -c`."),
 };
 
 /// An entry of `chains`.
@@ -375,10 +387,15 @@ pub(super) static CHAIN: Object = Object {
             Shape::TextMap,
             "Variables and their values, unless `NAME=value` on the command line gives others.",
         ),
-        key("steps", Shape::Objects(&STEP), "The steps in order."),
+        key(
+            "steps",
+            Shape::Steps(&STEP),
+            "The steps in order: objects, or text in the chain language, `coder:3 -> test`.",
+        ),
     ],
     required: &["steps"],
     one_of: &[],
+    text: Some("The steps, in the chain language: `(coder:3 -> test):5`."),
 };
 
 /// An element of `steps` or `group`.
@@ -388,7 +405,7 @@ pub(super) static STEP: Object = Object {
     keys: &[
         key("agent", Shape::Text, "The agent to run."),
         key("check", Shape::Text, "The check to run."),
-        key("group", Shape::Objects(&STEP), "Steps that repeat together, in up to `iterations` rounds."),
+        key("group", Shape::Steps(&STEP), "Steps that repeat together, in up to `iterations` rounds."),
         key(
             "iterations",
             Shape::Count(MOST_ITERATIONS),
@@ -411,4 +428,5 @@ pub(super) static STEP: Object = Object {
     ],
     required: &[],
     one_of: &["agent", "check", "group"],
+    text: None,
 };

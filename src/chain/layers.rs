@@ -145,6 +145,17 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         let index = index.unwrap_or(config.backends.len());
         config.backends.shift_insert(index, member.key.clone(), entry);
     }
+    // An agent CLI is an agent of its name: so is every key that an entry does not set.
+    for (name, entry) in &config.backends {
+        // The demo's scripted agents are no agent CLI.
+        let ours = entry.value.program.as_ref().is_some_and(|program| program.value == "{self}");
+        if !ours && !config.agents.contains_key(name) {
+            let text = Text { value: name.clone(), at: entry.at.clone() };
+            let value = Agent { backend: Some(text), ..Agent::default() };
+            let agent = Entry { value, at: entry.at.clone(), layer: LayerKind::BuiltIn, faults: Vec::new() };
+            config.agents.insert(name.clone(), agent);
+        }
+    }
     for member in entries("agents") {
         let mut faults = named(source, member);
         if member.duplicates.is_some() {
@@ -172,6 +183,12 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         }
         check(source, &member.node, &CHECK, false, &mut faults);
         let value = read::check(Reader::new(source, &member.node));
+        if let Some(agent) = entries("agents").find(|agent| agent.key == member.key) {
+            let at = |span| Place::new(source, span);
+            let fault = errors::agent_and_check(&at(member.key_span.clone()), &member.key, &at(agent.key_span.clone()));
+            // Of the file, not of the entry: which of the two a step means is not known.
+            config.faults.push(fault);
+        }
         config.checks.insert(member.key.clone(), entry(layer, member, value, faults));
     }
     for member in entries("chains") {

@@ -1,6 +1,7 @@
 //! A checked tree becomes agents, checks and chains. What `check` has reported is passed over here.
 
 use super::backend::{Backend, Format, Level, Permissions};
+use super::dsl::parse_items;
 use super::duration::parse_duration;
 use super::errors;
 use super::ir::{
@@ -262,7 +263,9 @@ pub(super) fn hooks(reader: Reader<'_>) -> impl Iterator<Item = (HookKind, Run)>
 
 /// An entry of `checks`; none without a command, which `check` has reported.
 pub(super) fn check(reader: Reader<'_>) -> Option<Check> {
-    let run = run(reader.get("run")?)?;
+    // A string is the command itself.
+    let line = reader.as_text().filter(|line| !line.value.trim().is_empty()).map(Run::Shell);
+    let run = line.or_else(|| run(reader.get("run")?))?;
     Some(Check {
         description: reader.text("description"),
         run,
@@ -280,13 +283,28 @@ pub(super) fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic
         description: reader.text("description"),
         said: reader.said("prompt", "promptFile"),
         vars: reader.text_map("vars"),
-        items: items(reader, "steps", 0, faults),
+        // A string is the steps themselves.
+        items: items(if reader.as_text().is_some() { Some(reader) } else { reader.get("steps") }, 0, faults),
     }
 }
 
-fn items(reader: Reader<'_>, key: &str, depth: usize, faults: &mut Vec<Diagnostic>) -> Vec<Item> {
-    let Some(steps) = reader.get(key).and_then(Reader::as_list) else { return Vec::new() };
-    steps.into_iter().filter_map(|step| item(step, depth, faults)).collect()
+/// The steps of a chain or a group: a text in the chain language, or an array of objects and such texts.
+fn items(reader: Option<Reader<'_>>, depth: usize, faults: &mut Vec<Diagnostic>) -> Vec<Item> {
+    let Some(reader) = reader else { return Vec::new() };
+    if let Some(text) = reader.as_text().filter(|text| !text.value.trim().is_empty()) {
+        return parse_items(&text, depth).unwrap_or_else(|found| {
+            faults.extend(found);
+            Vec::new()
+        });
+    }
+    let mut all = Vec::new();
+    for step in reader.as_list().unwrap_or_default() {
+        match step.as_text() {
+            Some(_) => all.extend(items(Some(step), depth, faults)),
+            None => all.extend(item(step, depth, faults)),
+        }
+    }
+    all
 }
 
 fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Option<Item> {
@@ -304,7 +322,7 @@ fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Optio
         }
         refuse(reader, &["args", "prompt", "promptFile", "timeout", "idleTimeout"], "a group", faults);
         return Some(Item::Group(Group {
-            items: items(reader, "group", depth + 1, faults),
+            items: items(Some(group), depth + 1, faults),
             rounds: count,
             at: group.at(),
         }));

@@ -71,10 +71,20 @@ fn shape(shape: Shape) -> Value {
             "additionalProperties": reference(object),
         }),
         Shape::Objects(object) => json!({ "type": "array", "items": reference(object), "minItems": 1 }),
+        Shape::Steps(object) => {
+            let text = json!({ "type": "string", "minLength": 1 });
+            let step = json!({ "anyOf": [text, reference(object)] });
+            json!({ "anyOf": [text, { "type": "array", "items": step, "minItems": 1 }] })
+        }
         Shape::Anything => json!({}),
     }
 }
 
+/// What a value of this object is in the file; a string that stands for it included.
 fn reference(to: &Object) -> Value {
-    json!({ "$ref": format!("#/$defs/{}", to.id) })
+    let object = json!({ "$ref": format!("#/$defs/{}", to.id) });
+    match to.text {
+        Some(about) => json!({ "anyOf": [{ "type": "string", "minLength": 1, "description": about }, object] }),
+        None => object,
+    }
 }

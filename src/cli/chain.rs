@@ -2,9 +2,12 @@
 
 use super::args::RunArgs;
 use super::config::Project;
+use super::names::{BareWord, bare_word, nearly_a_verb};
 use super::words::torn;
-use crate::chain::{Chain, Config, parse};
+use crate::agent::BUILT_IN_CHECKS;
+use crate::chain::{Chain, Config, check_name, parse};
 use crate::source::{Diagnostic, Source, nearest};
+use crate::world::World;
 use indexmap::IndexMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,15 +19,25 @@ pub(super) type Given = IndexMap<String, (String, Arc<Source>)>;
 ///
 /// # Errors
 /// Every fault of the words.
-pub(super) fn chosen(args: &RunArgs, project: &Project) -> Result<(Chain, Given), Vec<Diagnostic>> {
+pub(super) fn chosen(world: &World, args: &RunArgs, project: &Project) -> Result<(Chain, Given), Vec<Diagnostic>> {
     let (given, words) = split(&args.words, &project.shell)?;
     match (&args.chain, words.as_slice()) {
-        (Some(_), [word, ..]) => Err(vec![both(word)]),
+        (Some(_), [text, ..]) => Err(vec![both(text)]),
         (Some(name), []) => Ok((named(name, &project.config)?, given)),
-        (None, [word]) if word.trim_end().ends_with('-') => Err(vec![torn(&format!("`{word}` ends in half an arrow"))]),
-        (None, [word]) => Ok((parse(&Source::new("command line", *word, &project.shell))?, given)),
+        (None, [text]) if text.trim_end().ends_with('-') => Err(vec![torn(&format!("`{text}` ends in half an arrow"))]),
+        (None, [text]) if check_name(text).is_ok() => {
+            match bare_word(world, text, &project.config).map_err(|fault| vec![fault])? {
+                BareWord::Chain => Ok((named(text, &project.config)?, given)),
+                BareWord::Step => Ok((parse(&Source::new("command line", *text, &project.shell))?, given)),
+            }
+        }
+        (None, [text]) => Ok((parse(&Source::new("command line", *text, &project.shell))?, given)),
         (None, []) => Err(vec![nothing()]),
-        (None, words) => Err(vec![torn(&format!("{} words were given", words.len()))]),
+        (None, words) => {
+            let verb =
+                words.first().filter(|word| !is_known(word, &project.config)).and_then(|word| nearly_a_verb(word));
+            Err(vec![verb.unwrap_or_else(|| torn(&format!("{} words were given", words.len())))])
+        }
     }
 }
 
@@ -60,15 +73,31 @@ pub(super) fn named(name: &str, config: &Config) -> Result<Chain, Vec<Diagnostic
     if let Some(entry) = config.chains.get(name) {
         Ok(entry.value.clone())
     } else {
-        let known: Vec<&str> = config.chains.keys().map(String::as_str).collect();
         // In a file that could not be read the chain may well be.
         let unreadable = config.faults.iter().any(Diagnostic::is_error);
-        Err(if unreadable { config.faults.clone() } else { vec![unknown(name, &known)] })
+        Err(if unreadable { config.faults.clone() } else { vec![unknown(name, config)] })
     }
 }
 
-fn unknown(name: &str, known: &[&str]) -> Diagnostic {
+/// Whether the config, or we, call a step or a chain so.
+fn is_known(word: &str, config: &Config) -> bool {
+    let named =
+        config.agents.contains_key(word) || config.checks.contains_key(word) || config.chains.contains_key(word);
+    named || BUILT_IN_CHECKS.contains(&word)
+}
+
+fn unknown(name: &str, config: &Config) -> Diagnostic {
+    let known: Vec<&str> = config.chains.keys().map(String::as_str).collect();
     let help = match nearest(name, known.iter().copied()) {
+        _ if config.agents.contains_key(name) => {
+            format!("`{name}` is an agent: `forkhestra {name}` runs it, `forkhestra render {name}` shows its prompt")
+        }
+        _ if config.checks.contains_key(name) || BUILT_IN_CHECKS.contains(&name) => {
+            format!("`{name}` is a check: `forkhestra {name}` runs it")
+        }
+        _ if !name.is_empty() && name.bytes().all(|next| next.is_ascii_digit()) => {
+            format!("run {name} is shown by `forkhestra runs show {name}`")
+        }
         Some(near) => format!("did you mean `{near}`? There are: {}", known.join(", ")),
         None => format!("there are: {}", known.join(", ")),
     };

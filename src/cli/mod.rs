@@ -16,6 +16,7 @@ mod history;
 mod init;
 mod list;
 mod migrate;
+mod names;
 mod output;
 mod people;
 mod queue;

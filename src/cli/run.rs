@@ -36,7 +36,7 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     {
         return refuse(world, &[fault]);
     }
-    let (chain, given) = match chosen(args, &project) {
+    let (chain, given) = match chosen(world, args, &project) {
         Ok(chosen) => chosen,
         Err(faults) => return refuse(world, &faults),
     };

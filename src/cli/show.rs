@@ -28,7 +28,9 @@ pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Exit {
     }
     let earlier = earlier_runs(&project, Some(&args.name), "");
     answer(&if args.json {
-        let mut json = show_chain_json(&args.name, entry);
+        let mut json = show_chain_json(&args.name, entry, &|step| {
+            matches!(lookup(step, config, world, world), Ok(Found::Check(_) | Found::BuiltInCheck))
+        });
         json["earlier"] = serde_json::to_value(earlier).unwrap_or_default();
         json.to_string() + "\n"
     } else {

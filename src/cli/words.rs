@@ -3,7 +3,7 @@
 use crate::source::Diagnostic;
 use std::ffi::{OsStr, OsString};
 
-const VERBS: [&str; 25] = [
+pub(super) const VERBS: [&str; 25] = [
     "run",
     "resume",
     "runs",
@@ -129,7 +129,11 @@ fn prompt_is_an_option(option: &str) -> Diagnostic {
 /// A chain that came in several words; `why` says how that shows.
 pub(super) fn torn(why: &str) -> Diagnostic {
     Diagnostic::error("usage/quote-the-chain", format!("the chain must be one quoted word: {why}"))
-        .help("write: forkhestra \"coder:3 -> reviewer\". Without quotes the shell takes `>` as a redirection, and has just made an empty file of the name after it")
+        .help(if why.contains("arrow") {
+            "write: forkhestra \"coder:3 -> reviewer\". Without quotes the shell takes `>` as a redirection, and has just made an empty file of the name after it"
+        } else {
+            "write: forkhestra \"coder:3 -> reviewer\""
+        })
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub(super) static SUITE: Object = Object {
     keys: KEYS,
     required: &["taskType", "executor", "cases"],
     one_of: &["prompt", "promptFile"],
+    text: None,
 };
 
 /// An element of `cases`.
@@ -49,6 +50,7 @@ static CASE: Object = Object {
     ],
     required: &["id"],
     one_of: &["text", "textFile"],
+    text: None,
 };
 
 /// An element of `criteria`.
@@ -76,6 +78,7 @@ static CRITERION: Object = Object {
     ],
     required: &["type"],
     one_of: &[],
+    text: None,
 };
 
 /// Which keys belong to a kind of criterion.

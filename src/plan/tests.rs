@@ -195,13 +195,13 @@ fn a_prompt_too_long_for_an_argument_is_refused_before_the_start_and_fits_on_std
 
 #[test]
 fn names_are_looked_up_in_the_order_of_the_design() {
-    let config = r#"{"agents": {"both": {"command": "x"}}, "checks": {"both": {"run": "true"}, "coder": {"run": "true"}}, "chains": {}}"#;
+    let config = r#"{"agents": {"own": {"command": "x"}}, "checks": {"coder": "true"}, "chains": {}}"#;
     let world = world(&[]);
-    let plan = planned(&world, config, "both -> coder -> reviewer", &Said::default(), &[]).unwrap();
+    let plan = planned(&world, config, "own -> coder -> reviewer", &Said::default(), &[]).unwrap();
     assert_eq!(plan.steps.iter().map(PlannedStep::is_check).collect::<Vec<_>>(), [false, true, false]);
     assert_eq!(plan.steps[1].hides, [Path::new("/bin/coder")]);
     assert_eq!(plan.steps[2].found, Found::Path);
-    let test = planned(&world, config, "both -> test", &Said::default(), &[]).unwrap();
+    let test = planned(&world, config, "own -> test", &Said::default(), &[]).unwrap();
     assert!(test.steps[1].is_looked_for_again(), "never /usr/bin/test");
     assert_eq!(
         messages(planned(&world, config, "coder:3", &Said::default(), &[])),

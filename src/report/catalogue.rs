@@ -1,7 +1,8 @@
 //! What there is to run: `list` and `show`.
 
 use super::paint::{Paint, printable};
-use crate::chain::{Chain, Command, Config, Entry, Item, LayerKind, Limit, Run, Said, Step, show};
+use crate::chain::{Chain, Command, Config, Entry, Item, LayerKind, Limit, Run, Said, Step, show, show_duration};
+use crate::source::Text;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -30,7 +31,18 @@ pub fn list(config: &Config, paint: Paint) -> String {
             check.description.as_ref().map_or_else(|| run(&check.run), |text| text.value.clone())
         })
     });
-    for (title, rows) in [("Chains", chains), ("Agents", agents), ("Checks", checks)] {
+    let (mut clis, mut agents): (Vec<Row>, Vec<Row>) = agents.into_iter().partition(|row| is_cli(config, &row.name));
+    for row in &mut clis {
+        let install = config.backends.get(&row.name).and_then(|entry| entry.value.install.clone());
+        row.about = install.unwrap_or_default();
+    }
+    agents.retain(|row| !is_of_the_demo(row));
+    let mut checks: Vec<Row> = checks.into_iter().filter(|row| !is_of_the_demo(row)).collect();
+    for (name, about) in BUILT_IN_CHECKS.iter().filter(|(name, _)| !config.checks.contains_key(*name)) {
+        let about = (*about).to_string();
+        checks.push(Row { name: (*name).to_string(), layer: LayerKind::BuiltIn, about, faulty: false });
+    }
+    for (title, rows) in [("Chains", chains), ("Agents", agents), ("Agent CLIs", clis), ("Checks", checks)] {
         if rows.is_empty() {
             continue;
         }
@@ -46,6 +58,25 @@ pub fn list(config: &Config, paint: Paint) -> String {
         }
     }
     text
+}
+
+/// What the built-in checks do; the project's own commands are detected.
+const BUILT_IN_CHECKS: [(&str, &str); 6] = [
+    ("build", "Builds this project, by the command that its files name (`forkhestra detect`)"),
+    ("test", "Tests it, likewise"),
+    ("lint", "Runs its linter, likewise"),
+    ("syntax", "The cheapest look whether its files can be read at all"),
+    ("verify", "Builds and tests it, as far as the profile says"),
+    ("diagnose", "Finds its first real errors; never fails"),
+];
+
+/// Whether an agent is an agent CLI by its bare name, which nobody has configured.
+fn is_cli(config: &Config, name: &str) -> bool {
+    config.backends.contains_key(name) && config.agents.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn)
+}
+
+fn is_of_the_demo(row: &Row) -> bool {
+    row.layer == LayerKind::BuiltIn && row.name.starts_with("demo-")
 }
 
 struct Row {
@@ -75,7 +106,9 @@ pub fn list_json(config: &Config) -> Value {
         json!({ "name": name, "layer": entry.layer, "chain": show(&entry.value.items), "valid": entry.faults.is_empty(),
                 "description": entry.value.description.as_ref().map(|text| &text.value) })
     });
-    let agents = config.agents.iter().map(|(name, entry)| {
+    let clis = config.agents.keys().filter(|name| is_cli(config, name));
+    let clis: Vec<Value> = clis.map(|name| json!({ "name": name, "layer": LayerKind::BuiltIn })).collect();
+    let agents = config.agents.iter().filter(|(name, _)| !is_cli(config, name)).map(|(name, entry)| {
         json!({ "name": name, "layer": entry.layer, "valid": entry.faults.is_empty(),
                 "description": entry.value.description.as_ref().map(|text| &text.value) })
     });
@@ -87,6 +120,7 @@ pub fn list_json(config: &Config) -> Value {
     json!({
         "chains": chains.collect::<Vec<_>>(),
         "agents": agents.collect::<Vec<_>>(),
+        "backends": clis,
         "checks": checks.collect::<Vec<_>>(),
     })
 }
@@ -157,7 +191,7 @@ fn said(text: &mut String, paint: Paint, label: &str, said: &Said) {
 
 /// The same for machines.
 #[must_use]
-pub fn show_chain_json(name: &str, entry: &Entry<Chain>) -> Value {
+pub fn show_chain_json(name: &str, entry: &Entry<Chain>, is_check: &dyn Fn(&Step) -> bool) -> Value {
     json!({
         "name": name,
         "layer": entry.layer,
@@ -168,7 +202,49 @@ pub fn show_chain_json(name: &str, entry: &Entry<Chain>) -> Value {
         "prompt": entry.value.said.inline.as_ref().map(|text| &text.value),
         "promptFile": entry.value.said.file.as_ref().map(|text| &text.value),
         "steps": entry.value.items.iter().map(item_json).collect::<Vec<_>>(),
+        "entry": long_form(&entry.value, is_check),
     })
+}
+
+/// A chain as it is written in chains.json without the chain language; `is_check` says which steps are checks.
+fn long_form(chain: &Chain, is_check: &dyn Fn(&Step) -> bool) -> Value {
+    let mut entry = serde_json::Map::new();
+    let mut put = |key: &str, value: Option<&Text>| {
+        value.and_then(|text| entry.insert(key.into(), json!(text.value)));
+    };
+    put("description", chain.description.as_ref());
+    put("prompt", chain.said.inline.as_ref());
+    put("promptFile", chain.said.file.as_ref());
+    if !chain.vars.is_empty() {
+        let vars = chain.vars.iter().map(|(name, value)| (name.clone(), json!(value.value)));
+        entry.insert("vars".into(), vars.collect::<serde_json::Map<_, _>>().into());
+    }
+    entry.insert("steps".into(), chain.items.iter().map(|item| long_item(item, is_check)).collect());
+    entry.into()
+}
+
+fn long_item(item: &Item, is_check: &dyn Fn(&Step) -> bool) -> Value {
+    let mut entry = serde_json::Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        value.and_then(|value| entry.insert(key.into(), value));
+    };
+    match item {
+        Item::Group(group) => {
+            put("group", Some(group.items.iter().map(|item| long_item(item, is_check)).collect()));
+            put("iterations", group.rounds.map(|rounds| json!(rounds)));
+        }
+        Item::Step(step) => {
+            put(if is_check(step) { "check" } else { "agent" }, Some(json!(step.name.value)));
+            put("iterations", if let Limit::UpTo(count) = step.limit { Some(json!(count)) } else { None });
+            let args = step.args.iter().map(|arg| arg.value.as_str()).collect::<Vec<_>>();
+            put("args", (!args.is_empty()).then(|| json!(args)));
+            put("prompt", step.said.inline.as_ref().map(|text| json!(text.value)));
+            put("promptFile", step.said.file.as_ref().map(|text| json!(text.value)));
+            put("timeout", step.timeout.map(|time| json!(show_duration(time))));
+            put("idleTimeout", step.idle_timeout.map(|time| json!(show_duration(time))));
+        }
+    }
+    entry.into()
 }
 
 fn item_json(item: &Item) -> Value {

@@ -1,25 +1,40 @@
 //! "Did you mean": the known name that is nearest to an unknown one.
 
-/// The candidate most like `wanted`, if any is like it at all.
+/// The candidate that `wanted` is most likely a slip of, if it is one at all: a wrong guess is worse than none.
 ///
-/// Jaro-Winkler, as clap does it, so that both give the same advice; ties go to the earlier candidate.
+/// As cargo does it: at most a third of the characters are wrong, swapped, missing or too many. Capitals, `_` and `-` do not count, and
+/// an abbreviation of three characters or more counts where it fits one candidate alone. Ties go to the earlier candidate.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    const LIKENESS: f64 = 0.7;
     // Quadratic in the length, and nobody misspells a name of this size.
     if wanted.len() > 200 {
         return None;
     }
-    let mut best: Option<(f64, &str)> = None;
-    for candidate in candidates {
-        if candidate == wanted {
-            continue;
+    let (wanted, typed) = (plain(wanted), wanted);
+    let mut best: Option<(usize, &str)> = None;
+    let mut longer = Vec::new();
+    for candidate in candidates.into_iter().filter(|candidate| *candidate != typed) {
+        let known = plain(candidate);
+        let allowed = known.chars().count().max(wanted.chars().count()) / 3;
+        let distance = strsim::osa_distance(&wanted, &known);
+        if distance <= allowed && best.is_none_or(|(so_far, _)| distance < so_far) {
+            best = Some((distance, candidate));
         }
-        let likeness = strsim::jaro_winkler(&wanted.to_lowercase(), &candidate.to_lowercase());
-        if likeness >= LIKENESS && best.is_none_or(|(so_far, _)| likeness > so_far) {
-            best = Some((likeness, candidate));
+        if wanted.len() >= SHORTEST && known.starts_with(&wanted) && !longer.contains(&candidate) {
+            longer.push(candidate);
         }
     }
-    best.map(|(_, candidate)| candidate)
+    match (best, longer.as_slice()) {
+        (Some((_, best)), _) => Some(best),
+        (None, [only]) => Some(only),
+        _ => None,
+    }
+}
+
+/// The shortest abbreviation that is taken for one, in bytes.
+const SHORTEST: usize = 3;
+
+fn plain(name: &str) -> String {
+    name.chars().filter(|next| !matches!(next, '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -28,9 +43,22 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_found_and_a_far_one_is_not_offered() {
-        let known = ["prompt", "promptFile", "steps"];
-        assert_eq!(nearest("promt", known), Some("prompt"));
-        assert_eq!(nearest("prompt_file", known), Some("promptFile"));
-        assert_eq!(nearest("zzz", known), None);
+        let known = ["prompt", "promptFile", "steps", "reviewer", "helium", "carbon", "coder", "a", "doctor", "resume"];
+        for (wanted, near) in [
+            ("promt", Some("prompt")),
+            ("prompt_file", Some("promptFile")),
+            ("rev", Some("reviewer")),
+            ("reveiwer", Some("reviewer")),
+            ("docter", Some("doctor")),
+            ("resum", Some("resume")),
+            ("Coder", Some("coder")),
+            ("zzz", None),
+            ("hello", None),
+            ("b", None),
+            ("loop", None),
+            ("pro", None),
+        ] {
+            assert_eq!(nearest(wanted, known), near, "{wanted}");
+        }
     }
 }

@@ -186,6 +186,9 @@ fn the_reference_is_that_of_the_schema() {
 }
 
 fn kind(value: &serde_json::Value) -> String {
+    if let Some(kinds) = value["anyOf"].as_array() {
+        return kinds.iter().map(kind).collect::<Vec<_>>().join(", or ");
+    }
     if let Some(to) = value["$ref"].as_str() {
         return format!("[{0}](#{1})", to.rsplit('/').next().unwrap(), anchor(to.rsplit('/').next().unwrap()));
     }

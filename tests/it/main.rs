@@ -4,6 +4,7 @@
 
 mod agents;
 mod bytes;
+mod chain_text;
 mod checks;
 mod corpus;
 mod demo;
@@ -20,6 +21,7 @@ mod judgement;
 mod layering;
 mod lifeline;
 mod limits;
+mod names;
 mod night;
 mod people;
 mod plain_verbs;
