@@ -244,6 +244,15 @@ impl World {
         io::stdin().is_terminal()
     }
 
+    /// Whether standard input is a pipe with data in it that nobody has read (pipe(7), `FIONREAD` of ioctl_tty(2)).
+    #[must_use]
+    pub fn stdin_has_unread_data(&self) -> bool {
+        let stdin = io::stdin();
+        let is_pipe = rustix::fs::fstat(&stdin)
+            .is_ok_and(|found| rustix::fs::FileType::from_raw_mode(found.st_mode) == rustix::fs::FileType::Fifo);
+        is_pipe && rustix::io::ioctl_fionread(&stdin).is_ok_and(|bytes| bytes > 0)
+    }
+
     /// Whether files can be made in a folder.
     #[must_use]
     pub fn can_write(&self, folder: &Path) -> bool {

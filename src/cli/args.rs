@@ -209,7 +209,7 @@ pub(super) struct RenderArgs {
     /// Variables, NAME=value
     #[arg(value_name = "NAME=VALUE")]
     pub(super) words: Vec<String>,
-    /// The prompt
+    /// The prompt; - reads standard input
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
     /// A file with the prompt; - reads standard input
@@ -235,7 +235,7 @@ pub(super) struct RunArgs {
     /// A chain of the config
     #[arg(long, value_name = "NAME")]
     pub(super) chain: Option<String>,
-    /// The prompt of every step; empty: none
+    /// The prompt of every step; - reads standard input, empty: none
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
     /// A file with the prompt of every step; - reads standard input

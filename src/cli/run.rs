@@ -51,10 +51,15 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         Ok(typed) => typed,
         Err(faults) => return refuse(world, &faults),
     };
-    let plan = match planned(world, &project, &chain, &given, &typed) {
+    let mut plan = match planned(world, &project, &chain, &given, &typed) {
         Ok(plan) => plan,
         Err(faults) => return refuse(world, &faults),
     };
+    let reads_stdin = reads_stdin(args.prompt.as_deref(), args.prompt_file.as_deref());
+    // A prompt was read already where it waited for its time to start.
+    let is_asked = |world: &World| !reads_stdin && args.start_at.is_none() && world.stdin_has_unread_data();
+    let told = is_asked(world);
+    plan.warnings.extend(told.then(unread_stdin));
     if let Err(fault) = check_start(world, args.start_at.as_ref()) {
         return refuse(world, &[fault]);
     }
@@ -80,15 +85,25 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         return match wait_for_start(world, common, typed, plan.keeps_awake) {
             Ok(()) => {
                 // Standard input is read once.
-                let read = args.prompt_file.as_deref() == Some("-");
-                let piped = if read { plan.prompt.clone() } else { None };
+                let piped = if reads_stdin { plan.prompt.clone() } else { None };
                 let again = RunArgs { start_at: None, ..args.clone() };
-                run(world, common, &if read { RunArgs { prompt: piped, prompt_file: None, ..again } } else { again })
+                let again = if reads_stdin { RunArgs { prompt: piped, prompt_file: None, ..again } } else { again };
+                run(world, common, &again)
             }
             Err(exit) => exit,
         };
     }
-    start(world, common, &output, &plan, (typed.overrides, args.queue.clone()), args.wait)
+    let exit = start(world, common, &output, &plan, (typed.overrides, args.queue.clone()), args.wait);
+    // What writes into the pipe may have been slower than our start.
+    if !told && !common.quiet && is_asked(world) {
+        print_error(&render(&[unread_stdin()], Paint::for_stderr(world)));
+    }
+    exit
+}
+
+/// Whether the prompt comes from standard input.
+fn reads_stdin(prompt: Option<&str>, file: Option<&str>) -> bool {
+    prompt == Some("-") || file == Some("-")
 }
 
 /// What earlier runs of a chain took and cost, as far as the journal can be read.
@@ -237,7 +252,7 @@ pub(super) fn said_of(
         let source = Source::new(name, value, &project.shell);
         Some(Text { value: value.to_string(), at: Place::whole(&source) })
     };
-    if file == Some("-") {
+    if reads_stdin(prompt, file) {
         if world.stdin_is_terminal() {
             return Err(vec![stdin_is_a_terminal()]);
         }
@@ -252,7 +267,12 @@ pub(super) fn said_of(
 
 fn stdin_is_a_terminal() -> Diagnostic {
     Diagnostic::error("usage/stdin", "the prompt is to come from standard input, which is a terminal")
-        .help("pipe it in: forkhestra … --prompt-file - < prompt.md")
+        .help("pipe it in: forkhestra … -p - < prompt.md")
+}
+
+fn unread_stdin() -> Diagnostic {
+    Diagnostic::warning("usage/unread-stdin", "standard input has data, and nobody reads it")
+        .help("`-p -` takes it as the prompt; `< /dev/null` says that it is not meant")
 }
 
 fn stdin_unreadable(why: &str) -> Diagnostic {

@@ -2,6 +2,7 @@
 
 use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, Request, path_of};
+use super::unsubstituted::unsubstituted;
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
 use crate::agent::{Found, check_startable, find_all_on_path, lookup};
 use crate::chain::{LayerKind, PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
@@ -85,6 +86,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         &context.vars,
         &request.given.iter().map(|(name, (_, source))| (name.clone(), Arc::clone(source))).collect(),
     ));
+    faults.extend(unsubstituted(&planned, &context.vars, env));
     let mut files: Vec<_> = request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect();
     // Ours are two: the chains and the agent CLIs.
     files.dedup();

@@ -145,6 +145,37 @@ pub(super) fn template_variable(at: &Place, template: &str, name: &str, near: Op
     ))
 }
 
+/// `NAME`, `OTHER` as they are written, in a list.
+fn written(names: impl Iterator<Item = String>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn variable_stays(origin: &str, names: &[&str]) -> Diagnostic {
+    let shown = written(names.iter().map(|name| format!("${{{name}}}")));
+    let first = names.first().copied().unwrap_or_default();
+    Diagnostic::warning(
+        "prompt/unsubstituted",
+        format!("{shown} in {origin} has no value, and reaches the agent as it is written"),
+    )
+    .help(format!("give it a value on the command line: {first}=value; or in the chain's `vars`"))
+}
+
+pub(super) fn tag_in_a_prompt(origin: &str, names: &[String]) -> Diagnostic {
+    let shown = written(names.iter().map(|name| format!("{{{{{name}}}}}")));
+    let first = names.first().map_or("", String::as_str);
+    Diagnostic::warning(
+        "prompt/unsubstituted",
+        format!("{shown} in {origin} is text, and reaches the agent as it is written"),
+    )
+    .help(format!("in a prompt a variable is written ${{{first}}}; {{{{name}}}} is for templates"))
+}
+
+pub(super) fn tag_of_the_other_dialect(origin: &str, names: &[String]) -> Diagnostic {
+    let shown = written(names.iter().map(|name| format!("{{{name}}}")));
+    Diagnostic::warning("template/other-dialect", format!("{shown} in {origin} is text, and reaches the agent as it is written"))
+        .help("write two braces, {{task_id}}; or begin the file with the lines `---`, `syntax: braces`, `---`, which make one brace a tag")
+}
+
 pub(super) fn slash_command(origin: &str) -> Diagnostic {
     Diagnostic::error(
         "plan/slash-command",

@@ -12,6 +12,7 @@ mod json;
 mod limits;
 mod outline;
 mod template;
+mod unsubstituted;
 
 use crate::agent::Format;
 use crate::chain::{Accounting, Delivery, Form, LayerKind, Limit, Permissions, Program, Role};

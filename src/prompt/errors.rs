@@ -27,11 +27,14 @@ pub(super) fn prompt_not_utf8(at: &Place, path: &Path, offset: usize) -> Diagnos
         .help("save it as UTF-8; a prompt is text")
 }
 
-pub(super) fn missing_variable(at: &Place, name: &str, near: Option<&str>) -> Diagnostic {
+pub(super) fn missing_variable(at: &Place, name: &str, near: Option<&str>, of_the_environment: bool) -> Diagnostic {
     let near = near.map(|near| format!(" (or did you mean `{near}`?)"));
-    Diagnostic::error("vars/missing", format!("the variable `{name}` has no value"))
-        .at(at, "used here")
-        .help(format!("pass it on the command line: {name}=value{}", near.unwrap_or_default()))
+    let help = if of_the_environment {
+        format!("the environment has a variable of this name: ${{env:{name}}}")
+    } else {
+        format!("pass it on the command line: {name}=value{}", near.unwrap_or_default())
+    };
+    Diagnostic::error("vars/missing", format!("the variable `{name}` has no value")).at(at, "used here").help(help)
 }
 
 pub(super) fn missing_environment(at: &Place, name: &str) -> Diagnostic {

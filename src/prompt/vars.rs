@@ -29,7 +29,8 @@ impl Vars {
         Some(value)
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
+    /// The names of all of them.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.given.keys().chain(self.declared.keys()).map(String::as_str)
     }
 
@@ -81,10 +82,15 @@ pub fn expand_config(text: &Text, vars: &Vars, env: &dyn Env) -> Result<String, 
                     None => faults.push(errors::missing_environment(&text.place_of(span), name)),
                 },
             },
-            Piece::Variable { name, default, span, .. } => match vars.get(name).or(default) {
-                Some(value) => expanded.push_str(value),
-                None => faults.push(errors::missing_variable(&text.place_of(span), name, nearest(name, vars.names()))),
-            },
+            Piece::Variable { name, default, span, .. } => {
+                if let Some(value) = vars.get(name).or(default) {
+                    expanded.push_str(value);
+                } else {
+                    let near = nearest(name, vars.names());
+                    let of_the_environment = near.is_none() && env.var(name).is_some();
+                    faults.push(errors::missing_variable(&text.place_of(span), name, near, of_the_environment));
+                }
+            }
         }
     }
     if faults.is_empty() { Ok(expanded) } else { Err(faults) }

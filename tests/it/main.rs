@@ -16,6 +16,7 @@ mod forging;
 mod guarding;
 mod history;
 mod incomplete;
+mod input;
 mod journal;
 mod judgement;
 mod layering;

@@ -79,6 +79,27 @@ impl Template {
         found
     }
 
+    /// Tags of the other dialect, `{task_id}`, that stand as text in it or one of its skills. Only names that are two words at least: one
+    /// word in braces may be code.
+    #[must_use]
+    pub fn unread_tags(&self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for part in std::iter::once(&self.main).chain(self.skills.values()) {
+            collect(&part.nodes, &mut |node| {
+                let Node::Text(text, _) = node else { return };
+                for (brace, _) in
+                    text.match_indices('{').filter(|(brace, _)| !text[..*brace].ends_with(['{', '$', '\\']))
+                {
+                    let Some((name, _)) = text[brace + 1..].split_once('}') else { continue };
+                    if name.contains('_') && is_variable(name) && !found.iter().any(|known| known == name) {
+                        found.push(name.to_string());
+                    }
+                }
+            });
+        }
+        found
+    }
+
     /// Every variable whose value it or one of its skills shows; asking whether there is one shows nothing.
     #[must_use]
     pub fn shown(&self) -> BTreeSet<String> {
