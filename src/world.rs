@@ -244,7 +244,7 @@ impl World {
         io::stdin().is_terminal()
     }
 
-    /// Whether standard input is a pipe with data in it that nobody has read (pipe(7), `FIONREAD` of ioctl_tty(2)).
+    /// Whether standard input is a pipe with data in it that nobody has read (pipe(7), FIONREAD of `ioctl_tty(2)`).
     #[must_use]
     pub fn stdin_has_unread_data(&self) -> bool {
         let stdin = io::stdin();

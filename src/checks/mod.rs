@@ -11,7 +11,7 @@ mod test_files;
 
 pub use commands::{commands_of, files_named, lines_of, says_commands};
 pub use detect::{Detected, Stack, detect};
-pub use failures::{Failure, error_digests, failures, signature, summary};
+pub use failures::{Failure, OutputErrors, failures, joined};
 pub use integrity::{Deciding, Tampering, tampering};
 pub use profile::{Budget, Kind, Profile, Wanted, wanted};
 pub use ran::tests_run;

@@ -4,7 +4,7 @@ use super::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
 use super::config::{Project, project};
 use super::verdict::in_an_iteration;
 use super::{answer, refuse};
-use crate::checks::{Detected, Kind, Profile, Wanted, detect, failures, summary, wanted};
+use crate::checks::{Detected, Kind, OutputErrors, Profile, Wanted, detect, failures, joined, wanted};
 use crate::context::TreeWatch;
 use crate::exit::Exit;
 use crate::journal::{diagnosis, keep_diagnosis};
@@ -152,7 +152,7 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
 }
 
 fn told(wanted: &Wanted, answered: &Answer) -> Value {
-    let output = format!("{}\n{}", answered.stdout, answered.stderr);
+    let output = joined(&[answered.stdout.clone(), answered.stderr.clone()]);
     json!({
         "kind": "diagnostic",
         "command": wanted.commands.join(" && "),
@@ -172,9 +172,8 @@ fn words_of(answered: &Answer, paint: Paint) -> String {
         Some(code) => format!("failed with exit code {code}"),
         None => "was killed".into(),
     };
-    let output = format!("{}\n{}", answered.stdout, answered.stderr);
-    let first = failures(&output);
-    let list = if first.is_empty() { String::new() } else { format!("{}\n", summary(&output, MOST)) };
+    let errors = OutputErrors::of(&joined(&[answered.stdout.clone(), answered.stderr.clone()]));
+    let list = if errors.found.is_empty() { String::new() } else { format!("{}\n", errors.summary(MOST)) };
     format!("\n{}\n{list}", paint.bad(&how))
 }
 

@@ -215,6 +215,30 @@ impl AttemptFolder {
         Ok(Transcript { file: make_file(&path)?, path, bytes: 0 })
     }
 
+    /// All that an attempt printed, standard output before standard error: of a stream over 128 MiB its beginning and its end. What is no
+    /// text becomes U+FFFD here, and only here.
+    #[must_use]
+    pub fn whole_output(&self) -> [String; 2] {
+        const HALF: u64 = 64 << 20;
+        ["stdout.log", "stderr.log"].map(|name| {
+            let read = || {
+                let file = File::open(self.path.join(name))?;
+                let length = file.metadata()?.len();
+                let size = |bytes: u64| usize::try_from(bytes).unwrap_or(0);
+                let mut bytes = vec![0; size(length.min(2 * HALF))];
+                let first = bytes.len().min(size(HALF));
+                file.read_exact_at(&mut bytes[..first], 0)?;
+                let rest = bytes.len() - first;
+                file.read_exact_at(&mut bytes[first..], length - rest as u64)?;
+                Ok::<_, io::Error>(bytes)
+            };
+            match String::from_utf8(read().unwrap_or_default()) {
+                Ok(text) => text,
+                Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            }
+        })
+    }
+
     /// What the attempt said last, for feedback: the final message where there is one, else the ends of stdout and of stderr,
     /// each of at most `most` bytes. What is no text becomes U+FFFD here, and only here; so does NUL, which no argument takes.
     #[must_use]

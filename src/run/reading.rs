@@ -6,10 +6,9 @@ use super::fill::{PATIENCE, asking};
 use super::finished::Finished;
 use super::outcome::Exit;
 use super::stage::Stage;
-use super::told::READ_FOR_ERRORS;
 use crate::agent::Format;
 use crate::chain::Role;
-use crate::checks::{Profile, Tampering, error_digests, signature, tests_run};
+use crate::checks::{OutputErrors, Profile, Tampering, joined, tests_run};
 use crate::context::{BUILDS, Snapshot};
 use crate::journal::{AttemptFolder, JournalError, word_of_attempt};
 use crate::marker::is_marker_line;
@@ -161,12 +160,13 @@ impl Driver<'_> {
         let mut found = Read::default();
         let Some(at) = self.state.at().cloned() else { return Ok(found) };
         let Some(role) = self.role(&at) else {
-            let words = folder.last_words(READ_FOR_ERRORS).concat();
-            found.tests_run = tests_run(&words);
-            found.errors = if exit == Exit::Code(0) { Vec::new() } else { error_digests(&words) };
+            let output = joined(&folder.whole_output());
+            found.tests_run = tests_run(&output);
+            let errors = (exit != Exit::Code(0)).then(|| OutputErrors::of(&output));
+            found.errors = errors.as_ref().map_or_else(Vec::new, OutputErrors::digests);
             // What tells one failure from the next: the tree that it saw, and its errors without their numbers.
-            found.trouble = (exit != Exit::Code(0) && self.group_of(&at).is_some())
-                .then(|| self.tree.fingerprint(self.cast.root, signature(&words).as_bytes()));
+            let errors = errors.filter(|_| self.group_of(&at).is_some());
+            found.trouble = errors.map(|errors| self.tree.fingerprint(self.cast.root, errors.signature().as_bytes()));
             return Ok(found);
         };
         if let Some(lane) = self.lane {

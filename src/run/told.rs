@@ -5,7 +5,7 @@ use super::event::{At, Event, EventKind, Feedback, FeedbackCause};
 use super::fill::{Moment, fill};
 use super::outcome::AttemptOutcome;
 use crate::chain::Role;
-use crate::checks::{failures, summary};
+use crate::checks::{OutputErrors, failures, joined};
 use crate::context::OF_WORK;
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::{Kind, PlannedPrompt, PlannedStep};
@@ -14,8 +14,7 @@ use crate::prompt::{
 };
 use crate::verdict::ReadFrom;
 
-/// How much of the end of a check's output is searched for errors, in bytes; how many of them are told.
-pub(super) const READ_FOR_ERRORS: u64 = 1 << 20;
+/// How many errors of a check are told.
 const FIRST_ERRORS: usize = 5;
 
 /// What an attempt is told.
@@ -77,7 +76,7 @@ impl Driver<'_> {
                 if self.cast.sinks.listens_for_errors() && *outcome != AttemptOutcome::Completed =>
             {
                 let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, at.attempt);
-                failures(&folder.last_words(READ_FOR_ERRORS).concat())
+                failures(&joined(&folder.whole_output()))
             }
             _ => Vec::new(),
         };
@@ -177,7 +176,7 @@ impl Driver<'_> {
         });
         let Some((step, attempt)) = last.next_back() else { return String::new() };
         let folder = self.cast.journal.attempt_folder(self.cast.run, step, "diagnose", attempt);
-        summary(&folder.last_words(READ_FOR_ERRORS).concat(), FIRST_ERRORS)
+        OutputErrors::of(&joined(&folder.whole_output())).summary(FIRST_ERRORS)
     }
 
     pub(super) fn feedback_text(&self, feedback: &Feedback, at: &At) -> String {
@@ -188,7 +187,7 @@ impl Driver<'_> {
         }
         let from = &feedback.from;
         let folder = self.cast.journal.attempt_folder(self.cast.run, from.step, &from.name, from.attempt);
-        let words = folder.last_words(READ_FOR_ERRORS);
+        let words = folder.last_words(4 * FEEDBACK_CHARACTERS as u64 + 1);
         let log = folder.path().display().to_string();
         match &feedback.cause {
             FeedbackCause::Exhausted { iterations } => {
@@ -214,8 +213,8 @@ impl Driver<'_> {
                     Some(Kind::Check { line, .. }) => line.as_str(),
                     _ => "",
                 };
-                let output = words.concat();
-                let errors = if failures(&output).is_empty() { String::new() } else { summary(&output, FIRST_ERRORS) };
+                let errors = OutputErrors::of(&joined(&folder.whole_output()));
+                let errors = if errors.found.is_empty() { String::new() } else { errors.summary(FIRST_ERRORS) };
                 failed_check_feedback(from.round, &from.name, line, &how, &errors, &words, &log)
             }
         }

@@ -24,6 +24,7 @@ mod lifeline;
 mod limits;
 mod names;
 mod night;
+mod outputs;
 mod people;
 mod plain_verbs;
 mod preflight;

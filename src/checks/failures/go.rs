@@ -1,0 +1,182 @@
+//! go build, vet and test, gofmt, and panics of Go programs.
+
+use super::page::{Location, Page, failure, indent};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The text of `go test -json`; none for anything else.
+pub(super) fn decoded(output: &str) -> Option<String> {
+    if !output.lines().any(|line| line.starts_with("{\"Time\":") && line.contains("\"Action\":")) {
+        return None;
+    }
+    let line = |line| match serde_json::from_str::<serde_json::Value>(line) {
+        Ok(event) if event["Action"].is_string() => {
+            event["Output"].as_str().map(|text| Cow::Owned(text.trim_end().to_string())).unwrap_or_default()
+        }
+        _ => Cow::Borrowed(line),
+    };
+    Some(output.lines().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// `a_test.go:7: message` or `a.go:3:9: message`: its place and its message.
+fn placed(line: &str) -> Option<(Location, &str)> {
+    let captures = regex!(r"^\s*(?:vet: )?([^\s:]+\.go):(\d+)(?::(\d+))?: (.+)$")?.captures(line)?;
+    let mut place = Location::of(captures.get(1)?.as_str(), captures.get(2)?.as_str())?;
+    place.column = captures.get(3).and_then(|column| column.as_str().parse().ok());
+    Some((place, captures.get(4)?.as_str()))
+}
+
+/// Tests, panics and races.
+pub(super) fn results(page: &mut Page<'_>) {
+    let mut package = 0;
+    let mut failed_here = false;
+    for index in 0..page.lines.len() {
+        if page.is_claimed(index) {
+            continue;
+        }
+        let line = page.line(index);
+        if let Some(name) = failed_test(line) {
+            failed_here = true;
+            page.has_results = true;
+            test(page, index, &name);
+        } else if line.starts_with("panic: ") {
+            failed_here = true;
+            panic(page, index);
+        } else if line == "WARNING: DATA RACE" {
+            failed_here = true;
+            let end = page.find(index..usize::MAX, |line| line.starts_with("=====")).unwrap_or(page.lines.len());
+            let failure = failure(own_frame(page, index..end), None, "DATA RACE");
+            page.sure(index, failure);
+        } else if line.starts_with("FAIL\t") || line.starts_with("ok  \t") {
+            let build = line.ends_with("[build failed]") || line.ends_with("[setup failed]");
+            if line.starts_with("FAIL\t") && !failed_here && !build {
+                // A program that ended itself: its last words.
+                let last = (package..index).rev().find_map(|at| {
+                    let line = page.line(at);
+                    let (place, message) = placed(line).filter(|_| indent(line) == 0)?;
+                    Some((at, failure(Some(place), None, message)))
+                });
+                if let Some((at, failure)) = last {
+                    page.sure(at, failure);
+                }
+            }
+            failed_here = false;
+            package = index + 1;
+        }
+    }
+}
+
+/// The longest output of one test that is looked through for it, in lines.
+const LONGEST: usize = 2_000;
+
+/// The name in `--- FAIL: TestX (0.00s)`.
+fn failed_test(line: &str) -> Option<String> {
+    let rest = line.trim_start().strip_prefix("--- FAIL: ")?;
+    Some(rest.split(' ').next()?.to_string())
+}
+
+/// What a failed test said, below its line or, with `-v`, above it.
+fn test(page: &mut Page<'_>, index: usize, name: &str) {
+    let ends = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("--- ")
+            || line.starts_with("=== ")
+            || line == "FAIL"
+            || line.starts_with("FAIL\t")
+            || line.starts_with("panic: ")
+    };
+    let below = index + 1..page.find(index + 1..usize::MAX, ends).unwrap_or(page.lines.len());
+    let begins = |line: &str| line.strip_prefix("=== RUN   ").is_some_and(|run| run == name);
+    let run = (index.saturating_sub(LONGEST)..index).rev().find(|at| begins(page.line(*at)));
+    let above = run.map(|run| run + 1..page.find(run + 1..index, ends).unwrap_or(index));
+    let words = above.into_iter().chain([below.clone()]).find_map(|block| said(page, block));
+    // A test whose parts failed has nothing to say itself.
+    let part = format!("{name}/");
+    let has_parts = || {
+        let is_part = |line: &str| failed_test(line).is_some_and(|other| other.starts_with(&part));
+        page.find(index + 1..index + LONGEST, is_part).is_some()
+    };
+    let ends_in_panic = page.line(below.end).starts_with("panic: ");
+    if let Some((at, failure)) = words {
+        page.sure(at, failure);
+    } else if !ends_in_panic && !has_parts() {
+        page.likely(index, failure(None, None, &format!("{name} failed")));
+    }
+}
+
+/// The line of a test's output that says why it failed: a log line of it has the same form.
+fn said(page: &Page<'_>, block: Range<usize>) -> Option<(usize, super::Failure)> {
+    let lines: Vec<usize> = block
+        .clone()
+        .filter(|at| {
+            let line = page.line(*at);
+            indent(line) > 0 && placed(line).is_some_and(|(place, _)| !place.file.ends_with("testing.go"))
+        })
+        .collect();
+    let tells = |at: &&usize| {
+        regex!(r"(?i)\b(want(ed)?|expect(ed|s)?|got|mismatch|should|unexpected|not equal)\b|!=")
+            .is_some_and(|words| words.is_match(page.line(**at)))
+    };
+    let at = *lines.iter().find(tells).or(lines.last())?;
+    let (place, message) = placed(page.line(at))?;
+    let mut message = message.to_string();
+    if message.trim_end().ends_with(':') {
+        let more =
+            (at + 1..block.end).map(|next| page.line(next)).take_while(|line| indent(line) > indent(page.line(at)));
+        for line in more.take(3) {
+            message = format!("{message} {}", line.trim());
+        }
+    }
+    Some((at, failure(Some(place), None, &message)))
+}
+
+/// A panic, at the first frame that is the project's.
+fn panic(page: &mut Page<'_>, index: usize) {
+    let message = page.line(index).trim_start_matches("panic: ").trim_end_matches(" [recovered]").to_string();
+    let end = page.find(index..usize::MAX, |line| line.starts_with("FAIL\t")).unwrap_or(page.lines.len());
+    let failure = failure(own_frame(page, index..end), None, &format!("panic: {message}"));
+    page.claim(index..end);
+    page.sure(index, failure);
+}
+
+/// The first own frame: `\t/home/me/a.go:14 +0x8b`.
+fn own_frame(page: &Page<'_>, lines: Range<usize>) -> Option<Location> {
+    lines.take_while(|at| *at < page.lines.len()).find_map(|at| {
+        let line = page.line(at);
+        let place = line.trim_start().split(" +0x").next()?;
+        let is_code =
+            |place: &Location| place.is_own() && place.has_extension("go") && !place.file.ends_with("_testmain.go");
+        Location::parse(place).filter(|place| is_code(place) && indent(line) > 0)
+    })
+}
+
+/// What does not compile, or does not pass vet.
+pub(super) fn compiler(page: &mut Page<'_>) {
+    let mut in_package = false;
+    for index in 0..page.lines.len() {
+        let line = page.line(index);
+        if line.starts_with("# ") {
+            in_package = true;
+            continue;
+        }
+        if page.is_claimed(index) {
+            continue;
+        }
+        match placed(line).filter(|_| indent(line) == 0) {
+            Some((place, message)) if in_package || place.column.is_some() => {
+                let failure = failure(Some(place), None, message);
+                // What does not compile comes before the tests of other packages, which go prints on the other stream.
+                page.sure(if in_package { 0 } else { index }, failure);
+            }
+            Some((place, message)) => {
+                let failure = failure(Some(place), None, message);
+                page.likely(index, failure);
+            }
+            None if line.ends_with(": import cycle not allowed") => {
+                let failure = failure(None, None, line);
+                page.sure(index, failure);
+            }
+            None => in_package = in_package && (indent(line) > 0 || line.starts_with("vet: ")),
+        }
+    }
+}
