@@ -128,7 +128,8 @@ impl Wanted {
 
 /// Whether a look at the syntax costs little beside a build: no compiler's whole work.
 fn is_cheap(syntax: Option<&String>) -> bool {
-    syntax.is_some_and(|line| line.contains("compileall") || line.contains("tsc --noEmit") || line.contains("lint"))
+    // A linter finds what was there before, and may rewrite files.
+    syntax.is_some_and(|line| line.contains("compileall") || line.contains("tsc --noEmit"))
 }
 
 /// What a built-in check runs; `changed` says whether files were changed. Checks of the config stand before what was detected.
@@ -146,7 +147,17 @@ pub fn wanted(kind: Kind, profile: Profile, changed: bool, detected: &Detected, 
     let test = of("test", &detected.test);
     let lint = of("lint", &detected.lint);
     let syntax = of("syntax", &detected.syntax);
-    let diagnose = of("diagnose", &detected.diagnose);
+    // What was detected to diagnose is one of these, and each of them may be configured.
+    let diagnosing = match &detected.diagnose {
+        Some(found) if Some(found) == detected.test.as_ref() && Some(found) != detected.build.as_ref() => {
+            test.1.clone()
+        }
+        Some(found) if Some(found) == detected.build.as_ref() => build.1.clone(),
+        Some(found) if Some(found) == detected.lint.as_ref() => lint.1.clone(),
+        Some(found) => Some(found.clone()),
+        None => build.1.clone().or_else(|| test.1.clone()),
+    };
+    let diagnose = ("diagnose", configured("diagnose").or(diagnosing));
     let minutes = |minutes| Duration::from_mins(minutes);
     let (parts, timeout) = match (kind, profile) {
         (Kind::Build, _) => (vec![build], minutes(5)),
@@ -198,7 +209,31 @@ mod tests {
         // T2-11.
         assert_eq!(first(true), ["npx tsc --noEmit", "t"]);
         assert_eq!(first(false), ["t"]);
+        // A linter finds old errors, and may rewrite files.
+        let linted = Detected { syntax: Some("npm run lint".into()), ..detected() };
+        assert_eq!(wanted(Kind::Verify, Profile::Fast, true, &linted, &Config::default()).commands, ["t"]);
         let both = wanted(Kind::Verify, Profile::Strict, false, &without, &Config::default());
         assert_eq!(both.line(), "printf '$ %s\\n' b && { b; } && printf '$ %s\\n' t && { t; }");
+    }
+
+    #[test]
+    fn a_configured_command_rules_in_verify_and_diagnose_too() {
+        let source = |text: &str| crate::source::Source::new("c", text, std::path::Path::new("/"));
+        let layer =
+            |text: &str| crate::chain::LayerSource { kind: crate::chain::LayerKind::Project, source: source(text) };
+        let config = |text: &str| crate::chain::load(&[layer(text)]);
+        let commands = |kind, detected: &Detected, text: &str| {
+            wanted(kind, Profile::Fast, false, detected, &config(text)).commands
+        };
+        let make = Detected { build: Some("make".into()), diagnose: Some("make".into()), ..Detected::default() };
+        let own = r#"{"checks": {"build": "own build"}, "chains": {}}"#;
+        assert_eq!(commands(Kind::Diagnose, &make, own), ["own build"]);
+        assert_eq!(commands(Kind::Verify, &make, own), ["own build"]);
+        assert_eq!(commands(Kind::Diagnose, &detected(), r#"{"checks": {"test": "own"}, "chains": {}}"#), ["own"]);
+        assert_eq!(commands(Kind::Diagnose, &Detected::default(), own), ["own build"]);
+        assert_eq!(
+            commands(Kind::Diagnose, &make, r#"{"checks": {"diagnose": "d", "build": "b"}, "chains": {}}"#),
+            ["d"]
+        );
     }
 }

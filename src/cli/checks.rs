@@ -18,7 +18,11 @@ use std::path::Path;
 
 /// The most failures that are listed.
 const MOST: usize = 5;
+/// Said where a person can configure one.
 const NO_COMMAND: &str = "no command was found; name one in `checks` of forge/chains.json";
+/// Said to an agent, which may not change the config.
+const LOOK_YOURSELF: &str =
+    "no command was found: look for the project's build and test commands yourself, and run them";
 
 /// Says what was found.
 pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exit {
@@ -54,7 +58,7 @@ pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Exit 
     let kind = args.kind.as_deref().and_then(Kind::named).unwrap_or(Kind::Verify);
     let wanted = wanted(kind, profile, has_changes(&project.root), &found, &project.config);
     if kind == Kind::Verify && profile == Profile::Strict && !wanted.missing.is_empty() {
-        return refuse(world, &[strict_needs(&wanted.missing)]);
+        return refuse(world, &[strict_needs(world, &wanted.missing)]);
     }
     if wanted.commands.is_empty() {
         return nothing_to_run(world, &found, args.json);
@@ -116,7 +120,7 @@ fn has_changes(root: &Path) -> bool {
 
 fn run(world: &World, common: &Common, project: &Project, found: &Detected, wanted: &Wanted, as_json: bool) -> Exit {
     if wanted.commands.is_empty() {
-        return skipped(found, as_json);
+        return skipped(world, found, as_json);
     }
     let line = wanted.line();
     if !as_json && !common.quiet {
@@ -178,35 +182,52 @@ fn words_of(answered: &Answer, paint: Paint) -> String {
 }
 
 /// Without a command nothing is diagnosed, and that fails nothing.
-fn skipped(found: &Detected, as_json: bool) -> Exit {
-    answer(&if as_json { unavailable(found) } else { format!("skipped: {NO_COMMAND}\n") })
+fn skipped(world: &World, found: &Detected, as_json: bool) -> Exit {
+    answer(&if as_json { unavailable(world, found) } else { format!("skipped: {}\n", no_command_words(world)) })
+}
+
+/// An agent may not change the config, so it is not sent there.
+fn no_command_words(world: &World) -> &'static str {
+    if in_an_iteration(world) { LOOK_YOURSELF } else { NO_COMMAND }
 }
 
 /// No command is no verdict.
 fn nothing_to_run(world: &World, found: &Detected, as_json: bool) -> Exit {
     if as_json {
-        answer(&unavailable(found));
+        answer(&unavailable(world, found));
         return Exit::Refused;
     }
-    refuse(world, &[no_command()])
+    refuse(world, &[no_command(world)])
 }
 
-fn unavailable(found: &Detected) -> String {
-    let told = json!({ "kind": "diagnostic_unavailable", "message": NO_COMMAND, "stack": found.stacks, "passed": Value::Null });
+fn unavailable(world: &World, found: &Detected) -> String {
+    let message = no_command_words(world);
+    let told =
+        json!({ "kind": "diagnostic_unavailable", "message": message, "stack": found.stacks, "passed": Value::Null });
     told.to_string() + "\n"
 }
 
-fn no_command() -> Diagnostic {
+fn no_command(world: &World) -> Diagnostic {
+    let help = if in_an_iteration(world) {
+        "look for the project's build and test commands yourself, and run them"
+    } else {
+        "name one in `checks` of forge/chains.json; `forkhestra detect` shows what is looked for and found"
+    };
     Diagnostic::error("verify/no-command", "nothing to run: no command was found in the files of the project")
-        .help("name one in `checks` of forge/chains.json; `forkhestra detect` shows what is looked for and found")
+        .help(help)
 }
 
-fn strict_needs(missing: &[&str]) -> Diagnostic {
+fn strict_needs(world: &World, missing: &[&str]) -> Diagnostic {
+    let help = if in_an_iteration(world) {
+        "verify with another profile: --profile fast"
+    } else {
+        "name its command in `checks` of forge/chains.json, or verify with another profile"
+    };
     Diagnostic::error(
         "verify/strict",
         format!("the profile `strict` needs what this project does not have: {}", missing.join(", ")),
     )
-    .help("name its command in `checks` of forge/chains.json, or verify with another profile")
+    .help(help)
 }
 
 fn no_shell() -> Diagnostic {

@@ -10,9 +10,10 @@ use crate::agent::Format;
 use crate::chain::Role;
 use crate::checks::{OutputErrors, Profile, Tampering, joined, tests_run};
 use crate::context::{BUILDS, Snapshot};
-use crate::journal::{AttemptFolder, JournalError, word_of_attempt};
+use crate::journal::{AttemptFolder, JournalError, keep_diagnosis, word_of_attempt};
 use crate::marker::is_marker_line;
 use crate::plan::PlannedStep;
+use crate::prompt::Segment;
 use crate::verdict::{
     Answer, Decision, Heard, Quotable, Said, Task, Unclear, answers, proposed_tasks, read, read_evaluation, stated,
     without_echo,
@@ -148,6 +149,16 @@ impl Driver<'_> {
         self.cast.plan.steps.get(at.step as usize - 1)?.role()
     }
 
+    /// What the host has diagnosed is known to an agent that asks for it on the same tree.
+    fn keep_diagnosis(&mut self, at: &At, exit: Exit) {
+        let step = self.cast.plan.steps.get(at.step as usize - 1).filter(|step| step.name == "diagnose");
+        if let Some([Segment::Text(line)]) = step.and_then(|step| step.argv.get(1)).map(Vec::as_slice) {
+            let tree = self.tree.fingerprint(self.cast.root, line.as_bytes());
+            // One that is not kept is made again.
+            let _ = keep_diagnosis(self.cast.root, &tree, exit == Exit::Code(0));
+        }
+    }
+
     /// What the attempt decided; nothing for a check. Its normal form is kept in its folder.
     pub(super) fn read(
         &mut self,
@@ -162,6 +173,7 @@ impl Driver<'_> {
         let Some(role) = self.role(&at) else {
             let output = joined(&folder.whole_output());
             found.tests_run = tests_run(&output);
+            self.keep_diagnosis(&at, exit);
             let errors = (exit != Exit::Code(0)).then(|| OutputErrors::of(&output));
             found.errors = errors.as_ref().map_or_else(Vec::new, OutputErrors::digests);
             // What tells one failure from the next: the tree that it saw, and its errors without their numbers.
