@@ -68,6 +68,8 @@ fn of(
         at,
         task: &task,
         feedback: "",
+        reviewer_notes: "",
+        rejected: false,
         work,
         issues: "",
         next_tasks: "",

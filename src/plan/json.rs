@@ -161,7 +161,10 @@ fn environment(step: &PlannedStep) -> Value {
 fn said(prompt: &PlannedPrompt) -> Value {
     match &prompt.around {
         None => pieces(&prompt.segments),
-        Some(_) => json!([pieces(&prompt.segments), prompt.show()]),
+        Some(around) => {
+            let lasting = PlannedPrompt { around: Some(around.lasting()), ..prompt.clone() };
+            json!([pieces(&prompt.segments), lasting.show()])
+        }
     }
 }
 

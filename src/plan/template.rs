@@ -3,6 +3,7 @@
 use super::context::{Context, Faults};
 use super::{PlannedPrompt, context};
 use crate::chain::{Agent, Config, Role, Run, Step};
+use crate::checks::detect;
 use crate::prompt::{Late, Places, Segment, Template, TemplateError, Value, load, render, show};
 use crate::source::Env;
 use indexmap::IndexMap;
@@ -18,6 +19,8 @@ pub struct Around {
     pub head: String,
     /// Values of variables that are known when the plan is built.
     pub facts: IndexMap<String, String>,
+    /// The project's commands, as its files say: they may change while the run is under way.
+    pub commands: IndexMap<String, String>,
 }
 
 impl Around {
@@ -33,7 +36,7 @@ impl Around {
     ) -> Result<crate::prompt::Rendered, TemplateError> {
         let value = |name: &str| match name {
             "task_prompt" => Some(Value::new(task)),
-            _ => values(name).or_else(|| self.facts.get(name).map(Value::new)),
+            _ => values(name).or_else(|| self.facts.get(name).or_else(|| self.commands.get(name)).map(Value::new)),
         };
         let mut rendered = self.template.render(&value)?;
         if !self.head.is_empty() {
@@ -47,15 +50,24 @@ impl Around {
         Ok(rendered)
     }
 
+    /// Whether a variable has its value before the run.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        self.facts.contains_key(name) || self.commands.contains_key(name)
+    }
+
+    /// Without what may change while the run is under way: the same plan has the same digest then.
+    #[must_use]
+    pub fn lasting(&self) -> Self {
+        Self { commands: IndexMap::new(), ..self.clone() }
+    }
+
     /// Whether what ended the last round has a place in it; for a judge that is what it found so far.
     #[must_use]
     pub fn names_feedback(&self, role: Role) -> bool {
         let names = self.template.shown();
-        let places: &[&str] = if role == Role::Judge {
-            &["feedback", "reviewer_notes", "issues"]
-        } else {
-            &["feedback", "reviewer_notes"]
-        };
+        let places: &[&str] =
+            if role == Role::Judge { &["feedback", "reviewer_notes", "issues"] } else { &["feedback"] };
         places.iter().any(|name| names.contains(*name))
     }
 }
@@ -101,7 +113,7 @@ impl PlannedPrompt {
         });
         names.extend(task);
         if let Some(around) = &self.around {
-            let known = |name: &String| name == "task_prompt" || around.facts.contains_key(name);
+            let known = |name: &String| name == "task_prompt" || around.knows(name);
             names.extend(around.template.variables().into_iter().filter(|name| !known(name)));
         }
         names
@@ -135,7 +147,19 @@ pub(super) fn around(context: &Context<'_>, step: &Step, agent: &Agent, faults: 
     for name in template.variables().iter().filter_map(|name| name.strip_prefix("vars.")) {
         context.vars.note_mentioned(&format!("${{{name}}}"));
     }
-    Some(Around { template: Arc::new(template), head: String::new(), facts: facts(context, step, agent) })
+    let facts = facts(context, step, agent);
+    let wanted = template.variables();
+    let missing =
+        ["build_command", "test_command"].iter().any(|name| wanted.contains(*name) && !facts.contains_key(*name));
+    let commands = if missing { commands(context) } else { IndexMap::new() };
+    Some(Around { template: Arc::new(template), head: String::new(), facts, commands })
+}
+
+/// What the files of the project say that builds and tests it.
+fn commands(context: &Context<'_>) -> IndexMap<String, String> {
+    let detected = detect(context.request.root, context.files);
+    let found = [("build_command", detected.build), ("test_command", detected.test)];
+    found.into_iter().filter_map(|(name, line)| Some((name.to_string(), line?))).collect()
 }
 
 /// What is known of an agent's step before the run.
@@ -143,8 +167,8 @@ pub(super) fn facts(context: &Context<'_>, step: &Step, agent: &Agent) -> IndexM
     let config = context.request.config;
     let root = context.request.root.display().to_string();
     let command = |name: &str| {
-        let check = config.checks.get(name).and_then(|entry| entry.value.as_ref());
-        check.map_or_else(String::new, |check| match &check.run {
+        let check = config.checks.get(name)?.value.as_ref()?;
+        Some(match &check.run {
             Run::Shell(line) => line.value.clone(),
             Run::Words(words) => words.iter().map(|word| word.value.as_str()).collect::<Vec<_>>().join(" "),
         })
@@ -169,8 +193,6 @@ pub(super) fn facts(context: &Context<'_>, step: &Step, agent: &Agent) -> IndexM
         ("source_file", spec.clone()),
         ("spec_path", spec),
         ("reviewer_model", model.to_string()),
-        ("build_command", command("build")),
-        ("test_command", command("test")),
         ("max_iterations", iterations.to_string()),
         ("chain", title.to_string()),
         ("marker", context.marker.clone()),
@@ -182,9 +204,12 @@ pub(super) fn facts(context: &Context<'_>, step: &Step, agent: &Agent) -> IndexM
             ("task_title", &task.title),
             ("source_file", &task.spec),
             ("spec_path", &task.spec),
+            ("task_status", &task.status),
         ];
         facts.extend(of_task.map(|(name, value)| (name.to_string(), value.clone())));
     }
+    let configured = [("build_command", command("build")), ("test_command", command("test"))];
+    facts.extend(configured.into_iter().filter_map(|(name, line)| Some((name.to_string(), line?))));
     facts.extend(variables.drain(..).map(|(name, value)| (format!("vars.{name}"), value)));
     facts
 }

@@ -8,6 +8,27 @@ pub const FEEDBACK_CHARACTERS: usize = 8_000;
 /// The longest line of a check that is quoted, in Unicode scalars.
 const LINE_CHARACTERS: usize = 300;
 
+/// What an agent is told of what happened before, and under which heading where it has no place in a template.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FeedbackText {
+    /// The heading; empty for none.
+    pub heading: &'static str,
+    /// The text, without a line break around it; empty for nothing.
+    pub body: String,
+    /// Whether a judge has rejected the work.
+    pub rejected: bool,
+    /// What a judge said when it rejected the work last; empty if none did.
+    pub notes: String,
+}
+
+impl FeedbackText {
+    /// As it is appended to a prompt.
+    #[must_use]
+    pub fn appended(&self) -> String {
+        if self.body.is_empty() { String::new() } else { format!("\n\n## {}\n\n{}\n", self.heading, self.body) }
+    }
+}
+
 /// Feedback after a failed check: its words, its end, the first `errors` that were read from it, and the last lines of its two streams. `folder` is the attempt's.
 #[must_use]
 pub fn failed_check_feedback(
@@ -51,9 +72,7 @@ pub fn found_so_far(ledger: &str, notes: &str) -> String {
 /// Feedback after a reject: the judge's words, and every finding so far with what became of it.
 #[must_use]
 pub fn rejected_feedback(round: u32, judge: &str, rejection: u32, notes: &str, ledger: &str) -> String {
-    let mut text = format!(
-        "\n\n## Feedback from the last round\n\n{judge} rejected round {round} (rejection {rejection}). In its words:\n\n"
-    );
+    let mut text = format!("{judge} rejected round {round} (rejection {rejection}). In its words:\n\n");
     for line in notes.lines() {
         let quoted = format!("> {line}");
         text.push_str(quoted.trim_end());
@@ -78,7 +97,7 @@ pub fn exhausted_feedback(round: u32, agent: &str, iterations: u32, output: &[St
 }
 
 fn section(first: &str, output: &[String; 2], folder: &str) -> String {
-    let mut text = format!("\n\n## Feedback from the last round\n\n{first}\n");
+    let mut text = format!("{first}\n");
     for (output, (heading, log)) in output.iter().zip([("", "stdout.log"), ("On standard error:\n\n", "stderr.log")]) {
         let (tail, cut) = tail(output);
         if tail.is_empty() {
@@ -129,7 +148,7 @@ mod tests {
         let text = failed_check_feedback(2, "build", "make", "failed (exit 2)", "", &words("a ``` b\n", ""), "/log");
         assert_eq!(
             text,
-            "\n\n## Feedback from the last round\n\nThe check `build` failed (exit 2) in round 2. Mend what it found. It \
+            "The check `build` failed (exit 2) in round 2. Mend what it found. It \
              ran: make\n\n````\na ``` b\n````\n"
         );
     }

@@ -7,7 +7,9 @@ mod segments;
 mod template;
 mod vars;
 
-pub use feedback::{FEEDBACK_CHARACTERS, exhausted_feedback, failed_check_feedback, found_so_far, rejected_feedback};
+pub use feedback::{
+    FEEDBACK_CHARACTERS, FeedbackText, exhausted_feedback, failed_check_feedback, found_so_far, rejected_feedback,
+};
 pub use levels::{Level, Pick, pick, read_prompt_file};
 pub use segments::{Late, Segment, render, show, text};
 pub use template::{

@@ -19,6 +19,10 @@ pub struct Moment<'a> {
     pub task: &'a str,
     /// What ended the last round; empty in the first one.
     pub feedback: &'a str,
+    /// What a judge said when it rejected the work last; empty if none did.
+    pub reviewer_notes: &'a str,
+    /// Whether it was a judge that ended the last round.
+    pub rejected: bool,
     /// The task, if the run works on one.
     pub work: Option<&'a TaskFacts>,
     /// Every finding so far, and what became of it; empty for none.
@@ -51,8 +55,10 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
         .map(|(name, text)| (name, Value::new(text)))
         .collect();
     let diff = gathered.get("git_diff_output").map(|diff| diff.text.clone());
-    for name in ["feedback", "reviewer_notes"].iter().filter(|name| wanted.contains(**name)) {
-        gathered.insert((*name).to_string(), Value::new(moment.feedback));
+    for (name, text) in [("feedback", moment.feedback), ("reviewer_notes", moment.reviewer_notes)] {
+        if wanted.contains(name) {
+            gathered.insert(name.into(), Value::new(text));
+        }
     }
     if wanted.contains("issues") {
         gathered.insert("issues".into(), Value::new(moment.issues));
@@ -75,21 +81,21 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
             return Some(value.clone());
         }
         let text = match name {
-            "task_id" => format!("run-{}", moment.run),
+            "task_id" if !around.knows(name) => format!("run-{}", moment.run),
             "run" => moment.run.to_string(),
             "next_tasks" => moment.next_tasks.to_string(),
             "round" => moment.at.round.to_string(),
             "next_rejection" => moment.rejections.saturating_add(1).to_string(),
             "iteration" => moment.at.iteration.to_string(),
             "rejection_count" => moment.rejections.to_string(),
-            "rejected" => if moment.feedback.is_empty() { "" } else { "true" }.into(),
+            "rejected" => if moment.rejected { "true" } else { "" }.into(),
             "previous_status" => match moment.work {
                 Some(task) if moment.at.round == 1 => task.status.clone(),
                 _ => if moment.feedback.is_empty() { "pending" } else { "review" }.into(),
             },
             "artifacts_root" => moment.artifacts.display().to_string(),
             // What later parts of the flow bring is empty until then; facts are asked before.
-            _ if around.facts.contains_key(name) => return None,
+            _ if around.knows(name) => return None,
             _ => String::new(),
         };
         Some(Value::new(text))

@@ -10,9 +10,10 @@ use crate::context::OF_WORK;
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::{Kind, PlannedPrompt, PlannedStep};
 use crate::prompt::{
-    FEEDBACK_CHARACTERS, Late, Segment, exhausted_feedback, failed_check_feedback, found_so_far, rejected_feedback,
+    FEEDBACK_CHARACTERS, FeedbackText, Late, Segment, exhausted_feedback, failed_check_feedback, found_so_far,
+    rejected_feedback,
 };
-use crate::verdict::ReadFrom;
+use crate::verdict::{Decision, ReadFrom};
 
 /// How many errors of a check are told.
 const FIRST_ERRORS: usize = 5;
@@ -34,20 +35,20 @@ impl Driver<'_> {
         feedback: Option<&Feedback>,
         (folder, token): (&AttemptFolder, &str),
     ) -> Result<Result<Told, String>, JournalError> {
-        let before = if self.lane.is_some() { String::new() } else { self.told_before(at) };
+        let before = if self.lane.is_some() { FeedbackText::default() } else { self.told_before(at) };
         // A judge's template has a place for findings, and none for this.
         let (feedback, before) = match feedback {
             Some(feedback) => (self.feedback_text(feedback, at), before),
-            None if step.role() == Some(Role::Judge) => (String::new(), before),
-            None => (before, String::new()),
+            None if step.role() == Some(Role::Judge) => (FeedbackText::default(), before),
+            None => (before, FeedbackText::default()),
         };
         // First of all in a template; else first of what we have to say.
         let warning = self.warning(at);
         let templated = step.prompt.as_ref().is_some_and(|prompt| prompt.around.is_some());
         let (head, warning) = if templated { (warning, String::new()) } else { (String::new(), warning) };
         let warning = if warning.is_empty() { warning } else { format!("\n\n{}\n", warning.trim_end()) };
-        let note = before + &warning + &self.note(at, token);
-        let mut told = Told { words: feedback.clone() + &note, prompt: String::new() };
+        let note = before.appended() + &warning + &self.note(at, token);
+        let mut told = Told { words: feedback.appended() + &note, prompt: String::new() };
         if let Some(prompt) = &step.prompt {
             told.prompt = match self.prompt(prompt, at, &feedback, &note, (folder, token))? {
                 Ok(whole) => head + &whole,
@@ -88,12 +89,16 @@ impl Driver<'_> {
         &mut self,
         prompt: &PlannedPrompt,
         at: &At,
-        feedback: &str,
+        feedback: &FeedbackText,
         note: &str,
         (folder, token): (&AttemptFolder, &str),
     ) -> Result<Result<String, String>, JournalError> {
+        // A template with a place for a judge's words alone has it for a rejection, and for nothing else.
+        let shown = prompt.around.as_ref().map(|around| around.template.shown()).unwrap_or_default();
+        let has_place = feedback.rejected && shown.contains("reviewer_notes");
+        let appended = if has_place { String::new() } else { feedback.appended() };
         let task = prompt.task(&|late| match late {
-            Late::Feedback => format!("{feedback}{note}"),
+            Late::Feedback => format!("{appended}{note}"),
             _ => String::new(),
         });
         let Some(around) = &prompt.around else { return Ok(Ok(task)) };
@@ -107,7 +112,9 @@ impl Driver<'_> {
             run: self.cast.run,
             at,
             task: &task,
-            feedback,
+            feedback: &feedback.body,
+            reviewer_notes: &feedback.notes,
+            rejected: feedback.rejected,
             work: self.cast.plan.task.as_ref(),
             issues: &self.issues(),
             next_tasks: &self.next_tasks(),
@@ -138,13 +145,21 @@ impl Driver<'_> {
     }
 
     /// What the agents of a task's first round are told: what an earlier run, or a human, said of it last.
-    pub(super) fn told_before(&self, at: &At) -> String {
+    pub(super) fn told_before(&self, at: &At) -> FeedbackText {
         let notes = self.cast.plan.task.as_ref().map_or("", |task| task.notes.as_str());
         if notes.is_empty() || at.round > 1 || at.iteration > 1 {
-            return String::new();
+            return FeedbackText::default();
         }
         let quoted: Vec<String> = notes.lines().map(|line| format!("> {line}").trim_end().to_string()).collect();
-        format!("\n\n## What was said of this task before\n\n{}\n", quoted.join("\n"))
+        let heading = "What was said of this task before";
+        FeedbackText { heading, body: quoted.join("\n"), rejected: true, notes: notes.to_string() }
+    }
+
+    /// What a judge said when it rejected the work last, in this run or before it.
+    fn reviewer_notes(&self) -> String {
+        let last = self.state.verdict().filter(|(_, verdict)| verdict.decision == Decision::Reject);
+        let before = || self.cast.plan.task.as_ref().map_or(String::new(), |task| task.notes.clone());
+        last.map_or_else(before, |(_, verdict)| verdict.notes.clone())
     }
 
     /// What its judges found so far, for a judge: every finding by its title, the last verdict in full.
@@ -179,17 +194,17 @@ impl Driver<'_> {
         OutputErrors::of(&joined(&folder.whole_output())).summary(FIRST_ERRORS)
     }
 
-    pub(super) fn feedback_text(&self, feedback: &Feedback, at: &At) -> String {
+    pub(super) fn feedback_text(&self, feedback: &Feedback, at: &At) -> FeedbackText {
         let step = self.cast.plan.steps.get(at.step as usize - 1);
         if step.and_then(PlannedStep::role) == Some(Role::Judge) {
-            let found = self.issues();
-            return if found.is_empty() { found } else { format!("\n\n## Findings of earlier rounds\n\n{found}\n") };
+            let body = self.issues();
+            return FeedbackText { heading: "Findings of earlier rounds", body, ..FeedbackText::default() };
         }
         let from = &feedback.from;
         let folder = self.cast.journal.attempt_folder(self.cast.run, from.step, &from.name, from.attempt);
         let words = folder.last_words(4 * FEEDBACK_CHARACTERS as u64 + 1);
         let log = folder.path().display().to_string();
-        match &feedback.cause {
+        let body = match &feedback.cause {
             FeedbackCause::Exhausted { iterations } => {
                 exhausted_feedback(from.round, &from.name, *iterations, &words, &log)
             }
@@ -217,6 +232,9 @@ impl Driver<'_> {
                 let errors = if errors.found.is_empty() { String::new() } else { errors.summary(FIRST_ERRORS) };
                 failed_check_feedback(from.round, &from.name, line, &how, &errors, &words, &log)
             }
-        }
+        };
+        let rejected = matches!(feedback.cause, FeedbackCause::Rejected { .. });
+        let (body, notes) = (body.trim().to_string(), self.reviewer_notes());
+        FeedbackText { heading: "Feedback from the last round", body, rejected, notes }
     }
 }

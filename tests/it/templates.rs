@@ -35,14 +35,36 @@ fn a_template_wraps_the_prompt_and_is_rendered_for_each_iteration() {
 #[test]
 fn the_end_of_a_round_stands_where_the_template_wants_it() {
     let place = Place::new();
-    let template = "{{task_prompt}}\n{{#if rejected}}\nRound {{round}} was not the first (#{{rejection_count}}):\n> {{reviewer_notes}}\n{{/if}}\n";
+    let template = "{{task_prompt}}\n{{#if feedback}}\nRound {{round}} was not the first (#{{rejection_count}}):\n{{feedback}}\n{{/if}}\n";
     place.write("forge/agents/a/prompt.md", template).agent("a", "print x");
     place.config(r#"{"checks": {"t": {"run": "echo broken; [ \"$FORKHESTRA_ROUND\" = 2 ]"}}, "chains": {}}"#);
     place.run(&["(a -> t):2", "-p", "Go."]).code(0);
     assert_eq!(place.read(".forkhestra/runs/1/1-a/1/prompt.md"), "Go.\n");
     let second = place.read(".forkhestra/runs/1/1-a/2/prompt.md");
-    assert!(second.starts_with("Go.\nRound 2 was not the first (#0):\n> "), "{second}");
-    assert!(second.contains("\n> broken") && second.matches("broken").count() == 2, "{second}");
+    assert!(
+        second.starts_with("Go.\nRound 2 was not the first (#0):\nThe check `t` failed with exit code 1"),
+        "{second}"
+    );
+    assert!(second.contains("\nbroken") && second.matches("broken").count() == 2, "{second}");
+}
+
+/// Seed 000: the block for a rejection is one for a rejection, and the reviewer's notes are its notes.
+#[test]
+fn rejected_is_true_after_a_reject_alone_and_the_notes_are_the_judges_own() {
+    let place = Place::new();
+    let template = "{{task_prompt}}\n{{#if rejected}}\nRejected (#{{rejection_count}}):\n{{reviewer_notes}}\n{{/if}}\n";
+    place
+        .write("forge/agents/a/prompt.md", template)
+        .agent("a", "sh date +%N > work")
+        .agent("j", "print - a.py:1: use `a * b` and **kwargs\nprint VERDICT: reject\nnext\nprint VERDICT: approve");
+    place.config(
+        r#"{"agents": {"j": {"command": "j", "role": "judge"}}, "checks": {"t": "[ \"$FORKHESTRA_ROUND\" != 1 ]"}, "chains": {}}"#,
+    );
+    place.run(&["(a -> t -> j):4", "-p", "Go."]).code(0);
+    let prompt = |attempt: u32| place.read(&format!(".forkhestra/runs/1/1-a/{attempt}/prompt.md"));
+    assert!(!prompt(2).contains("Rejected") && prompt(2).contains("## Feedback from the last round"), "{}", prompt(2));
+    assert!(prompt(2).contains("The check `t` failed"), "{}", prompt(2));
+    assert_eq!(prompt(3), "Go.\n\nRejected (#1):\n- a.py:1: use `a * b` and **kwargs\n".replacen("\n\n", "\n", 1));
 }
 
 /// M-2, M-6, C13: before anything is started, all faults at once.

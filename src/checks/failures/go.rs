@@ -20,10 +20,10 @@ pub(super) fn decoded(output: &str) -> Option<String> {
 
 /// `a_test.go:7: message` or `a.go:3:9: message`: its place and its message.
 fn placed(line: &str) -> Option<(Location, &str)> {
-    let captures = regex!(r"^\s*(?:vet: )?([^\s:]+\.go):(\d+)(?::(\d+))?: (.+)$")?.captures(line)?;
+    let captures = regex!(r"^\s*(?:vet: )?([^\s:]+\.go):(\d+)(?::(\d+))?:(?: (.+))?$")?.captures(line)?;
     let mut place = Location::of(captures.get(1)?.as_str(), captures.get(2)?.as_str())?;
     place.column = captures.get(3).and_then(|column| column.as_str().parse().ok());
-    Some((place, captures.get(4)?.as_str()))
+    Some((place, captures.get(4).map_or("", |message| message.as_str())))
 }
 
 /// Tests, panics and races.
@@ -86,10 +86,14 @@ fn test(page: &mut Page<'_>, index: usize, name: &str) {
             || line.starts_with("panic: ")
     };
     let below = index + 1..page.find(index + 1..usize::MAX, ends).unwrap_or(page.lines.len());
-    let begins = |line: &str| line.strip_prefix("=== RUN   ").is_some_and(|run| run == name);
-    let run = (index.saturating_sub(LONGEST)..index).rev().find(|at| begins(page.line(*at)));
-    let above = run.map(|run| run + 1..page.find(run + 1..index, ends).unwrap_or(index));
-    let words = above.into_iter().chain([below.clone()]).find_map(|block| said(page, block));
+    let begins = |line: &str| {
+        let heads = ["=== RUN   ", "=== CONT  ", "=== NAME  "];
+        heads.iter().any(|head| line.strip_prefix(head).is_some_and(|run| run == name))
+    };
+    let runs = (index.saturating_sub(LONGEST)..index).filter(|at| begins(page.line(*at)));
+    let above = runs.map(|run| run + 1..page.find(run + 1..index, ends).unwrap_or(index));
+    let words =
+        above.chain([below.clone()]).find_map(|block| said(page, block)).or_else(|| example(page, below.clone(), name));
     // A test whose parts failed has nothing to say itself.
     let part = format!("{name}/");
     let has_parts = || {
@@ -113,13 +117,25 @@ fn said(page: &Page<'_>, block: Range<usize>) -> Option<(usize, super::Failure)>
             indent(line) > 0 && placed(line).is_some_and(|(place, _)| !place.file.ends_with("testing.go"))
         })
         .collect();
-    let tells = |at: &&usize| {
-        regex!(r"(?i)\b(want(ed)?|expect(ed|s)?|got|mismatch|should|unexpected|not equal)\b|!=")
+    let compares = |at: &&usize| {
+        regex!(r"(?i)\b(want(ed)?|expect(ed|s)?|mismatch|should|unexpected|not equal)\b|!=")
             .is_some_and(|words| words.is_match(page.line(**at)))
     };
-    let at = *lines.iter().find(tells).or(lines.last())?;
+    let tells = |at: &&usize| page.line(**at).contains("got") || page.line(**at).ends_with(':');
+    let at = *lines.iter().find(compares).or_else(|| lines.iter().find(tells)).or(lines.last())?;
     let (place, message) = placed(page.line(at))?;
     let mut message = message.to_string();
+    if message.is_empty() {
+        // testify names the parts of its message.
+        let is_error = |line: &str| line.trim_start().starts_with("Error:");
+        if let Some(error) = page.find(at + 1..block.end, is_error) {
+            let end = page
+                .find(error + 1..block.end, |line| line.trim().is_empty() || line.trim_start().starts_with("Test:"));
+            let words =
+                (error..end.unwrap_or(error + 1)).map(|next| page.line(next).trim()).collect::<Vec<_>>().join(" ");
+            return Some((at, failure(Some(place), None, words.trim_start_matches("Error:"))));
+        }
+    }
     if message.trim_end().ends_with(':') {
         let more =
             (at + 1..block.end).map(|next| page.line(next)).take_while(|line| indent(line) > indent(page.line(at)));
@@ -130,8 +146,20 @@ fn said(page: &Page<'_>, block: Range<usize>) -> Option<(usize, super::Failure)>
     Some((at, failure(Some(place), None, &message)))
 }
 
-/// A panic, at the first frame that is the project's.
+/// An example whose output is another one: `got:` and `want:`.
+fn example(page: &Page<'_>, block: Range<usize>, name: &str) -> Option<(usize, super::Failure)> {
+    let got = page.find(block.clone(), |line| line == "got:")?;
+    let words = (got..block.end).map(|at| page.line(at).trim()).filter(|line| !line.is_empty());
+    let words = words.collect::<Vec<_>>().join(" ");
+    Some((got, failure(None, None, &format!("{name}: {words}"))))
+}
+
+/// A panic, at the first frame that is the project's. One that was caught is a log's: results of tests follow it.
 fn panic(page: &mut Page<'_>, index: usize) {
+    let end = page.find(index..usize::MAX, |line| line.starts_with("FAIL\t")).unwrap_or(page.lines.len());
+    if page.find(index..end, |line| line.starts_with("--- ") || line == "FAIL").is_some() {
+        return;
+    }
     let message = page.line(index).trim_start_matches("panic: ").trim_end_matches(" [recovered]").to_string();
     let end = page.find(index..usize::MAX, |line| line.starts_with("FAIL\t")).unwrap_or(page.lines.len());
     let failure = failure(own_frame(page, index..end), None, &format!("panic: {message}"));

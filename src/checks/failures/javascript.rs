@@ -15,7 +15,15 @@ pub(super) fn results(page: &mut Page<'_>) {
 /// A reason that goes on below: `Expected values to be strictly equal:`, or what was expected and what came.
 fn whole(page: &Page<'_>, at: usize, end: usize) -> String {
     let mut message = page.line(at).trim().to_string();
-    if message.ends_with(':') {
+    let is_source = |line: &str| regex!(r"^\s*>?\s*\d+ \|").is_some_and(|source| source.is_match(line));
+    if message.starts_with("expect(") {
+        let more = (at + 1..end.min(at + 8))
+            .map(|next| page.line(next))
+            .take_while(|line| !is_source(line) && frame(line).is_none());
+        for line in more.map(str::trim).filter(|line| !line.is_empty()).take(3) {
+            message = format!("{message}, {line}");
+        }
+    } else if message.ends_with(':') {
         if let Some(next) = page.next_words(at + 1..end).filter(|next| frame(page.line(*next)).is_none()) {
             message = format!("{message} {}", page.line(next).trim());
         }
@@ -41,6 +49,8 @@ fn jest(page: &mut Page<'_>) {
             let message = whole(page, words, end);
             let named = regex!(r"(\S+\.\w+): .*\((\d+):\d+\)$").and_then(|place| place.captures(page.line(words)));
             let named = named.and_then(|place| Location::of(place.get(1)?.as_str(), place.get(2)?.as_str()));
+            let of_types = page.line(words).split_once(" - error ").and_then(|(place, _)| Location::parse(place));
+            let named = named.or(of_types);
             let failure = failure(named.or_else(|| own_frame(page, at..end)), None, &message);
             page.sure(words, failure);
             page.has_results = true;

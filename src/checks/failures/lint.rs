@@ -41,6 +41,13 @@ fn other(page: &mut Page<'_>, index: usize, line: &str) {
         if ours && indent(line) == 0 {
             page.sure(index, failure(Some(place), None, line));
         }
+    } else if let Some(found) =
+        regex!(r"^::error .*?file=([^,:]+),line=(\d+).*?::(.+)$").and_then(|found| found.captures(line))
+    {
+        // GitHub's annotations
+        let get = |group: usize| found.get(group).map_or("", |text| text.as_str());
+        let message = get(3).split("%0A").next().unwrap_or_default();
+        page.sure(index, failure(Location::of(get(1), get(2)), None, message));
     } else if let Some(path) = line.strip_prefix("would reformat ") {
         page.likely(index, failure(Some(Location::file(path)), None, line));
     } else if let Some(place) =

@@ -59,6 +59,15 @@ pub(super) fn errors(page: &mut Page<'_>) {
         {
             let place = found.get(1).map(|file| Location::file(file.as_str()));
             page.sure(index, failure(place, None, found.get(2).map_or("", |message| message.as_str())));
+        } else if let Some(message) = line.strip_prefix("Error: ") {
+            // sass
+            let place = (index + 1..index + 10).find_map(|at| {
+                let found = regex!(r"^\s+(\S+\.(?:scss|sass|css|less)) (\d+):\d+")?.captures(page.line(at))?;
+                Location::of(found.get(1)?.as_str(), found.get(2)?.as_str())
+            });
+            if place.is_some() {
+                page.sure(index, failure(place, None, message));
+            }
         } else if let Some(message) = regex!(r"^\S*ld: (?:error: )?(cannot find -l.*|undefined symbol: .*)$")
             .and_then(|found| found.captures(&line))
         {

@@ -195,7 +195,7 @@ impl Location {
 
     /// Whether the file is of the project, and not of a tool or a library.
     pub(super) fn is_own(&self) -> bool {
-        const OTHERS: [&str; 22] = [
+        const OTHERS: [&str; 21] = [
             "node_modules/",
             "site-packages/",
             "dist-packages/",
@@ -209,7 +209,6 @@ impl Location {
             "/usr/local/go/",
             "/libexec/",
             "/go/pkg/mod/",
-            "internal/",
             "_pytest/",
             "vendor/",
             "vendor_ruby/",
@@ -220,7 +219,7 @@ impl Location {
             "/_virtualenv.py",
         ];
         !OTHERS.iter().any(|other| self.file.contains(other) && (*other != "<" || self.file.starts_with('<')))
-            && !self.file.starts_with("internal")
+            && !self.file.starts_with("internal/")
     }
 }
 

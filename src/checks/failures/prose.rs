@@ -125,7 +125,7 @@ fn said(line: &str) -> Option<String> {
         return Some(if line.starts_with("Coverage") { line.to_string() } else { message.to_string() });
     }
     let whole = regex!(
-        r"^(?:make(?:\[\d+\])?: \*\*\* No rule .+|make(?:\[\d+\])?: [^*].*: No such file or directory|\S+: (?:\d+: |line \d+: )?.*(?:command )?not found|[\w./-]+: error: .+|[\w./-]+: No module named .+|[\w.]+\.hs: .+|[\w.]+: [\w.]+: .+)$"
+        r"^(?:make(?:\[\d+\])?: \*\*\* No rule .+|make(?:\[\d+\])?: [^*].*: No such file or directory|\S+: (?:\d+: |line \d+: )?.*(?:command )?not found|Jest: .+ does not meet .+|[\w./-]+: error: .+|[\w./-]+: No module named .+|[\w.]+\.hs: .+|[\w.]+: [\w.]+: .+)$"
     )?;
     whole.is_match(line).then(|| line.to_string())
 }

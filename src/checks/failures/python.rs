@@ -76,6 +76,14 @@ fn block(page: &mut Page<'_>, block: Range<usize>) {
     let block = block.start..end;
     let is_reason =
         |at: usize| page.line(at).starts_with("E  ") && !page.line(at).trim_start_matches('E').trim().is_empty();
+    if let Some(got) = page.find(block.clone(), |line| line == "Got:") {
+        let word = |at: Option<usize>| at.map_or("", |at| page.line(at + 1).trim()).to_string();
+        let expected = word(page.find(block.clone(), |line| line == "Expected:"));
+        let place = (got..block.end).find_map(|at| Location::parse(page.line(at).strip_suffix(": DocTestFailure")?));
+        let failure = failure(place, None, &format!("expected {expected}, got {}", word(Some(got))));
+        page.sure(got, failure);
+        return;
+    }
     let Some(last) = block.clone().rev().find(|at| is_reason(*at)) else {
         if let Some(at) = page.next_words(block.clone()) {
             let failure = failure(None, None, page.line(at));

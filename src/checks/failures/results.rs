@@ -32,6 +32,18 @@ pub(super) fn results(page: &mut Page<'_>) {
             page.sure(index, failure(place, None, &message));
         }
     }
+    claim_runs(page);
+}
+
+/// What a test of `GoogleTest` printed.
+fn claim_runs(page: &mut Page<'_>) {
+    for index in 0..page.lines.len() {
+        if page.line(index).contains("[ RUN      ] ") {
+            let ends = |line: &str| line.contains("[       OK ] ") || line.contains("[  FAILED  ] ");
+            let end = page.find(index + 1..usize::MAX, ends).unwrap_or(index + 1);
+            page.claim(index..end);
+        }
+    }
 }
 
 /// `… at t/cart.t line 7.`

@@ -5,7 +5,9 @@ use super::page::{Location, Page, failure, indent};
 
 /// Results of tests.
 pub(super) fn results(page: &mut Page<'_>) {
-    for index in 0..page.lines.len() {
+    // What a test has printed of another run stands above the results.
+    let section = (0..page.lines.len()).rev().find(|at| page.line(*at) == "Failures:").unwrap_or(0);
+    for index in section..page.lines.len() {
         let line = page.line(index);
         if let Some(asked) = line.trim_start().strip_prefix("Failure/Error: ") {
             let asked = asked.to_string();

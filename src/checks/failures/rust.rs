@@ -51,7 +51,15 @@ fn test(page: &mut Page<'_>, name: &str, block: Range<usize>) {
             rustc_at(page, at).filter(|failure| failure.file.is_some()).map(|failure| (at, failure))
         }),
     };
-    let (at, failure) = found.unwrap_or_else(|| (block.start, failure(None, None, &format!("{name} failed"))));
+    let (at, mut failure) = found.unwrap_or_else(|| (block.start, failure(None, None, &format!("{name} failed"))));
+    let is_own = |file: &String| Location::file(file).is_own();
+    if !failure.file.as_ref().is_some_and(is_own) {
+        // insta names the test's line.
+        let shown = block.clone().find_map(|at| Location::parse(page.line(at).strip_prefix("Source: ")?));
+        if let Some(place) = shown {
+            (failure.file, failure.line, failure.column) = (Some(place.file), place.line, place.column);
+        }
+    }
     page.claim(block);
     page.sure(at, failure);
 }
@@ -83,24 +91,51 @@ fn panic_of(page: &Page<'_>, at: usize, end: usize) -> Option<super::Failure> {
 
 /// Panics of programs, of build scripts, and of tests whose output was not captured.
 pub(super) fn panics(page: &mut Page<'_>) {
+    // With --nocapture panics of tests that passed are printed, too: those of tests that failed are named at the end.
+    let failed = failed_tests(page);
     for index in 0..page.lines.len() {
-        if !page.is_claimed(index)
-            && panicked(page.line(index)).is_some()
-            && let Some(failure) = panic_of(page, index, usize::MAX)
-        {
-            page.sure(index, failure);
+        if page.is_claimed(index) {
+            continue;
+        }
+        let thread = page.line(index).trim_start().strip_prefix("thread '").and_then(|rest| rest.split('\'').next());
+        let counts = failed.is_empty() || thread.is_some_and(|thread| failed.iter().any(|name| name == thread));
+        // One that the test has caught is not its last.
+        let again =
+            |line: &str| thread.is_some_and(|thread| line.trim_start().starts_with(&format!("thread '{thread}'")));
+        let counts = counts && (failed.is_empty() || page.find(index + 1..usize::MAX, again).is_none());
+        if let Some(failure) = panic_of(page, index, usize::MAX) {
+            if counts {
+                page.sure(index, failure);
+            } else {
+                page.likely(index, failure);
+            }
         }
     }
 }
 
+/// The names of failed tests in the list at the end of `cargo test`.
+fn failed_tests(page: &Page<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for index in 0..page.lines.len() {
+        if page.line(index) == "failures:" {
+            let listed =
+                (index + 1..page.lines.len()).map(|at| page.line(at)).take_while(|line| line.starts_with("    "));
+            names.extend(listed.map(|line| line.trim().to_string()));
+        }
+    }
+    names
+}
+
 /// Errors of rustc, of cargo and of rustfmt.
 pub(super) fn compiler(page: &mut Page<'_>) {
+    let ran = page.find(0..usize::MAX, |line| line.starts_with("test result: FAILED")).is_some();
     for index in 0..page.lines.len() {
         if page.is_claimed(index) {
             continue;
         }
         if let Some(failure) = rustc_at(page, index) {
-            if failure.file.is_some() || failure.message.starts_with("linking ") {
+            // Where tests ran, everything had compiled.
+            if !ran && (failure.file.is_some() || failure.message.starts_with("linking ")) {
                 page.sure(index, failure);
             } else {
                 page.likely(index, failure);
@@ -161,6 +196,11 @@ fn rustc_at(page: &Page<'_>, index: usize) -> Option<super::Failure> {
     while let Some(cause) = page.find(at..at + 12, |line| line == "Caused by:") {
         whole = format!("{whole}: {}", page.line(cause + 1).trim());
         at = cause + 1;
+    }
+    if message.starts_with("failed to select a version")
+        && let Some(at) = page.find(index + 1..index + 12, |line| line.contains(" depends on "))
+    {
+        whole = format!("{whole} {}", page.line(at));
     }
     Some(failure(None, code, &whole))
 }
