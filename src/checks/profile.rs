@@ -103,6 +103,8 @@ impl Profile {
 pub struct Wanted {
     /// Its commands, in order; the first that fails ends it. None: it is skipped, which is not passed (C37).
     pub commands: Vec<String>,
+    /// What each of them does: `build`, `tests`, `lint`, `syntax check`.
+    pub parts: Vec<&'static str>,
     /// What the profile asks for, and the project does not have.
     pub missing: Vec<&'static str>,
     /// The longest it may take.
@@ -172,15 +174,24 @@ pub fn wanted(kind: Kind, profile: Profile, changed: bool, detected: &Detected, 
         (Kind::Verify, Profile::Fast) => (vec![diagnose, test], minutes(15)),
         (Kind::Diagnose, _) | (Kind::Verify, Profile::Smoke | Profile::Yolo) => (vec![diagnose], minutes(10)),
     };
-    let (mut commands, mut missing): (Vec<String>, Vec<&'static str>) = (Vec::new(), Vec::new());
+    let diagnoses = if detected.diagnose == detected.build { "build" } else { "tests" };
+    let (mut commands, mut done, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for (name, command) in parts {
         match command {
             Some(command) if commands.contains(&command) => {}
-            Some(command) => commands.push(command),
+            Some(command) => {
+                commands.push(command);
+                done.push(match name {
+                    "test" => "tests",
+                    "syntax" => "syntax check",
+                    "diagnose" => diagnoses,
+                    name => name,
+                });
+            }
             None => missing.push(name),
         }
     }
-    Wanted { commands, missing, timeout }
+    Wanted { commands, parts: done, missing, timeout }
 }
 
 #[cfg(test)]

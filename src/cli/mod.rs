@@ -32,6 +32,7 @@ mod task;
 mod task_args;
 mod task_errors;
 mod task_facts;
+mod task_import;
 mod task_run;
 mod templates;
 mod validate;

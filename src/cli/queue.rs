@@ -5,6 +5,7 @@ use super::config::Project;
 use super::run::limits;
 use super::stage::broken_journal;
 use super::task_args::TaskRunArgs;
+use super::task_run::wait_for_others;
 use super::{refuse, run as driven, task_errors as errors};
 use crate::agent::ErrorClass;
 use crate::chain::{Limits, show_duration};
@@ -104,8 +105,13 @@ fn task_after(
     (whole, each): (&Limits, &Limits),
     sofar: &mut Sofar,
 ) -> Result<Option<Stop>, Diagnostic> {
-    let Queue { world, common, args, journal, .. } = *queue;
+    let Queue { world, common, project, args, journal, .. } = *queue;
     let broken = |error: JournalError| broken_journal(&error);
+    if args.wait
+        && let Err(exit) = wait_for_others(world, common, &project.root)
+    {
+        return Ok(Some(Stop::With(exit)));
+    }
     let tasks = journal.tasks().map_err(broken)?;
     let done: Vec<String> = sofar.rows.iter().map(|row| row.task.clone()).collect();
     let Some(id) = next(&tasks, &done).map(|task| task.id.clone()) else { return Ok(Some(Stop::Done)) };

@@ -8,7 +8,7 @@ use super::stage::broken_journal;
 use super::task_args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
 use super::task_facts::{journal, known, spec_of};
 use super::verdict::{in_an_iteration, record, record_for};
-use super::{answer, refuse, task_errors as errors, task_run};
+use super::{answer, refuse, task_errors as errors, task_import, task_run};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewTask, Refused, RunLock};
 use crate::report::{Paint, dispute_text, disputes_text, task_text, tasks_text};
@@ -30,6 +30,7 @@ pub(super) fn task(world: &World, common: &Common, args: &TaskArgs) -> Exit {
     }
     let done = match &args.verb {
         TaskVerb::Add(args) => add(world, common, args),
+        TaskVerb::Import(args) => return task_import::import(world, common, args),
         TaskVerb::List { json } => list(world, common, *json),
         TaskVerb::Show { id, json } => show(world, common, id, *json),
         TaskVerb::Run(args) => return task_run::run(world, common, args),
@@ -98,6 +99,7 @@ fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagn
         after: args.after.clone(),
     };
     match journal.add_task(&new, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+        Ok(id) if args.json => Ok(answer(&(json!({ "version": 1, "task": id }).to_string() + "\n"))),
         Ok(id) => Ok(answer(&format!("task {id} added\n"))),
         Err(refused) => Err(errors::refused(&refused, args.id.as_deref().unwrap_or(title))),
     }

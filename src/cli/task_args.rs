@@ -85,6 +85,8 @@ pub(super) struct TaskArgs {
 pub(super) enum TaskVerb {
     /// Add a task
     Add(TaskAddArgs),
+    /// Add tasks from lines of JSON: title, and spec, tests, after, id
+    Import(TaskImportArgs),
     /// Every task, and how far it is
     List {
         /// For machines
@@ -132,8 +134,8 @@ pub(super) struct TaskAddArgs {
     /// The file that says it whole
     #[arg(long, value_name = "FILE")]
     pub(super) spec: Option<String>,
-    /// What shows that it is done: a command, or words
-    #[arg(long, value_name = "TEXT")]
+    /// The command that shows that it is done; `verify` runs it with everything else
+    #[arg(long, value_name = "COMMAND")]
     pub(super) tests: Option<String>,
     /// A task that comes first. May be repeated
     #[arg(long, value_name = "ID")]
@@ -141,6 +143,19 @@ pub(super) struct TaskAddArgs {
     /// Its name; the next free number by default
     #[arg(long, value_name = "ID")]
     pub(super) id: Option<String>,
+    /// For machines
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TaskImportArgs {
+    /// A file, or - for standard input: a JSON object a line, with title, and spec, tests, after, id if there are any
+    #[arg(value_name = "FILE")]
+    pub(super) file: String,
+    /// For machines
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

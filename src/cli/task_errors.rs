@@ -1,7 +1,7 @@
 //! What is said when a command about tasks cannot be carried out.
 
 use crate::journal::Refused;
-use crate::source::Diagnostic;
+use crate::source::{Diagnostic, Place};
 use crate::task::{BadId, Status};
 
 pub(super) fn only_a_human() -> Diagnostic {
@@ -17,6 +17,29 @@ pub(super) fn bad_title() -> Diagnostic {
 pub(super) fn bad_id(id: &str, fault: BadId) -> Diagnostic {
     Diagnostic::error("task/id", format!("`{id}` cannot be the name of a task: {fault}"))
         .help("up to 64 letters, digits, `.`, `_` and `-`")
+}
+
+pub(super) fn import_unreadable(file: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("task/import", format!("cannot read tasks from {file}: {why}"))
+        .help("a JSON object a line: {\"title\": \"Log in\", \"spec\": \"docs/login.md\", \"after\": [\"1\"], \"id\": \"login\"}")
+}
+
+pub(super) fn import_line(at: &Place, why: &str) -> Diagnostic {
+    Diagnostic::error("task/import", format!("this line is no task: {why}"))
+        .at(at, "here")
+        .help("a JSON object with `title`, and `spec`, `tests`, `after` and `id` if you like. Nothing was added")
+}
+
+pub(super) fn import_after(at: &Place, before: &str) -> Diagnostic {
+    Diagnostic::error("task/import", format!("there is no task {before}, which is to come first"))
+        .at(at, "comes after it")
+        .help("name a task that is there, or that stands above this one with an `id`. Nothing was added")
+}
+
+pub(super) fn import_twice(at: &Place, id: &str) -> Diagnostic {
+    Diagnostic::error("task/import", format!("there is a task {id} already"))
+        .at(at, "the second")
+        .help("give it another `id`, or none. Nothing was added")
 }
 
 pub(super) fn no_spec(spec: &str) -> Diagnostic {

@@ -4,7 +4,7 @@ use super::args::{Common, RunArgs};
 use super::chain::split;
 use super::queue::{Queue, all};
 use super::run::limits;
-use super::stage::broken_journal;
+use super::stage::{broken_journal, lock};
 use super::start::wait_for_start;
 use super::task_args::TaskRunArgs;
 use super::task_facts::journal as journal_of;
@@ -14,6 +14,7 @@ use crate::journal::Journal;
 use crate::source::Diagnostic;
 use crate::task::next;
 use crate::world::World;
+use std::path::Path;
 
 /// Works on one task, or on all of them.
 pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
@@ -31,6 +32,11 @@ pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
             if let Err(faults) = limits(&args.limit, &project).and_then(|_| limits(&args.limit_each, &project)) {
                 return refuse(world, &faults);
             }
+            if args.wait
+                && let Err(exit) = wait_for_others(world, common, &project.root)
+            {
+                return exit;
+            }
             if let Err(fault) = next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run)) {
                 return refuse(world, &[fault]);
             }
@@ -47,7 +53,15 @@ pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
             };
             return all(&Queue { world, common, project: &project, args, journal: &journal, to_run: &to_run });
         }
-        ([], false) => next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run)),
+        ([], false) => {
+            // What the run that is waited for leaves is picked from.
+            if args.wait
+                && let Err(exit) = wait_for_others(world, common, &project.root)
+            {
+                return exit;
+            }
+            next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run))
+        }
         ([id], false) => Ok(id.clone()),
         _ => Err(errors::two_tasks()),
     };
@@ -55,6 +69,11 @@ pub(super) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
         Ok(id) => driven::run(world, common, &run_args(args, &vars, id)),
         Err(fault) => refuse(world, &[fault]),
     }
+}
+
+/// Waits until no other run works in the root.
+pub(super) fn wait_for_others(world: &World, common: &Common, root: &Path) -> Result<(), Exit> {
+    lock(world, common, "task run", root, true).map(drop)
 }
 
 fn next_of(journal: &Journal) -> Result<Option<String>, Diagnostic> {

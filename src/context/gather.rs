@@ -150,6 +150,27 @@ fn modified(changes: &TreeChanges) -> String {
     named.chain(changes.unseen.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 
+/// Signs around a path as people write it: `**src/a.rs**`, `<src/a.rs>`, `(src/a.rs)`.
+const SIGNS: [char; 16] = ['`', '"', '\'', '(', ')', '[', ']', ',', '<', '>', '*', '{', '}', '|', ';', '“'];
+/// Short words that name no file.
+const COMMON: [&str; 24] = [
+    "a", "an", "and", "are", "as", "at", "be", "by", "do", "fix", "for", "in", "is", "it", "its", "new", "not", "of",
+    "on", "or", "rs", "the", "to", "py",
+];
+
+/// The path in a word: `./src/a.rs:12:3`, `src/a.rs#L3`, `src/a.rs!`.
+fn path_of(word: &str) -> &str {
+    let word = word.trim_start_matches("./").trim_end_matches(['.', ':', ';', '!', '?', '…']);
+    let word = word.split('#').next().unwrap_or(word);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|next| next.is_ascii_digit());
+    let mut path = word;
+    while let Some((before, last)) = path.rsplit_once(':').filter(|(_, last)| is_number(last)) {
+        let _ = last;
+        path = before;
+    }
+    path
+}
+
 /// Files that the specification names, that bear a word of the title in their name, and the standard ones; by path, with their size.
 fn concerned(root: &Path, spec: &str, title: &str) -> String {
     let ours = |name: &std::ffi::OsStr| name == ".git" || name == ".forkhestra" || name == "node_modules";
@@ -164,16 +185,33 @@ fn concerned(root: &Path, spec: &str, title: &str) -> String {
     let files: Vec<String> =
         files.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_string())).collect();
     let text = if spec.is_empty() { String::new() } else { read(&root.join(spec)).unwrap_or_default() };
-    let words =
-        text.split(|next: char| next.is_whitespace() || matches!(next, '`' | '"' | '\'' | '(' | ')' | '[' | ']' | ','));
-    let named: BTreeSet<&str> = words.map(|word| word.trim_end_matches(['.', ':', ';'])).collect();
+    let text = format!("{title}\n{text}");
+    let named: BTreeSet<&str> =
+        text.split(|next: char| next.is_whitespace() || SIGNS.contains(&next)).map(path_of).collect();
     let mut found: Vec<&String> = files.iter().filter(|file| named.contains(file.as_str())).collect();
-    for word in title.split(|next: char| !next.is_alphanumeric()).filter(|word| word.chars().count() > 3) {
+    for word in title.split(|next: char| !next.is_alphanumeric()) {
         let word = word.to_lowercase();
-        let bears = |file: &&String| file.rsplit('/').next().is_some_and(|name| name.to_lowercase().contains(&word));
+        // A short word is a whole part of a name (`api`, `cli`), a longer one may stand in it.
+        let bears = |file: &&String| {
+            let name = file.rsplit('/').next().unwrap_or_default().to_lowercase();
+            match word.chars().count() {
+                0 | 1 => false,
+                2 | 3 => {
+                    !COMMON.contains(&word.as_str())
+                        && name.split(|next: char| !next.is_alphanumeric()).any(|part| part == word)
+                }
+                _ => {
+                    name.contains(&word)
+                        || word.strip_suffix('s').is_some_and(|one| one.len() > 3 && name.contains(one))
+                }
+            }
+        };
         found.extend(files.iter().filter(bears).take(MOST_BY_WORD));
     }
-    found.extend(files.iter().filter(|file| STANDARD.contains(&file.as_str())));
+    // Files that every project has are a hint beside others, and alone a wrong one.
+    if !found.is_empty() {
+        found.extend(files.iter().filter(|file| STANDARD.contains(&file.as_str())));
+    }
     let mut seen = BTreeSet::new();
     found.retain(|file| seen.insert(file.as_str()));
     let line = |file: &&String| {

@@ -160,6 +160,33 @@ impl Journal {
         })
     }
 
+    /// Adds several tasks at once, whose names and order were looked at; returns their names.
+    ///
+    /// # Errors
+    /// When they cannot be written; then none is.
+    pub fn add_tasks(&mut self, new: &[NewTask], at: &str) -> Result<Result<Vec<String>, Refused>, JournalError> {
+        self.change(|transaction| {
+            let mut ids = Vec::new();
+            for task in new {
+                let id = match &task.id {
+                    Some(id) if exists(transaction, id)? => return Ok(Err(Refused::Exists)),
+                    Some(id) => id.clone(),
+                    None => {
+                        let mut id = free_id(transaction)?;
+                        // A number that a later one asks for by name is its.
+                        while new.iter().any(|other| other.id.as_ref() == Some(&id)) {
+                            id = free_id(transaction)?;
+                        }
+                        id
+                    }
+                };
+                insert_task(transaction, &id, task, at)?;
+                ids.push(id);
+            }
+            Ok(Ok(ids))
+        })
+    }
+
     /// Moves a task by a human's word. `from` is the status that the human saw.
     ///
     /// # Errors

@@ -34,11 +34,7 @@ pub(super) fn plan_agent(
     let (level, picked) = pick(context.request.said, &step.said, &context.request.chain.said, &agent.said);
     let mut prompt = prompt_text(context, picked, level, &mut faults);
     let (role, form) = role_of(context, agent, &mut faults);
-    let asked = match (context.request.part, role) {
-        (Some(Part::Answers), _) => Asked::Answer,
-        (_, Role::Judge) => Asked::Verdict(form),
-        (_, Role::Worker) => Asked::Work,
-    };
+    let asked = asked(context.request.part, role, form);
     let looped = step.limit != Limit::Once && role == Role::Worker;
 
     // The prompts of an evaluation are its templates.
@@ -110,6 +106,7 @@ pub(super) fn plan_agent(
         name: step.name.value.clone(),
         kind: Kind::Agent {
             backend: named.map(|named| named.name.to_string()),
+            model: named.and(agent.model.as_ref()).map(|model| model.value.clone()),
             format,
             accounting: accounting(named, format),
             role,
@@ -130,6 +127,15 @@ pub(super) fn plan_agent(
         prompt,
         level,
     })
+}
+
+/// What an agent is asked for.
+fn asked(part: Option<Part>, role: Role, form: Form) -> Asked {
+    match (part, role) {
+        (Some(Part::Answers), _) => Asked::Answer,
+        (_, Role::Judge) => Asked::Verdict(form),
+        (_, Role::Worker) => Asked::Work,
+    }
 }
 
 /// What an agent tells of what it uses. A plain program uses nothing, as far as anybody knows, unless its output says otherwise.

@@ -107,6 +107,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         guarded,
         lines,
         hooks,
+        proposes_tasks: proposes_tasks(request),
         commits_tasks: request.config.commits_tasks == Some(true),
         keeps_awake: request.config.keep_awake != Some(false),
         warnings: faults,
@@ -132,6 +133,12 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     }
     plan.digest = digest(&plan);
     Ok(plan)
+}
+
+/// Whether this is our own chain `plan`, on no task.
+fn proposes_tasks(request: &Request<'_>) -> bool {
+    let ours = |name: &String| request.config.chains.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
+    request.task.is_none() && request.chain.name.as_ref().is_some_and(|name| name == "plan" && ours(name))
 }
 
 fn plan_step(

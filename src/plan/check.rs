@@ -14,7 +14,13 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
     let kind = CheckKind::named(&step.name.value).unwrap_or(CheckKind::Verify);
     let detected = detect(context.request.root, context.files);
     let profile = context.request.profile;
-    let wanted = wanted(kind, profile, true, &detected, context.request.config);
+    let mut wanted = wanted(kind, profile, true, &detected, context.request.config);
+    let tests = context.request.task.map_or("", |task| task.tests.trim());
+    // What shows that the task is done is run with everything else.
+    if kind == CheckKind::Verify && !tests.is_empty() && !wanted.commands.iter().any(|command| command == tests) {
+        wanted.commands.push(tests.to_string());
+        wanted.parts.push("the task's tests");
+    }
     let at = step.name.at.clone();
     if kind == CheckKind::Verify && profile == Profile::Strict && !wanted.missing.is_empty() {
         return Err(vec![errors::strict_needs(&at, &wanted.missing)]);
@@ -31,7 +37,8 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
     let entry = Entry { value: Some(check), at, layer: LayerKind::BuiltIn, faults: Vec::new() };
     let mut planned = plan_check(context, number, step, &entry)?;
     planned.found = Found::Config(LayerKind::BuiltIn, "built-in, by the files of the project".into());
-    let Kind::Check { skipped, line, absence, .. } = &mut planned.kind else { return Ok(planned) };
+    let Kind::Check { skipped, line, absence, parts, .. } = &mut planned.kind else { return Ok(planned) };
+    *parts = wanted.parts.iter().map(ToString::to_string).zip(wanted.commands.iter().cloned()).collect();
     // For people, without the words that name each command in the output.
     *line = wanted.commands.join(" && ");
     let diagnoses = kind == CheckKind::Diagnose;
@@ -108,7 +115,7 @@ pub(super) fn plan_check(
     Ok(PlannedStep {
         number,
         name: step.name.value.clone(),
-        kind: Kind::Check { optional: check.optional, line, skipped: None, absence: None },
+        kind: Kind::Check { optional: check.optional, line, skipped: None, absence: None, parts: Vec::new() },
         limit: Limit::Once,
         idle_timeout: None,
         start_timeout: None,

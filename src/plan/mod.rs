@@ -65,6 +65,8 @@ pub struct Plan {
     pub lines: Vec<String>,
     /// What is run when something has happened.
     pub hooks: Vec<Hook>,
+    /// Whether it is there to propose tasks: our own chain `plan`, without a task of its own.
+    pub proposes_tasks: bool,
     /// Whether what a completed task has changed is committed.
     pub commits_tasks: bool,
     /// Whether the machine is kept from sleeping meanwhile.
@@ -150,6 +152,8 @@ pub enum Kind {
     Agent {
         /// The agent CLI that runs it; none for a plain program.
         backend: Option<String>,
+        /// The model that it was told to use, if it was told one.
+        model: Option<String>,
         /// What it prints.
         format: Format,
         /// What it may decide.
@@ -175,6 +179,8 @@ pub enum Kind {
         skipped: Option<String>,
         /// What the project has no command for, if it is that.
         absence: Option<Absence>,
+        /// Of a built-in check: what each of its commands does (`build`, `tests`), and the command.
+        parts: Vec<(String, String)>,
     },
 }
 

@@ -32,6 +32,9 @@ pub struct OutlineStep {
     pub optional: bool,
     /// The agent CLI that runs an agent.
     pub backend: Option<String>,
+    /// The model that it was told to use, if it was told one.
+    #[serde(default)]
+    pub model: Option<String>,
     /// What it prints.
     pub format: Format,
     /// What it tells of what it uses; none of what uses nothing.
@@ -80,9 +83,9 @@ pub fn outline(plan: &Plan) -> Outline {
 }
 
 fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
-    let (check, optional, backend) = match &step.kind {
-        Kind::Agent { backend, .. } => (None, false, backend.clone()),
-        Kind::Check { optional, line, .. } => (Some(line.clone()), *optional, None),
+    let (check, optional, backend, model) = match &step.kind {
+        Kind::Agent { backend, model, .. } => (None, false, backend.clone(), model.clone()),
+        Kind::Check { optional, line, .. } => (Some(line.clone()), *optional, None, None),
     };
     let digests = json::digests(step);
     OutlineStep {
@@ -90,6 +93,7 @@ fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
         check,
         optional,
         backend,
+        model,
         format: step.format().unwrap_or_default(),
         accounting: step.accounting(),
         permissions: step.permissions(),

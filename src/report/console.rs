@@ -164,9 +164,13 @@ impl<'a> Console<'a> {
                 verdict_lines(verdict, *converged, self.rejections, self.paint)
             }
             EventKind::VerdictUnclear { at, why, asked } => self.warning(&unclear_words(&at.name, why, *asked)),
-            EventKind::TasksProposed { tasks, .. } => {
+            EventKind::TasksProposed { tasks, unread, .. } => {
                 let count = if tasks.len() == 1 { "a task".into() } else { format!("{} tasks", tasks.len()) };
-                format!("  {count} proposed; `forkhestra task list` shows what is new\n")
+                let mut text = format!("  {count} proposed; `forkhestra task list` shows what is new\n");
+                for line in unread {
+                    text.push_str(&self.warning(&format!("left out: {line}")));
+                }
+                text
             }
             EventKind::NothingSubmitted { at } => {
                 self.warning(&format!("{} changed nothing; it is asked once more", at.name))

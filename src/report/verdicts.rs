@@ -56,6 +56,7 @@ fn finding_line(finding: &Finding) -> String {
 pub(super) fn unclear_words(name: &str, why: &Unclear, asked: u32) -> String {
     let why = first_line(&why.words());
     match asked {
+        asked if asked > 0 && why.starts_with("no task was proposed") => format!("{name}: {why} (asked {asked} of 3)"),
         0 => format!("{name}: {why}"),
         asked => format!("{name}: no clear verdict (asked {asked} of 3): {why}"),
     }

@@ -372,6 +372,9 @@ pub enum EventKind {
         at: At,
         /// Them.
         tasks: Vec<Task>,
+        /// What of the proposal could not be read, a line each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unread: Vec<String>,
     },
     /// A check has nothing to run: it is passed over, and not passed.
     #[serde(rename_all = "camelCase")]

@@ -168,7 +168,13 @@ pub struct Finished {
     /// How many tests a check ran, as its output says.
     #[serde(default)]
     pub tests_run: Option<u32>,
+    /// Which part of a built-in check failed: `build`, `tests`, `lint`, `syntax check`, `the task's tests`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_part: Option<String>,
     /// Tasks that a worker proposes.
     #[serde(default)]
     pub tasks: Vec<Task>,
+    /// What of its proposal could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
 }

@@ -12,7 +12,7 @@ use crate::checks::{OutputErrors, Profile, Tampering, joined, tests_run};
 use crate::context::{BUILDS, Snapshot};
 use crate::journal::{AttemptFolder, JournalError, keep_diagnosis, word_of_attempt};
 use crate::marker::is_marker_line;
-use crate::plan::PlannedStep;
+use crate::plan::{Kind, PlannedStep};
 use crate::prompt::Segment;
 use crate::verdict::{
     Answer, Decision, Heard, Quotable, Said, Task, Unclear, answers, proposed_tasks, read, read_evaluation, stated,
@@ -67,9 +67,11 @@ pub(super) struct Read {
     untouched: bool,
     trouble: Option<String>,
     tasks: Vec<Task>,
+    unread: Vec<String>,
     guarded: bool,
     tampering: Tampering,
     tests_run: Option<u32>,
+    failed_part: Option<String>,
     errors: Vec<String>,
 }
 
@@ -80,12 +82,13 @@ impl Read {
         finished.unchanged = self.unchanged;
         finished.untouched = self.untouched;
         finished.trouble = self.trouble;
-        finished.tasks = self.tasks;
+        (finished.tasks, finished.unread) = (self.tasks, self.unread);
         finished.guarded = self.guarded;
         finished.voided = self.tampering.voided;
         finished.weakened = self.tampering.weakened;
         finished.touched = self.tampering.touched;
         finished.tests_run = self.tests_run;
+        finished.failed_part = self.failed_part;
         finished.errors = self.errors;
         self.said
     }
@@ -149,6 +152,19 @@ impl Driver<'_> {
         self.cast.plan.steps.get(at.step as usize - 1)?.role()
     }
 
+    /// Which part of a built-in check ran last: each command of several is named before its output.
+    fn failed_part(&self, at: &At, output: &str) -> Option<String> {
+        let Kind::Check { parts, .. } = &self.cast.plan.steps.get(at.step as usize - 1)?.kind else { return None };
+        if let [(part, _)] = parts.as_slice() {
+            return Some(part.clone());
+        }
+        let named = |line: &str| {
+            let command = line.strip_prefix("$ ")?;
+            parts.iter().find(|(_, one)| one.lines().next() == Some(command)).map(|(part, _)| part.clone())
+        };
+        output.lines().rev().find_map(named)
+    }
+
     /// What the host has diagnosed is known to an agent that asks for it on the same tree.
     fn keep_diagnosis(&mut self, at: &At, exit: Exit) {
         let step = self.cast.plan.steps.get(at.step as usize - 1).filter(|step| step.name == "diagnose");
@@ -174,6 +190,7 @@ impl Driver<'_> {
             let output = joined(&folder.whole_output());
             found.tests_run = tests_run(&output);
             self.keep_diagnosis(&at, exit);
+            found.failed_part = self.failed_part(&at, &output).filter(|_| exit != Exit::Code(0));
             let errors = (exit != Exit::Code(0)).then(|| OutputErrors::of(&output));
             found.errors = errors.as_ref().map_or_else(Vec::new, OutputErrors::digests);
             // What tells one failure from the next: the tree that it saw, and its errors without their numbers.
@@ -192,10 +209,13 @@ impl Driver<'_> {
         let file = folder.take_result(token);
         let plain = stage.echoes();
         let message = if plain { without_echo(&stage.message(), &before.prompt) } else { stage.message() };
+        let mut asks = false;
         if role == Role::Worker {
             found.answers = answers(&message);
-            let proposed = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
-            found.tasks = proposed.unwrap_or_default();
+            let proposal = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
+            let proposes = self.cast.plan.proposes_tasks;
+            let proposal = proposal.unwrap_or_default();
+            (found.tasks, found.unread, asks) = (proposal.tasks, proposal.unread, proposes);
         }
         // The marker beside a verdict says nothing more.
         let marker = self.cast.plan.marker.as_bytes();
@@ -216,6 +236,12 @@ impl Driver<'_> {
             Some(least) => read_evaluation(file.as_deref().unwrap_or(&message), least),
             None => read(role, heard),
         };
+        if asks
+            && found.tasks.is_empty()
+            && !matches!(&said, Said::Clear(verdict) if verdict.decision == Decision::Dispute)
+        {
+            said = Said::Unclear(Unclear::NoTasks { unread: found.unread.clone() });
+        }
         found.guarded = true;
         found.tampering = self.tampering(&at, planted)?;
         if let Some(tree) = &before.tree {
@@ -253,6 +279,12 @@ impl Driver<'_> {
         let vouched = format!("the word VERDICT, a blank, the word {word}, a colon");
         let line = if is_plain { vouched.as_str() } else { "the word VERDICT, a colon" };
         if let Some(why) = state.last_unclear(at.step) {
+            let whole = "\n\n## Your last answer could not be used\n\nAbout it: ";
+            if let Unclear::NoTasks { .. } = why {
+                let _ =
+                    writeln!(note, "{whole}{}. End your last message with the tasks as one JSON object.", why.words());
+                return note;
+            }
             let _ = write!(
                 note,
                 "\n\n## Your last answer could not be used\n\nAbout it: {}. Judge again, and end your last message with one line of \

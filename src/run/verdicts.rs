@@ -18,7 +18,8 @@ impl Decision<'_> {
     /// An attempt has reached its aim as far as its process goes; what it decided is looked at.
     pub(super) fn completed(&mut self, at: At, said: Option<Said>, finished: &Finished) {
         if !finished.tasks.is_empty() && self.plan.task.is_none() {
-            self.emit(EventKind::TasksProposed { at: at.clone(), tasks: finished.tasks.clone() });
+            let (tasks, unread) = (finished.tasks.clone(), finished.unread.clone());
+            self.emit(EventKind::TasksProposed { at: at.clone(), tasks, unread });
         }
         match said {
             // Who says that there is nothing to do where something was done, or is wrong, has submitted it.
@@ -31,6 +32,8 @@ impl Decision<'_> {
                 self.decided(at, verdict);
             }
             Some(Said::Clear(verdict)) => self.decided(at, verdict),
+            // A plan without a task is none.
+            Some(Said::Unclear(Unclear::NoTasks { .. })) => self.unclear(at, said),
             // The exit code rules for a worker; what was not its to say is shown and does not count.
             Some(Said::Unclear(why)) if why != Unclear::Nothing => {
                 self.emit(EventKind::VerdictUnclear { at: at.clone(), why, asked: 0 });

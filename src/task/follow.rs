@@ -7,11 +7,23 @@ use crate::run::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, RunO
 use crate::verdict::{Decision, ReadFrom, Verdict};
 use std::collections::BTreeSet;
 
+/// What is asked of a step.
+#[derive(Debug, Clone)]
+struct Step {
+    /// None for a check.
+    role: Option<Role>,
+    /// Whether its work goes to a judge.
+    submits: bool,
+    /// Whether its failure is only said.
+    optional: bool,
+    /// Its agent CLI and its model, as far as they are known: `codex, o9`.
+    by: String,
+}
+
 /// A task while a run works on it.
 #[derive(Debug, Clone)]
 pub struct Follower {
-    /// The role of each step, none for a check; whether its work goes to a judge; whether its failure is only said.
-    steps: Vec<(Option<Role>, bool, bool)>,
+    steps: Vec<Step>,
     status: Status,
     rejections: u32,
     /// After how many of them it has failed.
@@ -30,7 +42,13 @@ impl Follower {
     /// Of a run of this outline, for a task that is where it is.
     #[must_use]
     pub fn new(outline: &Outline, status: Status, rejections: u32) -> Self {
-        let steps = outline.steps.iter().map(|step| (step.role, step.submits, step.optional)).collect();
+        let steps = outline.steps.iter().map(|step| Step {
+            role: step.role,
+            submits: step.submits,
+            optional: step.optional,
+            by: step.backend.iter().chain(&step.model).cloned().collect::<Vec<_>>().join(", "),
+        });
+        let steps = steps.collect();
         Self {
             steps,
             status,
@@ -55,17 +73,20 @@ impl Follower {
         let mut changes = Changes::default();
         match event {
             EventKind::AttemptPlanned { at, .. } if self.role(at) == Some(Role::Worker) => {
-                self.to(&mut changes, Status::InProgress, &at.name, "", &[Status::Pending, Status::Review]);
+                self.to(&mut changes, Status::InProgress, &self.who(at), "", &[Status::Pending, Status::Review]);
             }
-            EventKind::StepSucceeded { at } if self.step(at).is_some_and(|(_, submits, _)| submits) => {
+            EventKind::StepSucceeded { at } if self.step(at).is_some_and(|step| step.submits) => {
                 self.skipped = None;
-                self.to(&mut changes, Status::Review, &at.name, "", &[Status::InProgress]);
+                self.to(&mut changes, Status::Review, &self.who(at), "", &[Status::InProgress]);
             }
-            EventKind::AttemptFinished { at, outcome, .. }
-                if self.step(at).is_some_and(|(role, _, optional)| role.is_none() && !optional) && fails(outcome) =>
+            EventKind::AttemptFinished { at, outcome, finished, .. }
+                if self.step(at).is_some_and(|step| step.role.is_none() && !step.optional) && fails(outcome) =>
             {
                 // Whatever an agent says, the host looks itself (S0-12).
-                let notes = format!("`{}` failed", at.name);
+                let notes = match &finished.failed_part {
+                    Some(part) => format!("`{}`: {part} failed", at.name),
+                    None => format!("`{}` failed", at.name),
+                };
                 self.to(&mut changes, Status::InProgress, "host", &notes, &[Status::Review]);
             }
             EventKind::StepSkipped { name, absent: true, .. } => drop(self.unverified.insert(name.clone())),
@@ -103,7 +124,7 @@ impl Follower {
         }
         match verdict.decision {
             Decision::Approve => {
-                self.approved = Some((at.name.clone(), verdict.notes.clone()));
+                self.approved = Some((self.who(at), verdict.notes.clone()));
                 self.skipped = None;
                 // An approval with something to say is a minor dispute: kept, shown, blocking nothing.
                 let titles = verdict.findings.iter().map(|finding| finding.title.as_str()).collect::<Vec<_>>();
@@ -117,7 +138,7 @@ impl Follower {
                 }
             }
             Decision::Reject if converged => {
-                self.approved = Some((at.name.clone(), verdict.notes.clone()));
+                self.approved = Some((self.who(at), verdict.notes.clone()));
                 self.skipped = None;
                 changes.disputes.push((DisputeKind::Minor, verdict.notes.clone()));
             }
@@ -129,7 +150,7 @@ impl Follower {
                 let change = Change {
                     from: self.status,
                     to: Status::InProgress,
-                    actor: at.name.clone(),
+                    actor: self.who(at),
                     notes: verdict.notes.clone(),
                     rejection: true,
                 };
@@ -142,10 +163,10 @@ impl Follower {
             Decision::Dispute => {
                 let kind = if self.role(at) == Some(Role::Judge) { DisputeKind::Reviewer } else { DisputeKind::Coder };
                 changes.disputes.push((kind, verdict.notes.clone()));
-                self.to(changes, Status::Disputed, &at.name, &verdict.notes, &LIVE);
+                self.to(changes, Status::Disputed, &self.who(at), &verdict.notes, &LIVE);
             }
             // The run goes on behind its group, and may find something to do.
-            Decision::Skip => self.skipped = Some((at.name.clone(), verdict.notes.clone())),
+            Decision::Skip => self.skipped = Some((self.who(at), verdict.notes.clone())),
             Decision::Submit | Decision::Done => {}
         }
     }
@@ -188,11 +209,17 @@ impl Follower {
     }
 
     fn role(&self, at: &At) -> Option<Role> {
-        self.step(at)?.0
+        self.step(at)?.role
     }
 
-    fn step(&self, at: &At) -> Option<(Option<Role>, bool, bool)> {
-        self.steps.get((at.step as usize).checked_sub(1)?).copied()
+    /// An agent, and who runs it: `reviewer (codex, o9)`.
+    fn who(&self, at: &At) -> String {
+        let by = self.step(at).map_or("", |step| step.by.as_str());
+        if by.is_empty() { at.name.clone() } else { format!("{} ({by})", at.name) }
+    }
+
+    fn step(&self, at: &At) -> Option<&Step> {
+        self.steps.get((at.step as usize).checked_sub(1)?)
     }
 }
 

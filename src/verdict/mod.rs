@@ -215,6 +215,11 @@ pub enum Unclear {
     },
     /// A reject that does not say what is to be mended.
     NoNotes,
+    /// A planner that proposes no task, where the plan is made for it.
+    NoTasks {
+        /// What of its proposal could not be read.
+        unread: Vec<String>,
+    },
     /// It stands in a code fence, where it may be a quotation.
     Fenced,
     /// An approval or a skip that is not certain: other words stand on its line, or take it back.
@@ -287,6 +292,10 @@ impl Unclear {
             }
             Self::NotItsRight { decision, .. } => format!("it may not {}, so that does not count", decision.name()),
             Self::NoNotes => "it rejected without saying what has to be fixed".into(),
+            Self::NoTasks { unread } if unread.is_empty() => {
+                "no task was proposed: its final message has no JSON object with `tasks`".into()
+            }
+            Self::NoTasks { unread } => format!("no task was proposed that can be read: {}", unread.join("; ")),
             Self::Fenced => "its verdict stands in a code fence, where it may be a quotation".into(),
             Self::Doubted { line } => format!("its verdict is not certain, because of this line: {line}"),
             Self::Quoted { decision } => {

@@ -41,10 +41,10 @@ pub struct Task {
     #[serde(default)]
     pub spec: Option<String>,
     /// Titles of tasks that come first.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "texts")]
     pub after: Vec<String>,
     /// What it needs.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub needs: Needs,
 }
 
@@ -57,22 +57,79 @@ pub struct Needs {
     pub tests: Option<String>,
 }
 
-/// The tasks of a planner's words: the one object with a list `tasks`. None when there is none, or several that differ.
+/// What a planner proposes, and what of it cannot be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proposal {
+    /// The tasks, in its order.
+    pub tasks: Vec<Task>,
+    /// Why something of it is left out, a line each: `task 2 has no title`.
+    pub unread: Vec<String>,
+}
+
+/// The tasks of a planner's words: the one object with a list `tasks`. None when there is none.
 #[must_use]
-pub fn proposed_tasks(text: &str) -> Option<Vec<Task>> {
-    #[derive(Deserialize, PartialEq)]
-    struct Tasks {
-        tasks: Vec<Task>,
+pub fn proposed_tasks(text: &str) -> Option<Proposal> {
+    let read = objects(text).into_iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
+    let mut found: Vec<Value> = distinct(read.filter(|value| !value["tasks"].is_null()));
+    let value = match found.len() {
+        0 => return None,
+        1 => found.pop()?,
+        many => {
+            let unread = vec![format!("there are {many} objects with `tasks`, and they differ")];
+            return Some(Proposal { tasks: Vec::new(), unread });
+        }
+    };
+    let mut proposal = Proposal::default();
+    let Some(list) = value["tasks"].as_array() else {
+        proposal.unread.push("`tasks` is no list".into());
+        return Some(proposal);
+    };
+    for (index, one) in list.iter().enumerate() {
+        match serde_json::from_value::<Task>(one.clone()) {
+            // What `task add` would refuse is none.
+            Ok(task) if task.title.trim().is_empty() || task.title.contains('\n') => {
+                proposal.unread.push(format!("task {} has no title of one line", index + 1));
+            }
+            Ok(mut task) => {
+                // A specification is a file of the project.
+                let outside = |spec: &String| spec.starts_with('/') || spec.split('/').any(|part| part == "..");
+                if let Some(spec) = task.spec.take_if(|spec| outside(spec)) {
+                    proposal
+                        .unread
+                        .push(format!("the specification of task {} is no file of the project: {spec}", index + 1));
+                }
+                proposal.tasks.push(task);
+            }
+            Err(error) => proposal.unread.push(format!("task {}: {error}", index + 1)),
+        }
     }
-    let mut found: Vec<Tasks> = distinct(objects(text).iter().filter_map(|text| serde_json::from_str(text).ok()));
-    let mut tasks = if found.len() == 1 { found.pop()?.tasks } else { return None };
-    // What `task add` would refuse is none; a specification is a file of the project.
-    tasks.retain(|task| !task.title.trim().is_empty() && !task.title.contains('\n'));
-    for task in &mut tasks {
-        let inside = |spec: &String| !spec.starts_with('/') && !spec.split('/').any(|part| part == "..");
-        task.spec = task.spec.take().filter(inside);
+    for task in &mut proposal.tasks {
+        let titles: Vec<&str> = list.iter().filter_map(|one| one["title"].as_str()).collect();
+        for before in task.after.iter().filter(|before| !titles.contains(&before.as_str())) {
+            proposal.unread.push(format!("`{}` comes after `{before}`, which is no task of this plan", task.title));
+        }
     }
-    Some(tasks).filter(|tasks| !tasks.is_empty())
+    Some(proposal)
+}
+
+/// A list of texts; one text is a list of it, and null none.
+fn texts<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Texts {
+        Many(Vec<String>),
+        One(String),
+    }
+    Ok(match Option::<Texts>::deserialize(deserializer)? {
+        Some(Texts::Many(texts)) => texts,
+        Some(Texts::One(text)) => vec![text],
+        None => Vec::new(),
+    })
+}
+
+/// A value, or its default for null.
+fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// The texts that are JSON objects: the whole, or every balanced object that stands in it, outermost only. Strings are minded.
@@ -381,14 +438,25 @@ mod tests {
     fn a_plan_is_one_list_of_tasks() {
         let text =
             r#"Here: {"tasks": [{"title": "a", "needs": {"tests": "cargo test a"}}, {"title": "b", "after": ["a"]}]}"#;
-        let tasks = proposed_tasks(text).unwrap();
+        let tasks = proposed_tasks(text).unwrap().tasks;
         assert_eq!(tasks[0].needs.tests.as_deref(), Some("cargo test a"));
         assert_eq!(tasks[1].after, ["a"]);
         assert_eq!(proposed_tasks("no plan"), None);
         let odd =
             proposed_tasks(r#"{"tasks": [{"title": " "}, {"title": "a\nb"}, {"title": "c", "spec": "/etc/passwd"}]}"#)
                 .unwrap();
-        assert_eq!((odd.len(), odd[0].title.as_str(), &odd[0].spec), (1, "c", &None));
-        assert_eq!(proposed_tasks(r#"{"tasks": []}"#), None);
+        assert_eq!((odd.tasks.len(), odd.tasks[0].title.as_str(), &odd.tasks[0].spec), (1, "c", &None));
+        assert_eq!(odd.unread.len(), 3, "{:?}", odd.unread);
+        assert_eq!(proposed_tasks(r#"{"tasks": []}"#), Some(Proposal::default()));
+        let loose = proposed_tasks(
+            r#"{"tasks": [{"title": "A", "after": null, "needs": null}, {"title": "B", "after": "A"}, {"title": "C", "after": ["X"]}, {"name": "D"}]}"#,
+        )
+        .unwrap();
+        let after: Vec<&[String]> = loose.tasks.iter().map(|task| task.after.as_slice()).collect();
+        assert_eq!(after, [&[][..], &["A".to_string()], &["X".to_string()]]);
+        assert_eq!(
+            loose.unread,
+            ["task 4: missing field `title`", "`C` comes after `X`, which is no task of this plan"]
+        );
     }
 }

@@ -17,6 +17,7 @@ fn words(said: &Said) -> String {
         }
         Said::Unclear(Unclear::NotItsRight { decision, .. }) => format!("may not {}", decision.name()),
         Said::Unclear(Unclear::NoNotes) => "no notes".into(),
+        Said::Unclear(Unclear::NoTasks { .. }) => "no tasks".into(),
         Said::Unclear(Unclear::Fenced) => "fenced".into(),
         Said::Unclear(Unclear::Doubted { .. }) => "doubted".into(),
         Said::Unclear(Unclear::Quoted { .. }) => "quoted".into(),

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the world themselves")]
 
 mod agents;
+mod backlog;
 mod bytes;
 mod chain_text;
 mod checks;

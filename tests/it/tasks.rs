@@ -33,7 +33,7 @@ fn a_task_is_added_worked_on_and_completed() {
     let told = place.call("c", 1);
     assert!(
         told.contains(
-            "Log in\n\nThe specification is in `docs/login.md`.\n\nIt is done when this shows it: cargo test login"
+            "Log in\n\nThe specification is in `docs/login.md`.\n\nIt is done when this passes, which `verify` runs, too: cargo test login"
         ),
         "{told}"
     );
