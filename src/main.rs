@@ -16,7 +16,7 @@ fn main() -> Exit {
     if arguments.first().is_some_and(|verb| verb == "__probe") {
         return if proc::probe_step(&arguments[1..]).is_ok() { Exit::Success } else { Exit::Incomplete };
     }
-    let world = match World::look() {
+    let mut world = match World::look() {
         Ok(world) => world,
         Err(error) => {
             forkhestra::report::print_error(&format!("forkhestra: cannot find its working directory: {error}\n"));
@@ -29,5 +29,5 @@ fn main() -> Exit {
     if arguments.first().is_some_and(|verb| verb == "__complete") {
         return cli::candidates(&world, &arguments[1..]);
     }
-    cli::main(&world, arguments)
+    cli::main(&mut world, arguments)
 }

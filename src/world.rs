@@ -34,6 +34,11 @@ impl World {
         })
     }
 
+    /// What the command line says of colour stands above the environment, for us and not for what we start.
+    pub fn set_color(&mut self, choice: &str) {
+        self.environment.push((crate::source::COLOR.into(), choice.into()));
+    }
+
     /// Where the shell stands.
     #[must_use]
     pub fn cwd(&self) -> &Path {

@@ -86,8 +86,12 @@ impl Claude {
             None => {}
         }
         let denials = event["permission_denials"].as_array();
-        let tools = denials.into_iter().flatten().filter_map(|denial| denial["tool_name"].as_str());
-        report.denials = tools.map(str::to_string).collect();
+        report.denials.clear();
+        for denial in denials.into_iter().flatten() {
+            if let Some(name) = denial["tool_name"].as_str() {
+                report.deny(name, &denial["tool_input"]);
+            }
+        }
         // It looks at its budget after each message, the last one too.
         let ended = event["subtype"] == "error_max_budget_usd" && event["stop_reason"] == "end_turn";
         if let Some(text) = self.text.take().filter(|_| ended) {

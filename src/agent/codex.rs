@@ -69,7 +69,7 @@ impl Codex {
 
 fn deny(item: &Value, tool: &str, report: &mut Report) {
     if item["status"] == "declined" {
-        report.deny(tool);
+        report.deny(tool, item);
     }
 }
 

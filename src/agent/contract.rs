@@ -26,7 +26,9 @@ pub fn contract(marker: Option<&str>, asked: Asked) -> String {
     let mut text = String::from(
         "You run unattended, started by a program. Nobody reads along and nobody can answer: do not ask questions, decide \
          yourself, and say what you decided. Do the work in the current folder. Your last message is what is read \
-         afterwards: say in it what you did, what you checked, and what is left.",
+         afterwards: say in it what you did, what you checked, and what is left. If a command or a tool is refused, do not try \
+         other ways around it: say what you could not run. Leave nothing running in the background, and stay in this folder: no \
+         worktree, no copy of it.",
     );
     if asked == Asked::Verdict(Form::Evaluation) {
         text.push_str(

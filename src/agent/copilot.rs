@@ -10,7 +10,7 @@ pub(super) struct Copilot {
     /// The last text that no tool call has followed.
     text: Option<String>,
     /// Tool calls by id.
-    tools: Vec<(String, String)>,
+    tools: Vec<(String, String, Value)>,
 }
 
 impl Dialect for Copilot {
@@ -30,7 +30,7 @@ impl Dialect for Copilot {
             }
             Some("tool.execution_start") => {
                 tool(&word("toolName"), &data["arguments"], show);
-                self.tools.push((word("toolCallId"), word("toolName")));
+                self.tools.push((word("toolCallId"), word("toolName"), data["arguments"].clone()));
             }
             Some("tool.execution_complete") if data["success"] == false => self.failed_tool(data, report),
             Some("assistant.turn_retry") => {
@@ -53,10 +53,13 @@ impl Dialect for Copilot {
 impl Copilot {
     fn failed_tool(&self, data: &Value, report: &mut Report) {
         let id = data["toolCallId"].as_str().unwrap_or_default();
-        let name = self.tools.iter().find(|(known, _)| known == id).map_or("tool", |(_, name)| name.as_str());
+        let tool = self.tools.iter().find(|(known, ..)| known == id);
         let words = format!("{} {}", data["error"], data["result"]).to_ascii_lowercase();
         if words.contains("denied") || words.contains("permission") {
-            report.deny(name);
+            match tool {
+                Some((_, name, input)) => report.deny(name, input),
+                None => report.deny("tool", &Value::Null),
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ pub(super) struct Gemini {
     /// What was said since the last tool call.
     text: String,
     /// Tool calls by id.
-    tools: Vec<(String, String)>,
+    tools: Vec<(String, String, Value)>,
 }
 
 impl Dialect for Gemini {
@@ -26,7 +26,7 @@ impl Dialect for Gemini {
                 self.end_text(show);
                 self.text.clear();
                 let word = |key: &str| event[key].as_str().unwrap_or("tool").to_string();
-                self.tools.push((word("tool_id"), word("tool_name")));
+                self.tools.push((word("tool_id"), word("tool_name"), event["parameters"].clone()));
                 tool(&word("tool_name"), &event["parameters"], show);
             }
             Some("tool_result") if event["status"] == "error" => self.failed_tool(event, report),
@@ -65,11 +65,14 @@ impl Gemini {
 
     fn failed_tool(&self, event: &Value, report: &mut Report) {
         let id = event["tool_id"].as_str().unwrap_or_default();
-        let name = self.tools.iter().find(|(known, _)| known == id).map_or("tool", |(_, name)| name.as_str());
+        let tool = self.tools.iter().find(|(known, ..)| known == id);
         let words = format!("{} {}", event["output"], event["error"]).to_ascii_lowercase();
         let refusals = ["denied", "not allowed", "non-interactive", "requires user confirmation", "policy"];
         if refusals.iter().any(|refusal| words.contains(refusal)) {
-            report.deny(name);
+            match tool {
+                Some((_, name, input)) => report.deny(name, input),
+                None => report.deny("tool", &Value::Null),
+            }
         }
     }
 }

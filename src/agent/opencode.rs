@@ -32,7 +32,7 @@ impl Dialect for Opencode {
                     .iter()
                     .any(|no| error.contains(no))
                 {
-                    report.deny(name);
+                    report.deny(name, &part["state"]["input"]);
                 }
             }
             Some("step_finish") => {

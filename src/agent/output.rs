@@ -3,6 +3,7 @@
 use super::faults::classify;
 use super::limit_end::LimitEnd;
 pub use crate::chain::Format;
+use serde_json::Value;
 
 /// Tokens and cost as the agent CLI itself reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -117,8 +118,13 @@ impl Report {
         self.usage = Some(self.usage.unwrap_or_default().plus(usage));
     }
 
-    /// A tool was refused.
-    pub(super) fn deny(&mut self, tool: &str) {
-        self.denials.push(tool.to_string());
+    /// A tool was refused; `input` is what it was called with.
+    pub(super) fn deny(&mut self, tool: &str, input: &Value) {
+        /// The longest command that is told, in characters.
+        const LONGEST: usize = 200;
+        let keys = ["command", "cmd", "file_path", "filePath", "path", "url", "pattern", "query"];
+        let what = keys.iter().find_map(|key| input[*key].as_str()).map(|what| what.lines().next().unwrap_or_default());
+        let what: Option<String> = what.map(|what| what.chars().take(LONGEST).collect());
+        self.denials.push(what.map_or_else(|| tool.to_string(), |what| format!("{tool}({what})")));
     }
 }

@@ -174,6 +174,10 @@ pub struct Backend {
     pub env: IndexMap<String, String>,
     /// Variables that make it refuse to run, or run differently, inside another agent.
     pub unset: Option<Vec<String>>,
+    /// A settings file of it and the key there that `systemPrompt` would replace.
+    pub own_instructions: Option<Vec<String>>,
+    /// Whether it reads AGENTS.md by itself.
+    pub reads_agents_md: Option<bool>,
     /// Whether it takes a prompt that begins with `/name` as a command of its own.
     pub slash_commands: Option<bool>,
     /// How a person goes on with its session; `{}` is the session.
@@ -223,6 +227,8 @@ impl Backend {
             tells_cost: self.tells_cost.or(earlier.tells_cost),
             env: merged(earlier.env, self.env),
             unset: self.unset.or(earlier.unset),
+            own_instructions: self.own_instructions.or(earlier.own_instructions),
+            reads_agents_md: self.reads_agents_md.or(earlier.reads_agents_md),
             slash_commands: self.slash_commands.or(earlier.slash_commands),
             resume: self.resume.or(earlier.resume),
             credentials: self.credentials.or(earlier.credentials),

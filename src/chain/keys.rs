@@ -298,6 +298,12 @@ pub(super) static BACKEND: Object = Object {
         key("env", Shape::TextMap, "Environment of every run, unless it is set already."),
         key("unset", Shape::Texts, "Variables that are removed from its environment."),
         key(
+            "ownInstructions",
+            Shape::Texts,
+            "A settings file of it, and the key there that `systemPrompt` would replace: where the user has set that key, our text stands at the head of the prompt instead. `${env:NAME:-default}` is substituted.",
+        ),
+        key("readsAgentsMd", Shape::Flag, "Whether it reads AGENTS.md by itself: then templates do not show it again."),
+        key(
             "slashCommands",
             Shape::Flag,
             "Whether it takes a prompt that begins with `/name` as a command of its own; such a prompt is then refused.",

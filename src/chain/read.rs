@@ -233,6 +233,8 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         tells_cost: reader.flag("tellsCost"),
         env: values(reader),
         unset: words("unset"),
+        own_instructions: words("ownInstructions"),
+        reads_agents_md: reader.flag("readsAgentsMd"),
         slash_commands: reader.flag("slashCommands"),
         resume: words("resume"),
         credentials: words("credentials"),

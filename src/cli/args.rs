@@ -17,6 +17,27 @@ Examples:
 Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 3 a human is
 needed, 4 a limit was reached, 129, 130, 143 interrupted, 141 standard output closed.";
 
+/// The options that are typed most, where the verbs are listed.
+const FIRST: &str = "\
+Options of a run (all of them: forkhestra run --help):
+  -p, --prompt <TEXT>       The prompt of every step; - reads standard input
+      --prompt-file <FILE>  A file with it
+      --dry-run             Show all that would run, and run nothing
+      --backend <NAME>      The agent CLI of agents that name none
+      --model <NAME>        The model of every agent that an agent CLI runs
+      --limit <NAME=VALUE>  A limit of the whole run: time=2h, cost=5, iterations=50
+
+Examples:
+  forkhestra demo                                    a demonstration; needs no agent CLI
+  forkhestra \"coder:3 -> reviewer:1\" -p \"Fix #12\"    two agents, the first loops up to 3 times
+  forkhestra \"(coder -> test):5\" -p - < issue.md      the prompt from standard input
+  forkhestra ship FEATURE=login                      a chain of forge/chains.json, with a variable
+  forkhestra init                                    writes a commented forge/chains.json
+
+`forkhestra \"CHAIN\" …` is short for `forkhestra run \"CHAIN\" …`.
+Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 3 a human is
+needed, 4 a limit was reached, 129, 130, 143 interrupted, 141 standard output closed.";
+
 const EVAL: &str = "\
 Examples:
   forkhestra eval run suite.json5 -j 4                         four cases at once
@@ -45,12 +66,12 @@ Examples:
 The page needs no network and runs no script.";
 
 const USAGE: &str = "forkhestra \"CHAIN\" [OPTIONS] [NAME=VALUE]...
-       forkhestra --chain NAME [OPTIONS] [NAME=VALUE]...
+       forkhestra NAME [OPTIONS] [NAME=VALUE]...
        forkhestra COMMAND";
 
 /// Runs chains of coding agents that work unattended
 #[derive(Debug, Parser)]
-#[command(name = "forkhestra", version, override_usage = USAGE, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "forkhestra", version, override_usage = USAGE, max_term_width = 100, after_help = FIRST)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) common: Common,
@@ -63,7 +84,7 @@ pub(super) struct Cli {
 #[command(next_help_heading = "Everywhere")]
 pub(super) struct Common {
     /// Work in this folder, exactly: no search for a project above it
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
     /// Say more: prompts in full, process ids
     #[arg(short, long, global = true)]
@@ -71,6 +92,9 @@ pub(super) struct Common {
     /// Print nothing but failures; agents' output goes to the transcripts only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(super) quiet: bool,
+    /// Colour: auto (the default), always or never
+    #[arg(long, global = true, value_name = "WHEN", value_parser = ["auto", "always", "never"], hide_possible_values = true)]
+    pub(super) color: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -138,12 +162,18 @@ pub(super) struct ReportArgs {
     /// html (the default) or md
     #[arg(long, value_name = "FORMAT", default_value = "html", value_parser = ["html", "md"])]
     pub(super) format: String,
+    /// For machines: the run and the file
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
     /// The code, as it stands above an error: chain/arrow; without one all of them
     pub(super) code: Option<String>,
+    /// For machines
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -247,6 +277,12 @@ pub(super) struct RunArgs {
     /// The longest any agent may print nothing and use no CPU time; 15m by default
     #[arg(long, value_name = "TIME")]
     pub(super) idle_timeout: Option<String>,
+    /// The agent CLI of agents that name none: claude, codex, …
+    #[arg(long, value_name = "NAME")]
+    pub(super) backend: Option<String>,
+    /// The model of every agent that an agent CLI runs
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
     /// What workers may do unasked: read, edit (the default) or full; judges read
     #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
     pub(super) permissions: Option<String>,
@@ -278,8 +314,8 @@ pub(super) struct RunArgs {
     /// Wait until another run in the same folder is over, instead of refusing
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) wait: bool,
-    /// With --dry-run: for machines
-    #[arg(long, requires = "dry_run")]
+    /// For machines: with --dry-run the plan, else a summary at the end, as --output json
+    #[arg(long, conflicts_with_all = ["output", "events"])]
     pub(super) json: bool,
     /// In a queue of tasks: the backends whose login worked in it before.
     #[arg(skip)]
@@ -296,11 +332,19 @@ pub(super) struct OutputArgs {
     #[arg(long, value_name = "ndjson[=FILE]", conflicts_with = "dry_run")]
     pub(super) events: Option<String>,
     /// What standard output is for: text (agents' output, the default) or json (a summary at the end)
-    #[arg(long, value_name = "FORM", value_parser = ["text", "json"], conflicts_with = "dry_run")]
+    #[arg(long, visible_alias = "output-format", value_name = "FORM", value_parser = ["text", "json"], conflicts_with = "dry_run")]
     pub(super) output: Option<String>,
     /// Begin each line of an agent with its name
     #[arg(long)]
     pub(super) prefix: bool,
+}
+
+impl OutputArgs {
+    /// The same, and with `--json` a summary.
+    pub(super) fn with_json(&self, json: bool) -> Self {
+        let output = if json { Some("json".into()) } else { self.output.clone() };
+        Self { output, ..self.clone() }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -311,6 +355,9 @@ pub(super) struct ResumeArgs {
     /// Say what would happen, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// For machines: with --dry-run what would happen, else a summary at the end, as --output json
+    #[arg(long, conflicts_with_all = ["output", "events"])]
+    pub(super) json: bool,
     /// Go on although the config or a prompt has changed since
     #[arg(long)]
     pub(super) accept_changes: bool,
@@ -428,4 +475,7 @@ pub(super) struct ShowArgs {
 pub(super) struct ValidateArgs {
     /// A config file; the project's own by default
     pub(super) file: Option<PathBuf>,
+    /// For machines: every error with its place
+    #[arg(long)]
+    pub(super) json: bool,
 }

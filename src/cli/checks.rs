@@ -3,7 +3,7 @@
 use super::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
 use super::config::{Project, project};
 use super::verdict::in_an_iteration;
-use super::{answer, refuse};
+use super::{answer, json_line, refuse};
 use crate::checks::{Detected, Kind, OutputErrors, Profile, Wanted, detect, failures, joined, wanted};
 use crate::context::TreeWatch;
 use crate::exit::Exit;
@@ -29,7 +29,7 @@ pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exi
     let project = project(world, common);
     let found = detect(&project.root, world);
     if args.json {
-        return answer(&(json!(found).to_string() + "\n"));
+        return answer(&json_line(json!(found)));
     }
     let paint = Paint::for_stdout(world);
     let mut text = String::new();
@@ -105,7 +105,7 @@ fn known_already(passed: bool, as_json: bool) -> Exit {
     let message = "already executed on this tree; reuse the previous output, or run it again with --force";
     let told = json!({ "kind": "already_executed", "message": message, "passed": passed });
     let said = answer(&if as_json {
-        told.to_string() + "\n"
+        json_line(told)
     } else {
         format!("{message} ({})\n", if passed { "it passed" } else { "it failed" })
     });
@@ -146,7 +146,7 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
     };
     let passed = answered.code == Some(0);
     if as_json {
-        let _ = print(&(told(wanted, &answered).to_string() + "\n"));
+        let _ = print(&json_line(told(wanted, &answered)));
     } else if !passed {
         print_error(&words_of(&answered, Paint::for_stderr(world)));
     } else if !common.quiet {
@@ -204,7 +204,7 @@ fn unavailable(world: &World, found: &Detected) -> String {
     let message = no_command_words(world);
     let told =
         json!({ "kind": "diagnostic_unavailable", "message": message, "stack": found.stacks, "passed": Value::Null });
-    told.to_string() + "\n"
+    json_line(told)
 }
 
 fn no_command(world: &World) -> Diagnostic {

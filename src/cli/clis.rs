@@ -25,7 +25,7 @@ pub(super) fn clis(world: &World, project: &Project) -> Vec<Finding> {
                 probe(world, project, &entry.value, &path)
             } else {
                 // The words of a checkout are not run by looking at it.
-                (Health::Good, format!("{}; changed by your config, not asked for its version", path.display()))
+                (Health::Good, format!("{}; of your config, not asked for its version", path.display()))
             }
         } else {
             let install = entry.value.install.as_ref().map_or_else(String::new, |how| format!("; install it: {how}"));

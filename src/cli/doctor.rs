@@ -4,7 +4,7 @@ use super::args::{Common, DoctorArgs};
 use super::clis::clis;
 use super::config::{Project, project};
 use super::templates::templates;
-use super::{answer, refuse};
+use super::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::proc::{Probe, ask, mechanisms, probe};
 use crate::report::{Finding, Health, Paint, doctor as show};
@@ -32,8 +32,7 @@ pub(super) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit 
     let told = answer(&if args.json {
         let bad = findings.iter().filter(|finding| finding.health == Health::Bad);
         let problems: Vec<String> = bad.map(|finding| format!("{}: {}", finding.name, finding.words)).collect();
-        json!({ "forkhestra": version, "system": system, "findings": findings, "problems": problems }).to_string()
-            + "\n"
+        json_line(json!({ "forkhestra": version, "system": system, "findings": findings, "problems": problems }))
     } else {
         show(&format!("forkhestra {version}, {system}"), &findings, Paint::for_stdout(world))
     });

@@ -1,11 +1,12 @@
 //! `explain`: what the code of an error means. The words are those of docs/errors.md.
 
 use super::args::ExplainArgs;
-use super::{answer, refuse};
+use super::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::report::Paint;
 use crate::source::{Diagnostic, nearest};
 use crate::world::World;
+use serde_json::json;
 
 const ERRORS: &str = include_str!("../../docs/errors.md");
 
@@ -13,9 +14,13 @@ const ERRORS: &str = include_str!("../../docs/errors.md");
 pub(super) fn explain(world: &World, args: &ExplainArgs) -> Exit {
     let Some(code) = &args.code else {
         let codes: Vec<&str> = entries().map(|(code, _)| code).collect();
+        if args.json {
+            return answer(&json_line(json!({ "codes": codes })));
+        }
         return answer(&(codes.join("\n") + "\n"));
     };
     match entries().find(|(known, _)| known == code) {
+        Some((code, words)) if args.json => answer(&json_line(json!({ "code": code, "explanation": words.trim() }))),
         Some((code, words)) => answer(&format!("{}\n\n{}\n", Paint::for_stdout(world).bold(code), words.trim())),
         None => refuse(world, &[unknown(code)]),
     }

@@ -1,8 +1,8 @@
 //! `list`: what there is to run.
 
-use super::answer;
 use super::args::{Common, ListArgs};
 use super::config::project;
+use super::{answer, json_line};
 use crate::exit::Exit;
 use crate::report::{Paint, list as list_text, list_json, print_error, render};
 use crate::world::World;
@@ -10,8 +10,7 @@ use crate::world::World;
 /// Lists everything that could be read; faults of the files are said beside it.
 pub(super) fn list(world: &World, common: &Common, args: &ListArgs) -> Exit {
     let config = project(world, common).config;
-    let text =
-        if args.json { list_json(&config).to_string() + "\n" } else { list_text(&config, Paint::for_stdout(world)) };
+    let text = if args.json { json_line(list_json(&config)) } else { list_text(&config, Paint::for_stdout(world)) };
     let printed = answer(&text);
     if config.faults.is_empty() {
         return printed;

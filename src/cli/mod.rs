@@ -45,24 +45,33 @@ use crate::source::Diagnostic;
 use crate::verdict::Decision;
 use crate::world::World;
 use args::{Cli, Common, RunArgs, Verb};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, FromArgMatches, Parser};
+use serde_json::Value;
 use std::ffi::OsString;
 
 /// Runs what was typed; the arguments without the program's name.
 #[must_use]
-pub fn main(world: &World, arguments: Vec<OsString>) -> Exit {
+pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
     let arguments = match words::normalise(arguments) {
         Ok(arguments) => arguments,
         Err(fault) => return refuse(world, &[fault]),
     };
     if let Some((common, args)) = quick_run(&arguments) {
+        if let Some(choice) = &common.color {
+            world.set_color(choice);
+        }
         return run::run(world, &common, &args);
     }
     let cli = match Cli::try_parse_from(std::iter::once("forkhestra".into()).chain(arguments)) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(world, &error),
     };
     let common = cli.common;
+    if let Some(choice) = &common.color {
+        world.set_color(choice);
+    }
+    let world = &*world;
     match cli.verb {
         Verb::Run(args) => run::run(world, &common, &args),
         Verb::Resume(args) => resume::resume(world, &common, &args),
@@ -117,16 +126,66 @@ pub fn candidates(world: &World, arguments: &[OsString]) -> Exit {
 }
 
 /// Help and versions go to standard output with exit code 0, faults to standard error with 2.
-fn usage(error: &clap::Error) -> Exit {
+fn usage(world: &World, error: &clap::Error) -> Exit {
+    if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return refuse(world, &[usage_fault(error)]);
+    }
     // A closed stream is no reason to fail.
     let _ = error.print();
     if error.use_stderr() { Exit::Refused } else { Exit::Success }
+}
+
+/// What clap says, in the form of every other error of ours. Its advice to pass an option as a value is what nobody means.
+fn usage_fault(error: &clap::Error) -> Diagnostic {
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        _ => None,
+    };
+    let text = error.to_string();
+    let mut words =
+        text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
+    let message = words.by_ref().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
+    let message = message.trim_start_matches("error: ").to_string();
+    let values = text.lines().map(str::trim).find(|line| line.starts_with("[possible values")).map(ToString::to_string);
+    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).map(|usage| format!("usage: {usage}"));
+    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
+        .into_iter()
+        .find_map(of);
+    let near = near.map(|near| format!("did you mean `{near}`?"));
+    let help = near.or(values).or(usage).unwrap_or_else(|| "forkhestra --help".into());
+    let fault = match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let option = of(ContextKind::InvalidArg).unwrap_or_default();
+            let what = if option.starts_with('-') { "option" } else { "place for" };
+            Diagnostic::error("usage/unknown-option", format!("there is no {what} `{option}` here"))
+        }
+        ErrorKind::InvalidSubcommand => {
+            let verb = of(ContextKind::InvalidSubcommand).unwrap_or_default();
+            Diagnostic::error("usage/unknown-verb", format!("there is no verb `{verb}` here"))
+        }
+        ErrorKind::ArgumentConflict => Diagnostic::error("usage/conflict", message),
+        ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => {
+            Diagnostic::error("usage/missing", message)
+        }
+        _ => Diagnostic::error("usage/value", message),
+    };
+    fault.help(help)
 }
 
 /// Shows faults; nothing was run.
 fn refuse(world: &World, faults: &[Diagnostic]) -> Exit {
     print_error(&render(faults, Paint::for_stderr(world)));
     Exit::Refused
+}
+
+/// An answer for machines, in one line: an object says the version of its form first (schemas/cli.schema.json).
+fn json_line(mut value: Value) -> String {
+    if let Value::Object(object) = &mut value {
+        object.shift_remove("version");
+        object.shift_insert(0, "version".into(), 1.into());
+    }
+    value.to_string() + "\n"
 }
 
 /// Prints an answer; what keeps it from being printed is said.

@@ -4,7 +4,7 @@ use super::args::{Common, RenderArgs};
 use super::chain::split;
 use super::config::project;
 use super::run::{Typed, planned, said_by, said_of, task_of};
-use super::{answer, refuse};
+use super::{answer, json_line, refuse};
 use crate::chain::parse;
 use crate::context::{OF_WORK, TreeChanges};
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ use std::path::Path;
 pub(super) fn render(world: &World, common: &Common, args: &RenderArgs) -> Exit {
     match rendered(world, common, args) {
         Err(faults) => refuse(world, &faults),
-        Ok(rendered) if args.json => answer(&(explained_json(&rendered).to_string() + "\n")),
+        Ok(rendered) if args.json => answer(&json_line(explained_json(&rendered))),
         Ok(rendered) if args.explain => answer(&explained(&rendered, Paint::for_stdout(world))),
         Ok(rendered) => answer(&rendered.text()),
     }

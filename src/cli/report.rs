@@ -4,7 +4,7 @@ use super::args::{Common, ReportArgs};
 use super::config::shell;
 use super::history::{journal, meant};
 use super::stage::{broken_journal, resume_line};
-use super::{answer, refuse};
+use super::{answer, json_line, refuse};
 use crate::agent::{Format, Reader};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
@@ -13,6 +13,7 @@ use crate::report::{Console, Document, Paint, Paper, Tally, Verbosity, html, mar
 use crate::run::{At, EventKind, RunState};
 use crate::source::Diagnostic;
 use crate::world::World;
+use serde_json::json;
 use std::path::Path;
 
 /// The longest of one attempt's words that goes in, in bytes.
@@ -68,6 +69,9 @@ fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, 
         }
         None => journal.keep_report(row.id, args.format.as_str(), &text).map_err(broken)?,
     };
+    if args.json {
+        return Ok(json_line(json!({ "run": row.id, "path": file })));
+    }
     Ok(format!("{}\n", world.relative(&file)))
 }
 

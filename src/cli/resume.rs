@@ -8,7 +8,7 @@ use super::output::Output;
 use super::people::only_people;
 use super::run::{Typed, disbelieved, planned, unsettled};
 use super::stage::{Run, broken_journal, lock, perform, worker};
-use super::{answer, eval, refuse, task_errors};
+use super::{answer, eval, json_line, refuse, task_errors};
 use crate::chain::{Chain, Said, parse};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, RunLock, tampered, token_digest};
@@ -22,6 +22,7 @@ use crate::source::{Diagnostic, Place, Source, Text};
 use crate::task::Status;
 use crate::verdict::{Decision, ReadFrom, Verdict, findings};
 use crate::world::World;
+use serde_json::json;
 
 /// Goes on with a run, or says what that would do.
 pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit {
@@ -114,6 +115,16 @@ impl ReadyChain {
             EventKind::AttemptPlanned { at, .. } | EventKind::AttemptHeld { at, .. } => Some(at),
             _ => None,
         });
+        if args.json {
+            let told = json!({
+                "run": self.row.id,
+                "chain": self.outline.chain,
+                "next": next,
+                "workedMs": watch.milliseconds(),
+                "changes": self.changes,
+            });
+            return json_line(told);
+        }
         let paint = Paint::for_stdout(world);
         resume_plan((self.row.id, &self.outline), (&state, next.as_ref()), watch.milliseconds(), &self.changes, paint)
     }
@@ -254,7 +265,7 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, l
     };
     let lock = Some(lock);
     let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id, lock };
-    match Output::of(world, common, &args.told) {
+    match Output::of(world, common, &args.told.with_json(args.json)) {
         Ok(output) => {
             let (limits, decided, more) = (args.limit.clone(), decided(args), more(args));
             let begin = Begin::Again(Box::new(Again { events, leftovers, limits, decided, more }));

@@ -9,17 +9,20 @@ use super::stage::{broken_journal, start};
 use super::start::{check_start, wait_for_start};
 use super::task_errors::unknown;
 use super::task_facts::facts;
-use super::{answer, refuse};
-use crate::chain::{Chain, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
+use super::{answer, json_line, refuse};
+use crate::chain::{Chain, Config, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
 use crate::checks::{Profile, Scope};
 use crate::context::config_digest;
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, forget_tampering, tampered};
 use crate::plan::{Plan, Request, TaskFacts, build, to_json};
+use crate::proc::ask;
 use crate::report::{EarlierRuns, Paint, dry_run, print_error, render};
 use crate::run::Overrides;
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::world::World;
+use std::borrow::Cow;
+use std::path::Path;
 
 /// Runs a chain, or shows what it would do.
 pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
@@ -60,6 +63,9 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     let is_asked = |world: &World| !reads_stdin && args.start_at.is_none() && world.stdin_has_unread_data();
     let told = is_asked(world);
     plan.warnings.extend(told.then(unread_stdin));
+    if let Some(fault) = args.base.as_deref().and_then(|base| no_commit(&project, base)) {
+        return refuse(world, &[fault]);
+    }
     if let Err(fault) = check_start(world, args.start_at.as_ref()) {
         return refuse(world, &[fault]);
     }
@@ -71,12 +77,12 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         return answer(&if args.json {
             let mut json = to_json(&plan);
             json["earlier"] = serde_json::to_value(earlier).unwrap_or_default();
-            json.to_string() + "\n"
+            json_line(json)
         } else {
             dry_run(&plan, earlier.as_ref(), Paint::for_stdout(world), common.verbose)
         });
     }
-    let output = match Output::of(world, common, &args.told) {
+    let output = match Output::of(world, common, &args.told.with_json(args.json)) {
         Ok(output) => output,
         Err(fault) => return refuse(world, &[fault]),
     };
@@ -99,6 +105,17 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         print_error(&render(&[unread_stdin()], Paint::for_stderr(world)));
     }
     exit
+}
+
+/// What is wrong with a commit that changes are to be shown from.
+fn no_commit(project: &Project, base: &str) -> Option<Diagnostic> {
+    let commit = format!("{base}^{{commit}}");
+    let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit].map(str::to_string);
+    let found = ask(Path::new("git"), &words, &project.root).is_some_and(|answer| answer.code == Some(0));
+    (!found).then(|| {
+        Diagnostic::error("usage/base", format!("there is no commit `{base}` here"))
+            .help("name a commit, a branch or a tag of this repository: --base main")
+    })
 }
 
 /// Whether the prompt comes from standard input.
@@ -192,9 +209,10 @@ pub(super) fn planned(
     let timeout = time("--timeout", timeout)?;
     let idle_timeout = time("--idle-timeout", idle_timeout)?;
     let limits = limits(limited, project)?;
+    let config = overridden(project, &typed.overrides);
     let request = Request {
         chain,
-        config: &project.config,
+        config: &config,
         root: &project.root,
         said: &typed.said,
         given,
@@ -212,12 +230,37 @@ pub(super) fn planned(
     build(&request, world, world)
 }
 
+/// The config with the agent CLI and the model of the command line.
+fn overridden<'a>(project: &'a Project, overrides: &Overrides) -> Cow<'a, Config> {
+    let mut config = Cow::Borrowed(&project.config);
+    let text = |option: &str, value: &String| {
+        let source = Source::new(option, value.as_str(), &project.shell);
+        Text { value: value.clone(), at: Place::whole(&source) }
+    };
+    if let Some(backend) = &overrides.backend {
+        config.to_mut().backend = Some(text("--backend", backend));
+    }
+    if let Some(model) = &overrides.model {
+        for entry in config.to_mut().agents.values_mut() {
+            let agent = &mut entry.value;
+            let words = agent.system_prompt.is_some() || agent.system_prompt_text.is_some();
+            let by_cli = agent.backend.as_ref().map_or(words, |backend| backend.value != "demo");
+            if by_cli && agent.command.is_none() {
+                agent.model = Some(text("--model", model));
+            }
+        }
+    }
+    config
+}
+
 /// What has to be remembered of the command line for a resume.
 fn overrides(args: &RunArgs) -> Overrides {
     let (timeout, idle_timeout) = (args.timeout.clone(), args.idle_timeout.clone());
     Overrides {
         timeout,
         permissions: args.permissions.clone(),
+        backend: args.backend.clone(),
+        model: args.model.clone(),
         idle_timeout,
         limits: args.limit.clone(),
         profile: args.profile.clone(),

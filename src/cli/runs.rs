@@ -6,7 +6,7 @@ use super::history::{is_alive, journal, meant, state};
 use super::output::{last_words, verbosity};
 use super::people::only_people;
 use super::stage::{broken_journal, resume_line};
-use super::{answer, refuse};
+use super::{answer, json_line, refuse};
 use crate::agent::{Format, Reader, fill};
 use crate::chain::parse_duration;
 use crate::exit::Exit;
@@ -49,7 +49,9 @@ fn any(_: &RunRow, _: RunState) -> bool {
 }
 
 fn list(world: &World, common: &Common, as_json: bool) -> Done {
-    let (_, journal) = journal(world, common)?;
+    let Some(journal) = Journal::existing(&project(world, common).root).map_err(broken)? else {
+        return Ok(answer(if as_json { "[]\n" } else { "no run yet\n" }));
+    };
     let rows = journal.runs().map_err(broken)?;
     let rows: Vec<(RunRow, RunState)> =
         rows.into_iter().map(|row| state(&journal, &row).map(|state| (row, state))).collect::<Result<_, _>>()?;
@@ -58,8 +60,13 @@ fn list(world: &World, common: &Common, as_json: bool) -> Done {
 }
 
 fn with_state(row: &RunRow, state: RunState) -> serde_json::Value {
+    let (id, attempts) = (row.id, row.iterations);
     let mut row = json!(row);
+    row["version"] = json!(1);
     row["state"] = json!(state);
+    // As the summary of a run calls them.
+    row["run"] = json!(id);
+    row["attemptCount"] = json!(attempts);
     row
 }
 
@@ -77,7 +84,7 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done
     if as_json {
         let mut shown = with_state(&row, state);
         shown["attempts"] = json!(attempts);
-        return Ok(answer(&(shown.to_string() + "\n")));
+        return Ok(answer(&json_line(shown)));
     }
     let outline = journal.outline(row.id).map_err(broken)?;
     let attempts: Vec<AttemptRow> = attempts
@@ -142,7 +149,7 @@ fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Done
     let Some(attempt) = attempt else { return Err(no_attempt(row.id)) };
     let path = Path::new(&attempt.folder).join(name);
     if as_json {
-        return Ok(answer(&(json!({ "run": row.id, "attempt": attempt, "path": path }).to_string() + "\n")));
+        return Ok(answer(&json_line(json!({ "run": row.id, "attempt": attempt, "path": path }))));
     }
     let mut offset = 0;
     loop {
@@ -315,7 +322,7 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> Do
         }
     }
     Ok(answer(&if as_json {
-        json!({ "forgotten": forgotten }).to_string() + "\n"
+        json_line(json!({ "forgotten": forgotten }))
     } else {
         format!("{} forgotten\n", number_of_runs(forgotten.len()))
     }))

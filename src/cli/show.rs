@@ -4,7 +4,7 @@ use super::args::{Common, ShowArgs};
 use super::chain::named;
 use super::config::project;
 use super::run::earlier_runs;
-use super::{answer, refuse};
+use super::{answer, json_line, refuse};
 use crate::agent::{Found, find_all_on_path, lookup};
 use crate::chain::{Config, LayerKind, Step};
 use crate::exit::Exit;
@@ -32,7 +32,7 @@ pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Exit {
             matches!(lookup(step, config, world, world), Ok(Found::Check(_) | Found::BuiltInCheck))
         });
         json["earlier"] = serde_json::to_value(earlier).unwrap_or_default();
-        json.to_string() + "\n"
+        json_line(json)
     } else {
         let paint = Paint::for_stdout(world);
         let text = show_chain(&args.name, entry, &|step| found(world, config, step), paint);

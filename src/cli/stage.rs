@@ -59,7 +59,7 @@ pub(super) fn start(
         common,
         output,
         Run { plan, outline: &outline, root: &root, journal, number: run, lock: Some(lock) },
-        Begin::New(overrides, queue),
+        Begin::New(Box::new(overrides), queue),
     )
 }
 

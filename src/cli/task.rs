@@ -6,9 +6,9 @@ use super::history::is_alive;
 use super::people::only_people;
 use super::stage::broken_journal;
 use super::task_args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
-use super::task_facts::{journal, known, spec_of};
+use super::task_facts::{journal, known, seen, spec_of};
 use super::verdict::{in_an_iteration, record, record_for};
-use super::{answer, refuse, task_errors as errors, task_import, task_run};
+use super::{answer, json_line, refuse, task_errors as errors, task_import, task_run};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewTask, Refused, RunLock};
 use crate::report::{Paint, dispute_text, disputes_text, task_text, tasks_text};
@@ -99,15 +99,16 @@ fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagn
         after: args.after.clone(),
     };
     match journal.add_task(&new, &world.timestamp()).map_err(|error| broken_journal(&error))? {
-        Ok(id) if args.json => Ok(answer(&(json!({ "version": 1, "task": id }).to_string() + "\n"))),
+        Ok(id) if args.json => Ok(answer(&json_line(json!({ "task": id })))),
         Ok(id) => Ok(answer(&format!("task {id} added\n"))),
         Err(refused) => Err(errors::refused(&refused, args.id.as_deref().unwrap_or(title))),
     }
 }
 
 fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
-    let (_, journal) = journal(world, common)?;
-    let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
+    let tasks =
+        seen(world, common)?.map(|journal| journal.tasks().map_err(|error| broken_journal(&error))).transpose()?;
+    let tasks = tasks.unwrap_or_default();
     if as_json {
         return Ok(answer(&(json!(tasks).to_string() + "\n")));
     }
@@ -115,7 +116,7 @@ fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnosti
 }
 
 fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit, Diagnostic> {
-    let (_, journal) = journal(world, common)?;
+    let Some(journal) = seen(world, common)? else { return Err(errors::unknown(id, None)) };
     let broken = |error| broken_journal(&error);
     let tasks = journal.tasks().map_err(broken)?;
     let task = known(&tasks, id)?;
@@ -125,7 +126,7 @@ fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit,
     let waits = waits_for(task, &tasks);
     if as_json {
         let told = json!({ "task": task, "waitsFor": waits, "runs": runs, "audit": trail, "disputes": disputes });
-        return Ok(answer(&(told.to_string() + "\n")));
+        return Ok(answer(&json_line(told)));
     }
     Ok(answer(&task_text(task, &waits, &runs, &trail, &disputes, Paint::for_stdout(world))))
 }
@@ -170,8 +171,8 @@ fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> 
 }
 
 fn disputes(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
-    let (_, journal) = journal(world, common)?;
-    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let found = seen(world, common)?.map(|journal| journal.disputes().map_err(|error| broken_journal(&error)));
+    let disputes = found.transpose()?.unwrap_or_default();
     if as_json {
         return Ok(answer(&(json!(disputes).to_string() + "\n")));
     }
@@ -187,11 +188,11 @@ fn known_dispute(disputes: &[Dispute], id: i64) -> Result<&Dispute, Diagnostic> 
 }
 
 fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Result<Exit, Diagnostic> {
-    let (_, journal) = journal(world, common)?;
+    let Some(journal) = seen(world, common)? else { return Err(errors::no_dispute(&id.to_string())) };
     let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
     let dispute = known_dispute(&disputes, id)?;
     if as_json {
-        return Ok(answer(&(json!(dispute).to_string() + "\n")));
+        return Ok(answer(&json_line(json!(dispute))));
     }
     Ok(answer(&dispute_text(dispute, Paint::for_stdout(world))))
 }

@@ -212,8 +212,8 @@ pub(super) struct TaskRunArgs {
     /// Wait until another run in the same folder is over, instead of refusing
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) wait: bool,
-    /// With --dry-run: for machines
-    #[arg(long, requires = "dry_run")]
+    /// For machines: with --dry-run the plan, else a summary at the end of each run
+    #[arg(long, conflicts_with_all = ["output", "events"])]
     pub(super) json: bool,
     #[command(flatten)]
     pub(super) told: OutputArgs,

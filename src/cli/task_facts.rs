@@ -18,6 +18,11 @@ pub(super) fn journal(world: &World, common: &Common) -> Result<(Project, Journa
     Ok((project, journal))
 }
 
+/// The journal for somebody who looks: nothing is made where there is none.
+pub(super) fn seen(world: &World, common: &Common) -> Result<Option<Journal>, Diagnostic> {
+    Journal::existing(&project(world, common).root).map_err(|error| broken_journal(&error))
+}
+
 /// The task of this name.
 pub(super) fn known<'a>(tasks: &'a [Task], id: &str) -> Result<&'a Task, Diagnostic> {
     let near = || crate::source::nearest(id, tasks.iter().map(|task| task.id.as_str()));

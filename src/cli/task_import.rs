@@ -5,7 +5,7 @@ use super::stage::broken_journal;
 use super::task_args::TaskImportArgs;
 use super::task_errors as errors;
 use super::task_facts::{journal, spec_of};
-use super::{answer, refuse};
+use super::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::journal::NewTask;
 use crate::source::{Diagnostic, Files, Place, Source};
@@ -99,7 +99,7 @@ fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exi
     let added = journal.add_tasks(&tasks, &world.timestamp()).map_err(|error| one(broken_journal(&error)))?;
     let ids = added.map_err(|refused| one(errors::refused(&refused, name)))?;
     Ok(answer(&if args.json {
-        json!({ "version": 1, "tasks": ids }).to_string() + "\n"
+        json_line(json!({ "tasks": ids }))
     } else {
         format!(
             "{} added{}\n",

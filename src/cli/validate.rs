@@ -2,13 +2,15 @@
 
 use super::args::{Common, ValidateArgs};
 use super::config::{project, single};
-use super::{answer, refuse};
+use super::{answer, json_line, refuse};
 use crate::chain::{Chain, Config, Item, LayerKind, Limit, Limits, Said, Step, Wants};
 use crate::exit::Exit;
 use crate::plan::{Request, build};
+use crate::report::diagnostic_json;
 use crate::source::{Diagnostic, Place, Text};
 use crate::world::World;
 use indexmap::IndexMap;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// Checks the project's config, or one file.
@@ -19,6 +21,12 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> E
         None => project.config,
     };
     let faults = faults(world, &project.root, &config);
+    if args.json {
+        let valid = !faults.iter().any(Diagnostic::is_error);
+        let told = json!({ "valid": valid, "errors": faults.iter().map(diagnostic_json).collect::<Value>() });
+        let said = answer(&json_line(told));
+        return if valid { said } else { Exit::Refused };
+    }
     if faults.iter().any(Diagnostic::is_error) {
         return refuse(world, &faults);
     }

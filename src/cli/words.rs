@@ -32,9 +32,13 @@ pub(super) const VERBS: [&str; 25] = [
 ];
 /// Options of every verb that take no value, and those that take one.
 const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
-const VALUED: [&str; 1] = ["--cwd"];
+const VALUED: [&str; 3] = ["--cwd", "-C", "--color"];
 /// Every option of ours: none of them can be a prompt by itself.
-const OPTIONS: [&str; 30] = [
+const OPTIONS: [&str; 34] = [
+    "--backend",
+    "--model",
+    "--color",
+    "-C",
     "--events",
     "--output",
     "--prefix",

@@ -106,6 +106,7 @@ pub(super) fn plan_agent(
         name: step.name.value.clone(),
         kind: Kind::Agent {
             backend: named.map(|named| named.name.to_string()),
+            allows: named.and_then(|named| named.backend.allowed_tools.as_ref().and(named.backend.command.clone())),
             model: named.and(agent.model.as_ref()).map(|model| model.value.clone()),
             format,
             accounting: accounting(named, format),

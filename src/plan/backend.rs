@@ -8,7 +8,7 @@ use crate::agent::{
 };
 use crate::chain::{Agent, LayerKind, Level, Permissions};
 use crate::checks::Budget;
-use crate::prompt::{Late, Segment, read_prompt_file, text};
+use crate::prompt::{Late, Segment, expand_config, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -107,7 +107,8 @@ pub(super) fn backend_command(
         level_env.extend(env);
     }
     let system = system_prompt(context, agent, looped, asked, faults);
-    let preface = match (&backend.system_prompt, system) {
+    let keeps_own = backend.own_instructions.as_deref().is_some_and(|own| has_own_instructions(context, own, at));
+    let preface = match (backend.system_prompt.as_ref().filter(|_| !keeps_own), system) {
         (Some(words), Some(system)) => {
             argv.extend(fill(words, &system));
             None
@@ -155,6 +156,19 @@ pub(super) fn backend_command(
     let budget = backend.max_cost.iter().flatten().filter(|_| limited).map(|word| late(word, Late::Budget)).collect();
     let start_timeout = backend.start_timeout;
     Headless { program, argv, budget, start_timeout, last, env, level_env, ours, exits, permissions, preface }
+}
+
+/// Whether the user has set the key of a settings file that our words would replace: `[file, key]`.
+fn has_own_instructions(context: &Context<'_>, own: &[String], at: &Place) -> bool {
+    let [file, key] = own else { return false };
+    let file = Text { value: file.clone(), at: at.clone() };
+    let Ok(file) = expand_config(&file, &context.vars, context.env) else { return false };
+    let path = super::context::path_of(&file, context.request.root, context.env);
+    let Ok(bytes) = context.files.read(&path) else { return false };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    // Keys of a TOML file before its first table are the file's own.
+    let own = text.lines().map(str::trim).take_while(|line| !line.starts_with('['));
+    own.filter_map(|line| line.split_once('=')).any(|(name, _)| name.trim().trim_matches('"') == key)
 }
 
 /// A word with what only a run can know for its `{}`.

@@ -130,7 +130,7 @@ pub(super) fn program_cannot_honour(at: &Place, key: &str, name: &str) -> Diagno
 pub(super) fn backend_cannot_honour(at: &Place, key: &str, backend: &str) -> Diagnostic {
     Diagnostic::error("plan/not-honoured", format!("the backend `{backend}` cannot honour `{key}`"))
         .at(at, "would be ignored")
-        .help("remove it")
+        .help(format!("remove it; or, if its program can do that, say how in `backends`: \"{backend}\": {{ \"{key}\": [\"--…\", \"{{}}\"] }}"))
 }
 
 pub(super) fn template_variable(at: &Place, template: &str, name: &str, near: Option<&str>) -> Diagnostic {
@@ -191,9 +191,11 @@ pub(super) fn no_such_permissions(at: &Place, backend: &str, wanted: &str, known
         format!("the backend `{backend}` cannot be held to the permissions `{wanted}`"),
     )
     .at(at, "cannot be honoured")
-    .help(format!(
-        "it can be run with: {known}. Say so for this agent: \"permissions\": \"…\", or for all: --permissions …"
-    ))
+    .help(if known.is_empty() {
+        format!("say how it is held to `{wanted}` in the backend: \"permissions\": {{ \"{wanted}\": {{ \"arguments\": [] }} }}")
+    } else {
+        format!("it can be run with: {known}. Say so for this agent: \"permissions\": \"…\", or for all: --permissions …")
+    })
 }
 
 pub(super) fn backend_without_program(at: &Place, backend: &str) -> Diagnostic {

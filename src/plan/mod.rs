@@ -154,6 +154,8 @@ pub enum Kind {
         backend: Option<String>,
         /// The model that it was told to use, if it was told one.
         model: Option<String>,
+        /// How its agent CLI names a command in `allowedTools`, `Bash({}:*)`; none where it has no such list.
+        allows: Option<String>,
         /// What it prints.
         format: Format,
         /// What it may decide.

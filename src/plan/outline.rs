@@ -35,6 +35,9 @@ pub struct OutlineStep {
     /// The model that it was told to use, if it was told one.
     #[serde(default)]
     pub model: Option<String>,
+    /// How its agent CLI names a command in `allowedTools`; none where it has no such list.
+    #[serde(default)]
+    pub allows: Option<String>,
     /// What it prints.
     pub format: Format,
     /// What it tells of what it uses; none of what uses nothing.
@@ -83,9 +86,13 @@ pub fn outline(plan: &Plan) -> Outline {
 }
 
 fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
-    let (check, optional, backend, model) = match &step.kind {
-        Kind::Agent { backend, model, .. } => (None, false, backend.clone(), model.clone()),
-        Kind::Check { optional, line, .. } => (Some(line.clone()), *optional, None, None),
+    let (check, optional) = match &step.kind {
+        Kind::Agent { .. } => (None, false),
+        Kind::Check { optional, line, .. } => (Some(line.clone()), *optional),
+    };
+    let (backend, model, allows) = match &step.kind {
+        Kind::Agent { backend, model, allows, .. } => (backend.clone(), model.clone(), allows.clone()),
+        Kind::Check { .. } => (None, None, None),
     };
     let digests = json::digests(step);
     OutlineStep {
@@ -94,6 +101,7 @@ fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
         optional,
         backend,
         model,
+        allows,
         format: step.format().unwrap_or_default(),
         accounting: step.accounting(),
         permissions: step.permissions(),

@@ -1,5 +1,6 @@
 //! The template around a prompt: found and checked when the plan is built, rendered per iteration.
 
+use super::backend::backend_of;
 use super::context::{Context, Faults};
 use super::{PlannedPrompt, context};
 use crate::chain::{Agent, Config, Role, Run, Step};
@@ -147,7 +148,12 @@ pub(super) fn around(context: &Context<'_>, step: &Step, agent: &Agent, faults: 
     for name in template.variables().iter().filter_map(|name| name.strip_prefix("vars.")) {
         context.vars.note_mentioned(&format!("${{{name}}}"));
     }
-    let facts = facts(context, step, agent);
+    let mut facts = facts(context, step, agent);
+    let named = backend_of(context, agent, &step.name.at).ok().flatten();
+    let is_read = named.is_some_and(|named| named.backend.reads_agents_md == Some(true));
+    if is_read && context.files.kind(&context.request.root.join("AGENTS.md")).is_ok() {
+        facts.insert("agents_md_content".into(), "AGENTS.md stands in your instructions already; follow it.".into());
+    }
     let wanted = template.variables();
     let missing =
         ["build_command", "test_command"].iter().any(|name| wanted.contains(*name) && !facts.contains_key(*name));

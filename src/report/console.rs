@@ -2,7 +2,9 @@
 
 use super::dry_run::prompt_block;
 use super::paint::Paint;
-use super::phrases::{attempts_words, first_line, outcome_words, round_words, seconds, thousands, waiting_words};
+use super::phrases::{
+    attempts_words, first_line, outcome_words, refused_words, round_words, seconds, thousands, waiting_words,
+};
 use super::tally::Sum;
 use super::verdicts::{trend, unclear_words, verdict_lines};
 use crate::chain::{Role, show_duration};
@@ -415,10 +417,8 @@ impl<'a> Console<'a> {
             note(format!("{who}{}", first_line(error)));
         }
         if !finished.denials.is_empty() {
-            note(format!(
-                "refused tools: {} (allow them with `allowedTools`)",
-                first_line(&finished.denials.join(", "))
-            ));
+            let step = self.outline.steps.get((at.step as usize).saturating_sub(1));
+            note(refused_words(&finished.denials, step.and_then(|step| step.allows.as_deref())));
         }
         if let Some(line) = finished.near_miss.as_deref().filter(|_| !marker && check.is_none()) {
             note(format!("the marker counts only alone on its line, not in: {}", first_line(line)));

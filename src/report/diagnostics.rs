@@ -155,3 +155,19 @@ fn harmless(text: &str) -> String {
         })
         .collect()
 }
+
+/// An error for machines: its code, what is wrong, every place, what to do.
+#[must_use]
+pub fn diagnostic_json(diagnostic: &Diagnostic) -> serde_json::Value {
+    let places = diagnostic.places.iter().map(|(place, label)| {
+        let (line, column) = place.source.line_column(place.span.start);
+        serde_json::json!({ "file": place.source.name, "line": line, "column": column, "label": label })
+    });
+    serde_json::json!({
+        "code": diagnostic.code,
+        "severity": if diagnostic.is_error() { "error" } else { "warning" },
+        "message": diagnostic.message,
+        "places": places.collect::<serde_json::Value>(),
+        "help": diagnostic.help,
+    })
+}

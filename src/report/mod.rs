@@ -26,7 +26,7 @@ mod verdicts;
 
 pub use catalogue::{list, list_json, show_chain, show_chain_json};
 pub use console::{Console, Verbosity};
-pub use diagnostics::render;
+pub use diagnostics::{diagnostic_json, render};
 pub use doctor::{Finding, Health, doctor};
 pub use document::{Document, Paper, markdown};
 pub use dry_run::{dry_run, quoted};

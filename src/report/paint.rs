@@ -1,6 +1,7 @@
-//! Colour and signs, or none: `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb`, and whether the stream is a terminal.
+//! Colour and signs, or none: `--color`, `NO_COLOR`, `CLICOLOR_FORCE`, `FORCE_COLOR`, `CLICOLOR=0`, `TERM=dumb`, and whether the stream is a
+//! terminal (<https://no-color.org>, <https://bixense.com/clicolors>, <https://force-color.org>).
 
-use crate::source::Env;
+use crate::source::{COLOR, Env};
 use std::fmt::Write;
 use std::io::IsTerminal;
 
@@ -35,7 +36,10 @@ impl Paint {
     fn of(env: &dyn Env, terminal: bool) -> Self {
         let set = |name: &str| env.var(name).is_some_and(|value| !value.is_empty());
         let dumb = env.var("TERM").is_some_and(|term| term == "dumb");
-        let forced = env.var("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
+        let is_on = |name: &str| env.var(name).is_some_and(|value| !value.is_empty() && value != "0");
+        let forced = is_on("CLICOLOR_FORCE") || is_on("FORCE_COLOR");
+        let off = env.var("CLICOLOR").is_some_and(|value| value == "0");
+        let chosen = env.var(COLOR);
         let locale =
             ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| env.var(name).filter(|value| !value.is_empty()));
         // No locale at all is a container or a cron job, whose log is read as UTF-8.
@@ -45,7 +49,11 @@ impl Paint {
         });
         let columns = if terminal { columns() } else { 80 };
         Self {
-            color: !set("NO_COLOR") && (forced || (terminal && !dumb)),
+            color: match chosen.as_deref().and_then(std::ffi::OsStr::to_str) {
+                Some("always") => true,
+                Some("never") => false,
+                _ => !set("NO_COLOR") && (forced || (terminal && !dumb && !off)),
+            },
             unicode,
             width: columns.clamp(40, 120),
             terminal,

@@ -94,3 +94,43 @@ pub(super) fn thousands(number: u64) -> String {
     }
     grouped
 }
+
+/// Tools that were refused, with what they were called with, and the line of the config that allows them.
+pub(super) fn refused_words(denials: &[String], allows: Option<&str>) -> String {
+    let mut told: Vec<&str> = Vec::new();
+    for denial in denials {
+        if !told.contains(&denial.as_str()) {
+            told.push(denial);
+        }
+    }
+    let refused = first_line(&told.join(", "));
+    let Some(form) = allows else {
+        return format!("refused: {refused}; its agent CLI has no list of allowed tools: `permissions` allows more");
+    };
+    let mut rules: Vec<String> = Vec::new();
+    for denial in told {
+        let rule = rule(denial, form);
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    let rules = rules.iter().map(|rule| format!("{rule:?}")).collect::<Vec<_>>().join(", ");
+    format!("refused: {refused}; to allow it: \"allowedTools\": [{rules}]")
+}
+
+/// What allows a refused call, in the terms of its agent CLI: `Bash(curl:*)` for `Bash(curl -s http://x)`, `WebFetch` for
+/// `WebFetch(http://x)`.
+fn rule(denial: &str, form: &str) -> String {
+    /// Programs whose first argument says what they do.
+    const WITH_VERBS: [&str; 12] =
+        ["git", "npm", "pnpm", "yarn", "npx", "cargo", "go", "docker", "kubectl", "gh", "pip", "python3"];
+    let (tool, input) = denial.split_once('(').unwrap_or((denial, ""));
+    let is_command = form.starts_with(&format!("{tool}(")) || form.starts_with("shell(") && tool == "bash";
+    if !is_command {
+        return tool.to_string();
+    }
+    let mut words = input.trim_end_matches(')').split_whitespace();
+    let Some(first) = words.next() else { return tool.to_string() };
+    let second = words.next().filter(|word| WITH_VERBS.contains(&first) && !word.starts_with('-'));
+    form.replace("{}", &second.map_or_else(|| first.to_string(), |second| format!("{first} {second}")))
+}

@@ -45,7 +45,7 @@ pub struct Cast<'a> {
 #[derive(Debug)]
 pub enum Begin {
     /// Anew, with what the command line said. In a queue of tasks, with the backends whose login worked in it before.
-    New(Overrides, Option<Vec<String>>),
+    New(Box<Overrides>, Option<Vec<String>>),
     /// Where an earlier process left off.
     Again(Box<Again>),
 }

@@ -3,7 +3,7 @@
 
 use super::attempt::{Attempt, sleep};
 use super::cast::{Again, Begin, Cast, Ended, Failure};
-use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt, Overrides};
+use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt};
 use super::hooks::HooksBeside;
 use super::lane::Lane;
 use super::machine::{Effect, Input, Timer};
@@ -50,7 +50,7 @@ pub(super) async fn drive_in_lane(
     lane: &Lane<'_>,
     heard: UnboundedReceiver<Heard>,
 ) -> Result<Ended, Failure> {
-    play(cast, Begin::New(Overrides::default(), None), Signals::passed_on(heard), Some(lane)).await
+    play(cast, Begin::New(Box::default(), None), Signals::passed_on(heard), Some(lane)).await
 }
 
 async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane<'_>>) -> Result<Ended, Failure> {
@@ -145,7 +145,7 @@ impl Driver<'_> {
     fn begin(&mut self, begin: Begin) -> Result<Vec<Effect>, JournalError> {
         let plan = self.cast.plan;
         let (overrides, queue) = match begin {
-            Begin::New(overrides, queue) => (overrides, queue),
+            Begin::New(overrides, queue) => (*overrides, queue),
             Begin::Again(again) => return self.begin_again(*again),
         };
         self.begin_work(&overrides)?;

@@ -113,6 +113,12 @@ pub struct Overrides {
     /// `--permissions`.
     #[serde(default)]
     pub permissions: Option<String>,
+    /// `--backend`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// `--model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// `--idle-timeout`.
     pub idle_timeout: Option<String>,
     /// Every `--limit`.

@@ -54,6 +54,8 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
         .into_iter()
         .map(|(name, text)| (name, Value::new(text)))
         .collect();
+    // What is known before the run is not gathered.
+    gathered.retain(|name, _| name != "agents_md_content" || !around.knows(name));
     let diff = gathered.get("git_diff_output").map(|diff| diff.text.clone());
     for (name, text) in [("feedback", moment.feedback), ("reviewer_notes", moment.reviewer_notes)] {
         if wanted.contains(name) {

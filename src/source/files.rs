@@ -59,6 +59,9 @@ pub trait Files {
     }
 }
 
+/// The name by which the command line's choice of colour is asked for in an [`Env`]; no variable is called so.
+pub const COLOR: &str = "--color";
+
 /// The environment variables that pure rooms may ask for.
 pub trait Env {
     /// The value of a variable, if it is set.

@@ -6,6 +6,6 @@ mod nearest;
 mod text;
 
 pub use diagnostic::{Diagnostic, Severity};
-pub use files::{Env, Files, Kind};
+pub use files::{COLOR, Env, Files, Kind};
 pub use nearest::nearest;
 pub use text::{Place, Source, Span, Text};

@@ -70,3 +70,13 @@ fn what_stays_unsubstituted_gets_one_warning_in_a_run_too() {
     let home = place.run(&["home"]).code(2).words();
     assert!(home.contains("the environment has a variable of this name: ${env:HOME}"), "{home}");
 }
+
+#[test]
+fn a_base_commit_that_does_not_exist_is_refused() {
+    let place = Place::new();
+    place.agent("a", "print ok");
+    for typed in [&["a", "--base", "nope"][..], &["a", "--base", "nope", "--dry-run"]] {
+        assert!(place.run(typed).code(2).words().contains("there is no commit `nope` here"));
+    }
+    assert_eq!(place.calls("a"), 0);
+}

@@ -3,10 +3,12 @@
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the world themselves")]
 
 mod agents;
+mod answers;
 mod backlog;
 mod bytes;
 mod chain_text;
 mod checks;
+mod clis;
 mod corpus;
 mod demo;
 mod docs;

@@ -13,7 +13,7 @@ fn place() -> Place {
 #[test]
 fn wrong_command_lines_are_refused_with_what_to_do() {
     let place = place();
-    let lines: [&[&str]; 17] = [
+    let lines: [&[&str]; 21] = [
         &["a", "--dryrun"],
         &["-n", "a"],
         &["--promt", "hello", "a"],
@@ -29,7 +29,11 @@ fn wrong_command_lines_are_refused_with_what_to_do() {
         &["a", "b"],
         &["FEATURE=x"],
         &["--chain", "vars", "FEATURE=x", "FEATURE=y"],
-        &["a", "--json"],
+        &["a", "--json", "--output", "json"],
+        &["a", "--colour"],
+        &["a", "--permissions", "all"],
+        &["task", "shwo"],
+        &["task", "add"],
         &["show"],
     ];
     let mut all = String::new();
