@@ -105,6 +105,8 @@ impl Claude {
             let own = event["error"]["message"].as_str();
             let subtype = event["subtype"].as_str().unwrap_or("error");
             let words = said.filter(|said| !said.is_empty()).or(own).or(first).unwrap_or(subtype);
+            // Its words for its own developers, after it was interrupted.
+            let words = if words.starts_with("[ede_diagnostic]") { "it was interrupted" } else { words };
             report.fail(event["api_error_status"].as_u64(), words);
             if let Some(resets_at) = self.resets_at {
                 report.usage_limit = Some(UsageLimit { end: Some(LimitEnd::At(resets_at)) });

@@ -32,6 +32,9 @@ impl Checker<'_> {
             }
             return;
         }
+        if let (Value::List(_), Some(steps)) = (&node.value, steps_of(object)) {
+            return self.steps(node, "steps", steps);
+        }
         let Value::Object(members) = &node.value else {
             self.faults.push(errors::wrong_kind(&self.place(&node.span), object.name, "an object", node.value.kind()));
             return;
@@ -184,6 +187,12 @@ impl Checker<'_> {
             _ => self.wrong(node, key, wanted(Shape::Steps(object))),
         }
     }
+}
+
+/// The steps that a list may stand for, of an object that is nothing but them in short.
+fn steps_of(object: &Object) -> Option<&'static Object> {
+    object.text?;
+    object.keys.iter().find_map(|key| if let Shape::Steps(steps) = key.shape { Some(steps) } else { None })
 }
 
 /// Whether this may name a variable: `[A-Za-z_][A-Za-z0-9_]*`.

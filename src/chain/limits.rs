@@ -15,9 +15,13 @@ pub fn parse_limit(source: &Arc<Source>) -> Result<Limits, Diagnostic> {
     let at = Place::whole(source);
     let known = LIMITS.keys.iter().map(|key| key.name);
     let Some((name, value)) = source.text.split_once('=') else { return Err(errors::limit_without_value(&at, known)) };
-    let Some(key) = LIMITS.keys.iter().find(|key| key.name == name) else {
+    // As options are written, too: `stalled-after`; and a name that no option `--wait` is mistaken for.
+    let plain = |name: &str| name.replace('-', "").to_lowercase();
+    let name = if plain(name) == "usagewait" { "wait" } else { name };
+    let Some(key) = LIMITS.keys.iter().find(|key| plain(key.name) == plain(name)) else {
         return Err(errors::unknown_key(&at, name, LIMITS.name, known));
     };
+    let name = key.name;
     let mut limits = Limits::default();
     match key.shape {
         Shape::Duration => {

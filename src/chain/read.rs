@@ -285,8 +285,12 @@ pub(super) fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic
         description: reader.text("description"),
         said: reader.said("prompt", "promptFile"),
         vars: reader.text_map("vars"),
-        // A string is the steps themselves.
-        items: items(if reader.as_text().is_some() { Some(reader) } else { reader.get("steps") }, 0, faults),
+        // A string or a list is the steps themselves.
+        items: items(
+            if reader.as_text().is_some() || reader.as_list().is_some() { Some(reader) } else { reader.get("steps") },
+            0,
+            faults,
+        ),
     }
 }
 

@@ -84,7 +84,11 @@ fn shape(shape: Shape) -> Value {
 fn reference(to: &Object) -> Value {
     let object = json!({ "$ref": format!("#/$defs/{}", to.id) });
     match to.text {
-        Some(about) => json!({ "anyOf": [{ "type": "string", "minLength": 1, "description": about }, object] }),
+        Some(about) => {
+            let mut forms = vec![json!({ "type": "string", "minLength": 1, "description": about }), object];
+            forms.extend(to.keys.iter().find(|key| matches!(key.shape, Shape::Steps(_))).map(|key| shape(key.shape)));
+            json!({ "anyOf": forms })
+        }
         None => object,
     }
 }

@@ -300,7 +300,7 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) accept_changes: bool,
     /// How much is verified: strict, fast (the default), smoke or yolo
-    #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]
+    #[arg(long, alias = "verify", value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,
     /// How large the work is: tiny, normal or large; told from the words of the prompt by default
     #[arg(long, value_parser = ["tiny", "normal", "large"])]
@@ -312,7 +312,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "TIME")]
     pub(super) start_at: Option<String>,
     /// Wait until another run in the same folder is over, instead of refusing
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, alias = "wait-lock", conflicts_with = "dry_run")]
     pub(super) wait: bool,
     /// For machines: with --dry-run the plan, else a summary at the end, as --output json
     #[arg(long, conflicts_with_all = ["output", "events"])]
@@ -365,7 +365,7 @@ pub(super) struct ResumeArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) limit: Vec<String>,
     /// Wait until another run in the same folder is over, instead of refusing
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, alias = "wait-lock", conflicts_with = "dry_run")]
     pub(super) wait: bool,
     /// Where a loop or a group has used up its count: so many more iterations or rounds
     #[arg(long, value_name = "N", conflicts_with_all = ["approve", "reject"])]
@@ -394,6 +394,9 @@ pub(super) struct RunsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RunsVerb {
+    /// Every run, the last one first; the same as `runs` alone
+    #[command(alias = "ls")]
+    List,
     /// One run: every step, iteration and round, how it ended, where its log is
     Show {
         /// The run's number; the last by default

@@ -2,7 +2,7 @@
 
 use super::args::RunArgs;
 use super::config::Project;
-use super::names::{BareWord, bare_word, nearly_a_verb};
+use super::names::{BareWord, bare_word, nearly_a_verb, several_words};
 use super::words::torn;
 use crate::agent::BUILT_IN_CHECKS;
 use crate::chain::{Chain, Config, check_name, parse};
@@ -25,7 +25,12 @@ pub(super) fn chosen(world: &World, args: &RunArgs, project: &Project) -> Result
         (Some(_), [text, ..]) => Err(vec![both(text)]),
         (Some(name), []) => Ok((named(name, &project.config)?, given)),
         (None, [text]) if text.trim_end().ends_with('-') => Err(vec![torn(&format!("`{text}` ends in half an arrow"))]),
+        (None, [.., last]) if last.trim_end().ends_with('-') => Err(vec![torn("half an arrow is left")]),
         (None, [text]) if check_name(text).is_ok() => {
+            let is_broken = project.config.faults.iter().any(Diagnostic::is_error);
+            if is_broken && !is_known(text, &project.config) {
+                return Err(project.config.faults.clone());
+            }
             match bare_word(world, text, &project.config).map_err(|fault| vec![fault])? {
                 BareWord::Chain => Ok((named(text, &project.config)?, given)),
                 BareWord::Step => Ok((parse(&Source::new("command line", *text, &project.shell))?, given)),
@@ -36,7 +41,7 @@ pub(super) fn chosen(world: &World, args: &RunArgs, project: &Project) -> Result
         (None, words) => {
             let verb =
                 words.first().filter(|word| !is_known(word, &project.config)).and_then(|word| nearly_a_verb(word));
-            Err(vec![verb.unwrap_or_else(|| torn(&format!("{} words were given", words.len())))])
+            Err(vec![verb.unwrap_or_else(|| several_words(words, &project.config))])
         }
     }
 }

@@ -1,11 +1,12 @@
 //! `init`: a commented chains.json and role prompts that run at once. The one verb that writes outside `.forkhestra/`.
 
 use super::args::{Common, InitArgs};
-use super::config::project;
+use super::config::{Project, project};
 use super::migrate::{Migrated, migrated, our_templates};
 use super::{answer, refuse};
 use crate::chain::PROJECT_FILES;
 use crate::exit::Exit;
+use crate::plan::places;
 use crate::source::{Diagnostic, Files};
 use crate::world::World;
 use std::collections::BTreeSet;
@@ -20,13 +21,18 @@ const FILES: [(&str, &str); 3] = [
 
 /// Writes the files, all or none of them over what is there.
 pub(super) fn init(world: &World, common: &Common, args: &InitArgs) -> Exit {
-    let shell = project(world, common).shell;
+    let project = project(world, common);
+    let shell = project.shell.clone();
+    let place = |path: PathBuf| placed(world, &project, &path);
     if args.templates {
-        let ours = our_templates().into_iter().map(|(path, text)| (path, text.to_string()));
+        let ours = our_templates().into_iter().map(|(path, text)| (place(path), text.to_string()));
         return beside(world, &shell, &ours.collect::<Vec<_>>(), "");
     }
     if let Some(from) = &args.from {
-        return take_over(world, &shell, &shell.join(from));
+        return take_over(world, &shell, &shell.join(from), &place);
+    }
+    if project.root != shell {
+        return refuse(world, &[above(&project.root)]);
     }
     // A config of either name would be a second one.
     let ours: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).chain(PROJECT_FILES).collect();
@@ -42,8 +48,20 @@ pub(super) fn init(world: &World, common: &Common, args: &InitArgs) -> Exit {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "wrote {name}");
     }
-    text.push_str("\nTry:  forkhestra --chain hello\nThen: forkhestra --chain ship FEATURE=\"a greeting\" --dry-run\n");
+    text.push_str("\nTry:  forkhestra hello\nThen: forkhestra ship FEATURE=\"a greeting\" --dry-run\n");
     answer(&text)
+}
+
+/// Where a template or a skill goes that is at home below `forge/`: the key `templates` of the config may say another place.
+fn placed(world: &World, project: &Project, path: &Path) -> PathBuf {
+    if project.config.templates.is_none() {
+        return path.to_path_buf();
+    }
+    let places = places(&project.config, &project.root, world);
+    let moved = path.strip_prefix("forge/agents").map(|below| places.templates.join(below));
+    let moved = moved.or_else(|_| path.strip_prefix("forge/skills").map(|below| places.shared.join(below)));
+    let moved = moved.unwrap_or_else(|_| path.to_path_buf());
+    moved.strip_prefix(&project.shell).map_or_else(|_| moved.clone(), Path::to_path_buf)
 }
 
 /// Writes what is not there yet, and says what was left alone.
@@ -64,7 +82,7 @@ fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) 
 }
 
 /// Templates and skills of another tool.
-fn take_over(world: &World, shell: &Path, from: &Path) -> Exit {
+fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -> PathBuf) -> Exit {
     let (mut files, mut more) = (Vec::new(), String::new());
     for path in world.files_below(from) {
         let below = path.strip_prefix(from).unwrap_or(&path);
@@ -79,7 +97,8 @@ fn take_over(world: &World, shell: &Path, from: &Path) -> Exit {
                 continue;
             }
         };
-        let _ = match migrated(below, &text) {
+        let found = migrated(below, &text).map(|found| Migrated { path: place(found.path), ..found });
+        let _ = match found {
             None => writeln!(more, "not taken over: {}", below.display()),
             Some(Migrated { path, .. }) if files.iter().any(|(known, _)| *known == path) => {
                 writeln!(more, "not taken over: {}, another one is {} already", below.display(), path.display())
@@ -103,6 +122,11 @@ fn take_over(world: &World, shell: &Path, from: &Path) -> Exit {
 fn nothing_to_take(from: &Path) -> Diagnostic {
     Diagnostic::error("init/from", format!("{} holds no templates", from.display()))
         .help("they are ROLE/templates/NAME.template.md or ROLE/prompt.md, and ROLE/skills/NAME.md")
+}
+
+fn above(root: &Path) -> Diagnostic {
+    Diagnostic::error("init/above", format!("{} has a config already, which holds here, too", root.display()))
+        .help("edit that one; for a project of its own here: forkhestra init -C .")
 }
 
 fn already_there(names: &[&str]) -> Diagnostic {

@@ -44,6 +44,9 @@ pub(super) fn migrated(path: &Path, text: &str) -> Option<Migrated> {
 /// `{name}` of a variable becomes `{{name}}`, with a sum too; `{if_x}` and `{end_if}` become a block; what nobody knows stays, and names
 /// among it are listed.
 fn converted(text: &str) -> (String, Vec<String>) {
+    if let Some(converted) = of_python(text) {
+        return (converted, Vec::new());
+    }
     let (mut converted, mut left, mut rest) = (String::new(), Vec::new(), text);
     while let Some(open) = rest.find('{') {
         let after = &rest[open + 1..];
@@ -70,6 +73,33 @@ fn converted(text: &str) -> (String, Vec<String>) {
     }
     converted.push_str(rest);
     (converted, left)
+}
+
+/// A text for Python's `str.format`: every brace is doubled or stands around a known name. None for any other.
+fn of_python(text: &str) -> Option<String> {
+    let (mut converted, mut rest, mut doubled) = (String::new(), text, false);
+    while let Some(next) = rest.find(['{', '}']) {
+        converted.push_str(&rest[..next]);
+        let after = &rest[next + 1..];
+        if let Some(after) = ["{", "}"].iter().find_map(|brace| rest[next..].strip_prefix(*brace)?.strip_prefix(*brace))
+        {
+            converted.push_str(&rest[next..=next]);
+            (rest, doubled) = (after, true);
+        } else if rest[next..].starts_with('{') {
+            let (inside, after) = after.split_once('}')?;
+            converted.push_str(&tag(inside)?);
+            rest = after;
+        } else {
+            return None;
+        }
+    }
+    converted.push_str(rest);
+    // Without a doubled brace there is nothing to tell apart; and `{{name}}` of a known name is ours already.
+    let ours = text
+        .split("{{")
+        .skip(1)
+        .any(|after| after.split_once("}}").is_some_and(|(name, _)| tag(name.trim()).is_some()));
+    (doubled && !ours).then_some(converted)
 }
 
 fn looks_like_a_name(text: &str) -> bool {
@@ -121,6 +151,9 @@ mod tests {
             of("builder/prompt.md", "{if_rejected}#{rejection_count + 1}: {reviewer_notes}{end_if} ${name} {return}")
                 .unwrap();
         assert_eq!(seed.text, "{{#if rejected}}#{{rejection_count + 1}}: {{reviewer_notes}}{{/if}} ${name} {return}");
+        let python = of("builder/prompt.md", "Task {task_id}\n{{\"status\": \"ok\", \"a\": {{}}}}\n").unwrap();
+        assert_eq!(python.text, "Task {{task_id}}\n{\"status\": \"ok\", \"a\": {}}\n");
+        assert_eq!(of("builder/prompt.md", "{{task_id}} {{if}}").unwrap().text, "{{task_id}} {{if}}");
         assert_eq!(of("templates/inspector.template.md", "").unwrap().path, Path::new("forge/agents/helium/prompt.md"));
         assert_eq!(of("inspector/skills/rules.md", "").unwrap().path, Path::new("forge/agents/helium/skills/rules.md"));
         assert_eq!(of("skills/a.md", "{skill:b}").unwrap().text, "{{skill:b}}");

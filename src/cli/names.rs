@@ -16,11 +16,13 @@ pub(super) enum BareWord {
 }
 
 /// Words of other tools, and what to type here.
-const FOREIGN: [(&[&str], &str); 16] = [
+const FOREIGN: [(&[&str], &str); 18] = [
+    (&["ls"], "`forkhestra list` lists chains, agents and checks, `forkhestra runs` what was run"),
     (
-        &["status", "ps", "ls", "history", "jobs"],
-        "`forkhestra runs` lists runs, `forkhestra runs show` shows the last one",
+        &["ship", "deploy", "build-all"],
+        "no chain is called so here: `forkhestra init` writes a config with the chain `ship`, `forkhestra list` shows what there is",
     ),
+    (&["status", "ps", "history", "jobs"], "`forkhestra runs` lists runs, `forkhestra runs show` shows the last one"),
     (
         &["log", "logs", "tail", "watch", "top", "attach", "follow", "monitor"],
         "`forkhestra runs log -f` follows what agents print",
@@ -35,7 +37,10 @@ const FOREIGN: [(&[&str], &str); 16] = [
     (&["continue", "retry", "restart", "rerun"], "`forkhestra resume` goes on with a run"),
     (&["start", "up", "exec", "go", "loop"], "`forkhestra \"coder:3 -> test\" -p \"…\"` runs a chain"),
     (&["agents", "chains", "checks", "backends"], "`forkhestra list` lists them"),
-    (&["config", "check"], "`forkhestra validate` checks the config, `forkhestra verify` the project"),
+    (
+        &["config", "check"],
+        "`forkhestra init` writes a config, forge/chains.json; `forkhestra validate` checks it, `forkhestra verify` the project",
+    ),
     (&["new", "create", "setup", "install"], "`forkhestra init` writes a config"),
     (
         &["add", "reset", "delete", "next", "todo", "backlog"],
@@ -71,12 +76,27 @@ pub(super) fn bare_word(world: &World, name: &str, config: &Config) -> Result<Ba
     if let Some(fault) = foreign(name) {
         return Err(fault);
     }
+    // `forkhestra run list`: whoever writes `run` before a verb means something else of that name.
+    if VERBS.contains(&name) {
+        return Ok(BareWord::Step);
+    }
+    let on_path = find_all_on_path(name, world, world);
+    if let Some((program, near)) = on_path.first().and_then(|program| Some((program, slip_of(name, config)?))) {
+        return Err(only_a_program(name, &program.display().to_string(), near));
+    }
     match nearest(name, VERBS) {
-        Some(verb) if find_all_on_path(name, world, world).is_empty() && !is_nearer(name, config, verb) => {
+        Some(verb) if on_path.is_empty() && !is_nearer(name, config, verb) => {
             Err(no_verb(name, &format!("did you mean `forkhestra {verb}`?")))
         }
         _ => Ok(BareWord::Step),
     }
+}
+
+/// The known name of which a program's name is a slip: two letters swapped, or one wrong.
+fn slip_of<'a>(name: &str, config: &'a Config) -> Option<&'a str> {
+    let names = config.agents.keys().chain(config.checks.keys()).chain(config.chains.keys()).map(String::as_str);
+    let all = names.chain(BUILT_IN_CHECKS).chain(VERBS);
+    nearest(name, all.filter(|known| known.len() == name.len() && known.len() > 3))
 }
 
 /// A word that other tools have as a verb.
@@ -97,5 +117,35 @@ fn is_nearer(word: &str, config: &Config, verb: &str) -> bool {
 }
 
 fn no_verb(word: &str, ours: &str) -> Diagnostic {
-    Diagnostic::error("usage/unknown-verb", format!("`{word}` is no verb, and nothing else is called so")).help(ours)
+    Diagnostic::error("usage/unknown-verb", format!("there is no verb, chain, agent or check `{word}`")).help(ours)
+}
+
+fn only_a_program(word: &str, program: &str, near: &str) -> Diagnostic {
+    Diagnostic::error("usage/only-a-program", format!("`{word}` is only a program, {program}"))
+        .help(format!("did you mean `{near}`? To run the program, give it a name in `agents` of forge/chains.json"))
+}
+
+/// Several words that are no verb: a prompt without its option, a command, or a chain without its quotes.
+pub(super) fn several_words(words: &[&str], config: &Config) -> Diagnostic {
+    let first = words.first().copied().unwrap_or_default();
+    let known = |word: &str| {
+        let name = word.split(':').next().unwrap_or(word);
+        config.agents.contains_key(name)
+            || config.checks.contains_key(name)
+            || config.chains.contains_key(name)
+            || BUILT_IN_CHECKS.contains(&name)
+    };
+    let fault =
+        Diagnostic::error("usage/quote-the-chain", format!("{} words were given where a chain is one", words.len()));
+    if words.iter().any(|word| word.contains("->")) || words.iter().all(|word| known(word)) {
+        let chain = words.iter().copied().filter(|word| *word != "->").collect::<Vec<_>>().join(" -> ");
+        return fault.help(format!("put the whole chain into quotes: forkhestra \"{chain}\""));
+    }
+    let rest = if known(first) { &words[1..] } else { words };
+    let agent = if known(first) { first } else { "coder" };
+    fault.help(format!(
+        "a prompt comes with -p: forkhestra {agent} -p \"{}\". A command is a check: \"checks\": {{ \"unit\": \"{}\" }}",
+        rest.join(" "),
+        words.join(" ")
+    ))
 }

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Everything about earlier runs.
 pub(super) fn runs(world: &World, common: &Common, args: &RunsArgs) -> Exit {
     let done = match &args.verb {
-        None => list(world, common, args.json),
+        None | Some(RunsVerb::List) => list(world, common, args.json),
         Some(RunsVerb::Show { run }) => show(world, common, *run, args.json),
         Some(RunsVerb::Events { run }) => events(world, common, *run),
         Some(RunsVerb::Log(log)) => follow(world, common, log, args.json),

@@ -84,10 +84,12 @@ pub(super) struct TaskArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
     /// Add a task
+    #[command(aliases = ["create", "new"])]
     Add(TaskAddArgs),
     /// Add tasks from lines of JSON: title, and spec, tests, after, id
     Import(TaskImportArgs),
     /// Every task, and how far it is
+    #[command(alias = "ls")]
     List {
         /// For machines
         #[arg(long)]
@@ -102,6 +104,7 @@ pub(super) enum TaskVerb {
         json: bool,
     },
     /// Work on tasks: the chain `task`, or another one
+    #[command(aliases = ["start", "work"])]
     Run(TaskRunArgs),
     /// Decide yourself that a task is done
     Approve(TaskDecideArgs),
@@ -112,6 +115,7 @@ pub(super) enum TaskVerb {
     /// Begin a task anew: pending, without rejections
     Reset(TaskDecideArgs),
     /// Remove a task and all that is known of it
+    #[command(aliases = ["rm", "remove"])]
     Delete {
         /// Its name
         id: String,
@@ -198,7 +202,7 @@ pub(super) struct TaskRunArgs {
     #[arg(long)]
     pub(super) accept_changes: bool,
     /// How much is verified: strict, fast (the default), smoke or yolo
-    #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]
+    #[arg(long, alias = "verify", value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,
     /// How large the work is: tiny, normal or large; told from the words of the task by default
     #[arg(long, value_parser = ["tiny", "normal", "large"])]
@@ -210,7 +214,7 @@ pub(super) struct TaskRunArgs {
     #[arg(long, value_name = "TIME")]
     pub(super) start_at: Option<String>,
     /// Wait until another run in the same folder is over, instead of refusing
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, alias = "wait-lock", conflicts_with = "dry_run")]
     pub(super) wait: bool,
     /// For machines: with --dry-run the plan, else a summary at the end of each run
     #[arg(long, conflicts_with_all = ["output", "events"])]

@@ -7,7 +7,7 @@ use crate::chain::{Chain, Config, Item, LayerKind, Limit, Limits, Said, Step, Wa
 use crate::exit::Exit;
 use crate::plan::{Request, build};
 use crate::report::diagnostic_json;
-use crate::source::{Diagnostic, Place, Text};
+use crate::source::{Diagnostic, Files, Place, Text};
 use crate::world::World;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -37,10 +37,32 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> E
         .map(|file| file.source.name.as_str())
         .collect();
     let own = config.chains.values().filter(|entry| entry.layer != LayerKind::BuiltIn).count();
+    let elsewhere = ELSEWHERE.iter().find(|name| world.kind(&project.root.join(name)).is_ok());
+    if let (Some(name), true) = (elsewhere, files.is_empty()) {
+        return refuse(world, &[not_read(name)]);
+    }
     answer(&match files.as_slice() {
         [] => "No config here: only the built-in chains are known. `forkhestra init` writes one.\n".to_string(),
         files => format!("{} is valid ({own} {}).\n", files.join(", "), if own == 1 { "chain" } else { "chains" }),
     })
+}
+
+/// Where a config is looked for by people, and not by us.
+const ELSEWHERE: [&str; 9] = [
+    "forge/chains.yaml",
+    "forge/chains.yml",
+    "forge/chains.toml",
+    "forkhestra.yaml",
+    "forkhestra.yml",
+    "forkhestra.toml",
+    "forkhestra.json",
+    "chains.json",
+    "chains.json5",
+];
+
+fn not_read(name: &str) -> Diagnostic {
+    Diagnostic::error("config/elsewhere", format!("{name} is not read"))
+        .help("the config of a project is forge/chains.json, in JSON or JSON5; `forkhestra init` writes one")
 }
 
 /// Faults of the files, of every entry, and of the plan of every chain, agent and check of the user's. What only a command

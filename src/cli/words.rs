@@ -71,6 +71,49 @@ const OPTIONS: [&str; 34] = [
     "--",
 ];
 
+/// `runs report` and `runs resume` are `report` and `resume`.
+fn as_own_verb(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let of_runs = arguments.first().is_some_and(|verb| verb == "runs");
+    if of_runs && arguments.get(1).is_some_and(|verb| verb == "report" || verb == "resume") {
+        arguments.remove(0);
+    }
+    arguments
+}
+
+/// Options of other tools, and what they are here.
+const FOREIGN_OPTIONS: [(&[&str], &str); 11] = [
+    (
+        &["--yolo", "-y", "--yes", "--dangerously-skip-permissions", "--full-auto", "--allow-all"],
+        "--permissions full lets agents do anything",
+    ),
+    (
+        &["--agent", "--cli", "--provider"],
+        "--backend NAME chooses the agent CLI; an agent is named in the chain: forkhestra \"coder -> test\"",
+    ),
+    (&["--print", "--message"], "the prompt is -p TEXT"),
+    (
+        &["--max-iterations", "--iterations", "--max-turns"],
+        "an agent's iterations are a count, \"coder:5\"; of the whole run: --limit iterations=50",
+    ),
+    (&["--max-cost", "--max-budget-usd", "--budget"], "--limit cost=5, in US dollars"),
+    (&["--max-time", "--max-duration"], "--limit time=2h for the run, --timeout 10m for an iteration"),
+    (&["--continue", "--resume"], "forkhestra resume goes on with a run"),
+    (&["--watch", "--follow", "-f"], "forkhestra runs log -f follows a run; a prompt's file is --prompt-file"),
+    (&["-n", "--dry", "--plan"], "--dry-run shows all that would run"),
+    (&["-m"], "--model NAME"),
+    (&["-j", "--jobs", "--parallel"], "tasks and steps run one after the other; eval has -j"),
+];
+
+fn foreign_option(option: &str, ours: &str) -> Diagnostic {
+    Diagnostic::error("usage/unknown-option", format!("there is no option `{option}` here")).help(ours)
+}
+
+/// An arrow as a word of its own: no shell has taken it for a redirection.
+fn not_one_word() -> Diagnostic {
+    Diagnostic::error("usage/quote-the-chain", "the chain must be one quoted word: an arrow stands alone")
+        .help("put one pair of quotes around all of it: forkhestra \"coder:3 -> reviewer\"")
+}
+
 /// Whether a word is one of our verbs.
 pub(super) fn is_verb(word: &str) -> bool {
     VERBS.contains(&word)
@@ -81,6 +124,7 @@ pub(super) fn is_verb(word: &str) -> bool {
 /// # Errors
 /// A chain whose arrow the shell or the person has torn off, and a prompt that is one of our options.
 pub(super) fn normalise(arguments: Vec<OsString>) -> Result<Vec<OsString>, Diagnostic> {
+    let arguments = as_own_verb(arguments);
     let mut position = 0;
     while let Some(word) = arguments.get(position).and_then(|word| word.to_str()) {
         let (name, joined) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
@@ -118,7 +162,14 @@ fn refuse_torn(arguments: &[OsString]) -> Result<(), Diagnostic> {
             break;
         }
         if !prompts && previous != "--prompt-file" && word.as_encoded_bytes().starts_with(b"->") {
-            return Err(torn("an arrow stands alone"));
+            return Err(not_one_word());
+        }
+        let is_value = prompts || previous == "--prompt-file" || previous == "--chain";
+        if !is_value
+            && let Some((_, ours)) =
+                FOREIGN_OPTIONS.iter().find(|(options, _)| options.iter().any(|option| word == *option))
+        {
+            return Err(foreign_option(&word.to_string_lossy(), ours));
         }
         previous = word;
     }
@@ -133,8 +184,8 @@ fn prompt_is_an_option(option: &str) -> Diagnostic {
 /// A chain that came in several words; `why` says how that shows.
 pub(super) fn torn(why: &str) -> Diagnostic {
     Diagnostic::error("usage/quote-the-chain", format!("the chain must be one quoted word: {why}"))
-        .help(if why.contains("arrow") {
-            "write: forkhestra \"coder:3 -> reviewer\". Without quotes the shell takes `>` as a redirection, and has just made an empty file of the name after it"
+        .help(if why.contains("half an arrow") {
+            "write: forkhestra \"coder:3 -> reviewer\". Without quotes the shell takes `>` as a redirection, and has just made a file of the name after it: remove that"
         } else {
             "write: forkhestra \"coder:3 -> reviewer\""
         })

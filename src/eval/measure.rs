@@ -251,6 +251,11 @@ impl<'b, 'a> Measure<'b, 'a> {
         self.judged(result)
     }
 
+    fn unreadable(&mut self, index: usize, why: String, issue: String) -> Result<(), Failure> {
+        let result = CaseResult { error: Some(why), issues: vec![issue], ..self.result(index, None) };
+        self.judged(result)
+    }
+
     fn result(&self, index: usize, output: Option<&str>) -> CaseResult {
         let case = self.case(index);
         let both = output.zip(case.expected.as_deref());
@@ -306,6 +311,11 @@ impl Work for Measure<'_, '_> {
         }
         let given = GivenIn { run: self.book.run, step, attempt: answer.attempt };
         let Some(message) = answer.message else {
+            // What was wrong with an evaluation stands in the record, as its issue.
+            if let Some(bad) = answer.unread.as_ref().filter(|_| step == EVALUATES) {
+                let why = format!("evaluator_error: {}", why(&answer));
+                return self.unreadable(index, why, bad.clone());
+            }
             let why = why(&answer);
             let whose = if step == EVALUATES { "evaluator_error" } else { "executor_error" };
             return self.nobody(index, format!("{whose}: {why}"));

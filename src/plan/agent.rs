@@ -5,7 +5,7 @@ use super::context::{Context, Faults, Part, own_environment};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Asked, Format, Named, OWN_PROGRAM, find_command};
-use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, Limit, Role, Step, UsageReport};
+use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, LayerKind, Limit, Role, Step, UsageReport};
 use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
@@ -54,6 +54,9 @@ pub(super) fn plan_agent(
         prompt = Some(PlannedPrompt { around: Some(around.clone()), ..prompt.unwrap_or_else(silent) });
     }
     let Some(named) = faults.many(backend_of(context, agent, at)) else { return Err(faults.0) };
+    if prompt.is_none() && level == Level::None && templated && is_bare_cli(context, step, entry) {
+        faults.0.push(errors::cli_without_a_prompt(&step.name.at, &step.name.value));
+    }
     let headless = named.map(|named| backend_command(context, named, agent, at, looped, asked, &mut faults));
     let deliver = match named {
         Some(named) => named.backend.deliver.unwrap_or(Delivery::Stdin),
@@ -128,6 +131,12 @@ pub(super) fn plan_agent(
         prompt,
         level,
     })
+}
+
+/// Whether a step is an agent CLI by its bare name, which has no instructions of its own.
+fn is_bare_cli(context: &Context<'_>, step: &Step, entry: Option<&Entry<Agent>>) -> bool {
+    let ours = entry.is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
+    ours && context.request.config.backends.contains_key(&step.name.value)
 }
 
 /// What an agent is asked for.

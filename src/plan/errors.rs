@@ -176,6 +176,12 @@ pub(super) fn tag_of_the_other_dialect(origin: &str, names: &[String]) -> Diagno
         .help("write two braces, {{task_id}}; or begin the file with the lines `---`, `syntax: braces`, `---`, which make one brace a tag")
 }
 
+pub(super) fn cli_without_a_prompt(at: &Place, name: &str) -> Diagnostic {
+    Diagnostic::error("plan/no-prompt", format!("`{name}` has nothing to do: no level has a prompt"))
+        .at(at, "an agent CLI without instructions of its own")
+        .help(format!("give it one: forkhestra {name} -p \"Fix the failing test\", or -p - for standard input"))
+}
+
 pub(super) fn slash_command(origin: &str) -> Diagnostic {
     Diagnostic::error(
         "plan/slash-command",

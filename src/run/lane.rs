@@ -82,6 +82,8 @@ pub struct Answer {
     pub finished: Finished,
     /// The attempt's number in the whole.
     pub attempt: u32,
+    /// What was wrong with its last evaluation, if it could not be read.
+    pub unread: Option<String>,
     /// Whether the message is known to be its last.
     is_final: bool,
 }
@@ -143,6 +145,10 @@ impl Lane<'_> {
             }
         });
         let mut answer = self.answer.borrow_mut();
+        answer.unread = match &said {
+            Some(Said::Unclear(Unclear::BadEvaluation { why })) => Some(why.clone()),
+            _ => None,
+        };
         (answer.message, answer.is_final) = (Some(words), stage.has_final());
         said
     }

@@ -4,7 +4,7 @@ use super::support::Place;
 
 /// What a dry run says is run for each word.
 fn steps(place: &Place, typed: &str) -> Vec<(String, bool, String)> {
-    let ran = place.run(&[typed, "--dry-run", "--json"]);
+    let ran = place.run(&[typed, "-p", "x", "--dry-run", "--json"]);
     let plan: serde_json::Value = serde_json::from_str(&ran.code(0).stdout).unwrap();
     let step = |step: &serde_json::Value| {
         let backend = step["backend"].as_str().unwrap_or_default().to_string();
@@ -37,7 +37,7 @@ fn the_bare_name_of_an_agent_cli_is_an_agent_of_it() {
     assert_eq!(place.run(&["codex", "-p", "Say hi."]).code(0).stdout, "hi\n");
     assert!(place.call("codex", 1).contains("arg exec\n"), "{}", place.call("codex", 1));
     place.config(r#"{"agents": {"codex": {"model": "o9"}}, "chains": {}}"#);
-    assert!(place.run(&["codex", "--dry-run"]).code(0).stdout.contains("--model o9"));
+    assert!(place.run(&["codex", "-p", "x", "--dry-run"]).code(0).stdout.contains("--model o9"));
     place.agent("mine", "print I am mine");
     place.config(r#"{"agents": {"codex": {"command": "mine"}}, "chains": {}}"#);
     assert_eq!(place.run(&["codex"]).code(0).stdout, "I am mine\n");
@@ -67,7 +67,15 @@ fn words_of_other_tools_and_slips_of_verbs_are_answered_with_ours() {
         (&["completion", "bash"], "did you mean `forkhestra completions`?"),
         (&["tsak", "list"], "did you mean `forkhestra task`?"),
         (&["shp"], "did you mean `ship`?"),
-        (&["coder", "test"], "write: forkhestra \"coder:3 -> reviewer\""),
+        (&["coder", "test"], "put the whole chain into quotes: forkhestra \"coder -> test\""),
+        (&["coder", "->", "test"], "put one pair of quotes around all of it"),
+        (&["coder", "-"], "has just made a file of the name after it: remove that"),
+        (&["claude", "fix the test"], "a prompt comes with -p: forkhestra claude -p \"fix the test\""),
+        (&["npm", "test"], "A command is a check: \"checks\": { \"unit\": \"npm test\" }"),
+        (&["claude"], "`claude` has nothing to do: no level has a prompt"),
+        (&["coder", "--yolo"], "--permissions full"),
+        (&["coder", "--max-cost", "5"], "--limit cost=5"),
+        (&["deploy"], "`forkhestra init` writes a config with the chain `ship`"),
         (&["codre"], "did you mean `coder`?"),
         (&["hello"], "configure it in `agents`"),
         (&["show", "12"], "run 12 is shown by `forkhestra runs show 12`"),
