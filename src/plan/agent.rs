@@ -54,9 +54,8 @@ pub(super) fn plan_agent(
         prompt = Some(PlannedPrompt { around: Some(around.clone()), ..prompt.unwrap_or_else(silent) });
     }
     let Some(named) = faults.many(backend_of(context, agent, at)) else { return Err(faults.0) };
-    if prompt.is_none() && level == Level::None && templated && is_bare_cli(context, step, entry) {
-        faults.0.push(errors::cli_without_a_prompt(&step.name.at, &step.name.value));
-    }
+    let is_silent = prompt.is_none() && level == Level::None && templated;
+    faults.0.extend(is_silent.then(|| bare_cli(context, step, entry)).flatten());
     let headless = named.map(|named| backend_command(context, named, agent, at, looped, asked, &mut faults));
     let deliver = match named {
         Some(named) => named.backend.deliver.unwrap_or(Delivery::Stdin),
@@ -133,10 +132,11 @@ pub(super) fn plan_agent(
     })
 }
 
-/// Whether a step is an agent CLI by its bare name, which has no instructions of its own.
-fn is_bare_cli(context: &Context<'_>, step: &Step, entry: Option<&Entry<Agent>>) -> bool {
+/// What is wrong where a step without a prompt is an agent CLI by its bare name, which has no instructions of its own.
+fn bare_cli(context: &Context<'_>, step: &Step, entry: Option<&Entry<Agent>>) -> Option<Diagnostic> {
     let ours = entry.is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
-    ours && context.request.config.backends.contains_key(&step.name.value)
+    let is_cli = ours && context.request.config.backends.contains_key(&step.name.value);
+    is_cli.then(|| errors::cli_without_a_prompt(&step.name.at, &step.name.value))
 }
 
 /// What an agent is asked for.
