@@ -120,7 +120,8 @@ impl Wanted {
             all => {
                 let named = all.iter().map(|command| {
                     let shown = shlex::try_quote(command).map_or_else(|_| String::new(), std::borrow::Cow::into_owned);
-                    format!("printf '$ %s\\n' {shown} && {{ {command}; }}")
+                    // On lines of its own: a command may end in a comment.
+                    format!("printf '$ %s\\n' {shown} && {{ {command}\n}}")
                 });
                 named.collect::<Vec<_>>().join(" && ")
             }
@@ -224,7 +225,7 @@ mod tests {
         let linted = Detected { syntax: Some("npm run lint".into()), ..detected() };
         assert_eq!(wanted(Kind::Verify, Profile::Fast, true, &linted, &Config::default()).commands, ["t"]);
         let both = wanted(Kind::Verify, Profile::Strict, false, &without, &Config::default());
-        assert_eq!(both.line(), "printf '$ %s\\n' b && { b; } && printf '$ %s\\n' t && { t; }");
+        assert_eq!(both.line(), "printf '$ %s\\n' b && { b\n} && printf '$ %s\\n' t && { t\n}");
     }
 
     #[test]

@@ -73,14 +73,18 @@ pub(super) fn bare_word(world: &World, name: &str, config: &Config) -> Result<Ba
         _ if is_step => return Ok(BareWord::Step),
         _ => {}
     }
-    if let Some(fault) = foreign(name) {
-        return Err(fault);
-    }
     // `forkhestra run list`: whoever writes `run` before a verb means something else of that name.
     if VERBS.contains(&name) {
         return Ok(BareWord::Step);
     }
     let on_path = find_all_on_path(name, world, world);
+    if let Some(fault) = foreign(name) {
+        let help = fault.help.clone().unwrap_or_default();
+        return Err(match on_path.first() {
+            Some(program) => fault.help(format!("{help}. To run {}, give it a name in `agents`", program.display())),
+            None => fault,
+        });
+    }
     if let Some((program, near)) = on_path.first().and_then(|program| Some((program, slip_of(name, config)?))) {
         return Err(only_a_program(name, &program.display().to_string(), near));
     }

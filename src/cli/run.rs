@@ -183,7 +183,7 @@ pub(super) fn task_of(world: &World, project: &Project, id: &str) -> Result<Task
 pub(super) fn said_by(task: &TaskFacts, project: &Project) -> Said {
     let line = |text: &str, words: &str| if text.is_empty() { String::new() } else { format!("\n\n{words}") };
     let spec = line(&task.spec, &format!("The specification is in `{}`.", task.spec));
-    let tests = line(&task.tests, &format!("It is done when this passes, which `verify` runs, too: {}", task.tests));
+    let tests = line(&task.tests, &format!("What shows that it is done: {}", task.tests));
     let words = format!("{}{spec}{tests}", task.title);
     let source = Source::new(format!("task {}", task.id), words.as_str(), &project.shell);
     Said { inline: Some(Text { value: words, at: Place::whole(&source) }), file: None }

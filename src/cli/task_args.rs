@@ -189,6 +189,12 @@ pub(super) struct TaskRunArgs {
     /// The chain
     #[arg(long, value_name = "NAME", default_value = "task")]
     pub(super) chain: String,
+    /// The agent CLI of agents that name none: claude, codex, …
+    #[arg(long, value_name = "NAME")]
+    pub(super) backend: Option<String>,
+    /// The model of every agent that an agent CLI runs
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
     /// What agent CLIs may do unasked: read, edit (the default) or full
     #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
     pub(super) permissions: Option<String>,

@@ -44,6 +44,7 @@ fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exi
     let bytes = if args.file == "-" { world.read_stdin() } else { world.read(&shell.join(&args.file)) };
     let bytes = bytes.map_err(|error| one(errors::import_unreadable(&args.file, &error.to_string())))?;
     let text = String::from_utf8(bytes).map_err(|_| one(errors::import_unreadable(&args.file, "it is not UTF-8")))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_string();
     let name = if args.file == "-" { "standard input" } else { &args.file };
     let source = Source::new(name, text.as_str(), &shell);
     let (project, mut journal) = journal(world, common).map_err(one)?;

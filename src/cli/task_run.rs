@@ -87,6 +87,8 @@ fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
         chain: Some(args.chain.clone()),
         task: Some(id),
         permissions: args.permissions.clone(),
+        backend: args.backend.clone(),
+        model: args.model.clone(),
         limit: args.limit.iter().chain(&args.limit_each).cloned().collect(),
         profile: args.profile.clone(),
         scope: args.scope.clone(),

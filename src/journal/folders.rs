@@ -215,11 +215,11 @@ impl AttemptFolder {
         Ok(Transcript { file: make_file(&path)?, path, bytes: 0 })
     }
 
-    /// All that an attempt printed, standard output before standard error: of a stream over 128 MiB its beginning and its end. What is no
+    /// All that an attempt printed, standard output before standard error: of a stream over 16 MiB its beginning and its end. What is no
     /// text becomes U+FFFD here, and only here.
     #[must_use]
     pub fn whole_output(&self) -> [String; 2] {
-        const HALF: u64 = 64 << 20;
+        const HALF: u64 = 8 << 20;
         ["stdout.log", "stderr.log"].map(|name| {
             let read = || {
                 let file = File::open(self.path.join(name))?;

@@ -3,7 +3,6 @@
 mod answers;
 mod baseline;
 mod calls;
-mod diagnosis;
 mod error;
 mod folders;
 mod ledger;
@@ -19,7 +18,6 @@ mod tasks;
 
 pub use answers::{Given, GivenIn};
 pub use calls::{Recorded, record_call, role_of_call, word_of_attempt};
-pub use diagnosis::{diagnosis, keep_diagnosis};
 pub use error::JournalError;
 pub use folders::{AttemptFolder, Transcript, WorkFile};
 pub use lock::{BusyLock, RunLock, Taken};

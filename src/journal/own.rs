@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// More entries than any run has that people look at; what lies deeper is not looked at.
 const MOST: usize = 20_000;
-/// What our program writes there for others while a run is at work: the database, the lock, a diagnosis, reports.
-const WRITTEN: [&str; 6] = ["state.db", "state.db-wal", "state.db-shm", "state.db-journal", "lock", "diagnosis"];
+/// What our program writes there for others while a run is at work: the database, the lock, reports.
+const WRITTEN: [&str; 5] = ["state.db", "state.db-wal", "state.db-shm", "state.db-journal", "lock"];
 
 /// What lies there at one moment, by path from `.forkhestra/`: size, times and inode; of a folder only its inode.
 #[derive(Debug, Clone, PartialEq, Eq)]

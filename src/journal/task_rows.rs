@@ -58,7 +58,9 @@ pub(super) fn add_proposed(
         if open(transaction)?.iter().any(|(title, _)| *title == task.title) {
             continue;
         }
-        let (spec, tests) = (task.spec.clone(), task.needs.tests.clone());
+        // An agent's words are told to agents, and never run by us: no command is called `proposed:`.
+        let tests = task.needs.tests.as_ref().map(|tests| format!("proposed: {tests}"));
+        let spec = task.spec.clone();
         let new = NewTask { id: None, title: task.title.clone(), spec, tests, after: Vec::new() };
         let id = free_id(transaction)?;
         insert_task(transaction, &id, &new, at)?;

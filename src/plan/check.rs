@@ -2,7 +2,7 @@
 
 use super::context::{Context, Faults, own_environment};
 use super::{Absence, EnvDelta, Found, Kind, PlannedStep, errors};
-use crate::agent::find_command;
+use crate::agent::{find_all_on_path, find_command};
 use crate::chain::{Check, Entry, LayerKind, Limit, Run, Step};
 use crate::checks::{Kind as CheckKind, Profile, Scope, detect, wanted};
 use crate::prompt::{Level, expand_config, text};
@@ -16,8 +16,11 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
     let profile = context.request.profile;
     let mut wanted = wanted(kind, profile, true, &detected, context.request.config);
     let tests = context.request.task.map_or("", |task| task.tests.trim());
-    // What shows that the task is done is run with everything else.
-    if kind == CheckKind::Verify && !tests.is_empty() && !wanted.commands.iter().any(|command| command == tests) {
+    // What shows that the task is done is run with everything else, if it is a command.
+    if kind == CheckKind::Verify
+        && is_command(context, tests)
+        && !wanted.commands.iter().any(|command| command == tests)
+    {
         wanted.commands.push(tests.to_string());
         wanted.parts.push("the task's tests");
     }
@@ -56,6 +59,21 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
         planned.argv = words.into_iter().map(text).collect();
     }
     Ok(planned)
+}
+
+/// Whether a line begins with something that a shell can run, and is no sentence.
+fn is_command(context: &Context<'_>, line: &str) -> bool {
+    const BUILT_IN: [&str; 12] = ["test", "[", "[[", "cd", "!", "(", "{", "if", "for", "while", "set", "export"];
+    let Some(first) = line.split_whitespace().find(|word| !is_assignment(word)) else { return false };
+    let is_path = || first.contains('/') && context.files.kind(&context.request.root.join(first)).is_ok();
+    BUILT_IN.contains(&first) || is_path() || !find_all_on_path(first, context.files, context.env).is_empty()
+}
+
+/// `NAME=value` before a command.
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|next| next.is_ascii_alphanumeric() || next == b'_')
+    })
 }
 
 /// Whether the chain is one of ours, for any project.

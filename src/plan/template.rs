@@ -150,9 +150,12 @@ pub(super) fn around(context: &Context<'_>, step: &Step, agent: &Agent, faults: 
     }
     let mut facts = facts(context, step, agent);
     let named = backend_of(context, agent, &step.name.at).ok().flatten();
-    let is_read = named.is_some_and(|named| named.backend.reads_agents_md == Some(true));
-    if is_read && context.files.kind(&context.request.root.join("AGENTS.md")).is_ok() {
-        facts.insert("agents_md_content".into(), "AGENTS.md stands in your instructions already; follow it.".into());
+    if named.is_some_and(|named| named.backend.reads_agents_md == Some(true)) {
+        // Whether there is one may change while the run is under way; what is said holds either way.
+        facts.insert(
+            "agents_md_content".into(),
+            "AGENTS.md, where there is one, stands in your instructions already.".into(),
+        );
     }
     let wanted = template.variables();
     let missing =

@@ -80,6 +80,7 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         own: None,
         left: BTreeSet::new(),
         judged: None,
+        diagnosed: None,
         hooks: HooksBeside::default(),
         output_error: None,
         sink_error: None,
@@ -105,6 +106,9 @@ pub async fn flushed(screen: &mut Screen) {
 fn new_token(cast: &Cast<'_>) -> Result<String, Failure> {
     Ok(format!("{}-{}", cast.journal.fence(), cast.world.token().map_err(Failure::Token)?))
 }
+
+/// The variable by which an agent's `diagnose` knows what the host has found on the same tree.
+const DIAGNOSIS: &str = "FORKHESTRA_DIAGNOSIS";
 
 pub(super) struct Driver<'a> {
     pub(super) cast: Cast<'a>,
@@ -133,6 +137,8 @@ pub(super) struct Driver<'a> {
     pub(super) left: BTreeSet<Planted>,
     /// The tree as a judge found it, with its step.
     pub(super) judged: Option<(u32, Snapshot)>,
+    /// The tree that `diagnose` ran on last, and whether it passed. In memory alone: no agent can change it.
+    pub(super) diagnosed: Option<(String, bool)>,
     /// Hooks that are at work beside it.
     pub(super) hooks: HooksBeside,
     pub(super) output_error: Option<io::Error>,
@@ -410,12 +416,16 @@ impl Driver<'_> {
     fn environment(&self, step: &PlannedStep, value: &dyn Fn(Late) -> String) -> Vec<(OsString, OsString)> {
         let changed = |name: &OsString| {
             name == "PWD"
+                || name == DIAGNOSIS
                 || step.env.unset.iter().any(|unset| name == unset.as_str())
                 || step.env.set.iter().any(|(set, _)| name == set.as_str())
         };
         let inherited = self.cast.world.environment().iter().filter(|(name, _)| !changed(name)).cloned();
         let set = step.env.set.iter().map(|(name, segments)| (name.into(), render(segments, value).into()));
-        inherited.chain(set).chain([("PWD".into(), self.cast.root.into())]).collect()
+        let told = self.diagnosed.iter().filter(|_| !step.is_check());
+        let told = told.map(|(tree, passed)| format!("{tree} {}", if *passed { "passed" } else { "failed" }));
+        let told = told.map(|words| (DIAGNOSIS.into(), words.into()));
+        inherited.chain(set).chain(told).chain([("PWD".into(), self.cast.root.into())]).collect()
     }
 
     /// Standard output takes no more.

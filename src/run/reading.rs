@@ -10,7 +10,7 @@ use crate::agent::Format;
 use crate::chain::Role;
 use crate::checks::{OutputErrors, Profile, Tampering, joined, tests_run};
 use crate::context::{BUILDS, Snapshot};
-use crate::journal::{AttemptFolder, JournalError, keep_diagnosis, word_of_attempt};
+use crate::journal::{AttemptFolder, JournalError, word_of_attempt};
 use crate::marker::is_marker_line;
 use crate::plan::{Kind, PlannedStep};
 use crate::prompt::Segment;
@@ -170,8 +170,7 @@ impl Driver<'_> {
         let step = self.cast.plan.steps.get(at.step as usize - 1).filter(|step| step.name == "diagnose");
         if let Some([Segment::Text(line)]) = step.and_then(|step| step.argv.get(1)).map(Vec::as_slice) {
             let tree = self.tree.fingerprint(self.cast.root, line.as_bytes());
-            // One that is not kept is made again.
-            let _ = keep_diagnosis(self.cast.root, &tree, exit == Exit::Code(0));
+            self.diagnosed = Some((tree, exit == Exit::Code(0)));
         }
     }
 

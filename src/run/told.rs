@@ -15,6 +15,8 @@ use crate::prompt::{
 };
 use crate::verdict::{Decision, ReadFrom};
 
+/// The line above the findings of a judge.
+const ALL_FINDINGS: &str = "All findings so far:";
 /// How many errors of a check are told.
 const FIRST_ERRORS: usize = 5;
 
@@ -152,14 +154,17 @@ impl Driver<'_> {
         }
         let quoted: Vec<String> = notes.lines().map(|line| format!("> {line}").trim_end().to_string()).collect();
         let heading = "What was said of this task before";
-        FeedbackText { heading, body: quoted.join("\n"), rejected: true, notes: notes.to_string() }
+        let rejected = self.cast.plan.task.as_ref().is_some_and(|task| task.rejections > 0);
+        FeedbackText { heading, body: quoted.join("\n"), rejected, notes: notes.to_string() }
     }
 
     /// What a judge said when it rejected the work last, in this run or before it.
     fn reviewer_notes(&self) -> String {
-        let last = self.state.verdict().filter(|(_, verdict)| verdict.decision == Decision::Reject);
-        let before = || self.cast.plan.task.as_ref().map_or(String::new(), |task| task.notes.clone());
-        last.map_or_else(before, |(_, verdict)| verdict.notes.clone())
+        match self.state.verdict() {
+            Some((_, verdict)) if verdict.decision == Decision::Reject => verdict.notes.clone(),
+            Some(_) => String::new(),
+            None => self.cast.plan.task.as_ref().map_or(String::new(), |task| task.notes.clone()),
+        }
     }
 
     /// What its judges found so far, for a judge: every finding by its title, the last verdict in full.
@@ -234,7 +239,17 @@ impl Driver<'_> {
             }
         };
         let rejected = matches!(feedback.cause, FeedbackCause::Rejected { .. });
-        let (body, notes) = (body.trim().to_string(), self.reviewer_notes());
+        let (mut body, mut notes) = (body.trim().to_string(), self.reviewer_notes());
+        let ledger = self.state.ledger().text();
+        if rejected {
+            // A template with a place for the notes alone has the findings with their numbers there, too.
+            if let Some((_, findings)) = body.split_once(ALL_FINDINGS) {
+                notes = format!("{}\n\n{ALL_FINDINGS}{findings}", notes.trim_end());
+            }
+        } else if !ledger.trim().is_empty() {
+            // What a judge found is open still, whatever a check says meanwhile.
+            body = format!("{body}\n\n{ALL_FINDINGS}\n\n{}", ledger.trim_end());
+        }
         FeedbackText { heading: "Feedback from the last round", body, rejected, notes }
     }
 }

@@ -152,3 +152,17 @@ fn a_built_in_chain_without_commands_is_complete_and_unverified() {
     let report = place.run(&["report", "-o", "-"]);
     assert!(report.stdout.contains("unverified"), "{}", report.stdout);
 }
+
+/// The host's own diagnosis is the agent's; what an agent leaves in our folder is neither read nor written through.
+#[test]
+fn what_the_host_diagnosed_is_known_to_an_agent_on_the_same_tree() {
+    let place = Place::new();
+    place.write("Makefile", "build:\n\t@echo ran >> ../ran; exit 1\n");
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra").display().to_string();
+    place.agent("a", &format!("sh {program} diagnose\nnext\nsh ln -s ../victim .forkhestra/diagnosis"));
+    let ran = place.run(&["diagnose -> a", "-p", "x"]);
+    assert!(ran.stdout.contains("already executed on this tree") && ran.stdout.contains("it failed"), "{}", ran.all());
+    let ran = place.run(&["diagnose -> a", "-p", "x"]);
+    assert!(ran.all().contains(".forkhestra/diagnosis"), "{}", ran.all());
+    assert!(!place.work("victim").exists());
+}

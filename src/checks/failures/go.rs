@@ -28,8 +28,9 @@ fn placed(line: &str) -> Option<(Location, &str)> {
 
 /// Tests, panics and races.
 pub(super) fn results(page: &mut Page<'_>) {
-    let mut package = 0;
-    let mut failed_here = false;
+    let (mut package, mut failed_here) = (0, false);
+    // With `-v` what a test says stands above its result.
+    let verbose = page.find(0..usize::MAX, |line| line.starts_with("=== RUN   ")).is_some();
     for index in 0..page.lines.len() {
         if page.is_claimed(index) {
             continue;
@@ -38,7 +39,7 @@ pub(super) fn results(page: &mut Page<'_>) {
         if let Some(name) = failed_test(line) {
             failed_here = true;
             page.has_results = true;
-            test(page, index, &name);
+            test(page, index, &name, verbose);
         } else if line.starts_with("panic: ") {
             failed_here = true;
             panic(page, index);
@@ -76,7 +77,7 @@ fn failed_test(line: &str) -> Option<String> {
 }
 
 /// What a failed test said, below its line or, with `-v`, above it.
-fn test(page: &mut Page<'_>, index: usize, name: &str) {
+fn test(page: &mut Page<'_>, index: usize, name: &str, verbose: bool) {
     let ends = |line: &str| {
         let line = line.trim_start();
         line.starts_with("--- ")
@@ -85,20 +86,22 @@ fn test(page: &mut Page<'_>, index: usize, name: &str) {
             || line.starts_with("FAIL\t")
             || line.starts_with("panic: ")
     };
-    let below = index + 1..page.find(index + 1..usize::MAX, ends).unwrap_or(page.lines.len());
+    let limit = (index + LONGEST).min(page.lines.len());
+    let below = index + 1..page.find(index + 1..limit, ends).unwrap_or(limit);
     let begins = |line: &str| {
         let heads = ["=== RUN   ", "=== CONT  ", "=== NAME  "];
         heads.iter().any(|head| line.strip_prefix(head).is_some_and(|run| run == name))
     };
-    let runs = (index.saturating_sub(LONGEST)..index).filter(|at| begins(page.line(*at)));
+    let before = if verbose { index.saturating_sub(LONGEST)..index } else { index..index };
+    let runs = before.filter(|at| begins(page.line(*at)));
     let above = runs.map(|run| run + 1..page.find(run + 1..index, ends).unwrap_or(index));
     let words =
         above.chain([below.clone()]).find_map(|block| said(page, block)).or_else(|| example(page, below.clone(), name));
     // A test whose parts failed has nothing to say itself.
-    let part = format!("{name}/");
+    let depth = indent(page.line(index));
     let has_parts = || {
-        let is_part = |line: &str| failed_test(line).is_some_and(|other| other.starts_with(&part));
-        page.find(index + 1..index + LONGEST, is_part).is_some()
+        let next = page.find(index + 1..index + LONGEST, |line| line.trim_start().starts_with("--- "));
+        next.is_some_and(|next| indent(page.line(next)) > depth)
     };
     let ends_in_panic = page.line(below.end).starts_with("panic: ");
     if let Some((at, failure)) = words {
@@ -156,7 +159,8 @@ fn example(page: &Page<'_>, block: Range<usize>, name: &str) -> Option<(usize, s
 
 /// A panic, at the first frame that is the project's. One that was caught is a log's: results of tests follow it.
 fn panic(page: &mut Page<'_>, index: usize) {
-    let end = page.find(index..usize::MAX, |line| line.starts_with("FAIL\t")).unwrap_or(page.lines.len());
+    let limit = (index + LONGEST).min(page.lines.len());
+    let end = page.find(index..limit, |line| line.starts_with("FAIL\t")).unwrap_or(limit);
     if page.find(index..end, |line| line.starts_with("--- ") || line == "FAIL").is_some() {
         return;
     }

@@ -38,7 +38,9 @@ fn whole(page: &Page<'_>, at: usize, end: usize) -> String {
 
 /// `  ● suite › case`, its reason, and a stack.
 fn jest(page: &mut Page<'_>) {
-    let head = |line: &str| line.strip_prefix("  ● ").is_some_and(|name| !name.starts_with("Console"));
+    let head = |line: &str| {
+        line.strip_prefix("  ● ").is_some_and(|name| !name.starts_with("Console") && !name.ends_with("Warning:"))
+    };
     let ends = |line: &str| {
         head(line) || ["Test Suites:", "FAIL ", "PASS ", " FAIL ", " PASS "].iter().any(|word| line.starts_with(word))
     };
@@ -103,7 +105,7 @@ fn vitest(page: &mut Page<'_>) {
         .filter(|at| page.line(*at).starts_with("stderr | ") || page.line(*at).starts_with("stdout | "))
         .collect();
     for at in printed {
-        let end = page.find(at + 1..usize::MAX, str::is_empty).unwrap_or(page.lines.len());
+        let end = page.find(at + 1..at + 500, str::is_empty).unwrap_or(at + 1);
         page.claim(at..end);
     }
 }
@@ -112,13 +114,13 @@ fn vitest(page: &mut Page<'_>) {
 fn numbered(page: &mut Page<'_>) {
     let mocha = |line: &str| regex!(r"^  \d+ failing$").is_some_and(|sum| sum.is_match(line));
     let jasmine = |line: &str| line == "Failures:";
-    let mut index = 0;
-    while let Some(section) = page.find(index..usize::MAX, |line| mocha(line) || jasmine(line)) {
-        index = section + 1;
+    // The last one: what tests print of other runs stands above their results.
+    let section = (0..page.lines.len()).rev().find(|at| mocha(page.line(*at)) || jasmine(page.line(*at)));
+    if let Some(section) = section {
         let head = |line: &str| regex!(r"^\s{0,2}\d+\) \S").is_some_and(|head| head.is_match(line));
         let has_stack = page.find(section..usize::MAX, |line| frame(line).is_some()).is_some();
         if !has_stack || page.is_claimed(section) {
-            continue;
+            return;
         }
         let heads: Vec<usize> = (section..page.lines.len()).filter(|at| head(page.line(*at))).collect();
         for (number, at) in heads.iter().enumerate() {

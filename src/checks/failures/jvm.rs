@@ -34,7 +34,10 @@ pub(super) fn results(page: &mut Page<'_>) {
     for index in 0..page.lines.len() {
         let line = page.line(index).to_string();
         let of_maven = line.starts_with("[ERROR] ") && (line.ends_with("<<< FAILURE!") || line.ends_with("<<< ERROR!"));
-        let of_console = line.trim_start().strip_prefix("=> ");
+        // JUnit's console names the exception's class.
+        let of_console = line.trim_start().strip_prefix("=> ").filter(|words| {
+            regex!(r"^[a-z]\w*(\.\w+)+(Error|Exception|Failure)\w*\b").is_some_and(|class| class.is_match(words))
+        });
         if of_maven && !line.contains("Tests run:") || of_console.is_some() {
             let at = if of_maven { index + 1 } else { index };
             let message = page.line(at).trim_start().trim_start_matches("=> ").to_string();

@@ -98,6 +98,9 @@ pub fn joined(streams: &[String]) -> String {
     }
     output
 }
+/// The longest line of an unknown output that is told, in characters.
+const LONGEST_LINE: usize = 400;
+
 /// What was found in an output, and its end for where nothing was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputErrors {
@@ -115,7 +118,13 @@ impl OutputErrors {
         let mut last: Vec<&str> =
             output.lines().rev().filter(|line| !line.trim().is_empty()).take(LAST_LINES).collect();
         last.reverse();
-        Self { found: failures(output), end: last.join("\n") }
+        let cut = |line: &str| {
+            line.char_indices()
+                .nth(LONGEST_LINE)
+                .map_or_else(|| line.to_string(), |(end, _)| format!("{}…", &line[..end]))
+        };
+        let end = last.into_iter().map(cut).collect::<Vec<_>>().join("\n");
+        Self { found: failures(output), end }
     }
 
     /// The first of them in words, a line each; the last lines of an output that no reader knows.

@@ -39,7 +39,8 @@ pub(super) fn results(page: &mut Page<'_>) {
 fn claim_runs(page: &mut Page<'_>) {
     for index in 0..page.lines.len() {
         if page.line(index).contains("[ RUN      ] ") {
-            let ends = |line: &str| line.contains("[       OK ] ") || line.contains("[  FAILED  ] ");
+            let ends =
+                |line: &str| ["[       OK ] ", "[  FAILED  ] ", "[ RUN      ] "].iter().any(|mark| line.contains(mark));
             let end = page.find(index + 1..usize::MAX, ends).unwrap_or(index + 1);
             page.claim(index..end);
         }

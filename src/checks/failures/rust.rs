@@ -1,6 +1,7 @@
 //! cargo, rustc, rustfmt, nextest, and panics.
 
 use super::page::{Location, Page, failure, indent};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Tests of `cargo test`, each with what it printed; and of nextest those that took too long.
@@ -93,16 +94,21 @@ fn panic_of(page: &Page<'_>, at: usize, end: usize) -> Option<super::Failure> {
 pub(super) fn panics(page: &mut Page<'_>) {
     // With --nocapture panics of tests that passed are printed, too: those of tests that failed are named at the end.
     let failed = failed_tests(page);
+    let mut last: HashMap<String, usize> = HashMap::new();
+    for index in 0..page.lines.len() {
+        if let Some(thread) = thread_of(page.line(index)) {
+            last.insert(thread.to_string(), index);
+        }
+    }
     for index in 0..page.lines.len() {
         if page.is_claimed(index) {
             continue;
         }
-        let thread = page.line(index).trim_start().strip_prefix("thread '").and_then(|rest| rest.split('\'').next());
-        let counts = failed.is_empty() || thread.is_some_and(|thread| failed.iter().any(|name| name == thread));
+        let thread = thread_of(page.line(index));
+        let counts = failed.is_empty() || thread.is_some_and(|thread| failed.contains(thread));
         // One that the test has caught is not its last.
-        let again =
-            |line: &str| thread.is_some_and(|thread| line.trim_start().starts_with(&format!("thread '{thread}'")));
-        let counts = counts && (failed.is_empty() || page.find(index + 1..usize::MAX, again).is_none());
+        let is_last = failed.is_empty() || thread.and_then(|thread| last.get(thread)) == Some(&index);
+        let counts = counts && is_last;
         if let Some(failure) = panic_of(page, index, usize::MAX) {
             if counts {
                 page.sure(index, failure);
@@ -113,9 +119,15 @@ pub(super) fn panics(page: &mut Page<'_>) {
     }
 }
 
+/// The thread that panicked.
+fn thread_of(line: &str) -> Option<&str> {
+    panicked(line)?;
+    line.trim_start().strip_prefix("thread '")?.split('\'').next()
+}
+
 /// The names of failed tests in the list at the end of `cargo test`.
-fn failed_tests(page: &Page<'_>) -> Vec<String> {
-    let mut names = Vec::new();
+fn failed_tests(page: &Page<'_>) -> HashSet<String> {
+    let mut names = HashSet::new();
     for index in 0..page.lines.len() {
         if page.line(index) == "failures:" {
             let listed =
@@ -193,7 +205,9 @@ fn rustc_at(page: &Page<'_>, index: usize) -> Option<super::Failure> {
     // cargo tells its reasons outside in: the last one is the first cause.
     let mut whole = message.to_string();
     let mut at = index + 1;
-    while let Some(cause) = page.find(at..at + 12, |line| line == "Caused by:") {
+    // Up to the next error, and no chain is longer.
+    let end = page.find(index + 1..index + 60, |line| line.starts_with("error")).unwrap_or(index + 60);
+    while let Some(cause) = page.find(at..(at + 12).min(end), |line| line == "Caused by:") {
         whole = format!("{whole}: {}", page.line(cause + 1).trim());
         at = cause + 1;
     }

@@ -3,6 +3,9 @@
 use super::page::{Location, Page, failure, indent, own_frame};
 use std::ops::Range;
 
+/// The longest block of one result, in lines.
+const LONGEST: usize = 500;
+
 /// `not ok 2 - greets`, and what is said of it below.
 pub(super) fn results(page: &mut Page<'_>) {
     let head = |line: &str| regex!(r"^\s*not ok \d+").is_some_and(|head| head.is_match(line));
@@ -20,7 +23,8 @@ pub(super) fn results(page: &mut Page<'_>) {
         let below = |line: &str| {
             indent(line) <= depth && regex!(r"^\s*(not ok|ok|1\.\.)").is_some_and(|next| next.is_match(line))
         };
-        let end = page.find(at + 1..usize::MAX, below).unwrap_or(page.lines.len());
+        let limit = (at + LONGEST).min(page.lines.len());
+        let end = page.find(at + 1..limit, below).unwrap_or(limit);
         let opened = page.find(at + 1..end.min(at + 3), |line| line.trim() == "---");
         let closed = opened.and_then(|open| page.find(open + 1..end, |line| line.trim() == "..."));
         let name =
