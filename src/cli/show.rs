@@ -6,7 +6,7 @@ use super::config::project;
 use super::run::earlier_runs;
 use super::{answer, json_line, refuse};
 use crate::agent::{Found, find_all_on_path, lookup};
-use crate::chain::{Config, LayerKind, Step};
+use crate::chain::{Config, LayerKind, Role, Step};
 use crate::exit::Exit;
 use crate::report::{Paint, show_chain, show_chain_json};
 use crate::source::Place;
@@ -35,10 +35,15 @@ pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Exit {
         json_line(json)
     } else {
         let paint = Paint::for_stdout(world);
-        let text = show_chain(&args.name, entry, &|step| found(world, config, step), paint);
+        let text = show_chain(&args.name, entry, &|step| (found(world, config, step), judges(config, step)), paint);
         let earlier = earlier.map(|earlier| format!("\n  {} {}\n", paint.dim("earlier"), earlier.words()));
         text + &earlier.unwrap_or_default()
     })
+}
+
+/// Whether a step is an agent that judges.
+fn judges(config: &Config, step: &Step) -> bool {
+    config.agents.get(&step.name.value).is_some_and(|entry| entry.value.role == Some(Role::Judge))
 }
 
 /// Where a step's name is found, and which program on PATH it hides.

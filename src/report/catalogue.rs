@@ -125,9 +125,9 @@ pub fn list_json(config: &Config) -> Value {
     })
 }
 
-/// One chain: as text, and in the chain language. `found` says where a step's name was found.
+/// One chain: as text, and in the chain language. `found` says where a step's name was found, and whether it judges.
 #[must_use]
-pub fn show_chain(name: &str, entry: &Entry<Chain>, found: &dyn Fn(&Step) -> String, paint: Paint) -> String {
+pub fn show_chain(name: &str, entry: &Entry<Chain>, found: &dyn Fn(&Step) -> (String, bool), paint: Paint) -> String {
     let chain = &entry.value;
     let mut text = String::new();
     let origin = match entry.layer {
@@ -147,11 +147,14 @@ pub fn show_chain(name: &str, entry: &Entry<Chain>, found: &dyn Fn(&Step) -> Str
     text
 }
 
-fn items(text: &mut String, paint: Paint, found: &dyn Fn(&Step) -> String, items_of: &[Item], depth: usize) {
+fn items(text: &mut String, paint: Paint, found: &dyn Fn(&Step) -> (String, bool), items_of: &[Item], depth: usize) {
     let indent = "  ".repeat(depth);
     for item in items_of {
         match item {
-            Item::Step(step) => step_text(text, paint, &found(step), step, &indent),
+            Item::Step(step) => {
+                let (place, judges) = found(step);
+                step_text(text, paint, (&place, judges), step, &indent);
+            }
             Item::Group(group) => {
                 let rounds = group.rounds.map_or_else(|| "1 round".into(), |count| format!("up to {count} rounds"));
                 let _ = writeln!(text, "{indent}{} {rounds}", paint.dim("group "));
@@ -161,8 +164,10 @@ fn items(text: &mut String, paint: Paint, found: &dyn Fn(&Step) -> String, items
     }
 }
 
-fn step_text(text: &mut String, paint: Paint, found: &str, step: &Step, indent: &str) {
+fn step_text(text: &mut String, paint: Paint, (found, judges): (&str, bool), step: &Step, indent: &str) {
     let limit = match step.limit {
+        // It is asked until it is understood, and no count says more.
+        _ if judges => "a judge, succeeds when it approves".into(),
         Limit::Once => "once".into(),
         Limit::UpTo(count) => format!("up to {count} iterations, until the marker"),
     };

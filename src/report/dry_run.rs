@@ -30,6 +30,9 @@ pub fn dry_run(plan: &Plan, earlier: Option<&EarlierRuns>, paint: Paint, verbose
     row(&mut text, paint, "config", &files.collect::<Vec<_>>().join(", "));
     row(&mut text, paint, "marker", &plan.marker);
     row(&mut text, paint, "limits", &plan.limits.words());
+    if plan.commits_tasks && plan.task.is_some() {
+        row(&mut text, paint, "commit", "what the task has changed, when it is completed");
+    }
     if let Some(earlier) = earlier {
         row(&mut text, paint, "earlier", &earlier.words());
     }
@@ -56,7 +59,10 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
         }
         (Kind::Check { optional: true, .. }, _) => "an optional check".into(),
         (Kind::Check { .. }, _) => "a check, judged by its exit code".into(),
-        (Kind::Agent { role: Role::Judge, .. }, _) => "a judge, succeeds when it approves".into(),
+        (Kind::Agent { role: Role::Judge, .. }, Limit::Once) => "a judge, succeeds when it approves".into(),
+        (Kind::Agent { role: Role::Judge, .. }, _) => {
+            "a judge, succeeds when it approves; a count says nothing of a judge".into()
+        }
         (_, Limit::Once) => "once, succeeds with exit code 0".into(),
         (_, Limit::UpTo(count)) if count.get() == 1 => "a loop of 1 iteration, needs the marker".into(),
         (_, Limit::UpTo(count)) => format!("a loop of up to {count} iterations, until the marker"),
@@ -81,7 +87,11 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
         text.push_str(&prompt_block(step, paint, verbose));
     }
     let time = |time: Option<Duration>| time.map_or_else(|| "none".into(), show_duration);
-    row(text, paint, "timeout", &format!("{}; {} when silent and idle", time(step.timeout), time(step.idle_timeout)));
+    // A check may be silent for as long as it likes.
+    let idle = step.idle_timeout.map(|idle| format!("; {} when silent and idle", show_duration(idle)));
+    let start = step.start_timeout.map(|start| format!("; {} to its first words", show_duration(start)));
+    let timeouts = [Some(time(step.timeout)), idle, start].into_iter().flatten().collect::<String>();
+    row(text, paint, "timeout", &timeouts);
     let others = step.env.set.iter().filter(|(name, _)| !step.env.settings.contains(name));
     let names = |names: Vec<&str>| names.join(" ");
     row(text, paint, "environment", &format!("sets {}", names(others.map(|(name, _)| name.as_str()).collect())));
