@@ -55,7 +55,7 @@ class Claude(unittest.TestCase):
     def test_a_denied_tool_is_shown(self):
         place = self.place([{"do": "shell", "command": "python3 -c pass"}, DONE])
         code, _, stderr = place.run("coder:1", "-p", PROMPT)
-        self.assertIn("refused tools: Bash", stderr)
+        self.assertIn("refused: Bash(", stderr)
         self.assertEqual(code, 0, stderr)
 
     def test_an_error_of_the_model_server_is_a_failure_in_its_words(self):
