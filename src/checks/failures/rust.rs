@@ -53,6 +53,9 @@ fn test(page: &mut Page<'_>, name: &str, block: Range<usize>) {
         }),
     };
     let (at, mut failure) = found.unwrap_or_else(|| (block.start, failure(None, None, &format!("{name} failed"))));
+    if !failure.message.contains(name) {
+        failure.message = format!("{name}: {}", failure.message);
+    }
     let is_own = |file: &String| Location::file(file).is_own();
     if !failure.file.as_ref().is_some_and(is_own) {
         // insta names the test's line.
