@@ -1,6 +1,6 @@
 //! `copilot --output-format json`. It says nothing of tokens or money.
 
-use super::output::Report;
+use super::output::{Report, ToolCall};
 use super::reader::{Dialect, say, tool};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(super) struct Copilot {
     /// The last text that no tool call has followed.
     text: Option<String>,
     /// Tool calls by id.
-    tools: Vec<(String, String, Value)>,
+    tools: Vec<ToolCall>,
 }
 
 impl Dialect for Copilot {
@@ -53,13 +53,9 @@ impl Dialect for Copilot {
 impl Copilot {
     fn failed_tool(&self, data: &Value, report: &mut Report) {
         let id = data["toolCallId"].as_str().unwrap_or_default();
-        let tool = self.tools.iter().find(|(known, ..)| known == id);
         let words = format!("{} {}", data["error"], data["result"]).to_ascii_lowercase();
         if words.contains("denied") || words.contains("permission") {
-            match tool {
-                Some((_, name, input)) => report.deny(name, input),
-                None => report.deny("tool", &Value::Null),
-            }
+            report.deny_call(&self.tools, id);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Gemini CLI's `--output-format stream-json`. A message comes in pieces.
 
-use super::output::{Report, Usage};
+use super::output::{Report, ToolCall, Usage};
 use super::reader::{Dialect, count, tool};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(super) struct Gemini {
     /// What was said since the last tool call.
     text: String,
     /// Tool calls by id.
-    tools: Vec<(String, String, Value)>,
+    tools: Vec<ToolCall>,
 }
 
 impl Dialect for Gemini {
@@ -65,14 +65,10 @@ impl Gemini {
 
     fn failed_tool(&self, event: &Value, report: &mut Report) {
         let id = event["tool_id"].as_str().unwrap_or_default();
-        let tool = self.tools.iter().find(|(known, ..)| known == id);
         let words = format!("{} {}", event["output"], event["error"]).to_ascii_lowercase();
         let refusals = ["denied", "not allowed", "non-interactive", "requires user confirmation", "policy"];
         if refusals.iter().any(|refusal| words.contains(refusal)) {
-            match tool {
-                Some((_, name, input)) => report.deny(name, input),
-                None => report.deny("tool", &Value::Null),
-            }
+            report.deny_call(&self.tools, id);
         }
     }
 }

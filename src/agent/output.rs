@@ -100,6 +100,9 @@ pub struct Report {
     pub waits: bool,
 }
 
+/// A call of a tool that an agent announced: its id, the tool, what it was called with.
+pub(super) type ToolCall = (String, String, Value);
+
 impl Report {
     /// The program failed with these words, and this HTTP status if it names one.
     pub(super) fn fail(&mut self, status: Option<u64>, words: &str) {
@@ -126,5 +129,13 @@ impl Report {
         let what = keys.iter().find_map(|key| input[*key].as_str()).map(|what| what.lines().next().unwrap_or_default());
         let what: Option<String> = what.map(|what| what.chars().take(LONGEST).collect());
         self.denials.push(what.map_or_else(|| tool.to_string(), |what| format!("{tool}({what})")));
+    }
+
+    /// The call of this id was refused; a call that was never seen is told of as a tool.
+    pub(super) fn deny_call(&mut self, calls: &[ToolCall], id: &str) {
+        match calls.iter().find(|(known, ..)| known == id) {
+            Some((_, tool, input)) => self.deny(tool, input),
+            None => self.deny("tool", &Value::Null),
+        }
     }
 }
