@@ -1,7 +1,6 @@
 //! jest, vitest, mocha, jasmine, ava, the test runners of node, bun and deno; uncaught errors of JavaScript programs; bundlers.
 
 use super::page::{Location, Page, failure, frame, indent, own_frame};
-use std::ops::Range;
 
 /// Results of tests.
 pub(super) fn results(page: &mut Page<'_>) {
@@ -280,9 +279,4 @@ fn head_of(page: &Page<'_>, stack: usize) -> Option<(usize, String)> {
         }
     }
     None
-}
-
-/// What stands between two lines, joined; for readers of other runners.
-pub(super) fn words(page: &Page<'_>, lines: Range<usize>) -> String {
-    lines.map(|at| page.line(at).trim()).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }

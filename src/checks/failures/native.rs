@@ -1,6 +1,6 @@
 //! Compilers and build tools whose errors take several lines: cmake, ghc, gfortran, OCaml; the linker; sanitizers; assertions.
 
-use super::javascript::words;
+use super::page::words;
 use super::page::{Location, Page, failure, indent};
 
 /// Every such error.

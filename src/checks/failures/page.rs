@@ -245,3 +245,8 @@ pub(super) fn own_frame(page: &Page<'_>, lines: Range<usize>) -> Option<Location
 pub(super) fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
+
+/// What stands between two lines, joined.
+pub(super) fn words(page: &Page<'_>, lines: Range<usize>) -> String {
+    lines.map(|at| page.line(at).trim()).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}

@@ -1,6 +1,6 @@
 //! Results of `PHPUnit`, `ExUnit`, `GoogleTest`, busted, zig test, prove and ctest.
 
-use super::javascript::words;
+use super::page::words;
 use super::page::{Location, Page, failure, indent};
 
 /// Every result that says why a test failed.

@@ -1,6 +1,6 @@
 //! rspec, minitest, rake, and errors of Ruby programs.
 
-use super::javascript::words;
+use super::page::words;
 use super::page::{Location, Page, failure, indent};
 
 /// Results of tests.
