@@ -18,10 +18,9 @@ pub(super) fn unsubstituted(steps: &[PlannedStep], vars: &Vars, env: &dyn Env) -
     };
     for prompt in steps.iter().filter_map(|step| step.prompt.as_ref()) {
         if prompt.origin != TYPED {
-            let stayed: Vec<&str> = prompt.stayed.iter().map(String::as_str).collect();
             // `${HOME}` is a shell's.
-            let stayed: Vec<&str> =
-                stayed.into_iter().filter(|name| is_ours(name, vars) && env.var(name).is_none()).collect();
+            let is_left = |name: &&str| is_ours(name, vars) && env.var(name).is_none();
+            let stayed: Vec<&str> = prompt.stayed.iter().map(String::as_str).filter(is_left).collect();
             if !stayed.is_empty() {
                 warn(errors::variable_stays(&prompt.origin, &stayed));
             }

@@ -54,11 +54,11 @@ fn finding_line(finding: &Finding) -> String {
 
 /// No verdict that counts.
 pub(super) fn unclear_words(name: &str, why: &Unclear, asked: u32) -> String {
-    let why = first_line(&why.words());
-    match asked {
-        asked if asked > 0 && why.starts_with("no task was proposed") => format!("{name}: {why} (asked {asked} of 3)"),
-        0 => format!("{name}: {why}"),
-        asked => format!("{name}: no clear verdict (asked {asked} of 3): {why}"),
+    let words = first_line(&why.words());
+    match (asked, why) {
+        (0, _) => format!("{name}: {words}"),
+        (asked, Unclear::NoTasks { .. }) => format!("{name}: {words} (asked {asked} of 3)"),
+        (asked, _) => format!("{name}: no clear verdict (asked {asked} of 3): {words}"),
     }
 }
 
