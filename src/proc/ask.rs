@@ -2,6 +2,7 @@
 //! ended with its group when it takes too long.
 #![expect(clippy::disallowed_methods, reason = "the spawner")]
 
+use super::ourselves::{StopRequests, leave_stops_to_others, spawn_stoppable};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -91,11 +92,14 @@ fn run(
 ) -> Option<Answer> {
     command.current_dir(folder).process_group(0);
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
+    let mut child = spawn_stoppable(command.stdout(Stdio::piped()).stderr(Stdio::piped())).ok()?;
     if let Some(mut pipe) = child.stdin.take() {
         // Beside the reading, and one that does not read keeps nobody.
         let input = input.to_vec();
-        std::thread::spawn(move || pipe.write_all(&input));
+        std::thread::spawn(move || {
+            leave_stops_to_others();
+            pipe.write_all(&input)
+        });
     }
     let group = Pid::from_child(&child);
     let (sender, pieces) = sync_channel(PIECES);
@@ -105,6 +109,7 @@ fn run(
     for (order, pipe) in [out, err].into_iter().enumerate() {
         let (sender, mut pipe) = (sender.clone(), pipe?);
         std::thread::spawn(move || {
+            leave_stops_to_others();
             let mut bytes = vec![0; PIECE];
             while let Ok(read @ 1..) = pipe.read(&mut bytes) {
                 if sender.send((order, bytes[..read].to_vec())).is_err() {
@@ -156,7 +161,7 @@ fn run(
 #[derive(Debug, Clone, Default)]
 pub struct Interrupts {
     end: Arc<AtomicBool>,
-    pause: Arc<AtomicBool>,
+    stop: Option<Arc<StopRequests>>,
 }
 
 impl Interrupts {
@@ -165,11 +170,10 @@ impl Interrupts {
     /// # Errors
     /// When the operating system does not let us.
     pub fn listen() -> io::Result<Self> {
-        let heard = Self::default();
+        let heard = Self { stop: Some(Arc::new(StopRequests::listen()?)), ..Self::default() };
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&heard.end))?;
         }
-        signal_hook::flag::register(signal_hook::consts::SIGTSTP, Arc::clone(&heard.pause))?;
         Ok(heard)
     }
 
@@ -186,9 +190,9 @@ impl Interrupts {
 
     /// Stops a group of processes and ourselves, if we were asked to stand still; both go on together.
     fn stand_still_with(&self, group: Pid) {
-        if self.pause.swap(false, Ordering::Relaxed) {
+        if let Some(stop) = self.stop.as_ref().filter(|stop| stop.is_pending()) {
             let _ = kill_process_group(group, Signal::STOP);
-            super::ourselves::stop_ourselves();
+            stop.obey();
             let _ = kill_process_group(group, Signal::CONT);
         }
     }

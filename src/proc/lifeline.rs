@@ -38,6 +38,7 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
     let host = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // Best effort: we are shown as what we are, not as the number of a file descriptor.
     let _ = rustix::thread::set_name(&CString::new(LIFELINE)?);
+    super::ourselves::be_stoppable()?;
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
     let (signalled, wake) = UnixStream::pair()?;

@@ -20,7 +20,7 @@ pub use ask::{Answer, Interrupts, ask, ask_git, run_by_hand};
 pub use awake::Awake;
 pub use child::{Child, Launch, Line, SpawnError, is_busy};
 pub use lifeline::lifeline;
-pub use ourselves::{adopt_orphans, stop_ourselves};
+pub use ourselves::{StopRequests, adopt_orphans};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
 pub use survivors::{end_old, end_survivors};
 pub use table::{inherited, start_time};

@@ -3,6 +3,7 @@
 //! is hurried: then one stream no longer waits for the other.
 #![expect(clippy::disallowed_methods, reason = "the owner of the terminal")]
 
+use nix::sys::signal::{SigSet, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -72,7 +73,11 @@ impl Screen {
         let writers = [Stream::Out, Stream::Err].map(|stream| {
             let (jobs, todo) = mpsc::channel();
             let ready = ready.clone();
-            std::thread::spawn(move || write_all(stream, &todo, &ready));
+            std::thread::spawn(move || {
+                // Ctrl-Z is for the thread that listens to it. A mask that is valid does not fail.
+                let _ = SigSet::from(Signal::SIGTSTP).thread_block();
+                write_all(stream, &todo, &ready);
+            });
             jobs
         });
         let same =

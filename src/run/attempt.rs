@@ -152,11 +152,7 @@ impl<'a> Attempt<'a> {
                 Effect::Signal(signal) => self.child.line.signal(signal),
                 Effect::StopAgent => self.child.line.stop(),
                 Effect::ContinueAgent => self.child.line.go_on(),
-                Effect::StandStill => {
-                    if let Some(heard) = driver.stand_still().await {
-                        effects.extend(self.heard(driver, heard)?);
-                    }
-                }
+                Effect::StandStill => driver.stand_still().await,
                 // An exit that is known is no longer timed.
                 Effect::Arm(Timer::Timeout | Timer::Idle | Timer::Start | Timer::Linger, _)
                     if self.exited.is_some() => {}

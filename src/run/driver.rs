@@ -22,7 +22,7 @@ use crate::context::{GuardWatch, Snapshot, TreeWatch};
 use crate::journal::{JournalError, OwnFolder, Planted, token_digest};
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
-use crate::proc::{Child, Launch, adopt_orphans, stop_ourselves};
+use crate::proc::{Child, Launch, adopt_orphans};
 use crate::prompt::{Late, render};
 use crate::report::Screen;
 use std::collections::{BTreeSet, VecDeque};
@@ -214,9 +214,7 @@ impl Driver<'_> {
                 Some(Effect::Spawn { at, feedback }) => effects.extend(self.attempt(&at, feedback.as_ref()).await?),
                 Some(Effect::Arm(timer, time)) => self.arm(timer, time),
                 Some(Effect::StandStill) => {
-                    if let Some(heard) = self.stand_still().await {
-                        effects.extend(self.hear(heard)?);
-                    }
+                    self.stand_still().await;
                 }
                 // Only an attempt has somebody to signal.
                 Some(Effect::Signal(_) | Effect::StopAgent | Effect::ContinueAgent) => {}
@@ -442,7 +440,7 @@ impl Driver<'_> {
                 biased;
                 heard = self.signals.next() => match heard {
                     Heard::End(_) => return,
-                    Heard::Pause => stop_ourselves(),
+                    Heard::Pause => self.signals.stop(),
                     Heard::Continue => {}
                 },
                 written = self.cast.screen.progress() => if let Err(error) = written {

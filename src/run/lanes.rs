@@ -8,7 +8,7 @@ use super::outcome::{LimitKind, RunOutcome, Sig};
 use super::signals::{Heard, Signals};
 use crate::journal::Journal;
 use crate::plan::{Plan, outline};
-use crate::proc::stop_ourselves;
+
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity};
 use crate::verdict::ScoreMode;
 use crate::world::World;
@@ -265,8 +265,7 @@ fn go_on(slots: &mut [Slot<'_>], context: &mut Context<'_>) {
     }
 }
 
-/// Passes a signal on; returns the last that was. Before we stop ourselves the lanes have time to stop their agents; what takes
-/// the stop back meanwhile is heard.
+/// Passes a signal on; returns the last that was. Before we stop ourselves the lanes have time to stop their agents.
 async fn hear(
     slots: &mut [Slot<'_>],
     signals: &mut Signals,
@@ -288,14 +287,7 @@ async fn hear(
         }),
     )
     .await;
-    while let Some(next) = signals.pending().await {
-        if next != Heard::Pause {
-            tell_all(slots, next);
-            work.stand_still(Some(since.elapsed()))?;
-            return Ok(next);
-        }
-    }
-    stop_ourselves();
+    signals.stop();
     work.stand_still(Some(since.elapsed()))?;
     Ok(heard)
 }

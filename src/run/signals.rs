@@ -5,11 +5,12 @@ use super::cast::Failure;
 use super::driver::Driver;
 use super::machine::{Effect, Input, Timer};
 use super::outcome::Sig;
-use crate::proc::stop_ourselves;
+use crate::proc::StopRequests;
 use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
@@ -42,6 +43,7 @@ impl Heard {
 #[derive(Debug)]
 pub(super) struct Signals {
     streams: Vec<(Heard, Signal)>,
+    stops: Option<AsyncFd<StopRequests>>,
     /// What somebody else hears for us.
     passed_on: Option<UnboundedReceiver<Heard>>,
 }
@@ -49,25 +51,24 @@ pub(super) struct Signals {
 impl Signals {
     /// Listens, from now to the end of the process: tokio never gives a disposition back.
     pub(super) fn listen(ignored: impl Fn(i32) -> bool) -> io::Result<Self> {
-        let raw = |signal: rustix::process::Signal| SignalKind::from_raw(signal.as_raw());
         let mut streams = Vec::new();
         for (heard, kind) in [
             (Heard::End(Sig::Int), SignalKind::interrupt()),
             (Heard::End(Sig::Term), SignalKind::terminate()),
             (Heard::End(Sig::Hup), SignalKind::hangup()),
-            (Heard::Pause, raw(rustix::process::Signal::TSTP)),
-            (Heard::Continue, raw(rustix::process::Signal::CONT)),
+            (Heard::Continue, SignalKind::from_raw(rustix::process::Signal::CONT.as_raw())),
         ] {
             if !ignored(kind.as_raw_value()) {
                 streams.push((heard, signal(kind)?));
             }
         }
-        Ok(Self { streams, passed_on: None })
+        let stops = (!ignored(rustix::process::Signal::TSTP.as_raw())).then(|| StopRequests::listen()?.watched());
+        Ok(Self { streams, stops: stops.transpose()?, passed_on: None })
     }
 
     /// Hears what is passed on by somebody who listens.
     pub(super) fn passed_on(heard: UnboundedReceiver<Heard>) -> Self {
-        Self { streams: Vec::new(), passed_on: Some(heard) }
+        Self { streams: Vec::new(), stops: None, passed_on: Some(heard) }
     }
 
     /// The next one. Cancel-safe.
@@ -78,12 +79,34 @@ impl Signals {
                     return Poll::Ready(*heard);
                 }
             }
+            if self.asked_to_stop(context) {
+                return Poll::Ready(Heard::Pause);
+            }
             if let Some(Poll::Ready(Some(heard))) = self.passed_on.as_mut().map(|heard| heard.poll_recv(context)) {
                 return Poll::Ready(heard);
             }
             Poll::Pending
         })
         .await
+    }
+
+    /// Whether a stop is asked for that was not heard yet, and that no SIGCONT has taken back.
+    fn asked_to_stop(&self, context: &mut Context<'_>) -> bool {
+        let Some(stops) = &self.stops else { return false };
+        while let Poll::Ready(Ok(mut guard)) = stops.poll_read_ready(context) {
+            guard.clear_ready();
+            if stops.get_ref().is_pending() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Stops us if that is still asked for. Whoever stopped us sends SIGCONT, which is heard afterwards.
+    pub(super) fn stop(&self) {
+        if let Some(stops) = &self.stops {
+            stops.get_ref().obey();
+        }
     }
 
     /// One that has already come.
@@ -106,9 +129,8 @@ impl Driver<'_> {
         Ok(self.take(heard.input())?)
     }
 
-    /// Stops us and every timer, once our words about it are out. What came meanwhile is returned instead of standing still:
-    /// a SIGCONT takes a stop back that has not happened yet (signal(7)), and nobody would send it again.
-    pub(super) async fn stand_still(&mut self) -> Option<Heard> {
+    /// Stops us and every timer, once our words about it are out. The signal to go on is heard afterwards, also one that came first.
+    pub(super) async fn stand_still(&mut self) {
         let until = Instant::now() + LAST_WORDS;
         while !self.cast.screen.is_idle() && Instant::now() < until {
             tokio::select! {
@@ -120,16 +142,7 @@ impl Driver<'_> {
         }
         self.timers.pause(Instant::now());
         // Who passes signals on to us stops us all.
-        if self.lane.is_some() {
-            return None;
-        }
-        while let Some(heard) = self.signals.pending().await {
-            if heard != Heard::Pause {
-                return Some(heard);
-            }
-        }
-        stop_ourselves();
-        None
+        self.signals.stop();
     }
 
     /// Hears the signals that came while nothing ran, and stands still as long as they want.
@@ -141,14 +154,10 @@ impl Driver<'_> {
                 self.cast.screen.hurry();
                 return Ok(false);
             }
-            next = if effects.contains(&Effect::StandStill) { self.stand_still().await } else { None };
-            if next.is_none() {
-                next = if self.timers.is_paused() {
-                    Some(self.signals.next().await)
-                } else {
-                    self.signals.pending().await
-                };
+            if effects.contains(&Effect::StandStill) {
+                self.stand_still().await;
             }
+            next = if self.timers.is_paused() { Some(self.signals.next().await) } else { self.signals.pending().await };
         }
         if self.timers.left(Timer::Run, Instant::now()).is_some_and(|left| left.is_zero()) {
             self.timers.disarm(Timer::Run);

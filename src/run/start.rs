@@ -5,7 +5,6 @@ use super::cast::Failure;
 use super::outcome::Sig;
 use super::signals::{Heard, Signals};
 use crate::journal::{BusyLock, RunLock, Taken};
-use crate::proc::stop_ourselves;
 use crate::world::World;
 use jiff::Timestamp;
 use std::time::Duration;
@@ -37,7 +36,7 @@ pub async fn wait_for_lock(world: &World, mut busy: BusyLock) -> Result<Result<R
         tokio::select! {
             heard = signals.next() => match heard {
                 Heard::End(signal) => return Ok(Err(signal)),
-                Heard::Pause => stop_ourselves(),
+                Heard::Pause => signals.stop(),
                 Heard::Continue => {}
             },
             () = sleep(Some(Instant::now() + LOOK)) => {}
@@ -58,7 +57,7 @@ pub async fn wait_until(world: &World, start: Timestamp) -> Result<Option<Sig>, 
         tokio::select! {
             heard = signals.next() => match heard {
                 Heard::End(signal) => return Ok(Some(signal)),
-                Heard::Pause => stop_ourselves(),
+                Heard::Pause => signals.stop(),
                 Heard::Continue => {}
             },
             () = sleep(Some(glance)) => {}

@@ -190,6 +190,24 @@ fn a_pause_stops_the_tree_and_every_timer_and_all_go_on_after_it() {
     assert!(!news, "our own stop is no news: {}", ran.stderr);
 }
 
+/// A script does not wait until we have stopped before it lets us go on.
+#[test]
+fn a_sigcont_that_follows_a_sigtstp_at_once_is_never_lost() {
+    for wait in 0..20 {
+        let place = Place::new();
+        place.agent("a", "flood 300000\nmarker");
+        let running = place.start(&["a:1"]);
+        let pairs = format!(
+            "sleep 0.0{wait:02}; for i in $(seq 200); do kill -TSTP {0}; kill -CONT {0}; done",
+            running.child.id()
+        );
+        let mut shell = std::process::Command::new("/bin/sh");
+        let mut shell = shell.args(["-c", &pairs]).stderr(std::process::Stdio::null()).spawn().unwrap();
+        assert_eq!(running.end().code, Some(0));
+        shell.wait().unwrap();
+    }
+}
+
 #[test]
 fn a_stopped_run_can_be_ended_and_a_killed_one_leaves_no_stopped_agent() {
     for (signal, code) in [("TERM", Some(143)), ("KILL", None)] {
