@@ -296,7 +296,7 @@ pub(super) struct RunArgs {
     /// The commit from which changes are shown to a judge; the one that is checked out by default
     #[arg(long, value_name = "COMMIT")]
     pub(super) base: Option<String>,
-    /// Go on although an agent of an earlier run has changed the config or a template
+    /// Go on although an agent of an earlier run has changed the config or a template, and read templates that are edited while it works
     #[arg(long)]
     pub(super) accept_changes: bool,
     /// How much is verified: strict, fast (the default), smoke or yolo
@@ -358,7 +358,7 @@ pub(super) struct ResumeArgs {
     /// For machines: with --dry-run what would happen, else a summary at the end, as --output json
     #[arg(long, conflicts_with_all = ["output", "events"])]
     pub(super) json: bool,
-    /// Go on although the config or a prompt has changed since
+    /// Go on although the config or a prompt has changed since, and read templates that are edited while it works
     #[arg(long)]
     pub(super) accept_changes: bool,
     /// A limit that holds from now on: time=4h

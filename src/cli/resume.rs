@@ -16,7 +16,8 @@ use crate::plan::{Outline, Plan, TaskFacts, outline};
 use crate::proc::end_old;
 use crate::report::{Paint, print_error, render, resume_plan};
 use crate::run::{
-    Again, At, Begin, Event, EventKind, Input, Leftover, Overrides, RunOutcome, RunRow, RunState, State, Stopwatch,
+    Again, At, Begin, Event, EventKind, Input, Leftover, Overrides, Replan, RunOutcome, RunRow, RunState, State,
+    Stopwatch,
 };
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::task::Status;
@@ -84,6 +85,7 @@ struct ReadyChain {
     journal: Journal,
     row: RunRow,
     events: Vec<Event>,
+    asked: (Chain, Given, Typed),
     plan: Plan,
     outline: Outline,
     changes: Vec<String>,
@@ -188,8 +190,8 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
         }
         return Ok(Ready::Evaluation(Box::new(CutOff { project, journal, row, events })));
     }
-    let (chain, given, typed) = restored(&project, &events, args)?;
-    let plan = planned(world, &project, &chain, &given, &typed)?;
+    let asked = restored(&project, &events, args)?;
+    let plan = planned(world, &project, &asked.0, &asked.1, &asked.2)?;
     if let Some(task) = &plan.task
         && let Some(fault) = moved(&journal, &row, task, decides).map_err(broken)?
     {
@@ -203,7 +205,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     if !changes.is_empty() && !args.accept_changes && !args.dry_run {
         return Err(vec![changed(&changes)]);
     }
-    Ok(Ready::Chain(Box::new(ReadyChain { project, journal, row, events, plan, outline: now, changes })))
+    Ok(Ready::Chain(Box::new(ReadyChain { project, journal, row, events, asked, plan, outline: now, changes })))
 }
 
 /// The chain, its variables, and what else the command line said when the run began.
@@ -247,7 +249,7 @@ fn changes(before: &Outline, now: &Outline, args: &ResumeArgs) -> Result<Vec<Str
 }
 
 fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, lock: RunLock) -> Exit {
-    let ReadyChain { project, mut journal, row, events, plan, outline, changes } = ready;
+    let ReadyChain { project, mut journal, row, events, asked: (chain, given, typed), plan, outline, changes } = ready;
     if !changes.is_empty() && !common.quiet {
         print_error(&render(&[taken(&changes)], Paint::for_stderr(world)));
     }
@@ -264,7 +266,9 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, l
         Err(fault) => return refuse(world, &[fault]),
     };
     let lock = Some(lock);
-    let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id, lock };
+    let replan = || planned(world, &project, &chain, &given, &typed);
+    let replan = args.accept_changes.then_some(Replan(&replan));
+    let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id, lock, replan };
     match Output::of(world, common, &args.told.with_json(args.json)) {
         Ok(output) => {
             let (limits, decided, more) = (args.limit.clone(), decided(args), more(args));

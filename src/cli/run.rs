@@ -5,7 +5,7 @@ use super::chain::{Given, chosen};
 use super::config::{Project, project};
 use super::output::Output;
 use super::people::no_run_by_a_judge;
-use super::stage::{broken_journal, start};
+use super::stage::{NewStart, broken_journal, start};
 use super::start::{check_start, wait_for_start};
 use super::task_errors::unknown;
 use super::task_facts::facts;
@@ -18,7 +18,7 @@ use crate::journal::{Journal, JournalError, forget_tampering, tampered};
 use crate::plan::{Plan, Request, TaskFacts, build, to_json};
 use crate::proc::ask;
 use crate::report::{EarlierRuns, Paint, dry_run, print_error, render};
-use crate::run::Overrides;
+use crate::run::{Overrides, Replan};
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::world::World;
 use std::borrow::Cow;
@@ -99,7 +99,14 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
             Err(exit) => exit,
         };
     }
-    let exit = start(world, common, &output, &plan, (typed.overrides, args.queue.clone()), args.wait);
+    let replan = || planned(world, &project, &chain, &given, &typed);
+    let new = NewStart {
+        overrides: typed.overrides.clone(),
+        queue: args.queue.clone(),
+        wait: args.wait,
+        replan: args.accept_changes.then_some(Replan(&replan)),
+    };
+    let exit = start(world, common, &output, &plan, new);
     // What writes into the pipe may have been slower than our start.
     if !told && !common.quiet && is_asked(world) {
         print_error(&render(&[unread_stdin()], Paint::for_stderr(world)));

@@ -9,21 +9,25 @@ use crate::journal::{Journal, JournalError, NewRun, Refused, RunLock, Taken, Wor
 use crate::plan::{Kind, Outline, Plan, Root, TaskFacts, outline};
 use crate::proc::{Awake, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
-use crate::run::{Begin, Cast, Ended, Failure, Overrides, RunOutcome, Sig, drive, wait_for_lock};
+use crate::run::{Begin, Cast, Ended, Failure, Overrides, Replan, RunOutcome, Sig, drive, wait_for_lock};
 use crate::source::{Diagnostic, Env};
 use crate::world::World;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+/// How a run begins, beside its plan.
+pub(super) struct NewStart<'a> {
+    pub(super) overrides: Overrides,
+    /// In a queue of tasks, the backends whose login worked in it before.
+    pub(super) queue: Option<Vec<String>>,
+    /// Whether another run in the folder is waited for.
+    pub(super) wait: bool,
+    /// Plans again, where templates that are edited meanwhile are to be read.
+    pub(super) replan: Option<Replan<'a>>,
+}
+
 /// Runs a plan from its beginning.
-pub(super) fn start(
-    world: &World,
-    common: &Common,
-    output: &Output,
-    plan: &Plan,
-    (overrides, queue): (Overrides, Option<Vec<String>>),
-    wait: bool,
-) -> Exit {
+pub(super) fn start(world: &World, common: &Common, output: &Output, plan: &Plan, new: NewStart<'_>) -> Exit {
     let root = match &plan.root {
         Root::Folder(folder) => Ok(folder.clone()),
         Root::Temporary => world.make_temporary_folder(),
@@ -32,7 +36,7 @@ pub(super) fn start(
         Ok(root) => root,
         Err(error) => return refuse(world, &[no_temporary_folder(&error.to_string())]),
     };
-    let lock = match lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, wait) {
+    let lock = match lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait) {
         Ok(lock) => lock,
         Err(exit) => return exit,
     };
@@ -58,8 +62,8 @@ pub(super) fn start(
         world,
         common,
         output,
-        Run { plan, outline: &outline, root: &root, journal, number: run, lock: Some(lock) },
-        Begin::New(Box::new(overrides), queue),
+        Run { plan, outline: &outline, root: &root, journal, number: run, lock: Some(lock), replan: new.replan },
+        Begin::New(Box::new(new.overrides), new.queue),
     )
 }
 
@@ -95,6 +99,8 @@ pub(super) struct Run<'a> {
     pub(super) number: i64,
     /// Held to the end of the run.
     pub(super) lock: Option<RunLock>,
+    /// Plans again, where templates that are edited meanwhile are to be read.
+    pub(super) replan: Option<Replan<'a>>,
 }
 
 /// Drives a run to its end, and says how it ended.
@@ -229,8 +235,8 @@ async fn on_stage(
     begin: Begin,
 ) -> Result<Ended, Failure> {
     let folder = relative_folder(world, run);
-    let Run { plan, outline, root, journal, number, .. } = run;
-    let (plan, root, number) = (*plan, *root, *number);
+    let Run { plan, outline, root, journal, number, replan, .. } = run;
+    let (plan, root, number, replan) = (*plan, *root, *number, *replan);
     journal.abort_after(world.abort_after());
     let (paint, stdout) = (Paint::for_stderr(world), Paint::for_stdout(world));
     let verbosity = verbosity(common);
@@ -251,6 +257,7 @@ async fn on_stage(
     let cast = Cast {
         plan,
         root,
+        replan,
         world,
         journal,
         run: number,

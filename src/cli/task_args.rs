@@ -204,7 +204,7 @@ pub(super) struct TaskRunArgs {
     /// A limit of each task's run. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) limit_each: Vec<String>,
-    /// Go on although an agent of an earlier run has changed the config or a template
+    /// Go on although an agent of an earlier run has changed the config or a template, and read templates that are edited while it works
     #[arg(long)]
     pub(super) accept_changes: bool,
     /// How much is verified: strict, fast (the default), smoke or yolo

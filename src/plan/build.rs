@@ -5,7 +5,7 @@ use super::context::{Context, Request, path_of};
 use super::unsubstituted::unsubstituted;
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
 use crate::agent::{Found, check_startable, find_all_on_path, lookup};
-use crate::chain::{LayerKind, PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
+use crate::chain::{Config, LayerKind, PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
 use crate::marker;
 use crate::prompt::{Segment, Vars, read_prompt_file, show as show_segments, unused};
 use crate::source::{Diagnostic, Env, Files, Kind, Place};
@@ -90,7 +90,9 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     let mut files: Vec<_> = request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect();
     // Ours are two: the chains and the agent CLIs.
     files.dedup();
-    let (guarded, lines) = (guarded(&context, &planned), lines(&context, &planned));
+    let places = places(request.config, request.root, env);
+    let templates = [places.templates, places.shared];
+    let (guarded, lines) = (guarded(&context, &planned, &templates), lines(&context, &planned));
     let mut plan = Plan {
         chain: context.shown.clone(),
         name: chain.name.clone(),
@@ -105,6 +107,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         task: request.task.cloned(),
         profile: request.profile,
         guarded,
+        templates,
         lines,
         hooks,
         proposes_tasks: proposes_tasks(request),
@@ -116,18 +119,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     if plan.has_judged_group() {
         plan.limits.iterations.get_or_insert(limits::JUDGED_ITERATIONS);
     }
-    let asked = |step: &PlannedStep| {
-        request.config.agents.get(&step.name).is_some_and(|entry| entry.value.permissions.is_some())
-    };
-    for step in &plan.steps {
-        if let (Some(Role::Judge), Some(level @ (Permissions::Edit | Permissions::Full))) =
-            (step.role(), step.permissions())
-            && !asked(step)
-            && let super::Kind::Agent { backend: Some(backend), .. } = &step.kind
-        {
-            plan.warnings.push(errors::judge_may_edit(&step.name, backend, level.name()));
-        }
-    }
+    plan.warnings.extend(judges_that_may_edit(&plan, request.config));
     for step in plan.judged_before_any_work() {
         plan.warnings.push(errors::judge_before_work(&plan.steps[step].name, &plan.chain));
     }
@@ -175,12 +167,25 @@ fn plan_step(
     Ok(planned)
 }
 
+/// A warning for each judge whose agent CLI may edit without anybody having asked for that.
+fn judges_that_may_edit(plan: &Plan, config: &Config) -> Vec<Diagnostic> {
+    let asked =
+        |step: &&PlannedStep| config.agents.get(&step.name).is_some_and(|entry| entry.value.permissions.is_some());
+    let judges = plan.steps.iter().filter(|step| step.role() == Some(Role::Judge)).filter(|step| !asked(step));
+    let warning = |step: &PlannedStep| match (step.permissions(), &step.kind) {
+        (Some(level @ (Permissions::Edit | Permissions::Full)), super::Kind::Agent { backend: Some(backend), .. }) => {
+            Some(errors::judge_may_edit(&step.name, backend, level.name()))
+        }
+        _ => None,
+    };
+    judges.filter_map(warning).collect()
+}
+
 /// What decides how a run goes: the config of the project and of the user, the templates, and what its judges run and read.
-fn guarded(context: &Context<'_>, steps: &[PlannedStep]) -> Vec<PathBuf> {
+fn guarded(context: &Context<'_>, steps: &[PlannedStep], templates: &[PathBuf]) -> Vec<PathBuf> {
     let request = context.request;
-    let places = places(request.config, request.root, context.env);
     let mut guarded: Vec<PathBuf> = PROJECT_FILES.iter().map(|name| request.root.join(name)).collect();
-    guarded.extend([places.templates, places.shared]);
+    guarded.extend_from_slice(templates);
     let home = |name: &str| context.env.var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let config =
         home("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(|| Some(home("HOME")?.join(".config")));

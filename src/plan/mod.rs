@@ -61,6 +61,8 @@ pub struct Plan {
     pub profile: Profile,
     /// The config, the templates and what makes verdicts, whether they are there or not: an agent that changes them decides about itself.
     pub guarded: Vec<PathBuf>,
+    /// The folders of templates and of the skills that all share.
+    pub templates: [PathBuf; 2],
     /// The lines that checks run.
     pub lines: Vec<String>,
     /// What is run when something has happened.

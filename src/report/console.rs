@@ -166,6 +166,9 @@ impl<'a> Console<'a> {
                 verdict_lines(verdict, *converged, self.rejections, self.paint)
             }
             EventKind::VerdictUnclear { at, why, asked } => self.warning(&unclear_words(&at.name, why, *asked)),
+            EventKind::TemplatesEdited { files, taken, why } => {
+                self.warning(&edited_words(files, *taken, why.as_deref()))
+            }
             EventKind::TasksProposed { tasks, unread, .. } => {
                 let count = if tasks.len() == 1 { "a task".into() } else { format!("{} tasks", tasks.len()) };
                 let mut text = format!("  {count} proposed; `forkhestra task list` shows what is new\n");
@@ -469,6 +472,16 @@ impl<'a> Console<'a> {
         };
         let go_on = self.go_on(outcome).map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
         format!("{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
+    }
+}
+
+/// What becomes of templates that were edited meanwhile.
+fn edited_words(files: &[String], taken: bool, why: Option<&str>) -> String {
+    let (files, has) = (files.join(", "), if files.len() == 1 { "has" } else { "have" });
+    match why {
+        _ if taken => format!("{files} {has} changed; the next attempts read it"),
+        Some(why) => format!("{files} {has} changed, and cannot be read: {why}; the old text stays"),
+        None => format!("{files} {has} changed; this run keeps the old text (--accept-changes reads the new one)"),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::event::{Event, Overrides};
 use super::finished::Leftover;
 use super::outcome::RunOutcome;
+use super::templates::Replan;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Plan;
 use crate::report::{Console, Screen, Sinks};
@@ -19,6 +20,8 @@ pub struct Cast<'a> {
     pub plan: &'a Plan,
     /// Where, with late values known.
     pub root: &'a Path,
+    /// Plans again, where templates that are edited meanwhile are to be read.
+    pub replan: Option<Replan<'a>>,
     /// The ambient.
     pub world: &'a World,
     /// The journal of the root.

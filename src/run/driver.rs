@@ -13,6 +13,7 @@ use super::signals::{Heard, Signals};
 use super::stage::{Show, Stage};
 use super::state::State;
 use super::stopwatch::Stopwatch;
+use super::templates::TemplateWatch;
 use super::timers::Timers;
 use super::told::Told;
 use super::work::Begun;
@@ -82,6 +83,7 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         judged: None,
         diagnosed: None,
         hooks: HooksBeside::default(),
+        templates: TemplateWatch::default(),
         output_error: None,
         sink_error: None,
     };
@@ -141,6 +143,7 @@ pub(super) struct Driver<'a> {
     pub(super) diagnosed: Option<(String, bool)>,
     /// Hooks that are at work beside it.
     pub(super) hooks: HooksBeside,
+    pub(super) templates: TemplateWatch,
     pub(super) output_error: Option<io::Error>,
     /// What a sink said that takes no more.
     sink_error: Option<io::Error>,
@@ -353,10 +356,12 @@ impl Driver<'_> {
         if self.lane.is_none() {
             self.guard(at)?;
         }
-        let Told { words: told, prompt: whole } = match self.told(step, at, feedback, (&folder, &token))? {
-            Ok(told) => told,
-            Err(why) => return Ok(self.take(Input::NotStarted { why, busy: false })?),
-        };
+        self.look_at_templates()?;
+        let Told { words: told, prompt: whole } =
+            match self.told(&self.with_its_template(step), at, feedback, (&folder, &token))? {
+                Ok(told) => told,
+                Err(why) => return Ok(self.take(Input::NotStarted { why, busy: false })?),
+            };
         let mut before = if self.lane.is_none() { self.before(at) } else { Before::default() };
         before.prompt.clone_from(&whole);
         // Rounded up, so that who keeps to it has reached the limit.

@@ -382,6 +382,17 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unread: Vec<String>,
     },
+    /// Templates were edited while the run was under way.
+    #[serde(rename_all = "camelCase")]
+    TemplatesEdited {
+        /// Which, from the root.
+        files: Vec<String>,
+        /// Whether the attempts from here on are told by the new text (`--accept-changes`).
+        taken: bool,
+        /// What is wrong with it, if something is: then the old text stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
     /// A check has nothing to run: it is passed over, and not passed.
     #[serde(rename_all = "camelCase")]
     StepSkipped {

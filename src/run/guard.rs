@@ -92,6 +92,7 @@ impl Driver<'_> {
         let now = self.look();
         let mut found = tampering(&before, &now);
         self.deciding = Some(before);
+        found.voided.retain(|path| !self.may_be_edited(path));
         let changed: Vec<(String, String)> =
             found.voided.iter().map(|path| (path.clone(), now.config.get(path).cloned().unwrap_or_default())).collect();
         self.cast.journal.remember_tampering(self.cast.run, &at.name, &changed)?;

@@ -220,6 +220,7 @@ async fn one(
     let cast = Cast {
         plan: &job.plan,
         root,
+        replan: None,
         world,
         journal: &mut rig.journal,
         run,

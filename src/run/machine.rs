@@ -94,6 +94,15 @@ pub enum Input {
     Continue,
     /// Our standard output is closed.
     OutputClosed,
+    /// Templates were edited.
+    TemplatesEdited {
+        /// Which, from the root.
+        files: Vec<String>,
+        /// Whether the attempts from here on are told by the new text.
+        taken: bool,
+        /// What is wrong with it, if something is.
+        why: Option<String>,
+    },
     /// The process exited and its tree is gone.
     Exited {
         /// How.
@@ -199,6 +208,9 @@ impl Decision<'_> {
             // A second reason changes nothing, a second signal does.
             (Phase::Starting | Phase::Running, Input::OutputClosed) if going => {
                 self.stop(Ending::OutputClosed, Sig::Term);
+            }
+            (_, Input::TemplatesEdited { files, taken, why }) => {
+                self.emit(EventKind::TemplatesEdited { files, taken, why });
             }
             (phase, Input::TimeOver(timer)) => self.time_over(phase, timer),
             (phase, Input::Pause) if phase != Phase::Over && !self.state.paused => self.pause(),

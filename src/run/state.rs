@@ -186,6 +186,7 @@ impl State {
             | EventKind::StepSkipped { .. }
             | EventKind::NothingSubmitted { .. }
             | EventKind::TasksProposed { .. }
+            | EventKind::TemplatesEdited { .. }
             | EventKind::StepSucceeded { .. }
             | EventKind::AttemptStopped { .. }
             | EventKind::AttemptContinued { .. } => {}

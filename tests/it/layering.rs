@@ -53,7 +53,8 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ),
 ];
 
-const DRIVER: [&str; 17] = [
+const DRIVER: [&str; 18] = [
+    "templates.rs",
     "start.rs",
     "work.rs",
     "cast.rs",

@@ -333,3 +333,51 @@ fn an_echo_adds_no_tasks_and_feedback_keeps_what_is_at_its_end() {
     place.run(&["(a -> t):2", "SPEC=s.md", "-p", "x"]).code(1);
     assert!(place.read(".forkhestra/runs/2/1-a/2/prompt.md").contains("THE REAL FAILURE"));
 }
+
+/// The prompts of two iterations, the template edited between them.
+fn edited_meanwhile(options: &[&str], text: &str, config: &str, chain: &str) -> (Place, String) {
+    let place = Place::new();
+    place.write("forge/agents/a/prompt.md", "OLD {{task_prompt}}\n").config(config);
+    let (up, go) = (place.path("tmp/up"), place.path("tmp/go"));
+    place.agent("a", &format!("print up\nsh touch {}\nwait-for {}\nnext\nmarker", up.display(), go.display()));
+    let running = place.start(&[&[chain, "-p", "Go."], options].concat());
+    place.wait_for(&up);
+    place.write("forge/agents/a/prompt.md", text);
+    std::fs::write(go, "").unwrap();
+    let ran = running.end();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = ran.stderr.lines().filter(|line| line.contains("has changed")).map(|line| format!("{line}\n")).collect();
+    (place, told)
+}
+
+const PLAIN: &str = r#"{"chains": {}}"#;
+
+#[test]
+fn accept_changes_reads_a_template_that_was_edited_while_the_run_goes_on() {
+    let (place, told) = edited_meanwhile(&["--accept-changes"], "NEW {{task_prompt}}\n", PLAIN, "a:3");
+    insta::assert_snapshot!(told, @"! forge/agents/a/prompt.md has changed; the next attempts read it");
+    assert!(place.read(".forkhestra/runs/1/1-a/2/prompt.md").starts_with("NEW Go."));
+}
+
+#[test]
+fn without_accept_changes_an_edited_template_is_named_and_the_run_keeps_the_old_one() {
+    let (place, told) = edited_meanwhile(&[], "NEW {{task_prompt}}\n", PLAIN, "a:3");
+    insta::assert_snapshot!(told, @"! forge/agents/a/prompt.md has changed; this run keeps the old text (--accept-changes reads the new one)");
+    assert!(place.read(".forkhestra/runs/1/1-a/2/prompt.md").starts_with("OLD Go."));
+}
+
+#[test]
+fn an_edited_template_that_is_wrong_is_named_and_the_run_keeps_the_old_one() {
+    let (place, told) = edited_meanwhile(&["--accept-changes"], "NEW {{task_promt}}\n", PLAIN, "a:3");
+    insta::assert_snapshot!(told, @"! forge/agents/a/prompt.md has changed, and cannot be read: undefined variable: task_promt; the old text stays");
+    assert!(place.read(".forkhestra/runs/1/1-a/2/prompt.md").starts_with("OLD Go."));
+}
+
+/// Who decides about the work is watched; but this was asked for.
+#[test]
+fn an_attempt_counts_although_a_template_was_edited_meanwhile_with_accept_changes() {
+    let config = r#"{"checks": {"t": {"run": "true"}}, "chains": {}}"#;
+    let (place, _) = edited_meanwhile(&["--accept-changes"], "NEW {{task_prompt}}\n", config, "(a:3 -> t):2");
+    assert_eq!(place.calls("a"), 2);
+    assert!(place.read(".forkhestra/runs/1/1-a/2/prompt.md").starts_with("NEW Go."));
+}

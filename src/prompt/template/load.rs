@@ -61,6 +61,11 @@ impl Template {
         &self.main.source.name
     }
 
+    /// Where it and its skills were read: paths from the root. What is built in is named in words, and is no file.
+    pub fn origins(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.main).chain(self.skills.values()).map(|part| part.source.name.as_str())
+    }
+
     /// The skills that it reaches, by name.
     pub fn skills(&self) -> impl Iterator<Item = &str> {
         self.skills.keys().map(String::as_str)

@@ -1,0 +1,84 @@
+//! Templates that somebody edits while a run is under way: the next attempt is told by the new text where the user wants that, and by
+//! the old one where not. Either is said once.
+
+use super::driver::Driver;
+use super::machine::Input;
+use crate::context::config_digest;
+use crate::journal::JournalError;
+use crate::plan::{Plan, PlannedStep};
+use crate::source::Diagnostic;
+use indexmap::IndexMap;
+use std::borrow::Cow;
+use std::fmt::{self, Debug, Formatter};
+
+/// Plans the run again, as its command line would now; given where edited templates are to be read (`--accept-changes`).
+#[derive(Clone, Copy)]
+pub struct Replan<'a>(pub &'a dyn Fn() -> Result<Plan, Vec<Diagnostic>>);
+
+impl Debug for Replan<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Replan")
+    }
+}
+
+/// The templates of a run, as they were last seen.
+#[derive(Debug, Default)]
+pub(super) struct TemplateWatch {
+    /// Digests by path from the root.
+    seen: IndexMap<String, String>,
+    /// The steps of the plan that was made last, if one was.
+    now: Option<Vec<PlannedStep>>,
+}
+
+impl Driver<'_> {
+    /// Before an attempt: notices templates that were edited since the last one.
+    pub(super) fn look_at_templates(&mut self) -> Result<(), JournalError> {
+        if self.lane.is_some() {
+            return Ok(());
+        }
+        let steps = self.templates.now.as_ref().unwrap_or(&self.cast.plan.steps);
+        let digest = |file: String| (config_digest(&self.cast.root.join(&file)), file);
+        let now: IndexMap<String, String> = files(steps).map(digest).map(|(digest, file)| (file, digest)).collect();
+        let seen = &self.templates.seen;
+        let is_edited = |(file, digest): &(&String, &String)| seen.get(*file).is_some_and(|before| before != *digest);
+        let files: Vec<String> = now.iter().filter(is_edited).map(|(file, _)| file.clone()).collect();
+        self.templates.seen.extend(now);
+        if files.is_empty() {
+            return Ok(());
+        }
+        let (taken, why) = match self.cast.replan.map(|replan| (replan.0)()) {
+            Some(Ok(plan)) => {
+                self.templates.now = Some(plan.steps);
+                (true, None)
+            }
+            Some(Err(faults)) => (false, faults.first().map(|fault| fault.message.clone())),
+            None => (false, None),
+        };
+        self.take(Input::TemplatesEdited { files, taken, why })?;
+        Ok(())
+    }
+
+    /// A step with its template as it is read now.
+    pub(super) fn with_its_template<'p>(&self, step: &'p PlannedStep) -> Cow<'p, PlannedStep> {
+        let now = self.templates.now.as_ref().and_then(|steps| steps.get(step.number.checked_sub(1)?));
+        let now = now.filter(|now| now.name == step.name).and_then(|now| now.prompt.as_ref()?.around.as_ref());
+        let mut step = Cow::Borrowed(step);
+        if let Some(around) = now
+            && let Some(prompt) = &mut step.to_mut().prompt
+        {
+            prompt.around = Some(around.clone());
+        }
+        step
+    }
+
+    /// Whether a file that an attempt has changed may be changed: a template, where the user wants edited ones to be read.
+    pub(super) fn may_be_edited(&self, path: &str) -> bool {
+        let path = self.cast.root.join(path);
+        self.cast.replan.is_some() && self.cast.plan.templates.iter().any(|folder| path.starts_with(folder))
+    }
+}
+
+fn files(steps: &[PlannedStep]) -> impl Iterator<Item = String> + '_ {
+    let arounds = steps.iter().filter_map(|step| step.prompt.as_ref()?.around.as_ref());
+    arounds.flat_map(|around| around.template.origins()).map(str::to_string)
+}
