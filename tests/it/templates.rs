@@ -346,8 +346,8 @@ fn edited_meanwhile(options: &[&str], text: &str, config: &str, chain: &str) -> 
     std::fs::write(go, "").unwrap();
     let ran = running.end();
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let told = ran.stderr.lines().filter(|line| line.contains("has changed")).map(|line| format!("{line}\n")).collect();
-    (place, told)
+    let told: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("has changed")).collect();
+    (place, told.join("\n"))
 }
 
 const PLAIN: &str = r#"{"chains": {}}"#;
