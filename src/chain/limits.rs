@@ -7,6 +7,11 @@ use super::keys::{LIMITS, Shape};
 use crate::source::{Diagnostic, Place, Source};
 use std::sync::Arc;
 
+/// The names of `limits`, each with what it means.
+pub fn limit_names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    LIMITS.keys.iter().map(|key| (key.name, key.about))
+}
+
 /// Reads one `NAME=VALUE`, with the names and values of `limits` in a config.
 ///
 /// # Errors

@@ -26,7 +26,7 @@ pub use ir::{
     Said, Step, Wants,
 };
 pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
-pub use limits::parse_limit;
+pub use limits::{limit_names, parse_limit};
 pub use lower::{GroupSpan, Op, Program, lower};
 pub use name::{check_name, looks_like_a_count};
 pub use schema::schema;

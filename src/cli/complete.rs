@@ -2,7 +2,9 @@
 
 use super::args::{Cli, Common, CompletionsArgs, ManArgs};
 use super::config::project;
+use super::explain::codes;
 use super::{answer, refuse, words};
+use crate::chain::limit_names;
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::report::{print, print_bytes};
@@ -171,14 +173,23 @@ fn command(world: &World) -> Command {
         .get_subcommands()
         .map(|verb| (verb.get_name().to_string(), verb.get_about().map(ToString::to_string).unwrap_or_default()))
         .collect();
-    let all = agents.clone();
+    let limits: Vec<(String, String)> =
+        limit_names().map(|(name, about)| (format!("{name}="), about.to_string())).collect();
+    let codes: Vec<(String, String)> = codes().map(|code| (code.to_string(), String::new())).collect();
+    let vars = project.config.chains.iter().flat_map(|(chain, entry)| {
+        entry.value.vars.keys().map(move |name| (format!("{name}="), format!("a variable of the chain {chain}")))
+    });
+    let words: Vec<(String, String)> = agents.iter().cloned().chain(vars).collect();
+    let limited = |verb: Command, argument| verb.mut_arg(argument, |arg| arg.add(named(limits.clone())));
     Cli::command()
         .mut_subcommand("run", |run| {
-            run.mut_arg("chain", |arg| arg.add(named(chains.clone())))
-                .mut_arg("words", |arg| arg.add(named(all)))
+            limited(run, "limit")
+                .mut_arg("chain", |arg| arg.add(named(chains.clone())))
+                .mut_arg("words", |arg| arg.add(named(words)))
                 .mut_arg("task", |arg| arg.add(named(tasks.clone())))
         })
-        .mut_subcommand("resume", |resume| resume.mut_arg("run", |arg| arg.add(named(runs.clone()))))
+        .mut_subcommand("resume", |resume| limited(resume, "limit").mut_arg("run", |arg| arg.add(named(runs.clone()))))
+        .mut_subcommand("explain", |explain| explain.mut_arg("code", |arg| arg.add(named(codes))))
         .mut_subcommand("report", |report| report.mut_arg("run", |arg| arg.add(named(runs.clone()))))
         .mut_subcommand("runs", |all| {
             all.mut_subcommand("show", |show| show.mut_arg("run", |arg| arg.add(named(runs.clone())))).mut_subcommand(
@@ -189,6 +200,7 @@ fn command(world: &World) -> Command {
             )
         })
         .mut_subcommand("task", |task| {
+            let task = task.mut_subcommand("run", |run| limited(limited(run, "limit"), "limit_each"));
             ["show", "approve", "reject", "skip", "reset", "delete"].into_iter().fold(task, |task, verb| {
                 task.mut_subcommand(verb, |verb| verb.mut_arg("id", |arg| arg.index(1).add(named(tasks.clone()))))
             })

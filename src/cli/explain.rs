@@ -13,7 +13,7 @@ const ERRORS: &str = include_str!("../../docs/errors.md");
 /// Explains a code, or lists all of them.
 pub(super) fn explain(world: &World, args: &ExplainArgs) -> Exit {
     let Some(code) = &args.code else {
-        let codes: Vec<&str> = entries().map(|(code, _)| code).collect();
+        let codes: Vec<&str> = codes().collect();
         if args.json {
             return answer(&json_line(json!({ "codes": codes })));
         }
@@ -26,6 +26,11 @@ pub(super) fn explain(world: &World, args: &ExplainArgs) -> Exit {
     }
 }
 
+/// Every code.
+pub(super) fn codes() -> impl Iterator<Item = &'static str> {
+    entries().map(|(code, _)| code)
+}
+
 /// Every code with its words, in the page's order.
 fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
     ERRORS.split("\n### ").skip(1).map(|entry| {
@@ -36,7 +41,7 @@ fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 fn unknown(code: &str) -> Diagnostic {
-    let near = nearest(code, entries().map(|(code, _)| code));
+    let near = nearest(code, codes());
     Diagnostic::error("explain/unknown", format!("no error has the code `{code}`")).help(
         near.map_or_else(|| "`forkhestra explain` lists all of them".into(), |near| format!("did you mean `{near}`?")),
     )

@@ -13,7 +13,7 @@ fn lines(text: &str) -> Vec<Value> {
 const CONFIG: &str = r#"{
   "agents": { "j": { "command": "j", "role": "judge" } },
   "checks": { "t": { "run": "sh check.sh" } },
-  "chains": { "loop": { "description": "codes until it is right", "steps": [{ "group": [{ "agent": "c" }, { "check": "t" }, { "agent": "j" }], "iterations": 3 }] } }
+  "chains": { "loop": { "vars": { "WHAT": "x" }, "description": "codes until it is right", "steps": [{ "group": [{ "agent": "c" }, { "check": "t" }, { "agent": "j" }], "iterations": 3 }] } }
 }"#;
 
 fn judged() -> Place {
@@ -272,6 +272,10 @@ fn completions_know_the_verbs_the_options_and_the_names_of_the_project() {
     assert!(found(&["rev"]).contains(&"reviewer".to_string()));
     assert!(found(&["eval", "run", "--js"]).contains(&"--json".to_string()));
     assert!(found(&["show", "l"]).contains(&"loop".to_string()));
+    assert_eq!(found(&["c", "--limit", "co"]), ["cost="]);
+    assert_eq!(found(&["resume", "--limit", "ti"]), ["time="]);
+    assert_eq!(found(&["explain", "chain/arr"]), ["chain/arrow"]);
+    assert_eq!(found(&["--chain", "loop", "WH"]), ["WHAT="]);
     for shell in ["bash", "zsh", "fish", "powershell"] {
         assert!(place.run(&["completions", shell]).code(0).stdout.contains("__complete"), "{shell}");
     }
