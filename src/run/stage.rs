@@ -38,6 +38,8 @@ pub(super) struct Stage {
     reader: Option<Reader>,
     /// Whether there is a reader, or was one.
     structured: bool,
+    /// Whether the decoded text that was shown last is the middle of a line.
+    in_line: bool,
     marker: String,
     /// Marker lines that an echo of the prompt would show, all that were seen, and those of them that count.
     discount: usize,
@@ -70,6 +72,7 @@ impl Stage {
             show: if reader.is_some() && show == Show::CatchUp { Show::InStep } else { show },
             scanner: (format == Some(Format::Plain)).then(|| Scanner::new(marker)),
             structured: reader.is_some(),
+            in_line: false,
             reader,
             marker: marker.to_string(),
             discount,
@@ -125,7 +128,10 @@ impl Stage {
     }
 
     /// Decoded text is not in the log, so there is nothing to catch up from: a hurried screen misses it.
-    fn show_text(&self, text: String, screen: &mut Screen) {
+    fn show_text(&mut self, text: String, screen: &mut Screen) {
+        if !text.is_empty() {
+            self.in_line = !text.ends_with('\n');
+        }
         if self.show == Show::InStep || self.show == Show::CatchUp && screen.is_ready() {
             screen.piece(Stream::Out, text.into_bytes());
         }
@@ -240,6 +246,10 @@ impl Stage {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         let mut text = String::new();
         let report = reader.finish(&mut |shown| text.push_str(shown));
+        // It may have been ended in the middle of a line.
+        if !text.ends_with('\n') && (self.in_line || !text.is_empty()) {
+            text.push('\n');
+        }
         self.show_text(text, screen);
         if let Some(message) = &report.final_message {
             folder.write_final(message)?;

@@ -164,3 +164,13 @@ fn git_opens_no_editor_and_asks_for_nothing_in_an_agent_unless_somebody_has_set_
     place.set("GIT_TERMINAL_PROMPT", "1");
     assert_eq!(place.run(&["a"]).code(0).stdout, "ed 1\n");
 }
+
+/// An agent that is ended in the middle of a line leaves none open for what the next one says.
+#[test]
+fn the_decoded_words_of_an_attempt_end_with_a_line() {
+    let place = Place::new();
+    let said = |text: &str| format!(r#"print {{"type":"message","role":"assistant","content":"{text}","delta":true}}"#);
+    place.agent("gemini", &format!("{}\nnext\n{}", said("I am going to "), said("Done.")));
+    let ran = place.run(&["gemini:2", "-p", "x"]);
+    assert_eq!(ran.code(1).stdout, "I am going to \nDone.\n");
+}
