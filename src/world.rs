@@ -472,6 +472,10 @@ impl Files for World {
 }
 
 impl Env for World {
+    fn is_root(&self) -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
     fn var(&self, name: &str) -> Option<OsString> {
         let of = |known: &OsString| known == OsStr::new(name);
         self.environment.iter().find(|(known, _)| of(known)).map(|(_, value)| value.clone())

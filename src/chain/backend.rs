@@ -127,6 +127,8 @@ pub struct Level {
     pub arguments: Vec<String>,
     /// Environment.
     pub env: IndexMap<String, String>,
+    /// More environment where we run as root, to whom some programs refuse the level otherwise.
+    pub root_env: IndexMap<String, String>,
 }
 
 /// An agent CLI: how it is run headless, and what it can be told. Words in which `{}` stands for a value (`{json}`: as a

@@ -354,6 +354,11 @@ pub(super) static LEVEL: Object = Object {
             "The arguments that express it. `{reading}` and `{commands}` stand for the commands that may be run, with commas; `{judging}` for those of a judge alone (its verbs, the checks), which are in `{reading}` too; a word with `{each-reading}`, `{each-judging}` or `{each-command}` is repeated for each; one with `{git}`, the repository's `.git`, is left out where there is none.",
         ),
         key("env", Shape::TextMap, "Environment that expresses it."),
+        key(
+            "rootEnv",
+            Shape::TextMap,
+            "More environment where forkhestra runs as root: some CLIs refuse the level to it.",
+        ),
     ],
     required: &[],
     one_of: &[],

@@ -210,7 +210,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         let level = reader.get("permissions")?.get(name)?;
         let arguments = level.texts("arguments").unwrap_or_default();
         let arguments = arguments.into_iter().map(|word| word.value).collect();
-        Some(((*name).to_string(), Level { arguments, env: values(level) }))
+        Some(((*name).to_string(), Level { arguments, env: values(level, "env"), root_env: values(level, "rootEnv") }))
     });
     Backend {
         aliases: words("aliases"),
@@ -231,7 +231,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         command: text("command"),
         output: text("output").and_then(|name| Format::named(&name)),
         tells_cost: reader.flag("tellsCost"),
-        env: values(reader),
+        env: values(reader, "env"),
         unset: words("unset"),
         own_instructions: words("ownInstructions"),
         reads_agents_md: reader.flag("readsAgentsMd"),
@@ -246,8 +246,8 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
     }
 }
 
-fn values(reader: Reader<'_>) -> IndexMap<String, String> {
-    reader.text_map("env").into_iter().map(|(name, value)| (name, value.value)).collect()
+fn values(reader: Reader<'_>, key: &str) -> IndexMap<String, String> {
+    reader.text_map(key).into_iter().map(|(name, value)| (name, value.value)).collect()
 }
 
 /// A shell's line, or a program and its arguments.

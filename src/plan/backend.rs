@@ -105,6 +105,9 @@ pub(super) fn backend_command(
         let (words, env) = level_words(backend, level, &allowed, judges && context.request.part.is_none());
         argv.extend(words);
         level_env.extend(env);
+        if context.env.is_root() {
+            level_env.extend(level.root_env.clone());
+        }
     }
     let system = system_prompt(context, agent, looped, asked, faults);
     let keeps_own = backend.own_instructions.as_deref().is_some_and(|own| has_own_instructions(context, own, at));

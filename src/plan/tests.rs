@@ -42,6 +42,10 @@ impl Env for Fake {
     fn var(&self, name: &str) -> Option<OsString> {
         self.1.get(name).map(OsString::from)
     }
+
+    fn is_root(&self) -> bool {
+        self.1.contains_key("AS_ROOT")
+    }
 }
 
 pub(crate) fn world(files: &[(&'static str, &str)]) -> Fake {
@@ -309,6 +313,19 @@ fn a_judge_runs_at_read_with_its_verbs_and_the_configured_checks() {
     let (words, ..) = told("opencode", "");
     let rules = words.split("OPENCODE_PERMISSION=").nth(1).and_then(|rest| rest.split(" OPENCODE").next()).unwrap();
     assert!(serde_json::from_str::<serde_json::Value>(rules.trim()).is_ok(), "{rules}");
+}
+
+/// claude refuses `full` to root unless it is told of a sandbox, which is told to nobody else.
+#[test]
+fn permissions_full_names_a_sandbox_to_claude_where_we_are_root_and_nowhere_else() {
+    let env = |root: bool| {
+        let mut world = world(&[("/bin/claude*", "")]);
+        world.1.extend(root.then_some(("AS_ROOT", "")));
+        let config = r#"{"agents": {"a": {"backend": "claude", "permissions": "full"}}, "chains": {}}"#;
+        let plan = planned(&world, config, "a", &said("p"), &[]).unwrap();
+        plan.steps[0].env.set.iter().any(|(name, _)| name == "IS_SANDBOX")
+    };
+    assert_eq!((env(true), env(false)), (true, false));
 }
 
 /// What a backend cannot express is refused before anything is started, with what it can.

@@ -66,4 +66,9 @@ pub const COLOR: &str = "--color";
 pub trait Env {
     /// The value of a variable, if it is set.
     fn var(&self, name: &str) -> Option<OsString>;
+
+    /// Whether we run as root.
+    fn is_root(&self) -> bool {
+        false
+    }
 }
