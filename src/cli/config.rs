@@ -53,9 +53,6 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
             Err(fault) => faults.push(fault),
         }
     }
-    if !matches!(world.kind(&root), Ok(Kind::Folder)) {
-        faults.push(no_folder(&root));
-    }
     let mut config = load(&sources);
     config.faults.extend(faults);
     Project { shell, root, config }
@@ -116,7 +113,10 @@ fn two_configs(first: &Path, second: &Path) -> Diagnostic {
         .help("keep one of them")
 }
 
-fn no_folder(root: &Path) -> Diagnostic {
-    Diagnostic::error("config/folder", format!("the working directory {} is not a folder", root.display()))
-        .help("mend --cwd")
+/// What is wrong with the folder to work in.
+pub(super) fn no_folder(world: &World, common: &Common) -> Option<Diagnostic> {
+    let shell = shell(world, common);
+    let message = format!("the working directory {} is not a folder", shell.display());
+    let found = matches!(world.kind(&shell), Ok(Kind::Folder));
+    (!found).then(|| Diagnostic::error("config/folder", message).help("name an existing folder with --cwd (-C)"))
 }

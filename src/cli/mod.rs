@@ -57,22 +57,22 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
         Ok(arguments) => arguments,
         Err(fault) => return refuse(world, &[fault]),
     };
-    if let Some((common, args)) = quick_run(&arguments) {
-        if let Some(choice) = &common.color {
-            world.set_color(choice);
-        }
-        return run::run(world, &common, &args);
-    }
-    let cli = match Cli::try_parse_from(std::iter::once("forkhestra".into()).chain(arguments)) {
-        Ok(cli) => cli,
-        Err(error) => return usage(world, &error),
+    let (common, verb) = match quick_run(&arguments) {
+        Some((common, args)) => (common, Verb::Run(args)),
+        None => match Cli::try_parse_from(std::iter::once("forkhestra".into()).chain(arguments)) {
+            Ok(cli) => (cli.common, cli.verb),
+            Err(error) => return usage(world, &error),
+        },
     };
-    let common = cli.common;
     if let Some(choice) = &common.color {
         world.set_color(choice);
     }
     let world = &*world;
-    match cli.verb {
+    // Whatever else would be wrong in it is not.
+    if let Some(fault) = config::no_folder(world, &common) {
+        return refuse(world, &[fault]);
+    }
+    match verb {
         Verb::Run(args) => run::run(world, &common, &args),
         Verb::Resume(args) => resume::resume(world, &common, &args),
         Verb::Runs(args) => runs::runs(world, &common, &args),

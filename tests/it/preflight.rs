@@ -70,6 +70,8 @@ fn a_folder_that_is_none_is_refused() {
         let ran = place.run(&["--cwd", folder, "ok"]);
         assert!(ran.code(2).words().contains("the working directory"), "{}", ran.stderr);
     }
+    let said = place.run(&["-C", "none", "test"]).code(2).stderr.clone();
+    assert_eq!(said.lines().filter(|line| line.contains("×")).count(), 1, "nothing else is said of it: {said}");
 }
 
 #[test]
