@@ -52,11 +52,9 @@ pub(super) fn init(world: &World, common: &Common, args: &InitArgs) -> Exit {
     answer(&text)
 }
 
-/// Where a template or a skill goes that is at home below `forge/`: the key `templates` of the config may say another place.
+/// Where a template or a skill goes that is at home below `forge/`: below the project's root, unless the key `templates` of the config says
+/// another place.
 fn placed(world: &World, project: &Project, path: &Path) -> PathBuf {
-    if project.config.templates.is_none() {
-        return path.to_path_buf();
-    }
     let places = places(&project.config, &project.root, world);
     let moved = path.strip_prefix("forge/agents").map(|below| places.templates.join(below));
     let moved = moved.or_else(|_| path.strip_prefix("forge/skills").map(|below| places.shared.join(below)));

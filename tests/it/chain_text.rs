@@ -57,3 +57,10 @@ fn plan_without_places(place: &Place) -> String {
     let ran = place.run(&["show", "one"]);
     ran.code(0).stdout.lines().skip(1).filter(|line| !line.contains("found")).collect()
 }
+
+#[test]
+fn a_list_of_texts_is_a_chain() {
+    let place = Place::new();
+    place.agent("w", "print hi").config(r#"{"chains": {"list": ["w", "(w -> w):2"], "text": "w -> (w -> w):2"}}"#);
+    assert_eq!(plan(&place, "list"), plan(&place, "text"));
+}

@@ -155,11 +155,13 @@ fn an_evaluator_that_cannot_be_read_is_asked_again_and_never_fed_on() {
     place.agent(
         "judge",
         "print Looks fine to me!\nnext\nprint {\"pass\": \"yes\"}\nnext\nprint {\"pass\": true, \"score\": 0.9, \"issues\": [], \"suggestions\": []}\n\
-         next\nprint no\nnext\nprint no\nnext\nprint no\nnext\nprint {\"pass\": true, \"score\": 1, \"issues\": [], \"suggestions\": []}",
+         next\nprint no\nnext\nprint no\nnext\nprint {\"pass\": \"yes\"}\nnext\nprint {\"pass\": true, \"score\": 1, \"issues\": [], \"suggestions\": []}",
     );
     let ran = place.run(&["eval", "run", "suite.json"]);
     insta::assert_snapshot!("evaluator_not_understood", ran.code(3).all());
     assert!(String::from_utf8(place.stdin_of("judge", 2)).unwrap().contains("Your last answer could not be used"));
+    let record = serde_json::Value::from(place.events(1)).to_string();
+    assert!(record.contains(r#""issues":["schema_validation_error: "#), "{record}");
     // A resume asks only what was not answered.
     let ran = place.run(&["resume"]);
     assert!(ran.code(0).stdout.contains("all 2 cases passed"), "{}", ran.stdout);

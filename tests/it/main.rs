@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the world themselves")]
 
 mod agents;
+mod aliases;
 mod answers;
 mod backlog;
 mod bytes;

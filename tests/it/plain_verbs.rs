@@ -91,3 +91,12 @@ fn init_leaves_a_config_of_either_name_alone() {
     assert!(place.run(&["init"]).code(2).words().contains("forge/chains.json5 is there already"));
     assert!(!place.work("forge/chains.json").exists());
 }
+
+#[test]
+fn validate_names_a_config_in_a_place_where_none_is_read() {
+    for name in ["forge/chains.yaml", "chains.json"] {
+        let place = Place::new();
+        place.write(name, "{}");
+        assert!(place.run(&["validate"]).code(2).words().contains(&format!("{name} is not read")));
+    }
+}

@@ -381,3 +381,24 @@ fn an_attempt_counts_although_a_template_was_edited_meanwhile_with_accept_change
     assert_eq!(place.calls("a"), 2);
     assert!(place.read(".forkhestra/runs/1/1-a/2/prompt.md").starts_with("NEW Go."));
 }
+
+#[test]
+fn init_templates_and_init_from_write_where_the_key_templates_says() {
+    let place = Place::new();
+    place.config(r#"{"templates": ".molecular", "chains": {}}"#);
+    place.run(&["init", "--templates"]).code(0);
+    assert!(place.work(".molecular/coder/prompt.md").exists() && !place.work("forge/agents").exists());
+    place.write("old/carbon/templates/prompt.template.md", "Do {task_prompt}.\n");
+    place.run(&["init", "--from", "old"]).code(0);
+    assert!(place.work(".molecular/carbon").exists() && !place.work("forge/agents").exists());
+}
+
+#[test]
+fn init_below_a_project_with_a_config_writes_there() {
+    let place = Place::new();
+    git(&place, &["init", "-q"]);
+    place.config(r#"{"chains": {}}"#).write("deep/er/x", "");
+    let ran = place.command(&["init", "--templates"]).current_dir(place.work("deep/er")).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    assert!(place.work("forge/agents/coder/prompt.md").exists() && !place.work("deep/er/forge").exists());
+}
