@@ -7,7 +7,8 @@ use super::history::{journal, meant};
 use super::output::run_hooks;
 use super::people::no_run_by_a_judge;
 use super::run::{limits, unsettled};
-use super::stage::{broken_journal, exit_of, lock, resume_line, worker};
+use super::stage::{broken_journal, exit_of, lock, resume_line, say_ended, worker};
+use super::survivors::end_last;
 use super::{answer, refuse};
 use crate::chain::{Limits, Permissions, bad_duration, parse_duration};
 use crate::eval::{Desk, Evaluated, Prompts, Setting, Suite, evaluate, held_out, tokens, too_few_cases};
@@ -111,19 +112,27 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
         return preview(world, &project, &ready);
     }
     let title = ready.outline.chain.clone();
-    // Held to the end of the run.
-    let _lock = match lock(world, common, &title, &project.root, args.wait) {
+    let lock = match lock(world, common, &title, &project.root, args.wait) {
         Ok(lock) => lock,
         Err(exit) => return exit,
     };
     let begun = Journal::open(&project.root).and_then(|mut journal| {
+        match end_last(&journal) {
+            Ok(told) => say_ended(world, common, told.as_deref()),
+            Err(fault) => return Ok(Err(fault)),
+        }
         let started = &world.timestamp();
         let run =
             journal.begin(NewRun { worker: worker(), started, digest: &ready.digest, outline: &ready.outline })?;
-        Ok((journal, run))
+        Ok(Ok((journal, run)))
     });
     match begun {
-        Ok((journal, run)) => perform(world, common, &project, &ready, (journal, run), &[], &[]),
+        Ok(Err(fault)) => refuse(world, &[fault]),
+        Ok(Ok((mut journal, run))) => {
+            // To the end of the run.
+            journal.hold(lock);
+            perform(world, common, &project, &ready, (journal, run), &[], &[])
+        }
         Err(error) => refuse(world, &[broken_journal(&error)]),
     }
 }

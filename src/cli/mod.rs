@@ -28,6 +28,7 @@ mod runs;
 mod show;
 mod stage;
 mod start;
+mod survivors;
 mod task;
 mod task_args;
 mod task_errors;

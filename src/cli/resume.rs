@@ -8,16 +8,15 @@ use super::output::Output;
 use super::people::only_people;
 use super::run::{Typed, disbelieved, planned, unsettled};
 use super::stage::{Run, broken_journal, lock, perform, worker};
+use super::survivors::survivors;
 use super::{answer, eval, json_line, refuse, task_errors};
 use crate::chain::{Chain, Said, parse};
 use crate::exit::Exit;
-use crate::journal::{Journal, JournalError, RunLock, tampered, token_digest};
+use crate::journal::{Journal, JournalError, RunLock, tampered};
 use crate::plan::{Outline, Plan, TaskFacts, outline};
-use crate::proc::end_old;
 use crate::report::{Paint, print_error, render, resume_plan};
 use crate::run::{
-    Again, At, Begin, Event, EventKind, Input, Leftover, Overrides, Replan, RunOutcome, RunRow, RunState, State,
-    Stopwatch,
+    Again, Begin, Event, EventKind, Input, Overrides, Replan, RunOutcome, RunRow, RunState, State, Stopwatch,
 };
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::task::Status;
@@ -56,7 +55,8 @@ pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit 
         Err(faults) => refuse(world, &faults),
         Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready, lock),
         Ok(Ready::Evaluation(cut)) => {
-            let CutOff { project, journal, row, events } = *cut;
+            let CutOff { project, mut journal, row, events } = *cut;
+            journal.hold(lock);
             if let Err(fault) = survivors(&journal, row.id, &events) {
                 return refuse(world, &[fault]);
             }
@@ -265,10 +265,10 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, l
         Ok(leftovers) => leftovers,
         Err(fault) => return refuse(world, &[fault]),
     };
-    let lock = Some(lock);
+    journal.hold(lock);
     let replan = || planned(world, &project, &chain, &given, &typed);
     let replan = args.accept_changes.then_some(Replan(&replan));
-    let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id, lock, replan };
+    let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id, replan };
     match Output::of(world, common, &args.told.with_json(args.json)) {
         Ok(output) => {
             let (limits, decided, more) = (args.limit.clone(), decided(args), more(args));
@@ -277,37 +277,6 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, l
         }
         Err(fault) => refuse(world, &[fault]),
     }
-}
-
-/// Ends what the attempts that were under way have left, if even their lifelines were killed.
-fn survivors(journal: &Journal, run: i64, events: &[Event]) -> Result<Vec<Leftover>, Diagnostic> {
-    let mut open: Vec<&At> = Vec::new();
-    let mut agents: Vec<(&At, (i32, u64))> = Vec::new();
-    for event in events {
-        match &event.event {
-            EventKind::AttemptPlanned { at, .. } => open.push(at),
-            EventKind::AttemptStarted { at, pid, start_time } => agents.push((at, (*pid, *start_time))),
-            EventKind::AttemptFinished { at, .. } => open.retain(|planned| *planned != at),
-            _ => {}
-        }
-    }
-    let mut ended = Vec::new();
-    for at in open {
-        let agent = agents.iter().rev().find_map(|(started, agent)| (*started == at).then_some(*agent));
-        let token = journal.token_of(run, at.step, at.attempt).map_err(|error| broken_journal(&error))?;
-        let is_ours = |variable: &[u8]| match (variable.strip_prefix(b"FORKHESTRA_TOKEN="), &token) {
-            (Some(value), Some(token)) => token_digest(value) == *token,
-            _ => false,
-        };
-        ended.extend(end_old(&is_ours, agent).map_err(|alive| survived(run, &alive))?);
-    }
-    Ok(ended)
-}
-
-fn survived(run: i64, alive: &[Leftover]) -> Diagnostic {
-    let names = alive.iter().map(|process| format!("{} (pid {})", process.name, process.pid)).collect::<Vec<_>>();
-    Diagnostic::error("resume/survivors", format!("what run {run} left running cannot be ended: {}", names.join(", ")))
-        .help("end it yourself, then resume; two agents in one folder would undo each other's work")
 }
 
 /// Why a run of a task cannot go on: somebody has moved the task since.

@@ -3,9 +3,10 @@
 use super::args::Common;
 use super::commit::{Committed, commit_task};
 use super::output::{Output, Over, close, run_hooks, verbosity};
+use super::survivors::end_last;
 use super::{refuse, task_errors};
 use crate::exit::Exit;
-use crate::journal::{Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
+use crate::journal::{BusyLock, Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
 use crate::plan::{Kind, Outline, Plan, Root, TaskFacts, outline};
 use crate::proc::{Awake, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
@@ -47,22 +48,27 @@ pub(super) fn start(world: &World, common: &Common, output: &Output, plan: &Plan
         if let Some(fault) = moved {
             return Ok(Err(fault));
         }
+        match end_last(&journal) {
+            Ok(told) => say_ended(world, common, told.as_deref()),
+            Err(fault) => return Ok(Err(fault)),
+        }
         let run = journal.begin(new)?;
         if let Some(task) = &plan.task {
             journal.follow(run, &task.id, &outline)?;
         }
         Ok(Ok((journal, run)))
     });
-    let (journal, run) = match begun {
+    let (mut journal, run) = match begun {
         Ok(Ok(begun)) => begun,
         Ok(Err(fault)) => return refuse(world, &[fault]),
         Err(error) => return refuse(world, &[broken_journal(&error)]),
     };
+    journal.hold(lock);
     perform(
         world,
         common,
         output,
-        Run { plan, outline: &outline, root: &root, journal, number: run, lock: Some(lock), replan: new.replan },
+        Run { plan, outline: &outline, root: &root, journal, number: run, replan: new.replan },
         Begin::New(Box::new(new.overrides), new.queue),
     )
 }
@@ -97,8 +103,6 @@ pub(super) struct Run<'a> {
     pub(super) root: &'a Path,
     pub(super) journal: Journal,
     pub(super) number: i64,
-    /// Held to the end of the run.
-    pub(super) lock: Option<RunLock>,
     /// Plans again, where templates that are edited meanwhile are to be read.
     pub(super) replan: Option<Replan<'a>>,
 }
@@ -127,7 +131,7 @@ pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: 
             let mut over = Over { events: &events, console, transcripts, resume, exit, task_status, commit };
             let Some((tally, json, printed)) = close(world, common, output, &mut over) else { return exit };
             // Whoever waits for this folder need not wait for hooks.
-            drop(run.lock.take());
+            run.journal.let_go();
             run_hooks(world, common, &run.plan.hooks, run.root, &tally, &json);
             match printed {
                 Err(error) if exit == Exit::Success => {
@@ -193,8 +197,14 @@ pub(super) fn lock(world: &World, common: &Common, title: &str, root: &Path, wai
         |error: JournalError| refuse(world, &[Diagnostic::error("run/lock", error.to_string()).help(error.help())]);
     let mut lock = match RunLock::take(root).map_err(failed)? {
         Taken::Held(lock) => lock,
-        Taken::Busy(busy) if wait => {
-            if !common.quiet {
+        Taken::Busy(busy) if wait || is_left_behind(&busy) => {
+            if is_left_behind(&busy) {
+                let ended = Journal::existing(root).map_err(|error| broken_journal(&error));
+                match ended.and_then(|journal| journal.map_or(Ok(None), |journal| end_last(&journal))) {
+                    Ok(told) => say_ended(world, common, told.as_deref()),
+                    Err(fault) => return Err(refuse(world, &[fault])),
+                }
+            } else if !common.quiet {
                 print_error(&format!("waiting for another run here: {}\n", busy.holder));
             }
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
@@ -210,6 +220,18 @@ pub(super) fn lock(world: &World, common: &Common, title: &str, root: &Path, wai
     };
     lock.sign(&format!("{title}, process {}, since {}", std::process::id(), world.timestamp())).map_err(failed)?;
     Ok(lock)
+}
+
+/// Whether only what a dead run has left holds the lock.
+fn is_left_behind(busy: &BusyLock) -> bool {
+    busy.process().is_some_and(|process| start_time(process).is_none())
+}
+
+/// Says what an earlier run has left running, if it has.
+pub(super) fn say_ended(world: &World, common: &Common, told: Option<&str>) {
+    if let Some(told) = told.filter(|_| !common.quiet) {
+        print_error(&format!("{}\n", Paint::for_stderr(world).warn(&format!("! {told}"))));
+    }
 }
 
 fn no_event_queue() -> Diagnostic {
@@ -235,7 +257,7 @@ async fn on_stage(
     begin: Begin,
 ) -> Result<Ended, Failure> {
     let folder = relative_folder(world, run);
-    let Run { plan, outline, root, journal, number, replan, .. } = run;
+    let Run { plan, outline, root, journal, number, replan } = run;
     let (plan, root, number, replan) = (*plan, *root, *number, *replan);
     journal.abort_after(world.abort_after());
     let (paint, stdout) = (Paint::for_stderr(world), Paint::for_stdout(world));

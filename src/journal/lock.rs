@@ -7,6 +7,7 @@ use super::folders::prepare;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,12 @@ use std::path::{Path, PathBuf};
 pub struct RunLock {
     file: File,
     path: PathBuf,
+}
+
+impl AsFd for RunLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 /// What an attempt to take the lock gave.
@@ -92,6 +99,13 @@ fn open(root: &Path) -> Result<(File, PathBuf), JournalError> {
 }
 
 impl BusyLock {
+    /// The process that took it, as far as the file says so. A lock whose process is dead is held by lifelines of it that still end what
+    /// it left.
+    #[must_use]
+    pub fn process(&self) -> Option<i32> {
+        self.holder.rsplit_once(", process ")?.1.split(',').next()?.parse().ok()
+    }
+
     /// Tries once more; who has it still is told by getting this one back.
     ///
     /// # Errors

@@ -62,6 +62,15 @@ impl Journal {
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
+    /// The run that began last.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn last_run(&self) -> Result<Option<RunRow>, JournalError> {
+        let select = format!("{RUNS} WHERE id = (SELECT max(id) FROM runs) GROUP BY id");
+        self.database.query_row(&select, [], run_row).optional().map_err(self.failed())
+    }
+
     /// One run; none if there is none of this number.
     ///
     /// # Errors

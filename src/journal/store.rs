@@ -5,6 +5,7 @@
 use super::error::JournalError;
 use super::folders::{highest_run, prepare, prepare_database};
 use super::ledger::{Head, register};
+use super::lock::RunLock;
 use super::schema::{BUSY, migrate};
 use super::task_rows::{self, Following};
 use crate::plan::Outline;
@@ -41,6 +42,8 @@ pub struct Journal {
     pub(super) head: Option<Head>,
     /// Commits until a test wants us dead.
     writes_left: Option<Rc<Cell<u32>>>,
+    /// The lock of our run, which everything that works for it holds beside us.
+    lock: Option<Rc<RunLock>>,
 }
 
 /// The process that works in a root.
@@ -91,7 +94,24 @@ impl Journal {
             inode,
             head: None,
             writes_left: None,
+            lock: None,
         })
+    }
+
+    /// Takes the lock of our run, until it is let go.
+    pub fn hold(&mut self, lock: RunLock) {
+        self.lock = Some(Rc::new(lock));
+    }
+
+    /// The lock of our run.
+    #[must_use]
+    pub fn lock(&self) -> Option<&RunLock> {
+        self.lock.as_deref()
+    }
+
+    /// Our run is over: the next one may begin.
+    pub fn let_go(&mut self) {
+        self.lock = None;
     }
 
     /// The same journal once more, under the same lease: for another lane of our run.
@@ -116,6 +136,7 @@ impl Journal {
             inode: self.inode,
             head: None,
             writes_left: self.writes_left.clone(),
+            lock: self.lock.clone(),
         })
     }
 

@@ -1,18 +1,15 @@
 //! The host's side of a lifeline: start it, hear its reports, give it orders.
 
+use super::line::{Line, send_to_hold};
 use super::table::descendants;
-use super::wire::{Order, Report};
-use crate::run::Sig;
-use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 
 /// What the pipe of an agent's stdout may hold, in bytes.
@@ -33,6 +30,8 @@ pub struct Launch<'a> {
     pub folder: &'a Path,
     /// The file on its standard input; none for nothing at all.
     pub stdin: Option<&'a Path>,
+    /// What the lifeline holds as long as it lives, also when we are gone: the run's lock.
+    pub hold: Option<BorrowedFd<'a>>,
 }
 
 /// Why not even the lifeline could be started.
@@ -74,14 +73,6 @@ pub struct Child {
     pub stderr: Receiver,
 }
 
-/// The socket between a lifeline and us.
-#[derive(Debug)]
-pub struct Line {
-    control: UnixStream,
-    pending: Vec<u8>,
-    reports: VecDeque<Report>,
-}
-
 impl Child {
     /// Starts a program under a lifeline. Must be called in a runtime.
     ///
@@ -91,6 +82,9 @@ impl Child {
     pub fn start(launch: &Launch<'_>) -> Result<Self, SpawnError> {
         let (control, theirs) = StdStream::pair().map_err(SpawnError::Pipes)?;
         control.set_nonblocking(true).map_err(SpawnError::Pipes)?;
+        if let Some(file) = launch.hold {
+            send_to_hold(&control, file).map_err(SpawnError::Pipes)?;
+        }
         let (stdout, their_stdout) = io::pipe().map_err(SpawnError::Pipes)?;
         let (stderr, their_stderr) = io::pipe().map_err(SpawnError::Pipes)?;
         let stdin = launch.stdin.map_or_else(|| "-".into(), |path| path.as_os_str().to_os_string());
@@ -110,13 +104,10 @@ impl Child {
             .stderr(Stdio::from(their_stderr))
             .spawn()
             .map_err(SpawnError::Lifeline)?;
+        let line = Line::new(control, lifeline.id()).map_err(SpawnError::Pipes)?;
         Ok(Self {
             lifeline,
-            line: Line {
-                control: UnixStream::from_std(control).map_err(SpawnError::Pipes)?,
-                pending: Vec::new(),
-                reports: VecDeque::new(),
-            },
+            line,
             stdout: Receiver::from_owned_fd(stdout.into()).map_err(SpawnError::Pipes)?,
             stderr: Receiver::from_owned_fd(stderr.into()).map_err(SpawnError::Pipes)?,
         })
@@ -138,62 +129,18 @@ impl Child {
     /// Reaps the lifeline. To be called after [`Report::Swept`] or [`Report::Gone`], when it is about to exit; a lifeline that
     /// still lives ends its tree and itself, because its socket is closed first.
     pub fn reap(mut self) {
+        let given_up = self.line.given_up().is_some();
         drop(self.line);
-        let _ = self.lifeline.wait();
+        // One that not even SIGKILL ends is left to init.
+        if given_up {
+            let _ = self.lifeline.try_wait();
+        } else {
+            let _ = self.lifeline.wait();
+        }
     }
 }
 
 /// Makes a pipe hold more, so that a busy agent and we take turns less often. Best effort: the system may grant less.
 fn widen(pipe: &io::PipeReader) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
-}
-
-impl Line {
-    /// The next report. Cancel-safe; after [`Report::Gone`] there is no other.
-    pub async fn report(&mut self) -> Report {
-        loop {
-            if let Some(report) = self.reports.pop_front() {
-                return report;
-            }
-            if self.control.readable().await.is_err() {
-                return Report::Gone;
-            }
-            let mut bytes = [0; 1024];
-            match self.control.try_read(&mut bytes) {
-                Ok(0) => return Report::Gone,
-                Ok(read) => self.pending.extend_from_slice(&bytes[..read]),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Err(_) => return Report::Gone,
-            }
-            while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
-                let line: Vec<u8> = self.pending.drain(..=end).collect();
-                self.reports.extend(Report::parse(String::from_utf8_lossy(&line).trim_end()));
-            }
-        }
-    }
-
-    /// Sends a signal to the agent's group; KILL to its whole tree.
-    pub fn signal(&self, signal: Sig) {
-        self.order(Order::Signal(signal.number()));
-    }
-
-    /// Stops the agent's whole tree, until [`Line::go_on`].
-    pub fn stop(&self) {
-        self.order(Order::Stop);
-    }
-
-    /// Lets the agent's tree go on.
-    pub fn go_on(&self) {
-        self.order(Order::Continue);
-    }
-
-    /// The output is drained: end what is left.
-    pub fn sweep(&self) {
-        self.order(Order::Sweep);
-    }
-
-    /// A few bytes into an empty socket: it takes them, or the lifeline is gone and says so by that.
-    fn order(&self, order: Order) {
-        let _ = self.control.try_write(order.line().as_bytes());
-    }
 }

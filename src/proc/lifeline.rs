@@ -7,14 +7,16 @@ use super::wire::{Order, Report};
 use crate::run::{Exit, Leftover};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpid, kill_process, kill_process_group,
-    set_child_subreaper, setsid, wait, waitid, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpid, getppid, kill_process, kill_process_group,
+    set_child_subreaper, set_parent_process_death_signal, setsid, wait, waitid, waitpid,
 };
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsFd;
+use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -44,7 +46,8 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
     let (signalled, wake) = UnixStream::pair()?;
     signalled.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
-    let mut line = Lifeline { host, signalled, agent: None, exited: false, held: false, told_stop: false };
+    let mut line =
+        Lifeline { host, signalled, agent: None, exited: false, held: false, told_stop: false, held_files: Vec::new() };
     match start(folder, stdin, program, arguments) {
         Ok(agent) => {
             let start_time = process(agent.as_raw_nonzero().get()).map_or(0, |process| process.start_time);
@@ -63,7 +66,18 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
 fn start(folder: &OsStr, stdin: &OsStr, program: &OsStr, arguments: &[OsString]) -> io::Result<Pid> {
     rustix::process::chdir(folder)?;
     let stdin = File::open(if stdin == "-" { OsStr::new("/dev/null") } else { stdin })?;
-    let agent = Command::new(program).args(arguments).stdin(Stdio::from(stdin)).process_group(0).spawn()?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::from(stdin)).process_group(0);
+    let lifeline = getpid();
+    // Should we be killed together with our host, the agent is, too (PR_SET_PDEATHSIG(2const)).
+    let die_with_us = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        if getppid() == Some(lifeline) { Ok(()) } else { Err(Errno::SRCH.into()) }
+    };
+    // SAFETY: between fork and exec it makes two system calls, and touches no memory of others.
+    #[expect(unsafe_code, reason = "the signal is set in the child")]
+    let command = unsafe { command.pre_exec(die_with_us) };
+    let agent = command.spawn()?;
     // The agent holds its ends of the pipes; ours would keep the host from seeing their end.
     let nowhere = File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nowhere)?;
@@ -80,6 +94,8 @@ struct Lifeline {
     held: bool,
     /// Whether the host knows of a stop that was nobody's wish.
     told_stop: bool,
+    /// What the host wants held while its tree lives.
+    held_files: Vec<OwnedFd>,
 }
 
 impl Lifeline {
@@ -108,10 +124,9 @@ impl Lifeline {
                 }
             }
             if host {
-                let mut bytes = [0; 256];
-                match self.host.read(&mut bytes) {
-                    Ok(read @ 1..) => pending.push_str(&String::from_utf8_lossy(&bytes[..read])),
-                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                match self.receive() {
+                    Ok(text) if !text.is_empty() => pending.push_str(&text),
+                    Err(Errno::INTR) => continue,
                     // The host is gone.
                     _ => {
                         self.sweep();
@@ -121,6 +136,10 @@ impl Lifeline {
                 while let Some(end) = pending.find('\n') {
                     let order = Order::parse(&pending[..end]);
                     pending.drain(..=end);
+                    // First of all: what is asked for may take its time.
+                    if order.is_some() {
+                        self.tell(&Report::Answered);
+                    }
                     match order {
                         Some(Order::Signal(number)) => self.signal(number),
                         Some(Order::Stop) => self.stop(),
@@ -130,11 +149,26 @@ impl Lifeline {
                             self.tell(&Report::Swept(leftovers));
                             return Ok(());
                         }
-                        None => {}
+                        Some(Order::Answer) | None => {}
                     }
                 }
             }
         }
+    }
+
+    /// What the host has said, empty when it is gone. A file that comes with it is held as long as we live.
+    fn receive(&mut self) -> Result<String, Errno> {
+        let mut bytes = [0; 256];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [IoSliceMut::new(&mut bytes)];
+        let received = recvmsg(&self.host, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(files) = message {
+                self.held_files.extend(files);
+            }
+        }
+        Ok(String::from_utf8_lossy(&bytes[..received.bytes]).into_owned())
     }
 
     /// Observes exit, stop and continuation. The agent stays a zombie until the sweep, so that its group's number stays ours.
@@ -222,11 +256,11 @@ impl Lifeline {
         }
         if let Some(agent) = self.agent {
             let alive = descendants(me()).into_iter().filter(|left| !left.zombie);
-            leftovers.extend(alive.map(|left| Leftover { pid: left.pid, name: left.name }));
+            leftovers.extend(alive.map(|left| Leftover { pid: left.pid, name: left.name, running: false }));
             let _ = kill_process_group(agent, Signal::KILL);
         }
         // A process may fork while we list, and one in the kernel's hands may take its time: look again, but not for ever.
-        for _ in 0..SWEEPS {
+        for look in 0..SWEEPS {
             signal_all(&descendants(me()), Signal::KILL);
             let gone = loop {
                 match wait(WaitOptions::NOHANG) {
@@ -238,6 +272,9 @@ impl Lifeline {
             if gone {
                 break;
             }
+            if look + 1 == SWEEPS {
+                name_the_living(&mut leftovers);
+            }
             let pause = Timespec { tv_sec: 0, tv_nsec: SWEEP_PAUSE_NS };
             let _ = poll(&mut [PollFd::new(&self.signalled, PollFlags::IN)], Some(&pause));
             let mut bytes = [0; 64];
@@ -245,6 +282,16 @@ impl Lifeline {
         }
         leftovers.retain(|left| left.pid != agent || !self.exited);
         leftovers
+    }
+}
+
+/// What not even SIGKILL has ended: a process of another user, or one in the kernel's hands.
+fn name_the_living(leftovers: &mut Vec<Leftover>) {
+    for living in descendants(me()).into_iter().filter(|left| !left.zombie) {
+        match leftovers.iter_mut().find(|left| left.pid == living.pid) {
+            Some(known) => known.running = true,
+            None => leftovers.push(Leftover { pid: living.pid, name: living.name, running: true }),
+        }
     }
 }
 

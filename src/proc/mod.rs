@@ -10,6 +10,7 @@ mod ask;
 mod awake;
 mod child;
 mod lifeline;
+mod line;
 mod ourselves;
 mod probe;
 mod survivors;
@@ -18,8 +19,9 @@ mod wire;
 
 pub use ask::{Answer, Interrupts, ask, ask_git, run_by_hand};
 pub use awake::Awake;
-pub use child::{Child, Launch, Line, SpawnError, is_busy};
+pub use child::{Child, Launch, SpawnError, is_busy};
 pub use lifeline::lifeline;
+pub use line::{GivenUp, Line};
 pub use ourselves::{StopRequests, adopt_orphans};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
 pub use survivors::{end_old, end_survivors};

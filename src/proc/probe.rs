@@ -55,6 +55,7 @@ async fn try_out(lifeline: &Path, own_program: &Path) -> io::Result<Probe> {
         environment: Vec::new(),
         folder: Path::new("/"),
         stdin: None,
+        hold: None,
     };
     let mut child = Child::start(&launch).map_err(io::Error::other)?;
     let (mut daemon, mut exited) = (None, None);

@@ -1,7 +1,7 @@
 //! Processes of an attempt whose lifeline is gone: found by the token in their environment.
 
 use super::lifeline::LIFELINE;
-use super::table::{Process, all, children, descendants, has_argument, has_variable, kill, pid, process};
+use super::table::{Process, all, children, descendants, has_argument, has_variable, kill, pid, process, start_time};
 use crate::run::Leftover;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 
@@ -16,7 +16,14 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
     // A dying process closes its files before it gives its children away: only when it is dead are they ours.
     if let Some(dying) = pid(lifeline) {
         let _ = kill_process(dying, Signal::KILL);
-        let _ = waitid(WaitId::Pid(dying), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        // One in the kernel's hands may not even heed that.
+        for _ in 0..LIFELINES_LOOKS {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+            if !matches!(waitid(WaitId::Pid(dying), options), Ok(None)) {
+                break;
+            }
+            std::thread::sleep(LOOK_PAUSE);
+        }
     }
     let mut quiet_looks = 0;
     for _ in 0..100 {
@@ -38,7 +45,7 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
         for process in alive {
             kill(&process, Signal::KILL);
             if ended.iter().all(|known| known.pid != process.pid) {
-                ended.push(Leftover { pid: process.pid, name: process.name });
+                ended.push(Leftover { pid: process.pid, name: process.name, running: false });
             }
         }
         std::thread::yield_now();
@@ -48,8 +55,11 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
             let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
         }
         if quiet_looks == 2 {
-            break;
+            return ended;
         }
+    }
+    for left in &mut ended {
+        left.running = start_time(left.pid).is_some();
     }
     ended
 }
@@ -73,7 +83,7 @@ const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
 /// What is alive after all that.
 pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Result<Vec<Leftover>, Vec<Leftover>> {
     let mut ended: Vec<Leftover> = Vec::new();
-    let leftover = |process: &Process| Leftover { pid: process.pid, name: process.name.clone() };
+    let leftover = |process: &Process| Leftover { pid: process.pid, name: process.name.clone(), running: false };
     for look in 0..LOOKS {
         let mut alive: Vec<Process> =
             all().into_values().filter(|process| has_variable(process.pid, is_ours)).collect();

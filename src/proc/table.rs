@@ -17,6 +17,8 @@ pub(super) struct Process {
     pub(super) parent: i32,
     pub(super) name: String,
     pub(super) zombie: bool,
+    /// Whether it is stopped, or held by a tracer.
+    pub(super) stopped: bool,
     pub(super) start_time: u64,
     /// CPU time of the process and of its reaped children, in clock ticks (hundredths of a second on Linux).
     pub(super) cpu_ticks: u64,
@@ -34,6 +36,7 @@ pub(super) fn process(pid: i32) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         name: stat.get(open + 1..close)?.to_string(),
         zombie: matches!(*fields.first()?, "Z" | "X"),
+        stopped: matches!(*fields.first()?, "T" | "t"),
         start_time: fields.get(19)?.parse().ok()?,
         cpu_ticks: fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum(),
     })

@@ -2,7 +2,7 @@
 
 use crate::run::{Exit, Leftover};
 
-/// What the host asks for.
+/// What the host asks for. Each is answered when it was read, before it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// Send this signal to the agent's group; 9 goes to its whole tree.
@@ -13,11 +13,15 @@ pub(super) enum Order {
     Continue,
     /// The output is drained: end what is left, reap, and go.
     Sweep,
+    /// Nothing but an answer.
+    Answer,
 }
 
 /// What a lifeline reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
+    /// An order was read.
+    Answered,
     /// The agent runs.
     Spawned {
         /// Its process id.
@@ -33,7 +37,7 @@ pub enum Report {
     Continued,
     /// The agent exited; it is not reaped yet.
     Exited(Exit),
-    /// Nothing of the tree is left; these were ended.
+    /// The tree is ended; these had outlived its agent.
     Swept(Vec<Leftover>),
     /// The lifeline itself is gone without having swept.
     Gone,
@@ -46,6 +50,7 @@ impl Order {
             Self::Stop => "stop\n".into(),
             Self::Continue => "continue\n".into(),
             Self::Sweep => "sweep\n".into(),
+            Self::Answer => "answer\n".into(),
         }
     }
 
@@ -55,6 +60,7 @@ impl Order {
             None if line == "stop" => Some(Self::Stop),
             None if line == "continue" => Some(Self::Continue),
             None if line == "sweep" => Some(Self::Sweep),
+            None if line == "answer" => Some(Self::Answer),
             _ => None,
         }
     }
@@ -67,11 +73,14 @@ impl Report {
             Self::Failed(errno) => format!("failed {errno}\n"),
             Self::Stopped(signal) => format!("stopped {signal}\n"),
             Self::Continued => "continued\n".into(),
+            Self::Answered => "answered\n".into(),
             Self::Exited(Exit::Code(code)) => format!("exited {code}\n"),
             Self::Exited(Exit::Signal(signal)) => format!("killed {signal}\n"),
             Self::Swept(leftovers) => {
-                let words =
-                    leftovers.iter().map(|left| format!(" {}:{}", left.pid, left.name.replace([' ', '\n'], "_")));
+                let words = leftovers.iter().map(|left| {
+                    let running = if left.running { "!" } else { "" };
+                    format!(" {running}{}:{}", left.pid, left.name.replace([' ', '\n'], "_"))
+                });
                 format!("swept{}\n", words.collect::<String>())
             }
             Self::Gone => String::new(),
@@ -88,13 +97,15 @@ impl Report {
             "failed" => Self::Failed(small(number())?),
             "stopped" => Self::Stopped(small(number())?),
             "continued" => Self::Continued,
+            "answered" => Self::Answered,
             "exited" => Self::Exited(Exit::Code(small(number())?)),
             "killed" => Self::Exited(Exit::Signal(small(number())?)),
             "swept" => Self::Swept(
                 words
                     .filter_map(|word| {
                         let (pid, name) = word.split_once(':')?;
-                        Some(Leftover { pid: pid.parse().ok()?, name: name.to_string() })
+                        let (running, pid) = pid.strip_prefix('!').map_or((false, pid), |pid| (true, pid));
+                        Some(Leftover { pid: pid.parse().ok()?, name: name.to_string(), running })
                     })
                     .collect(),
             ),
@@ -109,12 +120,13 @@ mod tests {
 
     #[test]
     fn every_line_parses_to_what_was_said() {
-        let leftover = |pid, name: &str| Leftover { pid, name: name.into() };
+        let leftover = |pid, name: &str| Leftover { pid, name: name.into(), running: pid == 9 };
         for report in [
             Report::Spawned { pid: 7, start_time: 99 },
             Report::Failed(2),
             Report::Stopped(21),
             Report::Continued,
+            Report::Answered,
             Report::Exited(Exit::Code(-1)),
             Report::Exited(Exit::Signal(9)),
             Report::Swept(vec![]),
@@ -122,7 +134,7 @@ mod tests {
         ] {
             assert_eq!(Report::parse(report.line().trim_end()), Some(report));
         }
-        for order in [Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep] {
+        for order in [Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep, Order::Answer] {
             assert_eq!(Order::parse(order.line().trim_end()), Some(order));
         }
         assert_eq!((Report::parse("nonsense"), Order::parse("signal x")), (None, None));

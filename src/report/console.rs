@@ -10,8 +10,8 @@ use super::verdicts::{trend, unclear_words, verdict_lines};
 use crate::chain::{Role, show_duration};
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
-    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, RunOutcome, Sig, Stopwatch, Tokens,
-    WaitReason,
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, Leftover, RunOutcome, Sig, Stopwatch,
+    Tokens, WaitReason,
 };
 use crate::verdict::Decision;
 use std::collections::{BTreeSet, HashMap};
@@ -432,9 +432,16 @@ impl<'a> Console<'a> {
         for words in finished.weakened.iter().chain(&finished.touched) {
             note(first_line(words));
         }
+        if let Some(words) = &finished.lifeline {
+            note(words.clone());
+        }
         if !finished.leftovers.is_empty() {
-            let left = finished.leftovers.iter().map(|left| format!("{} (pid {})", first_line(&left.name), left.pid));
-            note(format!("left running, and ended: {}", left.collect::<Vec<_>>().join(", ")));
+            let (running, ended): (Vec<_>, Vec<_>) = finished.leftovers.iter().partition(|left| left.running);
+            for (words, left) in [("left running, and ended", ended), ("could not be ended, and still runs", running)] {
+                if !left.is_empty() {
+                    note(format!("{words}: {}", leftover_names(&left)));
+                }
+            }
         }
         text
     }
@@ -473,6 +480,14 @@ impl<'a> Console<'a> {
         let go_on = self.go_on(outcome).map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
         format!("{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
     }
+}
+
+/// At most ten of them by name.
+fn leftover_names(leftovers: &[&Leftover]) -> String {
+    let mut names: Vec<String> =
+        leftovers.iter().take(10).map(|left| format!("{} (pid {})", first_line(&left.name), left.pid)).collect();
+    names.extend(leftovers.len().checked_sub(11).map(|more| format!("and {} more", more + 1)));
+    names.join(", ")
 }
 
 /// What becomes of templates that were edited meanwhile.

@@ -47,7 +47,7 @@ fn finished(at: At, outcome: AttemptOutcome, marker: bool, finished: Finished) -
 }
 
 fn a_stopped_run() -> Vec<EventKind> {
-    let leftovers = vec![Leftover { pid: 42, name: "node".into() }];
+    let leftovers = vec![Leftover { pid: 42, name: "node".into(), running: false }];
     let near = Some("I will print FORKHESTRA_COMPLETE".to_string());
     let tokens = Some(crate::run::Tokens { input: 12_000, output: 345, cost_usd: Some(0.12), ..Default::default() });
     let check = FeedbackCause::CheckFailed { outcome: AttemptOutcome::Failed { code: 101 } };

@@ -10,7 +10,7 @@ use super::signals::Heard;
 use super::stage::Stage;
 use super::tape::Got;
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
-use crate::proc::{Child, Report, end_survivors, is_busy};
+use crate::proc::{Child, GivenUp, Report, end_survivors, is_busy};
 use crate::report::{Now, TICK, columns};
 use std::collections::VecDeque;
 use std::io;
@@ -44,6 +44,8 @@ pub(super) struct Attempt<'a> {
     marker_told: bool,
     /// Whether the run was asked to end meanwhile.
     interrupted: bool,
+    /// What became of its lifeline, if that was lost.
+    lost: Option<&'static str>,
     drain: Drain,
     swept: Option<Vec<Leftover>>,
 }
@@ -88,6 +90,7 @@ impl<'a> Attempt<'a> {
             exited: None,
             marker_told: false,
             interrupted: false,
+            lost: None,
             drain: Drain { until: None, left: DRAIN_BYTES, over: false },
             swept: None,
         }
@@ -187,6 +190,8 @@ impl<'a> Attempt<'a> {
             Report::Failed(errno) => {
                 return Ok(Err(NotStarted { why: spawn_words(errno), busy: is_busy(errno) }));
             }
+            // For its line alone.
+            Report::Answered => {}
             Report::Stopped(signal) => return driver.take(Input::AgentStopped(signal)).map(Ok),
             Report::Continued => return driver.take(Input::AgentContinued).map(Ok),
             Report::Exited(exit) => {
@@ -198,8 +203,14 @@ impl<'a> Attempt<'a> {
             Report::Gone => {
                 // Somebody killed the lifeline: what it held is found without it.
                 let leftovers = self.without_lifeline(driver)?;
+                self.lost = Some(match self.child.line.given_up() {
+                    None => "its lifeline was killed",
+                    Some(GivenUp::Silent) => "its lifeline did not answer, and was killed",
+                    Some(GivenUp::Deaf) => "its lifeline took no orders, and was killed",
+                });
                 if !self.spawned {
-                    return Ok(Err(NotStarted { why: "its lifeline was killed".into(), busy: true }));
+                    let busy = self.child.line.given_up().is_none();
+                    return Ok(Err(NotStarted { why: self.lost.unwrap_or_default().into(), busy }));
                 }
                 self.exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
                 self.swept = Some(leftovers);
@@ -250,6 +261,10 @@ impl<'a> Attempt<'a> {
         if let Some(file) = &self.work_file {
             file.write(driver.worked_ms());
         }
+        // An agent that does not begin, or closes its output, has nearly always exited: then it is its lifeline that says nothing.
+        if !self.spawned || self.stage.is_over() && self.exited.is_none() {
+            self.child.line.ask();
+        }
         self.beat = Instant::now() + BEAT;
     }
 
@@ -268,13 +283,19 @@ impl<'a> Attempt<'a> {
         self.drain.over |= self.drain.left == 0;
     }
 
-    fn time_over(&self, driver: &mut Driver<'_>, timer: Timer, may_read: bool) -> Result<Vec<Effect>, JournalError> {
+    fn time_over(
+        &mut self,
+        driver: &mut Driver<'_>,
+        timer: Timer,
+        may_read: bool,
+    ) -> Result<Vec<Effect>, JournalError> {
         if timer == Timer::Idle {
             let (now, cpu) = (Instant::now(), self.child.cpu_time());
             // While it is our reader who is slow, the agent's silence says nothing.
             if !may_read {
                 driver.timers.saw_life(now);
             }
+            self.child.line.ask();
             if !driver.timers.look(now, cpu, self.stage.waits()) {
                 return Ok(Vec::new());
             }
@@ -320,6 +341,7 @@ impl<'a> Attempt<'a> {
         let read = driver.read(&self.stage, self.folder, self.token, &self.before, exit)?;
         let mut finished: Finished = self.stage.finished(took_ms, held_open, leftovers, fingerprint);
         let said = read.into_finished(&mut finished);
+        finished.lifeline = self.lost.map(str::to_string);
         if let (Exit::Code(code @ 1..), None) = (exit, &finished.error) {
             finished.error = driver.exit_words(code);
         }

@@ -29,6 +29,7 @@ use crate::report::Screen;
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
@@ -366,9 +367,10 @@ impl Driver<'_> {
         before.prompt.clone_from(&whole);
         // Rounded up, so that who keeps to it has reached the limit.
         let budget = format!("{:.4}", (self.state.billed().cost_left(plan.limits.cost) * 10_000.0).ceil() / 10_000.0);
+        let run = self.cast.run;
         let value = |late: Late| match late {
             Late::Feedback => told.clone(),
-            Late::Run => self.cast.run.to_string(),
+            Late::Run => run.to_string(),
             Late::Iteration => place.iteration.to_string(),
             Late::Round => place.round.to_string(),
             Late::PromptFile => folder.prompt_path().display().to_string(),
@@ -397,6 +399,7 @@ impl Driver<'_> {
         let lifeline = self.cast.world.lifeline();
         let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
         let prompt_path = folder.prompt_path();
+        self.watch_own(at, &folder);
         let launch = Launch {
             lifeline: &lifeline,
             program: &step.program,
@@ -404,8 +407,8 @@ impl Driver<'_> {
             environment: self.environment(step, &value),
             folder: self.cast.root,
             stdin: stdin.map(|_| prompt_path.as_path()),
+            hold: self.cast.journal.lock().map(AsFd::as_fd),
         };
-        self.watch_own(at, &folder);
         match Child::start(&launch) {
             Err(error) => Ok(self.take(Input::NotStarted { why: error.to_string(), busy: error.is_busy() })?),
             Ok(mut child) => {

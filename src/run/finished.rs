@@ -15,6 +15,9 @@ pub struct Leftover {
     pub pid: i32,
     /// Its name.
     pub name: String,
+    /// Whether it could not be ended, and still runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub running: bool,
 }
 
 /// Tokens and cost, as the agent's own program reports them.
@@ -116,8 +119,11 @@ pub struct Finished {
     pub stderr_bytes: u64,
     /// Whether a descendant held the output open past the agent's exit.
     pub held_open: bool,
-    /// Processes that outlived it and were ended.
+    /// Processes that outlived it and were ended, or could not be.
     pub leftovers: Vec<Leftover>,
+    /// What became of its lifeline, if that was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifeline: Option<String>,
     /// A line that held the marker among other words.
     pub near_miss: Option<String>,
     /// Tokens and cost.

@@ -1,6 +1,6 @@
 //! V-04, V-05, V-06, V-10: what an agent leaves behind is ended, and so is everything when we are killed.
 
-use super::support::{Place, send};
+use super::support::{Place, Running, send};
 
 /// R-10, V-04: a daemon that left the session and holds the output.
 #[test]
@@ -116,4 +116,77 @@ fn an_agent_that_kills_its_lifeline_fails_and_leaves_nothing() {
             assert!(stat.is_empty() || stat.contains(") Z "), "lives on: {stat}");
         }
     }
+}
+
+/// Somebody stops or traces the lifeline: `--timeout`, Ctrl-C and the agent's own exit are heeded all the same.
+#[test]
+fn a_stopped_lifeline_is_replaced_when_it_does_not_answer() {
+    let agent = |words: &str| {
+        let place = Place::new();
+        let config = serde_json::json!({ "agents": { "a": { "command": ["sh", "-c", words] } }, "chains": {} });
+        place.config(&config.to_string());
+        place
+    };
+    let place = agent("kill -STOP $PPID; sleep 1000");
+    let ran = place.run(&["a", "--timeout", "200ms"]);
+    assert!(ran.code(1).words().contains("its lifeline did not answer"), "{}", ran.stderr);
+    let place = agent("kill -STOP $PPID; echo up; exit 0");
+    assert!(place.run(&["a"]).code(1).words().contains("its lifeline did not answer"));
+    let place = agent("kill -STOP $PPID; touch up; sleep 1000");
+    let running = place.start(&["a"]);
+    place.wait_for(&place.work("up"));
+    running.signal("INT");
+    assert_eq!(running.end().code, Some(130));
+}
+
+fn lifeline_of(place: &Place) -> String {
+    let lifeline = place.processes().into_iter().find(|line| line.contains("__lifeline")).unwrap();
+    lifeline.split(['/', ' ']).nth(2).unwrap().to_string()
+}
+
+/// As the kernel does it when memory is short, or `pkill -9 forkhestra`.
+#[test]
+fn a_run_begins_only_when_what_a_run_left_that_was_killed_with_its_lifeline_is_dead() {
+    for stopped in [false, true] {
+        let place = Place::new();
+        let (daemon, up) = (place.path("tmp/daemon"), place.path("tmp/up"));
+        place.agent("a", &format!("daemon {}\nhang {}", daemon.display(), up.display()));
+        place.agent(
+            "b",
+            &format!(
+                "sh grep -qs '^State:.[RSDT]' /proc/$(cat {})/status && echo it lives\nprint done",
+                daemon.display()
+            ),
+        );
+        let running = place.start(&["a"]);
+        place.wait_for(&up);
+        let (lifeline, host) = (lifeline_of(&place), running.child.id().to_string());
+        if stopped {
+            // It does nothing about the death of its host, and holds the lock.
+            send("STOP", &lifeline);
+            send("KILL", &host);
+        } else {
+            send("KILL", &format!("{lifeline} {host}"));
+        }
+        let ran = place.run(&["b"]);
+        assert_eq!(ran.code(0).stdout, "done\n", "{}", ran.stderr);
+        assert!(ran.stderr.contains("run 1 was killed and had left running, now ended: "), "{}", ran.stderr);
+        assert_eq!(running.end().code, None);
+    }
+}
+
+/// Its children may live on until the next run; it does nothing more.
+#[test]
+fn an_agent_dies_with_its_lifeline_although_nobody_is_left_to_end_it() {
+    let place = Place::new();
+    let up = place.path("tmp/up");
+    place.config(
+        r#"{"agents": {"a": {"command": ["sh", "-c", "touch $UP; while :; do sleep 0.01; done"]}}, "chains": {}}"#,
+    );
+    let mut command = place.command(&["a"]);
+    let running = Running::of(command.env("UP", &up).spawn().unwrap(), &place);
+    place.wait_for(&up);
+    send("KILL", &format!("{} {}", lifeline_of(&place), running.child.id()));
+    // Asserts that nothing is left.
+    assert_eq!(running.end().code, None);
 }

@@ -243,8 +243,8 @@ fn survivors_of_a_killed_lifeline_are_ended_before_anything_is_run_again() {
         try_send("KILL", pid);
     }
     running.wait().unwrap();
-    let agent = fs::read_to_string(&up).unwrap();
-    assert!(place.processes().iter().any(|line| line.contains(&format!("/proc/{agent} "))), "{:?}", place.processes());
+    let child = fs::read_to_string(&child).unwrap();
+    assert!(place.processes().iter().any(|line| line.contains(&format!("/proc/{child} "))), "{:?}", place.processes());
     let ran = place.run(&["resume"]);
     assert!(ran.code(0).stderr.contains("left running, and ended: "), "{}", ran.stderr);
 }
@@ -386,7 +386,7 @@ fn an_agent_whose_lifeline_stands_still_is_ended_before_its_successor_is_started
     running.kill().unwrap();
     running.wait().unwrap();
     let ran = place.run(&["resume"]);
-    assert!(ran.code(0).stderr.contains("left running, and ended: "), "{}", ran.stderr);
+    assert!(ran.code(0).stderr.contains("had left running, now ended: "), "{}", ran.stderr);
 }
 
 #[test]

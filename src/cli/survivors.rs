@@ -1,0 +1,56 @@
+//! Processes that a run has left which was killed together with its lifelines: ended before anything else works in its folder.
+
+use super::history::is_alive;
+use super::stage::broken_journal;
+use crate::journal::{Journal, token_digest};
+use crate::proc::end_old;
+use crate::run::{At, Event, EventKind, Leftover};
+use crate::source::Diagnostic;
+
+/// Ends what the last run in a root has left, if that was cut off: two agents in one folder would undo each other's work. In words for
+/// people, if there was something.
+pub(super) fn end_last(journal: &Journal) -> Result<Option<String>, Diagnostic> {
+    let last = journal.last_run().map_err(|error| broken_journal(&error))?;
+    let lease = journal.lease().map_err(|error| broken_journal(&error))?;
+    // A run whose lock was removed works on, and notices us by itself.
+    let is_at_work = |run: i64| lease.is_some_and(|lease| lease.run == run && is_alive(lease));
+    let Some(last) = last.filter(|last| last.began && last.outcome.is_none() && !is_at_work(last.id)) else {
+        return Ok(None);
+    };
+    let events = journal.events(last.id).map_err(|error| broken_journal(&error))?;
+    let ended = survivors(journal, last.id, &events)?;
+    let names: Vec<String> = ended.iter().map(|process| format!("{} (pid {})", process.name, process.pid)).collect();
+    Ok((!names.is_empty())
+        .then(|| format!("run {} was killed and had left running, now ended: {}", last.id, names.join(", "))))
+}
+
+/// Ends what the attempts that were under way have left, if even their lifelines were killed.
+pub(super) fn survivors(journal: &Journal, run: i64, events: &[Event]) -> Result<Vec<Leftover>, Diagnostic> {
+    let mut open: Vec<&At> = Vec::new();
+    let mut agents: Vec<(&At, (i32, u64))> = Vec::new();
+    for event in events {
+        match &event.event {
+            EventKind::AttemptPlanned { at, .. } => open.push(at),
+            EventKind::AttemptStarted { at, pid, start_time } => agents.push((at, (*pid, *start_time))),
+            EventKind::AttemptFinished { at, .. } => open.retain(|planned| *planned != at),
+            _ => {}
+        }
+    }
+    let mut ended = Vec::new();
+    for at in open {
+        let agent = agents.iter().rev().find_map(|(started, agent)| (*started == at).then_some(*agent));
+        let token = journal.token_of(run, at.step, at.attempt).map_err(|error| broken_journal(&error))?;
+        let is_ours = |variable: &[u8]| match (variable.strip_prefix(b"FORKHESTRA_TOKEN="), &token) {
+            (Some(value), Some(token)) => token_digest(value) == *token,
+            _ => false,
+        };
+        ended.extend(end_old(&is_ours, agent).map_err(|alive| survived(run, &alive))?);
+    }
+    Ok(ended)
+}
+
+fn survived(run: i64, alive: &[Leftover]) -> Diagnostic {
+    let names = alive.iter().map(|process| format!("{} (pid {})", process.name, process.pid)).collect::<Vec<_>>();
+    Diagnostic::error("resume/survivors", format!("what run {run} left running cannot be ended: {}", names.join(", ")))
+        .help("end it yourself, then try again; two agents in one folder would undo each other's work")
+}

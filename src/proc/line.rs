@@ -1,0 +1,201 @@
+//! The host's end of the socket to a lifeline. Every order is answered at once; a lifeline that does not answer is given up, so that
+//! nobody who stops it stops us.
+
+use super::table::process;
+use super::wire::{Order, Report};
+use crate::run::Sig;
+use rustix::fd::BorrowedFd;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::time::{Instant, sleep_until};
+
+/// How often a lifeline is looked at that has not answered yet.
+const LOOK: Duration = Duration::from_secs(1);
+/// A look that comes so much too late says nothing: we ourselves were stopped, or the machine was asleep.
+const LATE: Duration = Duration::from_millis(500);
+/// How many looks one that runs may leave without an answer, and without an end of its sweep. One that is stopped has a single one.
+const ANSWERS_WITHIN: u32 = 10;
+const SWEEPS_WITHIN: u32 = 20;
+
+/// The socket between a lifeline and us.
+#[derive(Debug)]
+pub struct Line {
+    control: UnixStream,
+    /// The lifeline's.
+    pid: i32,
+    pending: Vec<u8>,
+    reports: VecDeque<Report>,
+    /// Orders without an answer.
+    unanswered: u32,
+    /// Whether the sweep was ordered, whose end is awaited.
+    sweeps: bool,
+    /// When it is looked at next, where something is awaited, and how often it was looked at in vain.
+    look: Option<Instant>,
+    looks: u32,
+    /// Why it is given up, if it is.
+    given_up: Option<GivenUp>,
+}
+
+/// Why a lifeline is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GivenUp {
+    /// It is stopped or traced, or too slow.
+    Silent,
+    /// It takes no orders.
+    Deaf,
+}
+
+impl Line {
+    pub(super) fn new(control: StdStream, pid: u32) -> io::Result<Self> {
+        Ok(Self {
+            control: UnixStream::from_std(control)?,
+            pid: i32::try_from(pid).unwrap_or(0),
+            pending: Vec::new(),
+            reports: VecDeque::new(),
+            unanswered: 0,
+            sweeps: false,
+            look: None,
+            looks: 0,
+            given_up: None,
+        })
+    }
+
+    /// The next report. Cancel-safe; after [`Report::Gone`] there is no other.
+    pub async fn report(&mut self) -> Report {
+        loop {
+            if let Some(report) = self.reports.pop_front() {
+                return report;
+            }
+            if self.given_up.is_some() {
+                match self.read() {
+                    Some(1..) => continue,
+                    _ => return Report::Gone,
+                }
+            }
+            let readable = tokio::select! {
+                biased;
+                readable = self.control.readable() => readable,
+                () = until(self.look) => {
+                    self.look_at_it();
+                    continue;
+                }
+            };
+            if readable.is_err() || self.read().is_none() {
+                return Report::Gone;
+            }
+        }
+    }
+
+    /// Reads what is there: how many bytes, none when the lifeline is gone.
+    fn read(&mut self) -> Option<usize> {
+        let mut bytes = [0; 1024];
+        let read = match self.control.try_read(&mut bytes) {
+            Ok(0) => return None,
+            Ok(read) => read,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
+            Err(_) => return None,
+        };
+        self.pending.extend_from_slice(&bytes[..read]);
+        while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.pending.drain(..=end).collect();
+            if let Some(report) = Report::parse(String::from_utf8_lossy(&line).trim_end()) {
+                self.hear(report);
+            }
+        }
+        Some(read)
+    }
+
+    /// Why it was given up, if it was.
+    #[must_use]
+    pub fn given_up(&self) -> Option<GivenUp> {
+        self.given_up
+    }
+
+    /// Something was said: the waiting begins anew, or is over.
+    fn hear(&mut self, report: Report) {
+        self.looks = 0;
+        if report == Report::Answered {
+            self.unanswered = self.unanswered.saturating_sub(1);
+        } else {
+            self.reports.push_back(report);
+        }
+        self.look = (self.unanswered > 0 || self.sweeps).then(|| Instant::now() + LOOK);
+    }
+
+    fn look_at_it(&mut self) {
+        let (now, due) = (Instant::now(), self.look.take());
+        self.look = Some(now + LOOK);
+        if due.is_some_and(|due| now > due + LATE) {
+            return;
+        }
+        self.looks += 1;
+        let most = if self.unanswered > 0 { ANSWERS_WITHIN } else { SWEEPS_WITHIN };
+        if self.looks >= most || process(self.pid).is_some_and(|lifeline| lifeline.stopped) {
+            self.given_up = Some(GivenUp::Silent);
+        }
+    }
+
+    /// Sends a signal to the agent's group; KILL to its whole tree.
+    pub fn signal(&mut self, signal: Sig) {
+        self.order(Order::Signal(signal.number()));
+    }
+
+    /// Stops the agent's whole tree, until [`Line::go_on`].
+    pub fn stop(&mut self) {
+        self.order(Order::Stop);
+    }
+
+    /// Lets the agent's tree go on.
+    pub fn go_on(&mut self) {
+        self.order(Order::Continue);
+    }
+
+    /// Asks for nothing but an answer.
+    pub fn ask(&mut self) {
+        if self.unanswered == 0 {
+            self.order(Order::Answer);
+        }
+    }
+
+    /// The output is drained: end what is left.
+    pub fn sweep(&mut self) {
+        self.sweeps = true;
+        self.order(Order::Sweep);
+    }
+
+    /// A few bytes into a socket that is nearly always empty: it takes them, or the lifeline is gone or stopped for long.
+    fn order(&mut self, order: Order) {
+        let line = order.line();
+        match self.control.try_write(line.as_bytes()) {
+            Ok(sent) if sent == line.len() => {
+                self.unanswered += 1;
+                self.look.get_or_insert_with(|| Instant::now() + LOOK);
+            }
+            _ => self.given_up = Some(GivenUp::Deaf),
+        }
+    }
+}
+
+/// Sends a file to be held by whoever reads the other end, as long as that lives (unix(7), `SCM_RIGHTS`).
+pub(super) fn send_to_hold(control: &StdStream, file: BorrowedFd<'_>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let files = [file];
+    ancillary.push(SendAncillaryMessage::ScmRights(&files));
+    let line = Order::Answer.line();
+    sendmsg(control.as_fd(), &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::empty())?;
+    Ok(())
+}
+
+async fn until(look: Option<Instant>) {
+    match look {
+        Some(look) => sleep_until(look).await,
+        None => std::future::pending().await,
+    }
+}
