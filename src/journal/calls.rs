@@ -3,11 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
-use super::folders::{AttemptFolder, make_folder};
+use super::folders::AttemptFolder;
 use super::store::token_digest;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The most of a result file or of recorded calls that is read, in bytes.
@@ -22,9 +21,8 @@ pub enum Recorded {
     Stale,
 }
 
-fn file_of(folder: &Path, token: &str) -> PathBuf {
-    let digest = token_digest(token.as_bytes());
-    folder.join(format!("calls-{}.jsonl", &digest[..16]))
+fn calls_file(token: &str) -> String {
+    format!("calls-{}.jsonl", &token_digest(token.as_bytes())[..16])
 }
 
 /// The word of an attempt, by which a plain program vouches for its verdict: nobody knows it before the attempt.
@@ -52,7 +50,9 @@ impl AttemptFolder {
     /// # Errors
     /// When it cannot be made.
     pub fn make_artifacts(&self, token: &str) -> Result<(), JournalError> {
-        make_folder(&self.artifacts_path(token))
+        let folder = self.writable()?;
+        let name = name_in(&self.artifacts_path(token));
+        folder.make_below([name.as_str()]).map(drop).map_err(|error| folder.refused(&name, error))
     }
 
     /// From now on calls with this token are recorded; the first line says who may decide what.
@@ -60,32 +60,36 @@ impl AttemptFolder {
     /// # Errors
     /// When the file cannot be made.
     pub fn open_calls(&self, token: &str, role: &str) -> Result<(), JournalError> {
-        let path = file_of(self.path(), token);
-        let failed = |cause| JournalError::Write { path: path.clone(), cause };
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
-        writeln!(file, "{{\"role\":\"{role}\"}}").map_err(failed)
+        self.writable()?.write(&calls_file(token), format!("{{\"role\":\"{role}\"}}\n").as_bytes())
     }
 
     /// What was recorded, and an end to it: a later call is stale.
     #[must_use]
     pub fn take_calls(&self, token: &str) -> String {
-        let (path, kept) = (file_of(self.path(), token), self.path().join("calls.jsonl"));
+        let Some(folder) = self.handle() else { return String::new() };
         // A file that somebody removed holds no call.
-        let _ = fs::rename(path, &kept);
-        read_text(&kept).unwrap_or_default()
+        let _ = folder.rename(&calls_file(token), "calls.jsonl");
+        folder.text("calls.jsonl", MOST).unwrap_or_default()
     }
 
     /// The result file, if the agent left one; the handoff files of carbon and helium have names of their own. It is kept under a
     /// plain name.
     #[must_use]
     pub fn take_result(&self, token: &str) -> Option<String> {
-        let artifacts = self.artifacts_path(token);
-        let handoffs = ["builder_result.json", "inspector_result.json"].map(|name| artifacts.join(name));
-        let (path, kept) = (self.result_path(token), self.path().join("result.json"));
+        let folder = self.handle()?;
+        let left = name_in(&self.result_path(token));
         // What cannot be renamed is read where it is.
-        let path = if fs::rename(&path, &kept).is_ok() { kept } else { path };
-        [path].iter().chain(&handoffs).find_map(|path| read_text(path))
+        let kept = if folder.rename(&left, "result.json").is_ok() { "result.json" } else { left.as_str() };
+        folder.text(kept, MOST).or_else(|| {
+            let artifacts = folder.below([name_in(&self.artifacts_path(token)).as_str()]).ok()?;
+            ["builder_result.json", "inspector_result.json"].iter().find_map(|name| artifacts.text(name, MOST))
+        })
     }
+}
+
+/// The last part of a path of ours.
+fn name_in(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// The text of a plain file, at most so much of it; what is no text becomes U+FFFD.
@@ -99,7 +103,7 @@ fn read_text(path: &Path) -> Option<String> {
 /// The role of the attempt that a token belongs to; none when it is stale. `result` is its result file's path.
 #[must_use]
 pub fn role_of_call(result: &Path, token: &str) -> Option<String> {
-    let text = read_text(&file_of(result.parent()?, token))?;
+    let text = read_text(&result.parent()?.join(calls_file(token)))?;
     let first = text.lines().next()?.strip_prefix("{\"role\":\"")?;
     Some(first.trim_end_matches("\"}").to_string())
 }
@@ -110,7 +114,7 @@ pub fn role_of_call(result: &Path, token: &str) -> Option<String> {
 /// When the file cannot be written.
 pub fn record_call(result: &Path, token: &str, line: &str) -> Result<Recorded, JournalError> {
     let Some(folder) = result.parent() else { return Ok(Recorded::Stale) };
-    let path = file_of(folder, token);
+    let path = folder.join(calls_file(token));
     match OpenOptions::new().append(true).open(&path) {
         Ok(mut file) => {
             let written = file.write_all(line.as_bytes());

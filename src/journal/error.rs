@@ -15,6 +15,20 @@ pub enum JournalError {
         #[source]
         cause: io::Error,
     },
+    /// Something that is none of ours has the place of a file or folder of ours.
+    #[error("{path} is {what}")]
+    NotOurs {
+        /// Where.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The journal was removed while a run was at work.
+    #[error("{path} was removed while the run was at work")]
+    Removed {
+        /// Which.
+        path: PathBuf,
+    },
     /// A file of ours cannot be read.
     #[error("cannot read {path}: {cause}")]
     Read {
@@ -115,6 +129,12 @@ impl JournalError {
             Self::Write { path, .. } => {
                 format!("make room or make {} writable; nothing runs without its journal", path.display())
             }
+            Self::NotOurs { .. } => "it has the place of a file or folder of ours, and nothing is written there. The checkout brought it, or an \
+                 agent made it: look at it, and remove it"
+                .into(),
+            Self::Removed { .. } => "the history of the run is gone with it; what its agents did in the project is not. `git clean -fdx` removes \
+                 it, `git clean -fd` does not"
+                .into(),
             Self::Read { path, .. } => format!("make {} readable", path.display()),
             Self::Forgotten { .. } => "somebody has pruned it meanwhile; begin a new run".into(),
             Self::Foreign { path } => {

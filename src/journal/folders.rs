@@ -1,15 +1,18 @@
 //! The layout of `.forkhestra/` and the transcripts of attempts: every byte, never overwritten, for their owner only.
-#![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
+use super::handle::Handle;
 use super::store::Journal;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// In an attempt's folder: how long its run has been at work.
 const WORKED: &str = "worked";
+
+/// The most that is read of a file that an agent could have made longer, in bytes.
+const LONGEST: u64 = 64 << 20;
 
 /// The folder in the root that is ours.
 pub(super) const FOLDER: &str = ".forkhestra";
@@ -18,37 +21,21 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
     move |cause| JournalError::Write { path: path.to_path_buf(), cause }
 }
 
-/// Makes a folder and those above it, for its owner only.
-pub(super) fn make_folder(path: &Path) -> Result<(), JournalError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))
-}
-
-/// A new file for its owner only; an existing one is never touched.
-pub(super) fn make_file(path: &Path) -> Result<File, JournalError> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(failed(path))
-}
-
 /// Makes our folder in a root, with its own `.gitignore`.
-pub(super) fn prepare(root: &Path) -> Result<PathBuf, JournalError> {
-    let folder = root.join(FOLDER);
-    make_folder(&folder)?;
-    let ignore = folder.join(".gitignore");
-    // Another run may be making it just now.
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&ignore) {
-        Ok(mut file) => file.write_all(b"*\n").map_err(failed(&ignore))?,
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(cause) => return Err(failed(&ignore)(cause)),
+pub(super) fn prepare(root: &Path) -> Result<Handle, JournalError> {
+    let ours = Handle::make(root)?;
+    // One that a full disk has left empty would let everything here be committed. Other words are a person's.
+    if ours.read(".gitignore", 1).is_ok_and(|first| !first.is_empty()) {
+        return Ok(ours);
     }
-    Ok(folder)
+    ours.replace(".gitignore", b"*\n")?;
+    Ok(ours)
 }
 
-/// Makes an empty database file, so that SQLite does not choose its mode.
-pub(super) fn prepare_database(path: &Path) -> Result<(), JournalError> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(cause) => Err(failed(path)(cause)),
-    }
+/// Makes an empty database file, so that SQLite does not choose its mode, nor what a link leads to.
+pub(super) fn prepare_database(ours: &Handle) -> Result<PathBuf, JournalError> {
+    ours.open_or_create("state.db").map_err(|error| ours.refused("state.db", error))?;
+    Ok(ours.path().join("state.db"))
 }
 
 /// The highest number of a run that has left transcripts; 0 without any. A database that was moved aside leaves them.
@@ -81,53 +68,63 @@ pub(super) fn stat_of(found: &fs::Metadata) -> Stat {
     (found.len(), found.ctime(), found.ctime_nsec(), found.ino())
 }
 
-/// A name beside a path that nothing has yet.
-fn free_name(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let free = |number: u32| path.with_file_name(format!("{name}.found-{number}"));
-    let mut names = (1..=u32::MAX).map(free);
-    names.find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_else(|| path.to_path_buf())
+/// A name that nothing has yet.
+fn free_name(folder: &Handle, name: &str) -> String {
+    let free = |number: u32| format!("{name}.found-{number}");
+    (1..=u32::MAX).map(free).find(|free| folder.inode(free).is_none()).unwrap_or_else(|| name.to_string())
 }
 
-/// The folder of one attempt.
+/// The folder of one attempt. Its files are reached by handle, so that nobody can put another folder in its place meanwhile.
 #[derive(Debug, Clone)]
 pub struct AttemptFolder {
     path: PathBuf,
+    /// None where there is no folder.
+    handle: Option<Handle>,
 }
 
 impl AttemptFolder {
     /// `runs/RUN/STEP-AGENT/ATTEMPT` in our folder, made anew. What lies there already is nobody's doing but a forger's: it is put
     /// aside, and its new place returned.
     pub(super) fn make(
-        ours: &Path,
+        ours: &Handle,
         run: i64,
         step: u32,
         name: &str,
         attempt: u32,
     ) -> Result<(Self, Option<PathBuf>), JournalError> {
-        let path = Self::path_of(ours, run, step, name, attempt);
-        if let Some(above) = path.parent() {
-            make_folder(above)?;
+        let [run, step, attempt] = [run.to_string(), format!("{step}-{name}"), attempt.to_string()];
+        let mut above = ours.clone();
+        for name in ["runs", &run, &step] {
+            above = above.make_below([name]).map_err(|error| above.refused(name, error))?;
         }
-        let create = || DirBuilder::new().mode(0o700).create(&path);
-        let found = match create() {
+        let (folder, found) = match above.make_new(&attempt) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let aside = free_name(&path);
-                fs::rename(&path, &aside).and_then(|()| create()).map_err(failed(&path))?;
-                Some(aside)
+                let aside = free_name(&above, &attempt);
+                let again = above.rename(&attempt, &aside).and_then(|()| above.make_new(&attempt));
+                (again, Some(above.path().join(aside)))
             }
-            made => made.map(|()| None).map_err(failed(&path))?,
+            made => (made, None),
         };
-        Ok((Self { path }, found))
+        let folder = folder.map_err(|error| above.refused(&attempt, error))?;
+        Ok((Self { path: folder.path().to_path_buf(), handle: Some(folder) }, found))
     }
 
     /// The same without making anything.
-    pub(super) fn at(ours: &Path, run: i64, step: u32, name: &str, attempt: u32) -> Self {
-        Self { path: Self::path_of(ours, run, step, name, attempt) }
+    pub(super) fn at(ours: &Handle, run: i64, step: u32, name: &str, attempt: u32) -> Self {
+        let names = ["runs".into(), run.to_string(), format!("{step}-{name}"), attempt.to_string()];
+        let path = names.iter().fold(ours.path().to_path_buf(), |path, name| path.join(name));
+        Self { path, handle: ours.below(names.iter().map(String::as_str)).ok() }
     }
 
-    pub(super) fn path_of(ours: &Path, run: i64, step: u32, name: &str, attempt: u32) -> PathBuf {
-        ours.join("runs").join(run.to_string()).join(format!("{step}-{name}")).join(attempt.to_string())
+    /// Its handle.
+    pub(super) fn handle(&self) -> Option<&Handle> {
+        self.handle.as_ref()
+    }
+
+    /// Its handle, for writing.
+    pub(super) fn writable(&self) -> Result<&Handle, JournalError> {
+        let missing = || JournalError::Write { path: self.path.clone(), cause: ErrorKind::NotFound.into() };
+        self.handle.as_ref().ok_or_else(missing)
     }
 
     /// Where it is.
@@ -177,8 +174,7 @@ impl AttemptFolder {
     /// The prompt as it was delivered; empty without one.
     #[must_use]
     pub fn prompt(&self) -> String {
-        fs::read(self.prompt_path())
-            .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+        self.handle().and_then(|folder| folder.text("prompt.md", LONGEST)).unwrap_or_default()
     }
 
     /// Writes why there is no prompt.
@@ -190,20 +186,19 @@ impl AttemptFolder {
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), JournalError> {
-        let path = self.path.join(name);
-        make_file(&path)?.write_all(text.as_bytes()).map_err(failed(&path))
+        self.writable()?.write(name, text.as_bytes())
     }
 
     /// Opens the file that says how long the run has been at work: it outlives us.
     #[must_use]
     pub fn work_file(&self) -> Option<WorkFile> {
-        make_file(&self.path.join(WORKED)).ok().map(WorkFile)
+        self.handle()?.create(WORKED).ok().map(WorkFile)
     }
 
     /// What that file says, in milliseconds.
     #[must_use]
     pub fn worked_ms(&self) -> Option<u64> {
-        fs::read_to_string(self.path.join(WORKED)).ok()?.trim().parse().ok()
+        self.handle()?.text(WORKED, LONGEST)?.trim().parse().ok()
     }
 
     /// Opens `stdout.log` or `stderr.log` for writing.
@@ -211,8 +206,13 @@ impl AttemptFolder {
     /// # Errors
     /// When it cannot be made.
     pub fn transcript(&self, name: &str) -> Result<Transcript, JournalError> {
-        let path = self.path.join(name);
-        Ok(Transcript { file: make_file(&path)?, path, bytes: 0 })
+        let folder = self.writable()?;
+        let file = folder.create(name).map_err(|error| folder.refused(name, error))?;
+        Ok(Transcript { file, path: self.path.join(name), bytes: 0 })
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        self.handle().ok_or(io::Error::from(ErrorKind::NotFound))?.open(name)
     }
 
     /// All that an attempt printed, standard output before standard error: of a stream over 16 MiB its beginning and its end. What is no
@@ -222,7 +222,7 @@ impl AttemptFolder {
         const HALF: u64 = 8 << 20;
         ["stdout.log", "stderr.log"].map(|name| {
             let read = || {
-                let file = File::open(self.path.join(name))?;
+                let file = self.open(name)?;
                 let length = file.metadata()?.len();
                 let size = |bytes: u64| usize::try_from(bytes).unwrap_or(0);
                 let mut bytes = vec![0; size(length.min(2 * HALF))];
@@ -244,11 +244,11 @@ impl AttemptFolder {
     #[must_use]
     pub fn last_words(&self, most: u64) -> [String; 2] {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
-        if let Ok(message) = fs::read(self.path.join("final.md")) {
+        if let Some(Ok(message)) = self.handle().map(|folder| folder.read("final.md", LONGEST)) {
             return [text(&message), String::new()];
         }
         ["stdout.log", "stderr.log"].map(|name| {
-            let end = File::open(self.path.join(name)).and_then(|file| {
+            let end = self.open(name).and_then(|file| {
                 let length = file.metadata()?.len();
                 let mut end = vec![0; usize::try_from(length.min(most)).unwrap_or(0)];
                 file.read_exact_at(&mut end, length.saturating_sub(most))?;
@@ -271,13 +271,13 @@ impl Journal {
         name: &str,
         attempt: u32,
     ) -> Result<(AttemptFolder, Option<PathBuf>), JournalError> {
-        AttemptFolder::make(&self.folder, run, step, name, attempt)
+        AttemptFolder::make(&self.ours, run, step, name, attempt)
     }
 
     /// The folder of an attempt, whether it exists or not.
     #[must_use]
     pub fn attempt_folder(&self, run: i64, step: u32, name: &str, attempt: u32) -> AttemptFolder {
-        AttemptFolder::at(&self.folder, run, step, name, attempt)
+        AttemptFolder::at(&self.ours, run, step, name, attempt)
     }
 
     /// Keeps a report beside a run's transcripts; an earlier one gives way. Returns where.
@@ -285,11 +285,10 @@ impl Journal {
     /// # Errors
     /// When it cannot be written.
     pub fn keep_report(&self, run: i64, format: &str, text: &str) -> Result<PathBuf, JournalError> {
-        let folder = self.run_folder(run);
-        make_folder(&folder)?;
-        let path = folder.join(format!("report.{format}"));
-        let _ = fs::remove_file(&path);
-        make_file(&path)?.write_all(text.as_bytes()).map_err(failed(&path))?;
+        let (run, name) = (run.to_string(), format!("report.{format}"));
+        let folder = self.ours.make_below(["runs", &run]).map_err(|error| self.ours.refused("runs", error))?;
+        folder.replace(&name, text.as_bytes())?;
+        let path = folder.path().join(name);
         Ok(path)
     }
 

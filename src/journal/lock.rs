@@ -1,14 +1,12 @@
 //! One run at a time in a root (V-41): an advisory lock on a file of ours, which the kernel lets go when its holder dies, so
 //! that none is ever stale. The file says who holds it.
-#![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
 use super::folders::prepare;
-use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The lock, held until it is dropped or its process dies.
@@ -73,6 +71,11 @@ impl RunLock {
         }
     }
 
+    /// Its file's number on its disk.
+    pub(super) fn inode(&self) -> Option<u64> {
+        self.file.metadata().ok().map(|file| file.ino())
+    }
+
     /// Says in the file who we are, for those who find it locked.
     ///
     /// # Errors
@@ -88,14 +91,9 @@ impl RunLock {
 }
 
 fn open(root: &Path) -> Result<(File, PathBuf), JournalError> {
-    let path = prepare(root)?.join("lock");
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    // A checkout may bring a link by this name; what it points to is not ours to write.
-    match options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&path) {
-        Ok(file) => Ok((file, path)),
-        Err(cause) => Err(JournalError::Write { path, cause }),
-    }
+    let ours = prepare(root)?;
+    let file = ours.open_or_create("lock").map_err(|error| ours.refused("lock", error))?;
+    Ok((file, ours.path().join("lock")))
 }
 
 impl BusyLock {

@@ -5,6 +5,7 @@ mod baseline;
 mod calls;
 mod error;
 mod folders;
+mod handle;
 mod ledger;
 mod lock;
 mod own;

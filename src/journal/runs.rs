@@ -161,7 +161,7 @@ impl Journal {
     /// When it is there and cannot be read.
     pub fn piece(&self, path: &Path, offset: u64) -> Result<Vec<u8>, JournalError> {
         let read = || {
-            let mut file = std::fs::File::open(path)?;
+            let mut file = self.ours.open_below(path)?;
             file.seek(SeekFrom::Start(offset))?;
             let mut piece = Vec::new();
             file.take(PIECE).read_to_end(&mut piece)?;
@@ -180,6 +180,11 @@ impl Journal {
     pub fn forget(&mut self, run: i64, is_at_work: impl Fn(Lease) -> bool) -> Result<bool, JournalError> {
         let (folder, path) = (self.run_folder(run), self.path().to_path_buf());
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
+        // A link in their place would have the transcripts of somebody else removed.
+        match self.ours.below(["runs"]) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.ours.refused("runs", error)),
+            _ => {}
+        }
         // From here on nobody begins or resumes a run.
         let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
         let lease = transaction.query_row("SELECT run, pid, start_time FROM lease", [], lease_row).map_err(failed)?;
@@ -195,6 +200,8 @@ impl Journal {
             transaction.execute(delete, [run]).map_err(failed)?;
         }
         transaction.commit().map_err(failed)?;
+        // What was in the log is forgotten, too. Another process that reads just now keeps it until it is done.
+        let _ = self.database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         match std::fs::remove_dir_all(&folder) {
             Err(cause) if cause.kind() != ErrorKind::NotFound => Err(JournalError::Write { path: folder, cause }),
             _ => Ok(true),

@@ -1,9 +1,8 @@
 //! The store of our snapshots in `.forkhestra/`: a bare repository of our own, with objects of its own.
-#![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
-use super::folders::{FOLDER, failed, make_folder};
-use std::fs;
+use super::folders::FOLDER;
+use super::handle::{Handle, refused};
 use std::path::{Path, PathBuf};
 
 /// No filter, no conversion, and every file is text: the first of all places in which git looks for attributes (gitattributes(5)).
@@ -21,36 +20,36 @@ pub fn snapshot_store(root: &Path) -> PathBuf {
 /// # Errors
 /// When it cannot be written.
 pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool, ignored: &str) -> Result<(), JournalError> {
-    for folder in ["objects/info", "objects/pack", "refs/heads", "info"] {
-        make_folder(&store.join(folder))?;
+    let (above, name) = (store.parent().unwrap_or(store), store.file_name().unwrap_or_default().to_string_lossy());
+    let made = Handle::at(above).and_then(|above| above.make_below([name.as_ref()]));
+    let ours = made.map_err(|error| refused(store, error))?;
+    for folder in [["objects", "info"], ["objects", "pack"], ["refs", "heads"]] {
+        ours.make_below(folder).map_err(|error| ours.refused(folder[0], error))?;
     }
+    let info = ours.make_below(["info"]).map_err(|error| ours.refused("info", error))?;
+    let objects_info = ours.below(["objects", "info"]).map_err(|error| ours.refused("objects", error))?;
     let version = if sha256 { "1\n[extensions]\n\tobjectformat = sha256\n[core]" } else { "0" };
     let config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\tlooseCompression = 1\n");
-    let alternates = store.join("objects/info/alternates");
     let mut borrowed: String = objects.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join("\n");
     borrowed.push('\n');
     let files = [
-        ("HEAD", "ref: refs/heads/none\n".to_string()),
-        ("config", config),
-        ("info/attributes", ATTRIBUTES.to_string()),
-        ("info/exclude", ignored.to_string()),
+        (&ours, "HEAD", "ref: refs/heads/none\n".to_string()),
+        (&ours, "config", config),
+        (&info, "attributes", ATTRIBUTES.to_string()),
+        (&info, "exclude", ignored.to_string()),
     ];
-    for (name, text) in files {
-        let path = store.join(name);
-        // A pipe would keep us waiting.
-        let ordinary = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-        if ordinary && fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
+    for (folder, name, text) in files {
+        if folder.read(name, text.len() as u64 + 1).is_ok_and(|found| found == text.as_bytes()) {
             continue;
         }
-        let fresh = store.join(format!("{name}.new"));
-        fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &path)).map_err(failed(&path))?;
+        folder.replace(name, text.as_bytes())?;
     }
     if objects.is_empty() {
-        let _ = fs::remove_file(&alternates);
+        let _ = objects_info.remove("alternates");
     } else {
-        fs::write(&alternates, borrowed).map_err(failed(&alternates))?;
+        objects_info.replace("alternates", borrowed.as_bytes())?;
     }
     // Only we write here, one run at a time: a lock is what a killed one has left.
-    let _ = fs::remove_file(store.join("index.lock"));
+    let _ = ours.remove("index.lock");
     Ok(())
 }

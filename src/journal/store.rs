@@ -4,6 +4,7 @@
 
 use super::error::JournalError;
 use super::folders::{highest_run, prepare, prepare_database};
+use super::handle::Handle;
 use super::ledger::{Head, register};
 use super::lock::RunLock;
 use super::schema::{BUSY, migrate};
@@ -15,7 +16,6 @@ use rusqlite::{Connection, Transaction, params};
 use sha2::{Digest, Sha256};
 use std::cell::Cell;
 use std::fmt::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -26,6 +26,8 @@ const SYNC_EVERY: Duration = Duration::from_millis(100);
 /// The journal of one root.
 #[derive(Debug)]
 pub struct Journal {
+    /// Our folder.
+    pub(super) ours: Handle,
     pub(super) folder: PathBuf,
     path: PathBuf,
     pub(super) database: Connection,
@@ -74,16 +76,19 @@ impl Journal {
     /// # Errors
     /// When the folder cannot be written, or the database is not one that this version can use.
     pub fn open(root: &Path) -> Result<Self, JournalError> {
-        let folder = prepare(root)?;
-        let path = folder.join("state.db");
-        prepare_database(&path)?;
+        let ours = prepare(root)?;
+        let path = prepare_database(&ours)?;
+        let folder = ours.path().to_path_buf();
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
         let mut database = Connection::open(&path).map_err(failed)?;
         database.busy_timeout(BUSY).map_err(failed)?;
+        // What is forgotten is overwritten (sqlite.org/pragma.html#pragma_secure_delete).
+        database.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
         register(&database).map_err(failed)?;
         migrate(&mut database, &path)?;
-        let inode = std::fs::metadata(&path).map_or(0, |metadata| metadata.ino());
+        let inode = ours.inode("state.db").unwrap_or(0);
         Ok(Self {
+            ours,
             folder,
             path,
             database,
@@ -114,6 +119,22 @@ impl Journal {
         self.lock = None;
     }
 
+    /// Nobody has removed the journal or the lock of our run while we were at work: everything that is written goes into what is left of
+    /// them only as long as they are open.
+    ///
+    /// # Errors
+    /// When somebody has.
+    pub fn still_there(&self) -> Result<(), JournalError> {
+        let database = self.ours.inode("state.db") == Some(self.inode);
+        let lock =
+            self.lock().is_none_or(|lock| lock.inode().is_some_and(|held| self.ours.inode("lock") == Some(held)));
+        match (self.ours.is_in_place() && database, lock) {
+            (true, true) => Ok(()),
+            (true, false) => Err(JournalError::Removed { path: self.folder.join("lock") }),
+            (false, _) => Err(JournalError::Removed { path: self.path.clone() }),
+        }
+    }
+
     /// The same journal once more, under the same lease: for another lane of our run.
     ///
     /// # Errors
@@ -126,6 +147,7 @@ impl Journal {
         database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
         let (folder, path) = (self.folder.clone(), self.path.clone());
         Ok(Self {
+            ours: self.ours.clone(),
             folder,
             path,
             database,

@@ -1,12 +1,10 @@
 //! Config that an agent has changed, and that did not count: the next run must not take it for granted.
-#![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
-use super::folders::FOLDER;
+use super::handle::Handle;
 use super::store::Journal;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What an agent did to the config.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,20 +21,20 @@ pub struct Tampered {
     pub at_work: bool,
 }
 
-fn path_of(root: &Path) -> PathBuf {
-    root.join(FOLDER).join("tampered.json")
-}
+const FILE: &str = "tampered.json";
+/// The most of it that is read, in bytes.
+const MOST: u64 = 16 << 20;
 
 /// What an agent did to the config of a root, if that was not settled.
 #[must_use]
 pub fn tampered(root: &Path) -> Option<Tampered> {
-    serde_json::from_str(&fs::read_to_string(path_of(root)).ok()?).ok()
+    serde_json::from_str(&Handle::existing(root).ok()?.text(FILE, MOST)?).ok()
 }
 
 /// It is settled.
 pub fn forget_tampering(root: &Path) {
     // What is not there is settled, too.
-    let _ = fs::remove_file(path_of(root));
+    let _ = Handle::existing(root).and_then(|ours| ours.remove(FILE));
 }
 
 impl Journal {
@@ -50,9 +48,7 @@ impl Journal {
             return Ok(());
         }
         let tampered = Tampered { run, agent: agent.into(), files: files.to_vec(), at_work: true };
-        let path = path_of(root);
-        let text = serde_json::to_string(&tampered).unwrap_or_default();
-        fs::write(&path, text).map_err(|cause| JournalError::Write { path, cause })
+        self.ours.replace(FILE, serde_json::to_string(&tampered).unwrap_or_default().as_bytes())
     }
 
     /// Remembers what an agent made of the config; nothing settles what was remembered.
@@ -66,8 +62,6 @@ impl Journal {
             return Ok(());
         }
         let tampered = Tampered { run, agent: agent.into(), files: files.to_vec(), at_work: false };
-        let path = path_of(root);
-        let text = serde_json::to_string(&tampered).unwrap_or_default();
-        fs::write(&path, text).map_err(|cause| JournalError::Write { path, cause })
+        self.ours.replace(FILE, serde_json::to_string(&tampered).unwrap_or_default().as_bytes())
     }
 }

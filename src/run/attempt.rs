@@ -332,6 +332,7 @@ impl<'a> Attempt<'a> {
 
     fn over(mut self, driver: &mut Driver<'_>, leftovers: Vec<Leftover>) -> Result<Vec<Effect>, Failure> {
         driver.timers.attempt_over();
+        driver.cast.journal.still_there()?;
         let held_open = !self.stage.is_over() || self.drain.left == 0;
         self.stage.finish(self.folder, driver.cast.screen, driver.cast.world)?;
         self.tell_marker(driver)?;

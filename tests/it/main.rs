@@ -16,6 +16,7 @@ mod docs;
 mod doctor;
 mod evaluations;
 mod face;
+mod files;
 mod forging;
 mod guarding;
 mod history;

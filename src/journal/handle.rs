@@ -1,0 +1,217 @@
+//! Folders of ours, held by handle. Nothing below them is reached through a link, what is read is an ordinary file of bounded size, and
+//! what is replaced is replaced at once: a checkout, or an agent, may have put anything there.
+
+use super::error::JournalError;
+use super::folders::FOLDER;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, open, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const FOLDERS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// A pipe in the place of a file keeps nobody waiting.
+const FILES: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// A folder of ours that is open.
+#[derive(Debug, Clone)]
+pub(super) struct Handle {
+    folder: Arc<OwnedFd>,
+    /// Where it was found; for people, and for programs that are given a path.
+    path: PathBuf,
+}
+
+impl Handle {
+    /// Our folder in a root, made if it is not there.
+    pub(super) fn make(root: &Path) -> Result<Self, JournalError> {
+        Self::at(root).and_then(|root| root.make_below([FOLDER])).map_err(|error| refused(&root.join(FOLDER), error))
+    }
+
+    /// Our folder in a root, if it is there.
+    pub(super) fn existing(root: &Path) -> io::Result<Self> {
+        Self::at(root)?.below([FOLDER])
+    }
+
+    /// A folder of somebody's, by its path.
+    pub(super) fn at(path: &Path) -> io::Result<Self> {
+        let folder = open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { folder: Arc::new(folder), path: path.to_path_buf() })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A folder below this one.
+    pub(super) fn below<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
+        names.into_iter().try_fold(self.clone(), |above, name| {
+            let folder = openat(&above.folder, name, FOLDERS, Mode::empty())?;
+            Ok(Self { folder: Arc::new(folder), path: above.path.join(name) })
+        })
+    }
+
+    /// The same, made where it is not there.
+    pub(super) fn make_below<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
+        names.into_iter().try_fold(self.clone(), |above, name| match mkdirat(&above.folder, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => above.below([name]),
+            Err(error) => Err(error.into()),
+        })
+    }
+
+    /// A folder that was not there.
+    pub(super) fn make_new(&self, name: &str) -> io::Result<Self> {
+        mkdirat(&self.folder, name, Mode::RWXU)?;
+        self.below([name])
+    }
+
+    /// A new file for its owner only; an existing one is never touched.
+    pub(super) fn create(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | FILES;
+        Ok(openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    /// A file for reading and writing, made if it is not there.
+    pub(super) fn open_or_create(&self, name: &str) -> io::Result<File> {
+        let file = openat(&self.folder, name, OFlags::RDWR | OFlags::CREATE | FILES, Mode::RUSR | Mode::WUSR)?;
+        ordinary(file)
+    }
+
+    /// A file for reading.
+    pub(super) fn open(&self, name: &str) -> io::Result<File> {
+        ordinary(openat(&self.folder, name, OFlags::RDONLY | FILES, Mode::empty())?)
+    }
+
+    /// A file below this folder, for reading.
+    pub(super) fn open_below(&self, path: &Path) -> io::Result<File> {
+        let below = path.strip_prefix(&self.path).map_err(|_| io::Error::from(ErrorKind::NotFound))?;
+        let mut names: Vec<&str> = below.iter().filter_map(|name| name.to_str()).collect();
+        let Some(name) = names.pop() else { return Err(ErrorKind::NotFound.into()) };
+        self.below(names)?.open(name)
+    }
+
+    /// What a file holds, at most so many bytes of it.
+    pub(super) fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open(name)?.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The same as text; what is none becomes U+FFFD. None without an ordinary file.
+    pub(super) fn text(&self, name: &str, most: u64) -> Option<String> {
+        self.read(name, most).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Writes a file that was not there.
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
+        self.create(name).and_then(|mut file| file.write_all(bytes)).map_err(|error| self.refused(name, error))
+    }
+
+    /// Writes a file, whole or not at all, whatever was there.
+    pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
+        let fresh = format!("{name}.{}.new", std::process::id());
+        let written = self.remove(&fresh).and_then(|()| {
+            let mut file = self.create(&fresh)?;
+            file.write_all(bytes)?;
+            self.rename(&fresh, name)
+        });
+        if written.is_err() {
+            let _ = self.remove(&fresh);
+        }
+        written.map_err(|error| self.refused(name, error))
+    }
+
+    pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(renameat(&self.folder, from, &self.folder, to)?)
+    }
+
+    /// Removes a file; one that is not there is removed.
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        match unlinkat(&self.folder, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The number of what has this name on its disk, whatever it is; none when nothing has.
+    pub(super) fn inode(&self, name: &str) -> Option<u64> {
+        statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|found| found.st_ino)
+    }
+
+    /// Whether what was opened is still what the path says.
+    pub(super) fn is_in_place(&self) -> bool {
+        let found = fstat(&self.folder).map(|held| held.st_ino);
+        let there = statat(rustix::fs::CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW).map(|there| there.st_ino);
+        found.is_ok() && found == there
+    }
+
+    pub(super) fn refused(&self, name: &str, error: io::Error) -> JournalError {
+        refused(&self.path.join(name), error)
+    }
+}
+
+/// The error of something that could not be opened or written: a link, a pipe or a folder in its place is named as what it is.
+pub(super) fn refused(path: &Path, cause: io::Error) -> JournalError {
+    let there = statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+    let kind = there.ok().map(|there| FileType::from_raw_mode(there.st_mode));
+    let what = match (kind, Errno::from_io_error(&cause)) {
+        (Some(FileType::Symlink), _) => Some("a link"),
+        (Some(FileType::RegularFile), Some(Errno::NOTDIR)) => Some("a file"),
+        (Some(FileType::Directory), Some(Errno::ISDIR)) => Some("a folder"),
+        (Some(FileType::RegularFile | FileType::Directory) | None, _) => None,
+        _ => Some("no ordinary file"),
+    };
+    match what {
+        Some(what) => JournalError::NotOurs { path: path.to_path_buf(), what },
+        None => JournalError::Write { path: path.to_path_buf(), cause },
+    }
+}
+
+fn ordinary(file: OwnedFd) -> io::Result<File> {
+    let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
+    if is_file { Ok(file.into()) } else { Err(io::Error::other("it is no ordinary file")) }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "what others put there")]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn nothing_is_reached_through_a_link_and_only_ordinary_files_are_read() {
+        let root = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let ours = Handle::make(root.path()).unwrap();
+        for name in ["file", "dangling"] {
+            std::fs::write(outside.path().join("file"), "theirs").unwrap();
+            symlink(outside.path().join(name), ours.path().join(name)).unwrap();
+            assert!(ours.create(name).is_err() && ours.open(name).is_err() && ours.open_or_create(name).is_err());
+            ours.replace(name, b"ours").unwrap();
+            assert_eq!(ours.text(name, 10).unwrap(), "ours");
+        }
+        assert_eq!(std::fs::read(outside.path().join("file")).unwrap(), b"theirs");
+        assert!(!outside.path().join("dangling").exists());
+        symlink(outside.path(), ours.path().join("runs")).unwrap();
+        let error = ours.make_below(["runs", "1"]).unwrap_err();
+        assert!(ours.refused("runs", error).to_string().ends_with("runs is a link"));
+        symlink("/dev/zero", ours.path().join("zero")).unwrap();
+        assert!(ours.text("zero", 10).is_none());
+        let pipe = std::process::Command::new("mkfifo").arg(ours.path().join("pipe")).status().unwrap();
+        assert!(pipe.success() && ours.text("pipe", 10).is_none() && ours.open_or_create("pipe").is_err());
+        assert_eq!(ours.read("file", 2).unwrap(), b"ou", "of bounded size");
+    }
+
+    #[test]
+    fn a_folder_that_is_replaced_is_noticed() {
+        let root = tempfile::tempdir().unwrap();
+        let ours = Handle::make(root.path()).unwrap();
+        assert!(ours.is_in_place());
+        std::fs::remove_dir(ours.path()).unwrap();
+        assert!(!ours.is_in_place());
+        std::fs::create_dir(ours.path()).unwrap();
+        std::fs::write(ours.path().join("x"), "").unwrap();
+        assert!(Handle::existing(root.path()).unwrap().inode("x").is_some());
+    }
+}

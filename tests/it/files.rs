@@ -1,0 +1,94 @@
+//! Files of ours below `.forkhestra/` in a checkout, or beside an agent, that wants us to write somewhere else.
+
+use super::support::Place;
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// A place whose `.forkhestra/NAME` leads outside, and what it leads to.
+fn linked(name: &str, agent: &str) -> (Place, std::path::PathBuf) {
+    let place = Place::new();
+    let outside = place.path("tmp/outside");
+    fs::write(&outside, "theirs").unwrap();
+    place.write(".forkhestra/runs.txt", "").agent("a", agent);
+    symlink(&outside, place.work(".forkhestra").join(name)).unwrap();
+    (place, outside)
+}
+
+#[test]
+fn small_files_of_ours_replace_a_link_and_nothing_is_written_through_it() {
+    for (name, agent) in [(".gitignore", "print x"), ("tampered.json", "sh echo >> forge/chains.json")] {
+        let (place, outside) = linked(name, agent);
+        place.config(r#"{"checks": {"t": "true"}, "chains": {}}"#);
+        let _ = place.run(&["a -> t"]);
+        assert_eq!(fs::read(outside).unwrap(), b"theirs", "{name}");
+    }
+}
+
+#[test]
+fn a_database_a_lock_or_transcripts_that_lead_elsewhere_are_refused() {
+    for name in ["state.db", "lock", "runs"] {
+        let (place, outside) = linked(name, "print x");
+        let ran = place.command(&["a"]).output().unwrap();
+        assert_ne!(ran.status.code(), Some(0), "{name}");
+        let words = place.plain(&ran.stderr);
+        assert!(words.contains(&format!(".forkhestra/{name} is a link")), "{words}");
+        assert_eq!((fs::read(outside).unwrap(), place.calls("a")), (b"theirs".to_vec(), 0), "{name}");
+    }
+    let place = Place::new();
+    place.agent("a", "print x").write("elsewhere/x", "");
+    symlink("elsewhere", place.work(".forkhestra")).unwrap();
+    assert!(place.run(&["a"]).code(2).words().contains(".forkhestra is a link"));
+    assert_eq!(fs::read_dir(place.work("elsewhere")).unwrap().count(), 1);
+}
+
+#[test]
+fn transcripts_that_an_agent_swaps_for_a_link_end_the_run() {
+    let place = Place::new();
+    place
+        .write("elsewhere/x", "")
+        .agent("a", "sh mv .forkhestra/runs .forkhestra/r; ln -s ../elsewhere .forkhestra/runs")
+        .agent("b", "");
+    let ran = place.run(&["a -> b"]);
+    assert!(ran.code(1).words().contains(".forkhestra/runs is a link"), "{}", ran.stderr);
+    assert_eq!((fs::read_dir(place.work("elsewhere")).unwrap().count(), place.calls("b")), (1, 0));
+}
+
+/// `git clean -fdx` does that, and agents do that.
+#[test]
+fn a_journal_or_a_lock_that_an_agent_removes_ends_the_run_and_is_named() {
+    for name in ["", "/state.db", "/lock"] {
+        let place = Place::new();
+        place.agent("a", &format!("sh rm -rf .forkhestra{name}")).agent("b", "");
+        let ran = place.run(&["a -> b"]);
+        let named = if name.is_empty() { "/state.db" } else { name };
+        let words = format!(".forkhestra{named} was removed while the run was at work");
+        assert!(ran.code(1).words().contains(&words), "{}", ran.stderr);
+        assert_eq!(place.calls("b"), 0);
+    }
+}
+
+/// A full disk leaves it so.
+#[test]
+fn an_empty_gitignore_of_ours_is_made_whole_before_anything_is_written() {
+    let place = Place::new();
+    place.write(".forkhestra/.gitignore", "").agent("a", "print x");
+    place.run(&["a"]).code(0);
+    assert_eq!(place.read(".forkhestra/.gitignore"), "*\n");
+    place.write(".forkhestra/.gitignore", "state.db*\n");
+    place.run(&["a"]).code(0);
+    assert_eq!(place.read(".forkhestra/.gitignore"), "state.db*\n", "a person's own words stay");
+}
+
+/// Whatever it puts in the place of its transcripts, nobody waits for it, and nobody reads without end.
+#[test]
+fn an_agent_that_replaces_its_transcripts_by_pipes_or_devices_holds_nobody_up() {
+    for (file, with) in
+        [("prompt.md", "mkfifo"), ("final.md", "mkfifo"), ("stdout.log", "mkfifo"), ("prompt.md", "ln -s /dev/zero")]
+    {
+        let place = Place::new();
+        place.agent("a", &format!("sh cd $(dirname $FORKHESTRA_RESULT); rm -f {file}; {with} {file}\nexit 1"));
+        place.run(&["a:2", "-p", "x", "-q"]).code(1);
+        place.run(&["runs", "show", "1"]).code(0);
+        place.command(&["runs", "log", "1", "1"]).output().unwrap();
+    }
+}
