@@ -232,3 +232,29 @@ fn what_earlier_runs_of_a_chain_took_and_cost_is_told_before_the_next_one() {
     let json: serde_json::Value = serde_json::from_str(&place.run(&["show", "c", "--json"]).code(0).stdout).unwrap();
     assert_eq!(json["earlier"]["costUsd"]["median"], 0.5);
 }
+
+#[test]
+fn what_prune_forgets_is_in_no_file_any_more() {
+    let place = Place::new();
+    place.agent("a", "print x");
+    place.run(&["-q", "a", "-p", "the word is hunter2"]).code(0);
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z'");
+    place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0);
+    let left: Vec<_> = fs::read_dir(place.work(".forkhestra")).unwrap().flatten().collect();
+    for file in left.iter().filter(|file| file.path().is_file()) {
+        assert!(!String::from_utf8_lossy(&fs::read(file.path()).unwrap()).contains("hunter2"), "{file:?}");
+    }
+}
+
+/// Their folder may be another's by now.
+#[test]
+fn prune_removes_nothing_through_a_link() {
+    let place = Place::new();
+    place.agent("a", "print x");
+    place.run(&["-q", "a"]).code(0);
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z'");
+    fs::rename(place.work(".forkhestra/runs"), place.work("mine")).unwrap();
+    std::os::unix::fs::symlink("../mine", place.work(".forkhestra/runs")).unwrap();
+    let words = place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(2).words();
+    assert!(words.contains(".forkhestra/runs is a link") && place.work("mine/1").exists(), "{words}");
+}
