@@ -2,13 +2,15 @@
 
 use super::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
 use super::config::{Project, project};
+use super::stage::exit_of;
 use super::verdict::in_an_iteration;
 use super::{answer, json_line, refuse};
 use crate::checks::{Detected, Kind, OutputErrors, Profile, Wanted, detect, failures, joined, wanted};
 use crate::context::TreeWatch;
 use crate::exit::Exit;
-use crate::proc::{Answer, Interrupts, ask, run_by_hand};
+use crate::proc::{Answer, ByHand, Interrupts, ask};
 use crate::report::{Paint, print, print_bytes, print_error};
+use crate::run::{RunOutcome, Sig};
 use crate::source::{Diagnostic, Env, Files};
 use crate::world::World;
 use serde_json::{Value, json};
@@ -152,17 +154,20 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
         }
     };
     let words = ["-c".to_string(), line];
-    let Some(answered) = run_by_hand(
-        Path::new("/bin/sh"),
-        &words,
-        &project.root,
-        wanted.timeout,
-        &[],
-        &Interrupts::default(),
-        &mut show,
-    ) else {
-        return refuse(world, &[no_shell()]);
+    let Ok(interrupts) = Interrupts::listen() else { return refuse(world, &[no_shell()]) };
+    let by_hand = ByHand {
+        lifeline: &world.lifeline(),
+        program: Path::new("/bin/sh"),
+        arguments: &words,
+        folder: &project.root,
+        timeout: wanted.timeout,
+        input: &[],
+        interrupts: &interrupts,
     };
+    let Some(answered) = by_hand.run(&mut show) else { return refuse(world, &[no_shell()]) };
+    if let Some(signal) = interrupts.signal().and_then(Sig::of_number) {
+        return exit_of(RunOutcome::Interrupted { signal });
+    }
     let passed = answered.code == Some(0);
     if as_json {
         let _ = print(&json_line(told(wanted, &answered)));

@@ -2,7 +2,7 @@
 
 use crate::journal::{Journal, JournalError};
 use crate::plan::TaskFacts;
-use crate::proc::{Interrupts, run_by_hand};
+use crate::proc::{ByHand, Interrupts};
 use crate::run::{Uncommitted, uncommitted_of_task};
 use crate::task::Status;
 use crate::world::World;
@@ -51,12 +51,20 @@ pub(super) fn commit_task(
         return Ok(if mixed.is_empty() { Committed::Nothing } else { Committed::Failed(all) });
     }
     let listed = files.join("\0");
+    let interrupts = Interrupts::listen().unwrap_or_default();
     let git = |arguments: &[&str], input: &str| {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_string()).collect();
-        let (interrupts, mut hide) = (Interrupts::default(), |_: &[u8]| {});
-        let answer =
-            run_by_hand(Path::new("git"), &arguments, root, PATIENCE, input.as_bytes(), &interrupts, &mut hide);
-        match answer {
+        // Under a lifeline: it runs the user's git hooks.
+        let by_hand = ByHand {
+            lifeline: &world.lifeline(),
+            program: Path::new("git"),
+            arguments: &arguments,
+            folder: root,
+            timeout: PATIENCE,
+            input: input.as_bytes(),
+            interrupts: &interrupts,
+        };
+        match by_hand.run(&mut |_| {}) {
             Some(answer) if answer.code == Some(0) => Ok(answer.stdout.trim().to_string()),
             Some(answer) => Err(last_line(&format!("{}\n{}", answer.stdout, answer.stderr))),
             None => Err("git could not be started".into()),

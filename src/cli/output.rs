@@ -5,7 +5,7 @@ use super::config::shell;
 use crate::chain::{HookKind, show_duration};
 use crate::exit::Exit;
 use crate::plan::{Hook, Limits};
-use crate::proc::{Interrupts, run_by_hand};
+use crate::proc::{ByHand, Interrupts};
 use crate::report::{Console, Ndjson, Paint, Sinks, Tally, Verbosity, print, print_error, step_summary};
 use crate::run::{Event, LimitKind, RunOutcome, RunState};
 use crate::source::{Diagnostic, Env, Files, Kind};
@@ -153,7 +153,7 @@ pub(super) fn run_hooks(world: &World, common: &Common, hooks: &[Hook], root: &P
     }
     let Ok(interrupts) = Interrupts::listen() else { return };
     for hook in wanted {
-        run_hook(hook, root, json, Paint::for_stderr(world), common, &interrupts);
+        run_hook(world, hook, root, json, common, &interrupts);
         if interrupts.ended() {
             return;
         }
@@ -201,13 +201,22 @@ fn doubled(limit: LimitKind, limits: &Limits) -> String {
 }
 
 /// Runs a hook; whatever becomes of it, the run stays what it was.
-fn run_hook(hook: &Hook, root: &Path, json: &str, paint: Paint, common: &Common, interrupts: &Interrupts) {
+fn run_hook(world: &World, hook: &Hook, root: &Path, json: &str, common: &Common, interrupts: &Interrupts) {
     let mut show = |bytes: &[u8]| {
         if !common.quiet {
             print_error(&String::from_utf8_lossy(bytes));
         }
     };
-    let answer = run_by_hand(&hook.program, &hook.arguments, root, PATIENCE, json.as_bytes(), interrupts, &mut show);
+    let by_hand = ByHand {
+        lifeline: &world.lifeline(),
+        program: &hook.program,
+        arguments: &hook.arguments,
+        folder: root,
+        timeout: PATIENCE,
+        input: json.as_bytes(),
+        interrupts,
+    };
+    let answer = by_hand.run(&mut show);
     let why = match answer {
         Some(_) if interrupts.ended() => "was ended, as we were asked to".to_string(),
         Some(answer) if answer.timed_out => "took more than 30 s, and was ended".to_string(),
@@ -220,7 +229,7 @@ fn run_hook(hook: &Hook, root: &Path, json: &str, paint: Paint, common: &Common,
     };
     print_error(&format!(
         "{}\n",
-        paint.warn(&format!("! the hook {} {why}; the run stays as it ended", hook.kind.name()))
+        Paint::for_stderr(world).warn(&format!("! the hook {} {why}; the run stays as it ended", hook.kind.name()))
     ));
 }
 

@@ -1,16 +1,20 @@
-//! Short runs without a lifeline: asking a program for its version, asking git, running the project's own checks by hand. Each is
-//! ended with its group when it takes too long.
+//! Short runs: asking a program for its version, asking git; and running checks and hooks by hand, under a lifeline. Each is ended when it
+//! takes too long, or when we are asked to end.
 #![expect(clippy::disallowed_methods, reason = "the spawner")]
 
-use super::ourselves::{StopRequests, leave_stops_to_others, spawn_stoppable};
-use rustix::process::{Pid, Signal, kill_process_group};
+use super::ourselves::{StopRequests, leave_stops_to_others};
+use super::tree::Tree;
+use crate::run::Exit;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::Signal;
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::process::CommandExt;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// The longest an answer may take.
@@ -41,7 +45,7 @@ pub struct Answer {
 /// What a program says when it is called so; none when it cannot be started or does not answer in time.
 #[must_use]
 pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer> {
-    let answer = run_by_hand(program, arguments, folder, PATIENCE, &[], &Interrupts::default(), &mut |_| {})?;
+    let answer = ask_with_input(program, arguments, folder, PATIENCE, &[])?;
     (!answer.timed_out).then_some(answer)
 }
 
@@ -61,39 +65,69 @@ pub fn ask_git(arguments: &[String], folder: &Path, patience: Duration) -> Optio
         ("LC_ALL", "C"),
     ];
     command.args(arguments).envs(own);
-    let answer = run(command, folder, patience, &[], &Interrupts::default(), &mut |_| {})?;
+    let answer = run(command, folder, patience, &[])?;
     (!answer.timed_out).then_some(answer)
 }
 
-/// Runs a program with this on its standard input, shows every piece of its output as it comes, and says how it ended; none when it
-/// cannot be started.
+/// A program of a person's, a check or a hook, that is run by hand: under a lifeline, so that nothing of it outlives us.
+#[derive(Debug)]
+pub struct ByHand<'a> {
+    /// Our own program, which becomes the lifeline.
+    pub lifeline: &'a Path,
+    /// The program.
+    pub program: &'a Path,
+    /// Its arguments.
+    pub arguments: &'a [String],
+    /// Where it runs.
+    pub folder: &'a Path,
+    /// The longest that it may take.
+    pub timeout: Duration,
+    /// What it reads on its standard input.
+    pub input: &'a [u8],
+    /// By what it is ended before its time.
+    pub interrupts: &'a Interrupts,
+}
+
+impl ByHand<'_> {
+    /// Runs it, shows every piece of its output as it comes, and says how it ended; none when it cannot be started.
+    #[must_use]
+    pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Option<Answer> {
+        // In memory; the lifeline opens it by our own number, while we wait.
+        let held = if self.input.is_empty() { None } else { Some(in_memory(self.input).ok()?) };
+        let stdin = held
+            .as_ref()
+            .map_or_else(|| "-".into(), |file| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        let tree = Tree::under_lifeline(self.lifeline, self.folder, &stdin, self.program, self.arguments).ok()?;
+        follow(tree, self.timeout, self.interrupts, show)
+    }
+}
+
+/// A file without a name that holds these bytes (`memfd_create(2)`).
+fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+/// Runs a program with this on its standard input, as a group of its own; none when it cannot be started.
 #[must_use]
-pub fn run_by_hand(
+pub fn ask_with_input(
     program: &Path,
     arguments: &[String],
     folder: &Path,
-    timeout: Duration,
+    patience: Duration,
     input: &[u8],
-    interrupts: &Interrupts,
-    show: &mut dyn FnMut(&[u8]),
 ) -> Option<Answer> {
     let mut command = Command::new(program);
     command.args(arguments);
-    run(command, folder, timeout, input, interrupts, show)
+    run(command, folder, patience, input)
 }
 
-fn run(
-    mut command: Command,
-    folder: &Path,
-    timeout: Duration,
-    input: &[u8],
-    interrupts: &Interrupts,
-    show: &mut dyn FnMut(&[u8]),
-) -> Option<Answer> {
-    command.current_dir(folder).process_group(0);
-    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
-    let mut child = spawn_stoppable(command.stdout(Stdio::piped()).stderr(Stdio::piped())).ok()?;
-    if let Some(mut pipe) = child.stdin.take() {
+fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> Option<Answer> {
+    command.current_dir(folder).stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    let mut tree = Tree::group(&mut command).ok()?;
+    let interrupts = Interrupts::of_the_run();
+    if let Some(mut pipe) = tree.input() {
         // Beside the reading, and one that does not read keeps nobody.
         let input = input.to_vec();
         std::thread::spawn(move || {
@@ -101,11 +135,16 @@ fn run(
             pipe.write_all(&input)
         });
     }
-    let group = Pid::from_child(&child);
+    follow(tree, timeout, &interrupts, &mut |_| {})
+}
+
+/// Reads what a program prints until it ends, its time is over, or we are asked to end it.
+fn follow(mut tree: Tree, timeout: Duration, interrupts: &Interrupts, show: &mut dyn FnMut(&[u8])) -> Option<Answer> {
     let (sender, pieces) = sync_channel(PIECES);
     // Threads, so that a daemon that holds a pipe keeps nobody: what is read late is not waited for.
-    let out = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
-    let err = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
+    let (out, err) = tree.output();
+    let out = out.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
+    let err = err.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     for (order, pipe) in [out, err].into_iter().enumerate() {
         let (sender, mut pipe) = (sender.clone(), pipe?);
         std::thread::spawn(move || {
@@ -127,7 +166,7 @@ fn run(
         if now >= until || interrupts.ended() {
             break (None, true);
         }
-        interrupts.stand_still_with(group);
+        interrupts.stand_still_with(&mut tree);
         if open {
             match pieces.recv_timeout(LOOK.min(until - now)) {
                 Ok((order, piece)) => {
@@ -145,24 +184,34 @@ fn run(
         }
         // A daemon may hold the pipes of a program that has ended: when it is silent there, nothing is left to be read.
         if (!open || heard.elapsed() >= DRAIN)
-            && let Ok(Some(status)) = child.try_wait()
+            && let Some(exit) = tree.exit()
         {
-            break (status.code(), false);
+            break (code_of(exit), false);
         }
     };
-    // What it left behind in its group, or it itself.
-    let _ = kill_process_group(group, Signal::KILL);
-    let _ = child.wait();
+    // What it left behind, or it itself.
+    tree.end(interrupts.signal().unwrap_or(Signal::TERM.as_raw()));
     let [stdout, stderr] = streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Some(Answer { stdout, stderr, code, timed_out })
+}
+
+fn code_of(exit: Exit) -> Option<i32> {
+    match exit {
+        Exit::Code(code) => Some(code),
+        Exit::Signal(_) => None,
+    }
 }
 
 /// The signals that came meanwhile, where somebody listens to them in our place and would take no notice.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupts {
-    end: Arc<AtomicBool>,
+    /// The number of the signal by which we are to end; 0 for none.
+    end: Arc<AtomicUsize>,
     stop: Option<Arc<StopRequests>>,
 }
+
+/// What a run that is under way was told while it asked a question.
+static OF_THE_RUN: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 impl Interrupts {
     /// Listens from now on.
@@ -171,29 +220,57 @@ impl Interrupts {
     /// When the operating system does not let us.
     pub fn listen() -> io::Result<Self> {
         let heard = Self { stop: Some(Arc::new(StopRequests::listen()?)), ..Self::default() };
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&heard.end))?;
-        }
+        heard.register(|_| false)?;
         Ok(heard)
+    }
+
+    /// From now on a signal ends the question that is under way, whoever else listens to it.
+    ///
+    /// # Errors
+    /// When the operating system does not let us.
+    pub fn end_questions(ignored: impl Fn(i32) -> bool) -> io::Result<()> {
+        Self { end: Arc::clone(&OF_THE_RUN), stop: None }.register(ignored)
+    }
+
+    fn register(&self, ignored: impl Fn(i32) -> bool) -> io::Result<()> {
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+            if !ignored(signal) {
+                let number = usize::try_from(signal).unwrap_or_default();
+                signal_hook::flag::register_usize(signal, Arc::clone(&self.end), number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of the run, from now on: what came before is heard by the run itself.
+    fn of_the_run() -> Self {
+        OF_THE_RUN.store(0, Ordering::Relaxed);
+        Self { end: Arc::clone(&OF_THE_RUN), stop: None }
     }
 
     /// From now on whoever looks here is to end.
     pub fn end_all(&self) {
-        self.end.store(true, Ordering::Relaxed);
+        self.end.store(usize::try_from(Signal::TERM.as_raw()).unwrap_or_default(), Ordering::Relaxed);
     }
 
     /// Whether we were asked to end.
     #[must_use]
     pub fn ended(&self) -> bool {
-        self.end.load(Ordering::Relaxed)
+        self.signal().is_some()
     }
 
-    /// Stops a group of processes and ourselves, if we were asked to stand still; both go on together.
-    fn stand_still_with(&self, group: Pid) {
+    /// The number of the signal by which we were asked to end.
+    #[must_use]
+    pub fn signal(&self) -> Option<i32> {
+        i32::try_from(self.end.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
+    }
+
+    /// Stops a program and ourselves, if we were asked to stand still; both go on together.
+    fn stand_still_with(&self, tree: &mut Tree) {
         if let Some(stop) = self.stop.as_ref().filter(|stop| stop.is_pending()) {
-            let _ = kill_process_group(group, Signal::STOP);
+            tree.stop();
             stop.obey();
-            let _ = kill_process_group(group, Signal::CONT);
+            tree.go_on();
         }
     }
 }

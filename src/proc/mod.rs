@@ -15,9 +15,10 @@ mod ourselves;
 mod probe;
 mod survivors;
 mod table;
+mod tree;
 mod wire;
 
-pub use ask::{Answer, Interrupts, ask, ask_git, run_by_hand};
+pub use ask::{Answer, ByHand, Interrupts, ask, ask_git, ask_with_input};
 pub use awake::Awake;
 pub use child::{Child, Launch, SpawnError, is_busy};
 pub use lifeline::lifeline;

@@ -4,7 +4,7 @@ use super::driver::Driver;
 use super::event::{Event, EventKind};
 use super::outcome::WaitReason;
 use crate::chain::HookKind;
-use crate::proc::{Interrupts, run_by_hand};
+use crate::proc::{ByHand, Interrupts};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -48,16 +48,18 @@ impl Driver<'_> {
             for hook in self.cast.plan.hooks.iter().filter(|hook| hook.kind == kind).cloned() {
                 let (root, json, interrupts) =
                     (self.cast.root.to_path_buf(), json.clone(), self.hooks.interrupts.clone());
+                let lifeline = self.cast.world.lifeline();
                 let run = move || {
-                    let _ = run_by_hand(
-                        &hook.program,
-                        &hook.arguments,
-                        &root,
-                        PATIENCE,
-                        json.as_bytes(),
-                        &interrupts,
-                        &mut |_| {},
-                    );
+                    let by_hand = ByHand {
+                        lifeline: &lifeline,
+                        program: &hook.program,
+                        arguments: &hook.arguments,
+                        folder: &root,
+                        timeout: PATIENCE,
+                        input: json.as_bytes(),
+                        interrupts: &interrupts,
+                    };
+                    let _ = by_hand.run(&mut |_| {});
                 };
                 // Where the machine has no room for a thread, the hook is left out: the wait itself is in the journal.
                 self.hooks.running.extend(Builder::new().spawn(run));

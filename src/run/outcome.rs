@@ -28,6 +28,12 @@ impl Sig {
             Self::Term => 15,
         }
     }
+
+    /// The one of this number.
+    #[must_use]
+    pub fn of_number(number: i32) -> Option<Self> {
+        [Self::Hup, Self::Int, Self::Kill, Self::Term].into_iter().find(|signal| signal.number() == number)
+    }
 }
 
 impl std::fmt::Display for Sig {

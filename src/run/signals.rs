@@ -5,7 +5,7 @@ use super::cast::Failure;
 use super::driver::Driver;
 use super::machine::{Effect, Input, Timer};
 use super::outcome::Sig;
-use crate::proc::StopRequests;
+use crate::proc::{Interrupts, StopRequests};
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
@@ -51,6 +51,7 @@ pub(super) struct Signals {
 impl Signals {
     /// Listens, from now to the end of the process: tokio never gives a disposition back.
     pub(super) fn listen(ignored: impl Fn(i32) -> bool) -> io::Result<Self> {
+        Interrupts::end_questions(&ignored)?;
         let mut streams = Vec::new();
         for (heard, kind) in [
             (Heard::End(Sig::Int), SignalKind::interrupt()),

@@ -228,3 +228,40 @@ fn an_agent_that_was_stopped_is_named_and_ended_by_its_idle_timeout() {
     let ran = place.run(&["a", "--idle-timeout", "400ms"]);
     assert!(ran.code(1).stderr.contains("a was stopped by signal 19; kill -CONT"), "{}", ran.stderr);
 }
+
+/// A check by hand is a person's, and Ctrl-C is for it: it and all that it started end with us, however we end.
+#[test]
+fn a_check_by_hand_is_ended_with_its_whole_tree_by_every_signal() {
+    for (signal, code) in [("INT", Some(130)), ("TERM", Some(143)), ("HUP", Some(129)), ("KILL", None)] {
+        for verb in ["diagnose", "verify"] {
+            let place = Place::new();
+            let run = "setsid sh -c 'trap : INT TERM; sleep 1000' & echo up > up; sleep 1000";
+            let config =
+                serde_json::json!({ "checks": { "test": { "run": run }, "diagnose": { "run": run } }, "chains": {} });
+            place.config(&config.to_string());
+            let running = place.start(&[verb]);
+            place.wait_for(&place.work("up"));
+            running.signal(signal);
+            assert_eq!(running.end().code, code, "{verb} {signal}");
+        }
+    }
+}
+
+#[test]
+fn a_daemon_of_a_check_by_hand_does_not_outlive_it() {
+    let place = Place::new();
+    place.config(r#"{"checks": {"diagnose": {"run": "setsid sleep 1000 & echo fine"}}, "chains": {}}"#);
+    assert!(place.run(&["diagnose"]).code(0).stdout.contains("fine"));
+}
+
+#[test]
+fn a_hook_dies_with_us_when_we_are_killed() {
+    let place = Place::new();
+    place.agent("a", "print x");
+    place.config(r#"{"hooks": {"onFinish": "cat > told; sleep 1000"}, "chains": {}}"#);
+    let running = place.start(&["a"]);
+    place.wait_for_bytes("told");
+    running.signal("KILL");
+    assert_eq!(running.end().code, None);
+    assert!(place.read("told").contains("\"state\""));
+}

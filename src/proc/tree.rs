@@ -1,0 +1,174 @@
+//! A program that is run by hand, with all that descends from it: under a lifeline where it is a person's (a check, a hook), as a group of
+//! its own where it only answers a question (git, a version).
+#![expect(clippy::disallowed_methods, reason = "the spawner")]
+
+use super::ourselves::spawn_stoppable;
+use super::wire::{Order, Report};
+use crate::run::Exit;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a program may take to end when it is asked to, before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a lifeline may take to end what is left. It gives up after ten seconds by itself.
+const SWEEP: Duration = Duration::from_secs(15);
+/// How long one is given to answer when nothing else is known of it.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A program under way.
+pub(super) struct Tree {
+    child: Child,
+    kind: Kind,
+    exit: Option<Exit>,
+}
+
+enum Kind {
+    Group(Pid),
+    Lifeline { control: UnixStream, pending: String, swept: bool },
+}
+
+impl Tree {
+    /// Starts a program in a group of its own.
+    pub(super) fn group(command: &mut Command) -> io::Result<Self> {
+        let child = spawn_stoppable(command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+        let group = Pid::from_child(&child);
+        Ok(Self { child, kind: Kind::Group(group), exit: None })
+    }
+
+    /// Starts a program under a lifeline. `stdin` is a file, or `-` for none.
+    pub(super) fn under_lifeline(
+        lifeline: &Path,
+        folder: &Path,
+        stdin: &str,
+        program: &Path,
+        arguments: &[String],
+    ) -> io::Result<Self> {
+        let (control, theirs) = UnixStream::pair()?;
+        control.set_nonblocking(true)?;
+        let child = Command::new(lifeline)
+            .arg0("forkhestra")
+            .args(["__lifeline".as_ref(), folder.as_os_str(), stdin.as_ref(), program.as_os_str()])
+            .args(arguments)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        Ok(Self { child, kind: Kind::Lifeline { control, pending: String::new(), swept: false }, exit: None })
+    }
+
+    /// Its output, once.
+    pub(super) fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// Its standard input, once; none under a lifeline.
+    pub(super) fn input(&mut self) -> Option<std::process::ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn exit(&mut self) -> Option<Exit> {
+        if self.exit.is_none() {
+            match self.kind {
+                Kind::Group(_) => self.exit = self.child.try_wait().ok().flatten().map(exit_of),
+                Kind::Lifeline { .. } => self.hear(),
+            }
+        }
+        self.exit
+    }
+
+    /// What the lifeline has said by now; one that is gone has ended what it held, or we are told nothing more.
+    fn hear(&mut self) {
+        let Kind::Lifeline { control, pending, swept } = &mut self.kind else { return };
+        let mut bytes = [0; 1024];
+        loop {
+            match control.read(&mut bytes) {
+                Ok(read @ 1..) => pending.push_str(&String::from_utf8_lossy(&bytes[..read])),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                _ => {
+                    *swept = true;
+                    self.exit.get_or_insert(Exit::Signal(Signal::KILL.as_raw()));
+                    break;
+                }
+            }
+        }
+        while let Some(end) = pending.find('\n') {
+            match Report::parse(pending[..end].trim_end()) {
+                Some(Report::Exited(exit)) => self.exit = Some(exit),
+                Some(Report::Failed(_)) => self.exit = Some(Exit::Code(127)),
+                Some(Report::Swept(_)) => *swept = true,
+                _ => {}
+            }
+            pending.drain(..=end);
+        }
+    }
+
+    fn order(&mut self, order: Order) {
+        if let Kind::Lifeline { control, .. } = &mut self.kind {
+            // One that is gone does nothing more.
+            let _ = control.write_all(order.line().as_bytes());
+        }
+    }
+
+    /// Stops all of it, until it goes on.
+    pub(super) fn stop(&mut self) {
+        match self.kind {
+            Kind::Group(group) => drop(kill_process_group(group, Signal::STOP)),
+            Kind::Lifeline { .. } => self.order(Order::Stop),
+        }
+    }
+
+    /// Lets all of it go on.
+    pub(super) fn go_on(&mut self) {
+        match self.kind {
+            Kind::Group(group) => drop(kill_process_group(group, Signal::CONT)),
+            Kind::Lifeline { .. } => self.order(Order::Continue),
+        }
+    }
+
+    /// Ends it, if it has not ended, and what it has left behind. Under a lifeline it is asked first by this signal.
+    pub(super) fn end(mut self, by: i32) {
+        if let Kind::Group(group) = self.kind {
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = self.child.wait();
+            return;
+        }
+        if self.exit().is_none() {
+            self.order(Order::Signal(by));
+            self.wait(GRACE, |tree| tree.exit.is_some());
+        }
+        if self.exit.is_none() {
+            self.order(Order::Signal(Signal::KILL.as_raw()));
+        }
+        self.order(Order::Sweep);
+        self.wait(SWEEP, |tree| matches!(tree.kind, Kind::Lifeline { swept: true, .. }));
+        if !matches!(self.kind, Kind::Lifeline { swept: true, .. }) {
+            // It is stopped, or in the kernel's hands: its agent dies with it.
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+
+    fn wait(&mut self, most: Duration, is_over: impl Fn(&Self) -> bool) {
+        let until = Instant::now() + most;
+        while Instant::now() < until {
+            self.hear();
+            if is_over(self) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+fn exit_of(status: std::process::ExitStatus) -> Exit {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code)
+}
