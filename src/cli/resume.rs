@@ -14,6 +14,7 @@ use crate::chain::{Chain, Said, parse};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, RunLock, tampered};
 use crate::plan::{Outline, Plan, TaskFacts, outline};
+use crate::proc::ask;
 use crate::report::{Paint, print_error, render, resume_plan};
 use crate::run::{
     Again, Begin, Event, EventKind, Input, Overrides, Replan, RunOutcome, RunRow, RunState, State, Stopwatch,
@@ -23,6 +24,7 @@ use crate::task::Status;
 use crate::verdict::{Decision, ReadFrom, Verdict, findings};
 use crate::world::World;
 use serde_json::json;
+use std::path::Path;
 
 /// Goes on with a run, or says what that would do.
 pub(super) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit {
@@ -198,10 +200,11 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
         return Err(vec![fault]);
     }
     let now = outline(&plan);
-    let changes = match journal.outline(row.id).map_err(broken)? {
+    let mut changes = match journal.outline(row.id).map_err(broken)? {
         Some(before) => changes(&before, &now, args)?,
         None => Vec::new(),
     };
+    changes.extend(elsewhere(&project, &events));
     if !changes.is_empty() && !args.accept_changes && !args.dry_run {
         return Err(vec![changed(&changes)]);
     }
@@ -233,6 +236,20 @@ fn restored(project: &Project, events: &[Event], args: &ResumeArgs) -> Result<(C
     let limits = overrides.limits.iter().chain(later.flatten()).chain(&args.limit).cloned().collect();
     let overrides = Overrides { limits, ..overrides.clone() };
     Ok((chain, given.collect(), Typed { said: Said { inline, file: None }, overrides, task: task.clone() }))
+}
+
+/// A journal that came with a checkout holds what somebody else has run, and wants run again.
+fn elsewhere(project: &Project, events: &[Event]) -> Vec<String> {
+    let Some(EventKind::RunStarted { root, .. }) = events.first().map(|event| &event.event) else { return Vec::new() };
+    let mut found = Vec::new();
+    if project.root.display().to_string() != *root {
+        found.push(format!("folder: it ran in {root}"));
+    }
+    let words = ["--no-optional-locks", "ls-files", "--", ".forkhestra"].map(str::to_string);
+    if ask(Path::new("git"), &words, &project.root).is_some_and(|answer| !answer.stdout.trim().is_empty()) {
+        found.push("journal: git tracks `.forkhestra`, so it is from whoever committed it".into());
+    }
+    found
 }
 
 /// What is different from when the run began. A run cannot go on in a chain of other steps.

@@ -451,3 +451,28 @@ fn the_limit_on_time_counts_what_was_cut_off() {
     let seconds: f64 = worked.split(' ').next().unwrap_or_default().parse().unwrap_or_default();
     assert!(seconds >= 1.0, "{}", told.stdout);
 }
+
+/// A repository may carry `.forkhestra/` with a run that was cut off: nobody who clones it has asked for that.
+#[test]
+fn a_run_of_another_folder_or_of_the_repository_itself_goes_on_only_with_accept_changes() {
+    let place = Place::new();
+    place.agent("a", "exit 1\nnext\nprint x");
+    place.run(&["a"]).code(1);
+    fs::rename(place.path("project"), place.path("tmp/moved")).unwrap();
+    let resume = |options: &[&str]| {
+        let mut command = place.command(&[&["resume"], options].concat());
+        let output = command.current_dir(place.path("tmp/moved")).output().unwrap();
+        (output.status.code(), place.plain(&output.stderr).replace(['\n', '│'], " "))
+    };
+    let (code, words) = resume(&[]);
+    assert!(code == Some(2) && words.contains("folder: it ran in"), "{words}");
+    assert_eq!(place.calls("a"), 1);
+    fs::rename(place.path("tmp/moved"), place.path("project")).unwrap();
+    for words in [&["init", "-q"][..], &["add", "-f", ".forkhestra/state.db"]] {
+        assert!(Command::new("git").args(words).current_dir(place.path("project")).status().unwrap().success());
+    }
+    assert!(place.run(&["resume"]).code(2).words().contains("git tracks `.forkhestra`"));
+    assert_eq!(place.calls("a"), 1);
+    let ran = place.run(&["resume", "--accept-changes"]);
+    assert_eq!((ran.code, place.calls("a")), (Some(0), 2), "{}", ran.stderr);
+}
