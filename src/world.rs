@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -223,6 +224,24 @@ impl World {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
         mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    }
+
+    /// The user that we are, by number.
+    #[must_use]
+    pub fn user(&self) -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    /// The user whom something belongs to, by number; none when there is nothing. Of a link, whom the link belongs to.
+    #[must_use]
+    pub fn owner(&self, path: &Path) -> Option<u32> {
+        fs::symlink_metadata(path).ok().map(|found| MetadataExt::uid(&found))
+    }
+
+    /// The users of this machine, as passwd(5) lists them; empty where nobody does.
+    #[must_use]
+    pub fn users(&self) -> String {
+        fs::read_to_string("/etc/passwd").unwrap_or_default()
     }
 
     /// Everything on standard input.

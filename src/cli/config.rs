@@ -1,6 +1,7 @@
 //! Finding and reading the config layers, for all verbs.
 
 use super::args::Common;
+use super::owners::strangers;
 use crate::chain::{Config, LayerKind, LayerSource, PROJECT_FILES, load};
 use crate::source::{Diagnostic, Files, Kind, Source};
 use crate::world::World;
@@ -32,7 +33,8 @@ pub(super) fn shell(world: &World, common: &Common) -> PathBuf {
 /// Finds the root and reads the layers. Never fails: every fault is in the config.
 pub(super) fn project(world: &World, common: &Common) -> Project {
     let shell = shell(world, common);
-    let root = if common.cwd.is_some() { shell.clone() } else { find_root(world, &shell) };
+    let repository = find_repository(world, &shell);
+    let root = if common.cwd.is_some() { shell.clone() } else { find_root(world, &shell, repository) };
     let mut sources = built_in(&root).to_vec();
     let mut faults = Vec::new();
     let user = world.config_home().map(|home| home.join("forkhestra/chains.json"));
@@ -53,6 +55,9 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
             Err(fault) => faults.push(fault),
         }
     }
+    // A repository around a folder that nothing was found by has no say in it.
+    let decides = repository.filter(|folder| *folder == root || root != shell);
+    faults.extend(strangers(world, &root, decides));
     let mut config = load(&sources);
     config.faults.extend(faults);
     Project { shell, root, config }
@@ -80,12 +85,21 @@ fn built_in(root: &Path) -> [LayerSource; 2] {
 
 /// The nearest folder upward, to the repository's root, that holds a config; without one, or outside a repository, where we
 /// stand: what lies above may be anybody's.
-fn find_root(files: &dyn Files, shell: &Path) -> PathBuf {
-    // A worktree's `.git` is a file.
-    let repository = shell.ancestors().position(|folder| files.kind(&folder.join(".git")).is_ok());
+fn find_root(files: &dyn Files, shell: &Path, repository: Option<&Path>) -> PathBuf {
     let holds_config = |folder: &&Path| PROJECT_FILES.iter().any(|file| files.kind(&folder.join(file)).is_ok());
-    let found = repository.and_then(|last| shell.ancestors().take(last + 1).find(holds_config));
-    found.unwrap_or(shell).to_path_buf()
+    let inside = shell.ancestors().take_while(|folder| repository.is_some_and(|top| folder.starts_with(top)));
+    inside.into_iter().find(holds_config).unwrap_or(shell).to_path_buf()
+}
+
+/// The top of the repository around a folder. An empty `.git` is none: a sandbox that was killed leaves such.
+fn find_repository<'a>(files: &dyn Files, shell: &'a Path) -> Option<&'a Path> {
+    // A worktree's `.git` is a file.
+    let is_one = |folder: &&Path| match files.kind(&folder.join(".git")) {
+        Ok(Kind::Folder) => files.kind(&folder.join(".git/HEAD")).is_ok(),
+        Ok(_) => true,
+        Err(_) => false,
+    };
+    shell.ancestors().find(is_one)
 }
 
 /// A config file; none where there is none.

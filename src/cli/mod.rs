@@ -18,6 +18,7 @@ mod list;
 mod migrate;
 mod names;
 mod output;
+mod owners;
 mod people;
 mod queue;
 mod render;

@@ -169,9 +169,9 @@ fn the_root_is_found_upward_to_the_repository_and_cwd_sets_it_exactly() {
     let place = place();
     place
         .config(r#"{"chains": {"c": {"steps": [{"agent": "a"}]}}}"#)
-        .write(".git/x", "")
+        .write(".git/HEAD", "")
         .write("deep/er/x", "")
-        .write("repo/.git/x", "")
+        .write("repo/.git/HEAD", "")
         .write("repo/in/x", "");
     place.agent("a", "sh pwd");
     let ran = |folder: &str, arguments: &[&str]| {
@@ -195,6 +195,45 @@ fn outside_a_repository_nothing_above_is_looked_at() {
     place.config(r#"{"agents": {"a": {"command": "b"}}, "chains": {}}"#).write("sub/x", "");
     let output = place.command(&["a"]).current_dir(place.work("sub")).output().unwrap();
     assert_eq!(place.plain(&output.stdout), "from a\n");
+}
+
+/// Whatever lies above the temporary folder: a sandbox that was killed leaves an empty `.git`.
+#[test]
+fn an_empty_git_folder_is_no_repository() {
+    let place = place();
+    place.config(r#"{"agents": {"a": {"command": "b"}}, "chains": {}}"#).write("sub/x", "");
+    std::fs::create_dir(place.work(".git")).unwrap();
+    let output = place.command(&["a"]).current_dir(place.work("sub")).output().unwrap();
+    assert_eq!(place.plain(&output.stdout), "from a\n");
+}
+
+/// As git refuses a repository of another user. Only root can give a file away, so that only root can show it.
+#[test]
+fn what_another_user_owns_runs_nothing_unless_git_was_told_that_it_is_safe() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    for (theirs, shown) in
+        [(".git", ".git"), ("forge", "forge"), ("forge/chains.json", "chains.json"), (".forkhestra", ".forkhestra")]
+    {
+        let place = place();
+        place.config(r#"{"chains": {}}"#).write(".git/HEAD", "").write(".forkhestra/x", "").write("sub/x", "");
+        std::os::unix::fs::chown(place.work(theirs), Some(12_345), None).unwrap();
+        for folder in ["", "sub"] {
+            let ran = place.command(&["a"]).current_dir(place.work(folder)).output().unwrap();
+            let words = place.plain(&ran.stderr).replace(['\n', '│'], " ");
+            assert!(words.contains("belongs to user 12345") && words.contains(shown), "{words}");
+            assert_eq!(ran.status.code(), Some(2));
+        }
+        let sudo = place.command(&["a"]).env("SUDO_UID", "12345").output().unwrap();
+        assert_eq!(sudo.status.code(), Some(0), "{}", place.plain(&sudo.stderr));
+        std::fs::write(
+            place.path("home/.gitconfig"),
+            format!("[safe]\ndirectory = {}\n", place.path("project").display()),
+        )
+        .unwrap();
+        place.run(&["a"]).code(0);
+    }
 }
 
 #[test]

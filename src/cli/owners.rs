@@ -1,0 +1,64 @@
+//! Whose words are run: a config, a repository or a journal of another user would run as us (git refuses there, too: CVE-2022-24765).
+
+use crate::chain::PROJECT_FILES;
+use crate::proc::ask;
+use crate::source::{Diagnostic, Env};
+use crate::world::World;
+use std::path::{Path, PathBuf};
+
+const ROOT: u32 = 0;
+
+/// What belongs to somebody else of all that decides what runs in a root, unless git was told that the root is safe.
+pub(super) fn strangers(world: &World, root: &Path, repository: Option<&Path>) -> Option<Diagnostic> {
+    let decides = [".forkhestra", "forge"].into_iter().chain(PROJECT_FILES).map(|name| root.join(name));
+    let repository = repository.map(|folder| folder.join(".git"));
+    let theirs = |path: &PathBuf| world.owner(path).filter(|owner| !is_ours(world, *owner));
+    let (path, owner) = repository.into_iter().chain(decides).find_map(|path| Some((path.clone(), theirs(&path)?)))?;
+    if is_safe(root) {
+        return None;
+    }
+    let message = format!("{} belongs to {}, and decides what runs as you", path.display(), name_of(world, owner));
+    let help = format!(
+        "if you trust them: git config --global --add safe.directory {}; if it is yours: chown it",
+        root.display()
+    );
+    Some(Diagnostic::error("config/owner", message).help(help))
+}
+
+/// Ours, root's, or, as root by sudo, those of whoever called it.
+fn is_ours(world: &World, owner: u32) -> bool {
+    let by_sudo = || world.var("SUDO_UID").and_then(|id| id.into_string().ok()?.parse::<u32>().ok());
+    let us = world.user();
+    owner == us || owner == ROOT || us == ROOT && by_sudo() == Some(owner)
+}
+
+/// Whether the user, or the system, has told git that a folder is safe (git-config(1), `safe.directory`).
+fn is_safe(root: &Path) -> bool {
+    let told = |scope: &str| {
+        let words = ["config", scope, "--get-all", "safe.directory"].map(str::to_string);
+        // From nowhere: the project's own config must not say that.
+        ask(Path::new("git"), &words, Path::new("/")).map(|answer| answer.stdout).unwrap_or_default()
+    };
+    let mut safe = Vec::new();
+    for scope in ["--system", "--global"] {
+        for line in told(scope).lines() {
+            // An empty value takes back all before it.
+            if line.is_empty() { safe.clear() } else { safe.push(line.to_string()) }
+        }
+    }
+    safe.iter().any(|folder| match folder.strip_suffix("/*") {
+        Some(above) => root.starts_with(above),
+        None => folder == "*" || Path::new(folder) == root,
+    })
+}
+
+/// A user's name, as people know it.
+fn name_of(world: &World, owner: u32) -> String {
+    let users = world.users();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(owner)).then(|| name.to_string())
+    });
+    name.map_or_else(|| format!("user {owner}"), |name| format!("`{name}`"))
+}
