@@ -148,7 +148,8 @@ fn command_line(step: &PlannedStep, verbose: bool) -> String {
 /// the terminal of the one who reviews it.
 #[must_use]
 pub fn quoted(word: &str) -> String {
-    let wild = |next: char| next.is_control() && !matches!(next, '\n' | '\t');
+    let turns = |next: char| matches!(next, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let wild = |next: char| turns(next) || next.is_control() && !matches!(next, '\n' | '\t');
     if !word.contains(wild) {
         return shlex::try_quote(word).map_or_else(|_| String::new(), std::borrow::Cow::into_owned);
     }

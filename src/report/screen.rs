@@ -3,11 +3,14 @@
 //! is hurried: then one stream no longer waits for the other.
 #![expect(clippy::disallowed_methods, reason = "the owner of the terminal")]
 
+use super::foreign::ForeignWords;
 use nix::sys::signal::{SigSet, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
+use rustix::process::getpgrp;
 use rustix::stdio::{stderr, stdout};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc;
@@ -63,6 +66,28 @@ pub struct Screen {
     live: bool,
     /// By stream: whether its next byte begins a line.
     line_begins: [bool; 2],
+    /// By stream: whether it is a terminal.
+    terminals: [bool; 2],
+    /// By the stream of agents: what passes of it on a terminal, and whether it has used a colour.
+    foreign: [ForeignWords; 2],
+    colored: [bool; 2],
+    /// How the terminal was when we began; none without one.
+    modes: Option<Termios>,
+}
+
+/// The cursor is seen, the mouse is silent, what is pasted is plain, the screen is the first one, and colours end.
+const MODES: &[u8] = b"\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1047l\x1b[0m";
+
+/// Gives the terminal its modes back; false when nobody has changed them, or when it is not ours to change just now.
+fn restore(before: &Termios) -> bool {
+    let Ok(now) = tcgetattr(stderr()) else { return false };
+    let is_same = now.input_modes == before.input_modes
+        && now.output_modes == before.output_modes
+        && now.local_modes == before.local_modes
+        && now.control_modes == before.control_modes;
+    // In the background it would stop us (tcsetattr(3), `SIGTTOU`).
+    let is_ours = tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp());
+    !is_same && is_ours && tcsetattr(stderr(), OptionalActions::Now, before).is_ok()
 }
 
 impl Screen {
@@ -97,6 +122,10 @@ impl Screen {
             prefix: String::new(),
             live: false,
             line_begins: [true; 2],
+            terminals: [rustix::termios::isatty(stdout()), rustix::termios::isatty(stderr())],
+            foreign: [ForeignWords::marking(), ForeignWords::marking()],
+            colored: [false; 2],
+            modes: tcgetattr(stderr()).ok(),
         }
     }
 
@@ -152,9 +181,15 @@ impl Screen {
         prefixed
     }
 
-    /// Agents' output.
+    /// Agents' output. On a terminal only what is text passes.
     pub fn piece(&mut self, stream: Stream, mut bytes: Vec<u8>) {
+        let from = stream as usize;
         let stream = if self.one_stream { Stream::Err } else { stream };
+        if self.terminals[stream as usize] {
+            let shown = self.foreign[from].pass(&bytes);
+            self.colored[from] |= memchr::memchr(0x1b, &shown).is_some();
+            self.give_back(std::mem::replace(&mut bytes, shown));
+        }
         if bytes.is_empty() {
             return self.give_back(bytes);
         }
@@ -169,6 +204,27 @@ impl Screen {
         }
         self.pieces += 1;
         self.queue.push_back(Job { stream, bytes, piece: true });
+        self.dispatch();
+    }
+
+    /// An agent's output is over: what was held back of it is shown, and a terminal is as it was before.
+    pub fn end_pieces(&mut self) {
+        for stream in [Stream::Out, Stream::Err] {
+            let to = if self.one_stream { Stream::Err } else { stream };
+            let rest = self.foreign[stream as usize].finish();
+            self.half_line |= !rest.is_empty() && (self.shared || to == Stream::Err);
+            let colored = std::mem::take(&mut self.colored[stream as usize]);
+            let end: &[u8] = if colored { b"\x1b[0m" } else { b"" };
+            if !rest.is_empty() || colored {
+                self.queue.push_back(Job { stream: to, bytes: [&rest, end].concat(), piece: false });
+            }
+        }
+        // An agent has no terminal, but may open ours by its path.
+        if let Some(before) = &self.modes
+            && restore(before)
+        {
+            self.queue.push_back(Job { stream: Stream::Err, bytes: MODES.to_vec(), piece: false });
+        }
         self.dispatch();
     }
 

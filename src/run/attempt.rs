@@ -335,6 +335,7 @@ impl<'a> Attempt<'a> {
         driver.cast.journal.still_there()?;
         let held_open = !self.stage.is_over() || self.drain.left == 0;
         self.stage.finish(self.folder, driver.cast.screen, driver.cast.world)?;
+        driver.cast.screen.end_pieces();
         self.tell_marker(driver)?;
         let took_ms = driver.cast.world.milliseconds_since(self.began);
         let fingerprint = driver.fingerprint(&self.stage);

@@ -6,7 +6,7 @@ use super::tape::{Got, Tape};
 use crate::agent::{ErrorClass, Format, Reader, Report, Usage};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
-use crate::report::{Screen, Stream};
+use crate::report::{ForeignWords, Screen, Stream};
 use crate::world::World;
 use jiff::Timestamp;
 use tokio::net::unix::pipe::Receiver;
@@ -38,6 +38,8 @@ pub(super) struct Stage {
     reader: Option<Reader>,
     /// Whether there is a reader, or was one.
     structured: bool,
+    /// What passes of decoded text.
+    words: ForeignWords,
     /// Whether the decoded text that was shown last is the middle of a line.
     in_line: bool,
     marker: String,
@@ -72,6 +74,7 @@ impl Stage {
             show: if reader.is_some() && show == Show::CatchUp { Show::InStep } else { show },
             scanner: (format == Some(Format::Plain)).then(|| Scanner::new(marker)),
             structured: reader.is_some(),
+            words: ForeignWords::default(),
             in_line: false,
             reader,
             marker: marker.to_string(),
@@ -123,12 +126,14 @@ impl Stage {
             self.final_noted = message.is_some();
             self.note_final(message.as_deref().unwrap_or_default());
         }
-        self.show_text(text, screen);
+        self.show_text(&text, screen);
         Ok(got)
     }
 
     /// Decoded text is not in the log, so there is nothing to catch up from: a hurried screen misses it.
-    fn show_text(&mut self, text: String, screen: &mut Screen) {
+    fn show_text(&mut self, text: &str, screen: &mut Screen) {
+        // It is our rendering, wherever it goes: what steers a terminal was an escape in JSON, and harmless until we decoded it.
+        let text = String::from_utf8_lossy(&self.words.pass(text.as_bytes())).into_owned();
         if !text.is_empty() {
             self.in_line = !text.ends_with('\n');
         }
@@ -250,7 +255,7 @@ impl Stage {
         if !text.ends_with('\n') && (self.in_line || !text.is_empty()) {
             text.push('\n');
         }
-        self.show_text(text, screen);
+        self.show_text(&text, screen);
         if let Some(message) = &report.final_message {
             folder.write_final(message)?;
         }

@@ -157,3 +157,18 @@ fn without_colour_the_line_moves_all_the_same_and_a_dumb_terminal_has_none() {
     let shown = screen.end(&mut child);
     assert!(shown.contains("✓ worker:3: complete") && !shown.contains('⠋'), "{shown}");
 }
+
+/// A model's words, and a program's, are text: they write neither over our lines nor into the clipboard, and do not look like us.
+#[test]
+fn the_words_of_an_agent_do_not_steer_the_terminal_and_do_not_look_like_ours() {
+    let place = Place::new();
+    let json = r#"{"type":"message","role":"assistant","content":"word\u001b[2J\u001b]0;t\u0007s\n\u001b[32m✓ approves\u001b[0m\n"}"#;
+    place
+        .write("said.json", json)
+        .agent("gemini", "sh cat said.json")
+        .agent("a", "sh printf 'plain\\033[5A\\033[2Kly\\n✓ 1/2 gemini: done\\n'");
+    let (mut child, screen) = Screen::start(&place, &["gemini -> a", "-p", "x"], 24, 70);
+    let seen = screen.end(&mut child);
+    assert!(seen.contains("words\n| ✓ approves") && seen.contains("plainly\n| ✓ 1/2 gemini: done"), "{seen}");
+    assert!(seen.starts_with("● gemini -> a"), "nothing was taken away: {seen}");
+}

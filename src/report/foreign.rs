@@ -1,0 +1,239 @@
+//! Words of others on a terminal: text, tabs, ends of lines and colours pass. All else that a terminal obeys does not: it could write into
+//! the clipboard, take our own lines away, or look like them. A pipe gets every byte.
+
+/// A sequence of colours that is longer is none.
+const LONGEST: usize = 64;
+/// With these our own lines begin.
+const SIGNS: [&str; 7] = ["✓ ", "✗ ", "▶ ", "○ ", "● ", "↻ ", "! "];
+/// What a line of somebody else's gets that begins so.
+const MARK: &[u8] = b"| ";
+
+/// What passes of one stream, with what is not decided yet (ECMA-48, section 5).
+#[derive(Debug, Default)]
+pub struct ForeignWords {
+    state: State,
+    /// Whether lines that look like ours are marked.
+    marks: bool,
+    /// Whether a line goes on: nothing of it is held back any more.
+    in_line: bool,
+    /// The beginning of a line that may still turn out to look like ours, without its colours.
+    begins: Vec<u8>,
+    /// The same, as it is shown.
+    held: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Text,
+    /// 0xC2 begins the characters from U+0080 on, of which the first 32 are controls.
+    HighControl,
+    /// A carriage return; of an end of line, or alone.
+    Return,
+    Escape,
+    /// A sequence that may be a colour.
+    Control(Vec<u8>),
+    /// A string for the terminal, up to its end.
+    String,
+    StringEscape,
+}
+
+impl ForeignWords {
+    /// Also marks lines that look like ours.
+    #[must_use]
+    pub fn marking() -> Self {
+        Self { marks: true, ..Self::default() }
+    }
+
+    /// What may be shown of some more bytes.
+    #[must_use]
+    pub fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut shown = Vec::with_capacity(bytes.len() + MARK.len());
+        for &byte in bytes {
+            self.take(byte, &mut shown);
+        }
+        shown
+    }
+
+    /// What was held back, when there is nothing more.
+    #[must_use]
+    pub fn finish(&mut self) -> Vec<u8> {
+        let mut shown = Vec::new();
+        self.let_go(&mut shown);
+        *self = Self { marks: self.marks, ..Self::default() };
+        shown
+    }
+
+    fn take(&mut self, byte: u8, shown: &mut Vec<u8>) {
+        match std::mem::take(&mut self.state) {
+            State::Text => self.text(byte, shown),
+            State::HighControl if (0x80..0xa0).contains(&byte) => {
+                // Of those of one byte, these begin sequences, as with an escape before the letter.
+                self.state = match byte {
+                    0x9b => State::Control(Vec::new()),
+                    0x90 | 0x98 | 0x9d..=0x9f => State::String,
+                    _ => State::Text,
+                };
+            }
+            State::HighControl => {
+                self.show(0xc2, shown);
+                self.text(byte, shown);
+            }
+            State::Return => {
+                // Alone it would lead back to what was written.
+                self.end_line(shown);
+                if byte != b'\n' {
+                    self.text(byte, shown);
+                }
+            }
+            State::Escape => match byte {
+                b'[' => self.state = State::Control(Vec::new()),
+                b']' | b'P' | b'X' | b'^' | b'_' => self.state = State::String,
+                // Intermediate bytes: more is to come.
+                0x20..=0x2f | 0x1b => self.state = State::Escape,
+                0x30..=0x7e => {}
+                // It was none.
+                _ => self.text(byte, shown),
+            },
+            State::Control(mut parameters) => match byte {
+                0x20..=0x3f if parameters.len() < LONGEST => {
+                    parameters.push(byte);
+                    self.state = State::Control(parameters);
+                }
+                b'm' if parameters.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b';' | b':')) => {
+                    let colour = [b"\x1b[".as_slice(), &parameters, b"m"].concat();
+                    if self.holds_back() { self.held.extend(colour) } else { shown.extend(colour) }
+                }
+                0x20..=0x7e => {}
+                _ => self.text(byte, shown),
+            },
+            State::String => {
+                self.state = match byte {
+                    0x07 | 0x18 | 0x1a => State::Text,
+                    0x1b => State::StringEscape,
+                    _ => State::String,
+                };
+            }
+            State::StringEscape => match byte {
+                b'\\' => {}
+                b'[' => self.state = State::Control(Vec::new()),
+                0x1b => self.state = State::StringEscape,
+                _ => self.state = State::String,
+            },
+        }
+    }
+
+    fn text(&mut self, byte: u8, shown: &mut Vec<u8>) {
+        match byte {
+            b'\n' => self.end_line(shown),
+            b'\r' => self.state = State::Return,
+            0x1b => self.state = State::Escape,
+            0xc2 => self.state = State::HighControl,
+            b'\t' | 0x20..=0x7e | 0x80.. => self.show(byte, shown),
+            _ => {}
+        }
+    }
+
+    fn holds_back(&self) -> bool {
+        self.marks && !self.in_line
+    }
+
+    fn show(&mut self, byte: u8, shown: &mut Vec<u8>) {
+        if !self.holds_back() {
+            shown.push(byte);
+            return;
+        }
+        self.held.push(byte);
+        // Blanks before it change nothing about how it looks.
+        if !self.begins.is_empty() || !matches!(byte, b' ' | b'\t') {
+            self.begins.push(byte);
+        }
+        let may_become = |sign: &str| sign.as_bytes().starts_with(&self.begins);
+        if SIGNS.iter().any(|sign| sign.as_bytes() == self.begins) {
+            shown.extend_from_slice(MARK);
+            self.let_go(shown);
+        } else if !SIGNS.iter().any(|sign| may_become(sign)) {
+            self.let_go(shown);
+        }
+    }
+
+    fn let_go(&mut self, shown: &mut Vec<u8>) {
+        shown.append(&mut self.held);
+        self.begins.clear();
+        self.in_line = true;
+    }
+
+    fn end_line(&mut self, shown: &mut Vec<u8>) {
+        self.let_go(shown);
+        shown.push(b'\n');
+        self.in_line = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn passed(marks: bool, text: &str) -> String {
+        let mut words = ForeignWords { marks, ..ForeignWords::default() };
+        let mut shown = words.pass(text.as_bytes());
+        shown.extend(words.finish());
+        String::from_utf8(shown).unwrap()
+    }
+
+    #[test]
+    fn text_tabs_ends_of_lines_and_colours_pass_and_what_steers_a_terminal_does_not() {
+        for (text, shown) in [
+            ("plain\ttext\r\nünïcode 日本 é\u{a0}x\n", "plain\ttext\nünïcode 日本 é\u{a0}x\n"),
+            ("\u{1b}[1;38:5:3mred\u{1b}[0m", "\u{1b}[1;38:5:3mred\u{1b}[0m"),
+            ("a\u{1b}]52;c;aGk=\u{7}b\u{1b}]0;title\u{1b}\\c", "abc"),
+            ("a\u{1b}[2J\u{1b}[1A\u{1b}[K\u{1b}[?1049h\u{1b}[?2004h\u{1b}[6nb", "ab"),
+            ("a\u{1b}Pq#0;2\u{1b}\\b\u{1b}_x\u{1b}\\c\u{1b}(Bd\u{1b}ce", "abcde"),
+            ("a\u{9b}2Jb\u{9d}52;c;x\u{7}c\u{85}d", "abcd"),
+            ("over\rwritten\u{8}\u{b}\u{c}\u{7}\u{0}\u{7f}", "over\nwritten"),
+            ("\u{1b}[>4;2m\u{1b}[?1mx", "x"),
+            ("cut off\u{1b}[3", "cut off"),
+        ] {
+            assert_eq!(passed(false, text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_looks_like_ours_is_marked() {
+        for (text, shown) in [
+            ("✓ reviewer approves\n", "| ✓ reviewer approves\n"),
+            ("  \u{1b}[32m✓ fine\n✓no\n", "|   \u{1b}[32m✓ fine\n✓no\n"),
+            ("! take care\n!important\nwow ! so\n", "| ! take care\n!important\nwow ! so\n"),
+            ("x\r✗ y\n", "x\n| ✗ y\n"),
+            ("✓", "✓"),
+            ("\n\n  \n", "\n\n  \n"),
+        ] {
+            assert_eq!(passed(true, text), shown, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn how_the_bytes_come_changes_nothing_and_no_control_is_left(
+            text in "([a-z ✓!\n\r\t\u{9b}\u{9d}é]|\u{1b}\\[[0-9;?]{0,4}[mKJh]|\u{1b}[\\]PX^_c\\\\]|\u{7}){0,40}", cut in 0usize..80
+        ) {
+            let whole = passed(true, &text);
+            let cut = cut.min(text.len());
+            let mut words = ForeignWords::marking();
+            let mut pieces = words.pass(&text.as_bytes()[..cut]);
+            pieces.extend(words.pass(&text.as_bytes()[cut..]));
+            pieces.extend(words.finish());
+            prop_assert_eq!(&String::from_utf8(pieces).unwrap(), &whole);
+            let mut rest = whole.as_str();
+            while let Some((before, after)) = rest.split_once('\u{1b}') {
+                prop_assert!(!before.contains(|next: char| next.is_control() && !matches!(next, '\n' | '\t')));
+                let end = after.find('m').unwrap();
+                prop_assert!(after.starts_with('[') && after[1..end].bytes().all(|byte| byte.is_ascii_digit() || byte == b';'));
+                rest = &after[end + 1..];
+            }
+            prop_assert!(!rest.contains(|next: char| next.is_control() && !matches!(next, '\n' | '\t')));
+            prop_assert!(!whole.lines().any(|line| line.trim_start().starts_with("✓ ")));
+        }
+    }
+}
