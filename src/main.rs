@@ -16,6 +16,8 @@ fn main() -> Exit {
     if arguments.first().is_some_and(|verb| verb == "__probe") {
         return if proc::probe_step(&arguments[1..]).is_ok() { Exit::Success } else { Exit::Incomplete };
     }
+    // Best effort: else we end without a word where a file may grow no more.
+    let _ = proc::survive_full_files();
     let mut world = match World::look() {
         Ok(world) => world,
         Err(error) => {

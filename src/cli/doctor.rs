@@ -3,20 +3,22 @@
 use super::args::{Common, DoctorArgs};
 use super::clis::clis;
 use super::config::{Project, project};
+use super::stage::event_queue;
 use super::templates::templates;
 use super::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::proc::{Probe, ask, mechanisms, probe};
 use crate::report::{Finding, Health, Paint, doctor as show};
-use crate::source::{Diagnostic, Files};
+use crate::source::Files;
 use crate::world::World;
 use serde_json::json;
 use std::path::Path;
 
 /// Looks, tries out, and says.
 pub(super) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return refuse(world, &[Diagnostic::error("run/runtime", "the operating system gives us no event queue")]);
+    let runtime = match event_queue() {
+        Ok(runtime) => runtime,
+        Err(fault) => return refuse(world, &[fault]),
     };
     let mut findings = vec![daemon(&runtime.block_on(probe(&world.lifeline(), world.own_program())))];
     findings.extend(kernel());

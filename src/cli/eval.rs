@@ -7,7 +7,7 @@ use super::history::{journal, meant};
 use super::output::run_hooks;
 use super::people::no_run_by_a_judge;
 use super::run::{limits, unsettled};
-use super::stage::{broken_journal, exit_of, lock, resume_line, say_ended, worker};
+use super::stage::{broken_journal, event_queue, exit_of, lock, resume_line, say_ended, worker};
 use super::survivors::end_last;
 use super::{answer, refuse};
 use crate::chain::{Limits, Permissions, bad_duration, parse_duration};
@@ -19,7 +19,7 @@ use crate::proc::Awake;
 use crate::report::{
     Paint, Screen, Tally, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render,
 };
-use crate::run::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides, RunOutcome};
+use crate::run::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Failure, Overrides, RunOutcome};
 use crate::source::{Diagnostic, Files, Place, Source};
 use crate::world::World;
 use sha2::{Digest, Sha256};
@@ -279,8 +279,9 @@ fn perform(
     events: &[Event],
     limits: &[String],
 ) -> Exit {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return refuse(world, &[Diagnostic::error("run/runtime", "the operating system gives us no event queue")]);
+    let runtime = match event_queue() {
+        Ok(runtime) => runtime,
+        Err(fault) => return refuse(world, &[fault]),
     };
     journal.abort_after(world.abort_after());
     let (desk, paint) = (ready.desk(world, project), Paint::for_stderr(world));
@@ -290,7 +291,7 @@ fn perform(
     let keeps_awake = project.config.keep_awake != Some(false);
     let _awake = keeps_awake.then(|| Awake::take(&format!("run {run} evaluates")));
     let ended = runtime.block_on(async {
-        let mut screen = Screen::start();
+        let mut screen = Screen::start().map_err(Failure::Threads)?;
         let setting = Setting {
             desk: &desk,
             facts: ready.facts.clone(),

@@ -8,13 +8,14 @@ use super::{refuse, task_errors};
 use crate::exit::Exit;
 use crate::journal::{BusyLock, Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
 use crate::plan::{Kind, Outline, Plan, Root, TaskFacts, outline};
-use crate::proc::{Awake, start_time};
+use crate::proc::{Awake, open_files, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
 use crate::run::{Begin, Cast, Ended, Failure, Overrides, Replan, RunOutcome, Sig, drive, wait_for_lock};
 use crate::source::{Diagnostic, Env};
 use crate::world::World;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use tokio::runtime::{Builder, Runtime};
 
 /// How a run begins, beside its plan.
 pub(super) struct NewStart<'a> {
@@ -26,6 +27,9 @@ pub(super) struct NewStart<'a> {
     /// Plans again, where templates that are edited meanwhile are to be read.
     pub(super) replan: Option<Replan<'a>>,
 }
+
+/// With fewer files open at once not even the waiting for signals can begin. What needs more says so itself.
+const FILES: u64 = 16;
 
 /// Runs a plan from its beginning.
 pub(super) fn start(world: &World, common: &Common, output: &Output, plan: &Plan, new: NewStart<'_>) -> Exit {
@@ -109,8 +113,9 @@ pub(super) struct Run<'a> {
 
 /// Drives a run to its end, and says how it ended.
 pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: Run<'_>, begin: Begin) -> Exit {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return refuse(world, &[no_event_queue()]);
+    let runtime = match event_queue() {
+        Ok(runtime) => runtime,
+        Err(fault) => return refuse(world, &[fault]),
     };
     let sinks = match output.sinks(world) {
         Ok(sinks) => sinks,
@@ -144,6 +149,7 @@ pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: 
         Err(failure) => {
             let help = match &failure {
                 Failure::Journal(error) => error.help(),
+                Failure::Threads(_) => "the machine has no room; end something, or raise its limits (ulimit -u)".into(),
                 Failure::Signals(_) | Failure::Token(_) | Failure::Lost => "nothing of the run is left running".into(),
             };
             let fault = Diagnostic::error("run/failed", failure.to_string()).help(help);
@@ -207,8 +213,9 @@ pub(super) fn lock(world: &World, common: &Common, title: &str, root: &Path, wai
             } else if !common.quiet {
                 print_error(&format!("waiting for another run here: {}\n", busy.holder));
             }
-            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-                return Err(refuse(world, &[no_event_queue()]));
+            let runtime = match event_queue() {
+                Ok(runtime) => runtime,
+                Err(fault) => return Err(refuse(world, &[fault])),
             };
             match runtime.block_on(wait_for_lock(world, busy)) {
                 Ok(Ok(lock)) => lock,
@@ -234,8 +241,17 @@ pub(super) fn say_ended(world: &World, common: &Common, told: Option<&str>) {
     }
 }
 
-fn no_event_queue() -> Diagnostic {
-    Diagnostic::error("run/runtime", "the operating system gives us no event queue")
+/// What waits for everything that happens.
+pub(super) fn event_queue() -> Result<Runtime, Diagnostic> {
+    // tokio panics where it finds no descriptor for its signals.
+    let most = open_files(FILES);
+    if most < FILES {
+        return Err(Diagnostic::error("run/runtime", format!("only {most} files may be open at once"))
+            .help(format!("a run needs {FILES}: ulimit -n 1024")));
+    }
+    Builder::new_current_thread().enable_all().build().map_err(|error| {
+        Diagnostic::error("run/runtime", format!("the operating system gives us no event queue: {error}"))
+    })
 }
 
 fn busy_root(root: &Path, holder: &str) -> Diagnostic {
@@ -262,7 +278,7 @@ async fn on_stage(
     journal.abort_after(world.abort_after());
     let (paint, stdout) = (Paint::for_stderr(world), Paint::for_stdout(world));
     let verbosity = verbosity(common);
-    let mut screen = Screen::start();
+    let mut screen = Screen::start().map_err(Failure::Threads)?;
     if verbosity > Verbosity::Quiet {
         screen.say(&render(&plan.warnings, paint));
     }

@@ -2,6 +2,7 @@
 
 use super::args::Common;
 use super::refuse;
+use super::stage::event_queue;
 use super::stage::exit_of;
 use crate::exit::Exit;
 use crate::proc::Awake;
@@ -53,9 +54,9 @@ pub(super) fn wait_for_start(world: &World, common: &Common, typed: &str, keeps_
         ));
     }
     let _awake = keeps_awake.then(|| Awake::take("a run starts later"));
-    let no_queue = || Diagnostic::error("run/runtime", "the operating system gives us no event queue");
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return Err(refuse(world, &[no_queue()]));
+    let runtime = match event_queue() {
+        Ok(runtime) => runtime,
+        Err(fault) => return Err(refuse(world, &[fault])),
     };
     match runtime.block_on(wait_until(world, start)) {
         Ok(None) => Ok(()),

@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, LazyLock};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// The longest an answer may take.
@@ -130,10 +131,11 @@ fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> 
     if let Some(mut pipe) = tree.input() {
         // Beside the reading, and one that does not read keeps nobody.
         let input = input.to_vec();
-        std::thread::spawn(move || {
+        let writes = move || {
             leave_stops_to_others();
             pipe.write_all(&input)
-        });
+        };
+        Builder::new().spawn(writes).ok()?;
     }
     follow(tree, timeout, &interrupts, &mut |_| {})
 }
@@ -147,7 +149,7 @@ fn follow(mut tree: Tree, timeout: Duration, interrupts: &Interrupts, show: &mut
     let err = err.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     for (order, pipe) in [out, err].into_iter().enumerate() {
         let (sender, mut pipe) = (sender.clone(), pipe?);
-        std::thread::spawn(move || {
+        let reads = move || {
             leave_stops_to_others();
             let mut bytes = vec![0; PIECE];
             while let Ok(read @ 1..) = pipe.read(&mut bytes) {
@@ -155,7 +157,8 @@ fn follow(mut tree: Tree, timeout: Duration, interrupts: &Interrupts, show: &mut
                     return;
                 }
             }
-        });
+        };
+        Builder::new().spawn(reads).ok()?;
     }
     drop(sender);
     let until = Instant::now() + timeout;

@@ -23,7 +23,7 @@ pub use awake::Awake;
 pub use child::{Child, Launch, SpawnError, is_busy};
 pub use lifeline::lifeline;
 pub use line::{GivenUp, Line};
-pub use ourselves::{StopRequests, adopt_orphans};
+pub use ourselves::{StopRequests, adopt_orphans, open_files, survive_full_files};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
 pub use survivors::{end_old, end_survivors};
 pub use table::{inherited, start_time};

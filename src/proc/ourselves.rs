@@ -3,12 +3,31 @@
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{getpid, set_child_subreaper};
+use rustix::process::{Resource, Rlimit, getpid, getrlimit, set_child_subreaper, setrlimit};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::process::{Child, Command};
+use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+/// How many files we may have open at once; raised as far as the system lets us where that is less than so many (setrlimit(2)).
+#[must_use]
+pub fn open_files(wanted: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let Some(soft) = limit.current.filter(|soft| *soft < wanted) else { return u64::MAX };
+    let raised = limit.maximum.map_or(wanted, |most| most.min(wanted));
+    let new = Rlimit { current: Some(raised), maximum: limit.maximum };
+    if setrlimit(Resource::Nofile, new).is_ok() { raised } else { soft }
+}
+
+/// A file that may grow no more is an error that is said, and not our death (`SIGXFSZ`, setrlimit(2)).
+///
+/// # Errors
+/// When the operating system does not let us listen.
+pub fn survive_full_files() -> io::Result<()> {
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).map(drop)
+}
 
 /// From now on orphans of our tree come to us, should their lifeline be killed; a living lifeline keeps its own.
 pub fn adopt_orphans() {

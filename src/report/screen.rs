@@ -92,23 +92,26 @@ fn restore(before: &Termios) -> bool {
 
 impl Screen {
     /// Starts the writers.
-    #[must_use]
-    pub fn start() -> Self {
+    ///
+    /// # Errors
+    /// When the machine has no room for a thread.
+    pub fn start() -> io::Result<Self> {
         let (ready, done) = async_mpsc::unbounded_channel();
-        let writers = [Stream::Out, Stream::Err].map(|stream| {
+        let writer = |stream| {
             let (jobs, todo) = mpsc::channel();
             let ready = ready.clone();
-            std::thread::spawn(move || {
+            let writes = move || {
                 // Ctrl-Z is for the thread that listens to it. A mask that is valid does not fail.
                 let _ = SigSet::from(Signal::SIGTSTP).thread_block();
                 write_all(stream, &todo, &ready);
-            });
-            jobs
-        });
+            };
+            std::thread::Builder::new().spawn(writes).map(|_| jobs)
+        };
+        let writers = [writer(Stream::Out)?, writer(Stream::Err)?];
         let same =
             |one: rustix::fs::Stat, other: rustix::fs::Stat| (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino);
         let shared = rustix::fs::fstat(stdout()).and_then(|one| Ok(same(one, rustix::fs::fstat(stderr())?)));
-        Self {
+        Ok(Self {
             writers,
             done,
             queue: VecDeque::new(),
@@ -126,7 +129,7 @@ impl Screen {
             foreign: [ForeignWords::marking(), ForeignWords::marking()],
             colored: [false; 2],
             modes: tcgetattr(stderr()).ok(),
-        }
+        })
     }
 
     /// Whether another piece of agents' output may be given now; if not, it is the reader who is slow.

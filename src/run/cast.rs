@@ -89,6 +89,9 @@ pub enum Failure {
     /// The machine came to no conclusion: a fault of ours.
     #[error("the run lost its way; please report this with its events")]
     Lost,
+    /// The machine has no room for our own threads.
+    #[error("cannot start a thread: {0}")]
+    Threads(#[source] io::Error),
     /// No random bytes for a token.
     #[error("cannot make a token: {0}")]
     Token(#[source] io::Error),

@@ -186,7 +186,8 @@ fn fill<'a>(lanes: &Lanes<'a>, slots: &mut Vec<Slot<'a>>, work: &mut dyn Work) -
             index
         } else {
             let number = u32::try_from(slots.len() + 1).unwrap_or(u32::MAX);
-            let rig = Rig { number, journal: lanes.journal.sibling()?, screen: Screen::start() };
+            let rig =
+                Rig { number, journal: lanes.journal.sibling()?, screen: Screen::start().map_err(Failure::Threads)? };
             slots.push(Slot { rig: Some(rig), running: None, over: None });
             slots.len() - 1
         };

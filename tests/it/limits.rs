@@ -305,3 +305,42 @@ fn a_machine_without_room_for_an_agent_is_waited_for_and_the_run_can_go_on() {
     assert!(words.contains("to go on: forkhestra resume"), "{words}");
     place.run(&["resume"]).code(0);
 }
+
+/// In a container with few processes or files: said before anything is started, and never a panic.
+#[test]
+fn too_few_open_files_are_named_and_never_a_panic() {
+    let place = Place::new();
+    place.agent("a", "print hi");
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra").display().to_string();
+    for most in (4..24).chain([32, 64]) {
+        let command = place.command(&[]);
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", &format!("ulimit -n {most}; exec '{program}' a")])
+            .current_dir(place.path("project"))
+            .env_clear()
+            .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .output()
+            .unwrap();
+        let (code, words) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
+        let expected = if most < 16 { code == Some(2) } else { code.is_some_and(|code| code < 5) };
+        assert!(expected && !words.contains("panicked"), "{most}: {code:?} {words}");
+    }
+    assert!(place.calls("a") > 0);
+}
+
+#[test]
+fn a_file_that_may_grow_no_more_is_an_error_and_no_death_without_a_word() {
+    let place = Place::new();
+    place.agent("a", "print hi");
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra").display().to_string();
+    let command = place.command(&[]);
+    let output = std::process::Command::new("/bin/sh")
+        .args(["-c", &format!("ulimit -f 40; exec '{program}' a")])
+        .current_dir(place.path("project"))
+        .env_clear()
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(1 | 2)) && words.contains("help:"), "{:?} {words}", output.status);
+}

@@ -51,6 +51,12 @@ pub(super) fn too_deep(at: &Place, most: usize) -> Diagnostic {
         .help("put what they say into fewer files")
 }
 
+pub(super) fn nested_too_deep(at: &Place, most: usize) -> Diagnostic {
+    Diagnostic::error("template/too-deep", format!("blocks are nested more than {most} deep"))
+        .at(at, "the first that is too deep")
+        .help("put the inner ones into a skill, or leave them out")
+}
+
 pub(super) fn not_found(path: &Path, name: &str) -> Diagnostic {
     Diagnostic::error("template/not-found", format!("the template of `{name}` is not found: {}", path.display()))
         .help("it is mandatory for this agent: write it, or let `forkhestra init --templates` write one to begin with")

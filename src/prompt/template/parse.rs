@@ -4,6 +4,9 @@ use super::errors;
 use crate::source::{Diagnostic, Place, Source, Span};
 use std::sync::Arc;
 
+/// Blocks stand in each other no deeper than this.
+const DEEPEST: usize = 64;
+
 /// How tags are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Syntax {
@@ -43,7 +46,7 @@ pub(super) fn parse(
     syntax: Syntax,
     known: &dyn Fn(&str) -> bool,
 ) -> (Vec<Node>, Vec<Diagnostic>) {
-    let mut parser = Parser { source, offset, faults: Vec::new(), open: vec![Block::default()] };
+    let mut parser = Parser { source, offset, faults: Vec::new(), open: vec![Block::default()], beyond: 0 };
     let (mut at, mut escaped) = (0, 0);
     while let Some(next) = text[at..].find(['{', '}', '\\']).map(|found| at + found) {
         if text[at..next].contains('\n') {
@@ -91,6 +94,8 @@ struct Parser<'a> {
     faults: Vec<Diagnostic>,
     /// Never empty; the first is the template itself.
     open: Vec<Block>,
+    /// Blocks that are deeper than we go, and open.
+    beyond: usize,
 }
 
 impl Parser<'_> {
@@ -122,6 +127,14 @@ impl Parser<'_> {
             Tag::Literal(sign) => self.push(Node::Text(sign.to_string(), span)),
             Tag::Variable(name, plus) => self.push(Node::Variable { name, plus, span }),
             Tag::Skill(name) => self.push(Node::Skill { name, span }),
+            Tag::If(_) if self.open.len() > DEEPEST => {
+                if self.beyond == 0 {
+                    self.faults.push(errors::nested_too_deep(&Place::new(self.source, span), DEEPEST));
+                }
+                self.beyond += 1;
+            }
+            Tag::End if self.beyond > 0 => self.beyond -= 1,
+            Tag::Else if self.beyond > 0 => {}
             Tag::If(name) => self.open.push(Block { name, span, ..Block::default() }),
             Tag::Else => match self.open.last_mut() {
                 Some(block) if !block.name.is_empty() && block.otherwise.is_none() => {
