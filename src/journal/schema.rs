@@ -170,6 +170,18 @@ fn use_wal(database: &Connection) -> rusqlite::Result<()> {
     }
 }
 
+/// Whether a database is one of ours, of this version.
+pub(super) fn is_current(database: &Connection, path: &Path) -> Result<bool, JournalError> {
+    let failed = |cause| JournalError::Database { path: path.to_path_buf(), cause };
+    let read = |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed);
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    match (read("application_id")?, read("user_version")?) {
+        (APPLICATION, found) if found > known => Err(JournalError::Newer { path: path.to_path_buf(), found, known }),
+        (APPLICATION, found) => Ok(found == known),
+        _ => Err(JournalError::Foreign { path: path.to_path_buf() }),
+    }
+}
+
 /// Brings the database to this version's format.
 pub(super) fn migrate(database: &mut Connection, path: &Path) -> Result<(), JournalError> {
     let failed = |cause| JournalError::Database { path: path.to_path_buf(), cause };

@@ -4,18 +4,19 @@
 
 use super::error::JournalError;
 use super::folders::{highest_run, prepare, prepare_database};
-use super::handle::Handle;
+use super::handle::{Handle, refused};
 use super::ledger::{Head, register};
 use super::lock::RunLock;
-use super::schema::{BUSY, migrate};
+use super::schema::{BUSY, is_current, migrate};
 use super::task_rows::{self, Following};
 use crate::plan::Outline;
 use crate::run::{Event, EventKind};
 use rusqlite::TransactionBehavior::Immediate;
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OpenFlags, Transaction, params};
 use sha2::{Digest, Sha256};
 use std::cell::Cell;
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -169,10 +170,51 @@ impl Journal {
     pub fn existing(root: &Path) -> Result<Option<Self>, JournalError> {
         let path = root.join(super::folders::FOLDER).join("state.db");
         match path.try_exists() {
-            Ok(true) => Self::open(root).map(Some),
+            Ok(true) => match Self::open(root) {
+                // A snapshot, an artifact of a job, somebody else's folder: what is there can be read.
+                Err(JournalError::Write { cause, .. })
+                    if matches!(cause.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+                {
+                    Self::read_only(root).map(Some)
+                }
+                opened => opened.map(Some),
+            },
             Ok(false) => Ok(None),
             Err(cause) => Err(JournalError::Read { path, cause }),
         }
+    }
+
+    /// Opens the journal of a root where nothing can be written, and nobody else writes (sqlite.org/uri.html, `immutable`).
+    fn read_only(root: &Path) -> Result<Self, JournalError> {
+        let ours = Handle::existing(root).map_err(|error| refused(&root.join(super::folders::FOLDER), error))?;
+        let path = ours.path().join("state.db");
+        let unreadable = |why: &str| JournalError::Read { path: path.clone(), cause: std::io::Error::other(why) };
+        if ours.open("state.db-wal").and_then(|log| log.metadata()).is_ok_and(|log| log.len() > 0) {
+            return Err(unreadable("a part of it is still in its log; copy the folder to where it can be written"));
+        }
+        let name = path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let failed = |cause| JournalError::Database { path: path.clone(), cause };
+        let database = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags).map_err(failed)?;
+        register(&database).map_err(failed)?;
+        if !is_current(&database, &path)? {
+            return Err(unreadable("an older version wrote it; copy the folder to where it can be written"));
+        }
+        let (folder, inode) = (ours.path().to_path_buf(), ours.inode("state.db").unwrap_or(0));
+        Ok(Self {
+            ours,
+            folder,
+            path,
+            database,
+            synced: None,
+            fence: None,
+            next_outline: None,
+            following: None,
+            inode,
+            head: None,
+            writes_left: None,
+            lock: None,
+        })
     }
 
     /// From now on the process aborts after so many commits: the tests' own crash (V-50).

@@ -9,7 +9,7 @@ pub enum BadId {
     Long,
     /// It has a character other than letters, digits, `.`, `_`, `-`.
     Character(char),
-    /// It has `..`, which is a way out of a folder.
+    /// It is `.`, or has `..`, which are folders.
     Dots,
 }
 
@@ -19,7 +19,7 @@ impl std::fmt::Display for BadId {
             Self::Empty => f.write_str("it is empty"),
             Self::Long => f.write_str("it has more than 64 characters"),
             Self::Character(character) => write!(f, "{character:?} is no letter, digit, `.`, `_` or `-`"),
-            Self::Dots => f.write_str("`..` leads out of a folder"),
+            Self::Dots => f.write_str("`.` and `..` are folders"),
         }
     }
 }
@@ -35,7 +35,7 @@ pub fn check_id(id: &str) -> Result<(), BadId> {
         _ if id.chars().count() > 64 => Err(BadId::Long),
         _ => match id.chars().find(|next| !allowed(next)) {
             Some(character) => Err(BadId::Character(character)),
-            None if id.contains("..") => Err(BadId::Dots),
+            None if id == "." || id.contains("..") => Err(BadId::Dots),
             None => Ok(()),
         },
     }
@@ -52,7 +52,7 @@ mod tests {
             assert_eq!(check_id(good), Ok(()));
         }
         let long = "x".repeat(65);
-        for bad in ["", "a/b", "a\\b", "../x", "/abs", "C:\\x", "a b", "a..b", long.as_str()] {
+        for bad in ["", ".", "a/b", "a\\b", "../x", "/abs", "C:\\x", "a b", "a..b", long.as_str()] {
             assert!(check_id(bad).is_err(), "{bad}");
         }
     }

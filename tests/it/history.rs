@@ -258,3 +258,31 @@ fn prune_removes_nothing_through_a_link() {
     let words = place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(2).words();
     assert!(words.contains(".forkhestra/runs is a link") && place.work("mine/1").exists(), "{words}");
 }
+
+/// A snapshot, or an artifact of a job. Root may write anywhere, so that it shows this as somebody else.
+#[test]
+fn a_history_that_cannot_be_written_can_be_read() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new();
+    place.agent("a", "print hi").config(r#"{"chains": {}}"#);
+    place.run(&["-q", "a"]).code(0);
+    place.run(&["task", "add", "one"]).code(0);
+    let all = format!("chmod -R a+rX '{0}' && chmod -R a-w '{0}/project'", place.path("").display());
+    assert!(std::process::Command::new("/bin/sh").args(["-c", &all]).status().unwrap().success());
+    for typed in [&["runs"][..], &["runs", "show", "1"], &["runs", "log", "1", "1"], &["task", "list"]] {
+        let command = place.command(typed);
+        let output = std::process::Command::new("setpriv")
+            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+            .arg(command.get_program())
+            .args(typed)
+            .current_dir(place.path("project"))
+            .env_clear()
+            .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .output()
+            .unwrap();
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{typed:?} {words}");
+    }
+}
