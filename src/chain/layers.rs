@@ -10,7 +10,7 @@ use super::read::{self, Reader};
 use super::tree;
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Where a project keeps its config, relative to its root, in order of preference.
@@ -85,6 +85,8 @@ pub struct Config {
     pub checks: IndexMap<String, Entry<Option<Check>>>,
     /// Chains by name.
     pub chains: IndexMap<String, Entry<Chain>>,
+    /// Names of ours that the project gives another meaning: agents and chains; checks of ours are no entries.
+    pub redefined: BTreeSet<String>,
     /// Faults of the files themselves, which stop everything.
     pub faults: Vec<Diagnostic>,
     /// The files that were read, lowest layer first.
@@ -165,6 +167,11 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         check(source, &member.node, &AGENT, false, &mut faults);
         let agent = read::agent(Reader::new(source, &member.node));
         let earlier = config.agents.swap_remove(&member.key);
+        if layer.kind == LayerKind::Project
+            && earlier.as_ref().is_some_and(|earlier| earlier.layer == LayerKind::BuiltIn)
+        {
+            config.redefined.insert(member.key.clone());
+        }
         let value = match earlier {
             Some(earlier) => {
                 faults.extend(earlier.faults);
@@ -200,7 +207,10 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         check(source, &member.node, &CHAIN, false, &mut faults);
         let name = Text { value: member.key.clone(), at: Place::new(source, member.key_span.clone()) };
         let value = read::chain(&name, Reader::new(source, &member.node), &mut faults);
-        config.chains.insert(member.key.clone(), entry(layer, member, value, faults));
+        let earlier = config.chains.insert(member.key.clone(), entry(layer, member, value, faults));
+        if layer.kind == LayerKind::Project && earlier.is_some_and(|earlier| earlier.layer == LayerKind::BuiltIn) {
+            config.redefined.insert(member.key.clone());
+        }
     }
 }
 

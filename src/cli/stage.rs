@@ -282,6 +282,9 @@ async fn on_stage(
     if verbosity > Verbosity::Quiet {
         screen.say(&render(&plan.warnings, paint));
     }
+    if let Some((names, file)) = plan.redefined.as_ref().filter(|_| verbosity > Verbosity::Quiet) {
+        screen.say(&paint.dim(&format!("{}: from {file}\n", names.join(", "))));
+    }
     if verbosity > Verbosity::Quiet && is_demo(plan) {
         screen.say(&demo_note(paint, root));
     }

@@ -4,7 +4,7 @@ use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, Request, path_of};
 use super::unsubstituted::unsubstituted;
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
-use crate::agent::{Found, check_startable, find_all_on_path, lookup};
+use crate::agent::{BUILT_IN_CHECKS, Found, check_startable, find_all_on_path, lookup};
 use crate::chain::{Config, LayerKind, PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
 use crate::marker;
 use crate::prompt::{Segment, Vars, read_prompt_file, show as show_segments, unused};
@@ -113,6 +113,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         proposes_tasks: proposes_tasks(request),
         commits_tasks: request.config.commits_tasks == Some(true),
         keeps_awake: request.config.keep_awake != Some(false),
+        redefined: None,
         warnings: faults,
         digest: String::new(),
     };
@@ -123,6 +124,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     for step in plan.judged_before_any_work() {
         plan.warnings.push(errors::judge_before_work(&plan.steps[step].name, &plan.chain));
     }
+    plan.redefined = redefined(&plan, request.config);
     plan.digest = digest(&plan);
     Ok(plan)
 }
@@ -165,6 +167,20 @@ fn plan_step(
     }
     planned.hides = hidden(context, name, &planned.program);
     Ok(planned)
+}
+
+/// The names of ours that a plan uses and the project has given another meaning: a stranger's config may run anything by them.
+fn redefined(plan: &Plan, config: &Config) -> Option<(Vec<String>, String)> {
+    let is_theirs = |name: &String| {
+        let check = || config.checks.get(name).is_some_and(|entry| entry.layer == LayerKind::Project);
+        config.redefined.contains(name) || BUILT_IN_CHECKS.contains(&name.as_str()) && check()
+    };
+    let used = plan.name.iter().chain(plan.steps.iter().map(|step| &step.name));
+    let mut names: Vec<String> = used.filter(|name| is_theirs(name)).cloned().collect();
+    let mut known = BTreeSet::new();
+    names.retain(|name| known.insert(name.clone()));
+    let file = plan.files.iter().find(|(kind, _)| *kind == LayerKind::Project)?.1.clone();
+    (!names.is_empty()).then_some((names, file))
 }
 
 /// A warning for each judge whose agent CLI may edit without anybody having asked for that.

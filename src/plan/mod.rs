@@ -73,6 +73,8 @@ pub struct Plan {
     pub commits_tasks: bool,
     /// Whether the machine is kept from sleeping meanwhile.
     pub keeps_awake: bool,
+    /// Names of ours in it that the project's config gives another meaning, and that config.
+    pub redefined: Option<(Vec<String>, String)>,
     /// What was noticed and does not stop the run.
     pub warnings: Vec<Diagnostic>,
     /// SHA-256 of the canonical plan, in hexadecimal.

@@ -117,3 +117,14 @@ fn steps_that_were_meant_to_run_at_once_are_told_that_they_do_not() {
     }
     assert!(place.run(&["a && b"]).code(2).words().contains("the arrow is written `->`"));
 }
+
+/// In a checkout of somebody else's these names run what that says.
+#[test]
+fn a_run_names_the_built_in_names_that_the_project_gives_another_meaning() {
+    let place = Place::new();
+    place.agent("c", "print x").agent("a", "print x");
+    place.config(r#"{"agents": {"coder": {"command": "c"}, "mine": {"command": "a"}}, "checks": {"test": "true"}, "chains": {}}"#);
+    let ran = place.run(&["coder -> test -> mine"]);
+    assert!(ran.code(0).stderr.starts_with("coder, test: from forge/chains.json\n"), "{}", ran.stderr);
+    assert!(!place.run(&["mine -> a"]).code(0).stderr.contains("from forge"));
+}
