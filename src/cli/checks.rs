@@ -154,7 +154,9 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
         }
     };
     let words = ["-c".to_string(), line];
-    let Ok(interrupts) = Interrupts::listen() else { return refuse(world, &[no_shell()]) };
+    let Ok(interrupts) = Interrupts::listen(|signal| world.ignores(signal)) else {
+        return refuse(world, &[no_shell()]);
+    };
     let by_hand = ByHand {
         lifeline: &world.lifeline(),
         program: Path::new("/bin/sh"),

@@ -51,7 +51,7 @@ pub(super) fn commit_task(
         return Ok(if mixed.is_empty() { Committed::Nothing } else { Committed::Failed(all) });
     }
     let listed = files.join("\0");
-    let interrupts = Interrupts::listen().unwrap_or_default();
+    let interrupts = Interrupts::listen(|signal| world.ignores(signal)).unwrap_or_default();
     let git = |arguments: &[&str], input: &str| {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_string()).collect();
         // Under a lifeline: it runs the user's git hooks.

@@ -151,7 +151,7 @@ pub(super) fn run_hooks(world: &World, common: &Common, hooks: &[Hook], root: &P
     if wanted.peek().is_none() {
         return;
     }
-    let Ok(interrupts) = Interrupts::listen() else { return };
+    let Ok(interrupts) = Interrupts::listen(|signal| world.ignores(signal)) else { return };
     for hook in wanted {
         run_hook(world, hook, root, json, common, &interrupts);
         if interrupts.ended() {

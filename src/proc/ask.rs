@@ -135,7 +135,10 @@ fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> 
             leave_stops_to_others();
             pipe.write_all(&input)
         };
-        Builder::new().spawn(writes).ok()?;
+        if Builder::new().spawn(writes).is_err() {
+            tree.end(Signal::TERM.as_raw());
+            return None;
+        }
     }
     follow(tree, timeout, &interrupts, &mut |_| {})
 }
@@ -148,7 +151,8 @@ fn follow(mut tree: Tree, timeout: Duration, interrupts: &Interrupts, show: &mut
     let out = out.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     let err = err.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     for (order, pipe) in [out, err].into_iter().enumerate() {
-        let (sender, mut pipe) = (sender.clone(), pipe?);
+        let Some(mut pipe) = pipe else { continue };
+        let sender = sender.clone();
         let reads = move || {
             leave_stops_to_others();
             let mut bytes = vec![0; PIECE];
@@ -158,7 +162,10 @@ fn follow(mut tree: Tree, timeout: Duration, interrupts: &Interrupts, show: &mut
                 }
             }
         };
-        Builder::new().spawn(reads).ok()?;
+        if Builder::new().spawn(reads).is_err() {
+            tree.end(Signal::TERM.as_raw());
+            return None;
+        }
     }
     drop(sender);
     let until = Instant::now() + timeout;
@@ -192,8 +199,12 @@ fn follow(mut tree: Tree, timeout: Duration, interrupts: &Interrupts, show: &mut
             break (code_of(exit), false);
         }
     };
+    let is_started = tree.is_started();
     // What it left behind, or it itself.
     tree.end(interrupts.signal().unwrap_or(Signal::TERM.as_raw()));
+    if !is_started {
+        return None;
+    }
     let [stdout, stderr] = streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Some(Answer { stdout, stderr, code, timed_out })
 }
@@ -217,13 +228,14 @@ pub struct Interrupts {
 static OF_THE_RUN: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 impl Interrupts {
-    /// Listens from now on.
+    /// Listens from now on, but for what was ignored when we were started (nohup).
     ///
     /// # Errors
     /// When the operating system does not let us.
-    pub fn listen() -> io::Result<Self> {
-        let heard = Self { stop: Some(Arc::new(StopRequests::listen()?)), ..Self::default() };
-        heard.register(|_| false)?;
+    pub fn listen(ignored: impl Fn(i32) -> bool) -> io::Result<Self> {
+        let stop = if ignored(signal_hook::consts::SIGTSTP) { None } else { Some(Arc::new(StopRequests::listen()?)) };
+        let heard = Self { stop, ..Self::default() };
+        heard.register(ignored)?;
         Ok(heard)
     }
 

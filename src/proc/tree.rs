@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the spawner")]
 
 use super::ourselves::spawn_stoppable;
+use super::table::{descendants, kill, process};
 use super::wire::{Order, Report};
 use crate::run::Exit;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -18,6 +19,8 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a lifeline may take to end what is left. It gives up after ten seconds by itself.
 const SWEEP: Duration = Duration::from_secs(15);
+/// How long one that is stopped is waited for.
+const SILENCE: Duration = Duration::from_secs(1);
 /// How long one is given to answer when nothing else is known of it.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -26,6 +29,8 @@ pub(super) struct Tree {
     child: Child,
     kind: Kind,
     exit: Option<Exit>,
+    /// Whether the program itself could be started.
+    started: bool,
 }
 
 enum Kind {
@@ -38,7 +43,7 @@ impl Tree {
     pub(super) fn group(command: &mut Command) -> io::Result<Self> {
         let child = spawn_stoppable(command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let group = Pid::from_child(&child);
-        Ok(Self { child, kind: Kind::Group(group), exit: None })
+        Ok(Self { child, kind: Kind::Group(group), exit: None, started: true })
     }
 
     /// Starts a program under a lifeline. `stdin` is a file, or `-` for none.
@@ -59,7 +64,12 @@ impl Tree {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        Ok(Self { child, kind: Kind::Lifeline { control, pending: String::new(), swept: false }, exit: None })
+        Ok(Self {
+            child,
+            kind: Kind::Lifeline { control, pending: String::new(), swept: false },
+            exit: None,
+            started: true,
+        })
     }
 
     /// Its output, once.
@@ -83,6 +93,11 @@ impl Tree {
         self.exit
     }
 
+    /// Whether the program could be started, as far as we know by now.
+    pub(super) fn is_started(&self) -> bool {
+        self.started
+    }
+
     /// What the lifeline has said by now; one that is gone has ended what it held, or we are told nothing more.
     fn hear(&mut self) {
         let Kind::Lifeline { control, pending, swept } = &mut self.kind else { return };
@@ -102,7 +117,7 @@ impl Tree {
         while let Some(end) = pending.find('\n') {
             match Report::parse(pending[..end].trim_end()) {
                 Some(Report::Exited(exit)) => self.exit = Some(exit),
-                Some(Report::Failed(_)) => self.exit = Some(Exit::Code(127)),
+                Some(Report::Failed(_)) => (self.exit, self.started) = (Some(Exit::Code(127)), false),
                 Some(Report::Swept(_)) => *swept = true,
                 _ => {}
             }
@@ -150,17 +165,31 @@ impl Tree {
         self.order(Order::Sweep);
         self.wait(SWEEP, |tree| matches!(tree.kind, Kind::Lifeline { swept: true, .. }));
         if !matches!(self.kind, Kind::Lifeline { swept: true, .. }) {
-            // It is stopped, or in the kernel's hands: its agent dies with it.
+            // It is stopped, or in the kernel's hands: what it holds is ended without it.
+            let left = descendants(self.pid());
             let _ = self.child.kill();
+            for left in &left {
+                kill(left, Signal::KILL);
+            }
         }
         let _ = self.child.wait();
     }
 
+    fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap_or(0)
+    }
+
+    /// Whether somebody has stopped the lifeline, or traces it.
+    fn is_stopped(&self) -> bool {
+        process(self.pid()).is_some_and(|lifeline| lifeline.stopped)
+    }
+
     fn wait(&mut self, most: Duration, is_over: impl Fn(&Self) -> bool) {
         let until = Instant::now() + most;
+        let patience = Instant::now() + SILENCE;
         while Instant::now() < until {
             self.hear();
-            if is_over(self) {
+            if is_over(self) || Instant::now() > patience && self.is_stopped() {
                 return;
             }
             std::thread::sleep(LOOK);

@@ -265,3 +265,48 @@ fn a_hook_dies_with_us_when_we_are_killed() {
     assert_eq!(running.end().code, None);
     assert!(place.read("told").contains("\"state\""));
 }
+
+/// nohup(1): what was ignored when we were started stays ignored, also while a check runs by hand.
+#[test]
+fn a_check_by_hand_under_nohup_does_not_end_by_sighup() {
+    let place = Place::new();
+    place.config(
+        r#"{"checks": {"diagnose": {"run": "echo up > up; while [ ! -e go ]; do sleep 0.01; done"}}, "chains": {}}"#,
+    );
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra").display().to_string();
+    let command = place.command(&[]);
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell
+        .args(["-c", &format!("trap '' HUP; exec '{program}' diagnose")])
+        .current_dir(place.path("project"))
+        .env_clear()
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let running = Running::of(shell.spawn().unwrap(), &place);
+    place.wait_for(&place.work("up"));
+    running.signal("HUP");
+    place.write("go", "");
+    assert_eq!(running.end().code, Some(0));
+}
+
+#[test]
+fn a_check_by_hand_that_stops_its_lifeline_still_hears_a_signal() {
+    let place = Place::new();
+    place.config(r#"{"checks": {"diagnose": {"run": "kill -STOP $PPID; echo up > up; sleep 1000"}}, "chains": {}}"#);
+    let running = place.start(&["diagnose"]);
+    place.wait_for(&place.work("up"));
+    running.signal("INT");
+    assert_eq!(running.end().code, Some(130));
+}
+
+#[test]
+fn a_hook_that_cannot_be_started_is_named_as_such() {
+    let place = Place::new();
+    place
+        .agent("a", "sh rm hook")
+        .config(r#"{"hooks": {"onFinish": ["./hook"]}, "chains": {}}"#)
+        .write("hook", "#!/bin/sh\n");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.work("hook"), executable).unwrap();
+    let words = place.run(&["a"]).code(0).words();
+    assert!(words.contains("could not be started"), "{words}");
+}
