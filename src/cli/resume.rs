@@ -190,6 +190,10 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
         if decides {
             return Err(vec![nobody_waits(row.id)]);
         }
+        let changes = elsewhere(&project, &events);
+        if !changes.is_empty() && !args.accept_changes && !args.dry_run {
+            return Err(vec![changed(&changes)]);
+        }
         return Ok(Ready::Evaluation(Box::new(CutOff { project, journal, row, events })));
     }
     let asked = restored(&project, &events, args)?;

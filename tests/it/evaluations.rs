@@ -434,3 +434,17 @@ fn a_signal_is_heard_while_answers_are_known_from_before() {
     let ran = running.end_by("TERM");
     assert!(ran.code(143).stdout.contains("interrupted by SIGTERM"), "{}", ran.stdout);
 }
+
+/// As a run's: it may have come with a checkout.
+#[test]
+fn an_evaluation_of_another_folder_goes_on_only_with_accept_changes() {
+    let place = place();
+    place.write("suite.json", suite(r#""evaluator": "judge","#, r#"[{ "id": "x", "text": "hello" }]"#));
+    place.agent("judge", "print no\nnext\nprint no\nnext\nprint no");
+    place.run(&["eval", "run", "suite.json"]).code(3);
+    fs::rename(place.path("project"), place.path("tmp/moved")).unwrap();
+    let resume = place.command(&["resume"]).current_dir(place.path("tmp/moved")).output().unwrap();
+    let words = place.plain(&resume.stderr).replace(['\n', '│'], " ");
+    assert!(resume.status.code() == Some(2) && words.contains("folder: it ran in"), "{words}");
+    fs::rename(place.path("tmp/moved"), place.path("project")).unwrap();
+}
