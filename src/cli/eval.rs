@@ -7,7 +7,7 @@ use super::history::{journal, meant};
 use super::output::run_hooks;
 use super::people::no_run_by_a_judge;
 use super::run::{limits, unsettled};
-use super::stage::{broken_journal, event_queue, exit_of, lock, resume_line, say_ended, worker};
+use super::stage::{broken_journal, event_queue, exit_of, lock, resume_line, worker};
 use super::survivors::end_last;
 use super::{answer, refuse};
 use crate::chain::{Limits, Permissions, bad_duration, parse_duration};
@@ -117,9 +117,8 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
         Err(exit) => return exit,
     };
     let begun = Journal::open(&project.root).and_then(|mut journal| {
-        match end_last(&journal) {
-            Ok(told) => say_ended(world, common, told.as_deref()),
-            Err(fault) => return Ok(Err(fault)),
+        if let Err(fault) = end_last(world, common, &journal) {
+            return Ok(Err(fault));
         }
         let started = &world.timestamp();
         let run =

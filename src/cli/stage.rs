@@ -15,6 +15,7 @@ use crate::source::{Diagnostic, Env};
 use crate::world::World;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// How a run begins, beside its plan.
@@ -30,6 +31,11 @@ pub(super) struct NewStart<'a> {
 
 /// With fewer files open at once not even the waiting for signals can begin. What needs more says so itself.
 const FILES: u64 = 16;
+
+/// How often, and how many times, it is looked whether lifelines of a dead run have let go of the lock: two seconds in all, after what they
+/// held is ended.
+const LIFELINE_LOOK: Duration = Duration::from_millis(20);
+const LIFELINE_LOOKS: usize = 100;
 
 /// Runs a plan from its beginning.
 pub(super) fn start(world: &World, common: &Common, output: &Output, plan: &Plan, new: NewStart<'_>) -> Exit {
@@ -52,9 +58,8 @@ pub(super) fn start(world: &World, common: &Common, output: &Output, plan: &Plan
         if let Some(fault) = moved {
             return Ok(Err(fault));
         }
-        match end_last(&journal) {
-            Ok(told) => say_ended(world, common, told.as_deref()),
-            Err(fault) => return Ok(Err(fault)),
+        if let Err(fault) = end_last(world, common, &journal) {
+            return Ok(Err(fault));
         }
         let run = journal.begin(new)?;
         if let Some(task) = &plan.task {
@@ -201,16 +206,14 @@ fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'stat
 pub(super) fn lock(world: &World, common: &Common, title: &str, root: &Path, wait: bool) -> Result<RunLock, Exit> {
     let failed =
         |error: JournalError| refuse(world, &[Diagnostic::error("run/lock", error.to_string()).help(error.help())]);
-    let mut lock = match RunLock::take(root).map_err(failed)? {
+    let mut taken = RunLock::take(root).map_err(failed)?;
+    if let Taken::Busy(busy) = taken {
+        taken = after_lifelines(world, common, root, busy)?;
+    }
+    let mut lock = match taken {
         Taken::Held(lock) => lock,
-        Taken::Busy(busy) if wait || is_left_behind(&busy) => {
-            if is_left_behind(&busy) {
-                let ended = Journal::existing(root).map_err(|error| broken_journal(&error));
-                match ended.and_then(|journal| journal.map_or(Ok(None), |journal| end_last(&journal))) {
-                    Ok(told) => say_ended(world, common, told.as_deref()),
-                    Err(fault) => return Err(refuse(world, &[fault])),
-                }
-            } else if !common.quiet {
+        Taken::Busy(busy) if wait => {
+            if !common.quiet {
                 print_error(&format!("waiting for another run here: {}\n", busy.holder));
             }
             let runtime = match event_queue() {
@@ -229,16 +232,23 @@ pub(super) fn lock(world: &World, common: &Common, title: &str, root: &Path, wai
     Ok(lock)
 }
 
-/// Whether only what a dead run has left holds the lock.
-fn is_left_behind(busy: &BusyLock) -> bool {
-    busy.process().is_some_and(|process| start_time(process).is_none())
-}
-
-/// Says what an earlier run has left running, if it has.
-pub(super) fn say_ended(world: &World, common: &Common, told: Option<&str>) {
-    if let Some(told) = told.filter(|_| !common.quiet) {
-        print_error(&format!("{}\n", Paint::for_stderr(world).warn(&format!("! {told}"))));
+/// Where the process that took the lock is dead, only lifelines of it hold it, which end what it left: that is done for them, and they
+/// are waited for. One that is still held then belongs to a process that we do not see, in another container.
+fn after_lifelines(world: &World, common: &Common, root: &Path, mut busy: BusyLock) -> Result<Taken, Exit> {
+    if busy.process().is_none_or(|process| start_time(process).is_some()) {
+        return Ok(Taken::Busy(busy));
     }
+    let ended = Journal::existing(root).map_err(|error| broken_journal(&error));
+    let ended = ended.and_then(|journal| journal.map_or(Ok(()), |journal| end_last(world, common, &journal)));
+    ended.map_err(|fault| refuse(world, &[fault]))?;
+    for _ in 0..LIFELINE_LOOKS {
+        busy = match busy.again().map_err(|error| refuse(world, &[broken_journal(&error)]))? {
+            Taken::Held(lock) => return Ok(Taken::Held(lock)),
+            Taken::Busy(busy) => busy,
+        };
+        std::thread::sleep(LIFELINE_LOOK);
+    }
+    Ok(Taken::Busy(busy))
 }
 
 /// What waits for everything that happens.

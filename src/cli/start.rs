@@ -2,8 +2,7 @@
 
 use super::args::Common;
 use super::refuse;
-use super::stage::event_queue;
-use super::stage::exit_of;
+use super::stage::{event_queue, exit_of};
 use crate::exit::Exit;
 use crate::proc::Awake;
 use crate::report::print_error;

@@ -1,27 +1,35 @@
 //! Processes that a run has left which was killed together with its lifelines: ended before anything else works in its folder.
 
+use super::args::Common;
 use super::history::is_alive;
 use super::stage::broken_journal;
 use crate::journal::{Journal, token_digest};
 use crate::proc::end_old;
+use crate::report::{Paint, print_error};
 use crate::run::{At, Event, EventKind, Leftover};
 use crate::source::Diagnostic;
+use crate::world::World;
 
-/// Ends what the last run in a root has left, if that was cut off: two agents in one folder would undo each other's work. In words for
-/// people, if there was something.
-pub(super) fn end_last(journal: &Journal) -> Result<Option<String>, Diagnostic> {
+/// Ends what the last run in a root has left, if that was cut off, and says so: two agents in one folder would undo each other's work.
+pub(super) fn end_last(world: &World, common: &Common, journal: &Journal) -> Result<(), Diagnostic> {
     let last = journal.last_run().map_err(|error| broken_journal(&error))?;
     let lease = journal.lease().map_err(|error| broken_journal(&error))?;
     // A run whose lock was removed works on, and notices us by itself.
     let is_at_work = |run: i64| lease.is_some_and(|lease| lease.run == run && is_alive(lease));
     let Some(last) = last.filter(|last| last.began && last.outcome.is_none() && !is_at_work(last.id)) else {
-        return Ok(None);
+        return Ok(());
     };
     let events = journal.events(last.id).map_err(|error| broken_journal(&error))?;
     let ended = survivors(journal, last.id, &events)?;
-    let names: Vec<String> = ended.iter().map(|process| format!("{} (pid {})", process.name, process.pid)).collect();
-    Ok((!names.is_empty())
-        .then(|| format!("run {} was killed and had left running, now ended: {}", last.id, names.join(", "))))
+    if !ended.is_empty() && !common.quiet {
+        let words = format!("! run {} was killed and had left running, now ended: {}", last.id, names(&ended));
+        print_error(&format!("{}\n", Paint::for_stderr(world).warn(&words)));
+    }
+    Ok(())
+}
+
+fn names(processes: &[Leftover]) -> String {
+    processes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Ends what the attempts that were under way have left, if even their lifelines were killed.
@@ -50,7 +58,6 @@ pub(super) fn survivors(journal: &Journal, run: i64, events: &[Event]) -> Result
 }
 
 fn survived(run: i64, alive: &[Leftover]) -> Diagnostic {
-    let names = alive.iter().map(|process| format!("{} (pid {})", process.name, process.pid)).collect::<Vec<_>>();
-    Diagnostic::error("resume/survivors", format!("what run {run} left running cannot be ended: {}", names.join(", ")))
+    Diagnostic::error("resume/survivors", format!("what run {run} left running cannot be ended: {}", names(alive)))
         .help("end it yourself, then try again; two agents in one folder would undo each other's work")
 }

@@ -104,7 +104,7 @@ impl Child {
             .stderr(Stdio::from(their_stderr))
             .spawn()
             .map_err(SpawnError::Lifeline)?;
-        let line = Line::new(control, lifeline.id()).map_err(SpawnError::Pipes)?;
+        let line = Line::new(control, lifeline.id(), launch.hold.is_some()).map_err(SpawnError::Pipes)?;
         Ok(Self {
             lifeline,
             line,

@@ -52,15 +52,16 @@ pub enum GivenUp {
 }
 
 impl Line {
-    pub(super) fn new(control: StdStream, pid: u32) -> io::Result<Self> {
+    /// `asked` says whether it was given something to hold, which it will answer first.
+    pub(super) fn new(control: StdStream, pid: u32, asked: bool) -> io::Result<Self> {
         Ok(Self {
             control: UnixStream::from_std(control)?,
             pid: i32::try_from(pid).unwrap_or(0),
             pending: Vec::new(),
             reports: VecDeque::new(),
-            unanswered: 0,
+            unanswered: u32::from(asked),
             sweeps: false,
-            look: None,
+            look: asked.then(|| Instant::now() + LOOK),
             looks: 0,
             given_up: None,
         })

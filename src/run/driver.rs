@@ -217,9 +217,7 @@ impl Driver<'_> {
                 Some(Effect::Finish(outcome)) => return Ok(outcome),
                 Some(Effect::Spawn { at, feedback }) => effects.extend(self.attempt(&at, feedback.as_ref()).await?),
                 Some(Effect::Arm(timer, time)) => self.arm(timer, time),
-                Some(Effect::StandStill) => {
-                    self.stand_still().await;
-                }
+                Some(Effect::StandStill) => self.stand_still().await,
                 // Only an attempt has somebody to signal.
                 Some(Effect::Signal(_) | Effect::StopAgent | Effect::ContinueAgent) => {}
                 None if self.state.is_waiting() => effects.extend(self.wait().await?),

@@ -20,6 +20,12 @@ pub struct Leftover {
     pub running: bool,
 }
 
+impl std::fmt::Display for Leftover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (pid {})", self.name.lines().next().unwrap_or_default(), self.pid)
+    }
+}
+
 /// Tokens and cost, as the agent's own program reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -190,3 +190,15 @@ fn an_agent_dies_with_its_lifeline_although_nobody_is_left_to_end_it() {
     // Asserts that nothing is left.
     assert_eq!(running.end().code, None);
 }
+
+/// In a container that shares the folder: its processes are none of ours, and nobody waits for it unasked.
+#[test]
+fn a_lock_whose_process_we_do_not_see_is_refused_and_not_waited_for() {
+    let place = Place::new();
+    place.agent("b", "").write(".forkhestra/lock", "a, process 4194303, since then");
+    let theirs = std::fs::File::open(place.work(".forkhestra/lock")).unwrap();
+    theirs.lock().unwrap();
+    let ran = place.run(&["b"]);
+    assert!(ran.code(2).words().contains("another run works in"), "{}", ran.stderr);
+    assert_eq!(place.calls("b"), 0);
+}
