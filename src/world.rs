@@ -226,22 +226,10 @@ impl World {
         mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
     }
 
-    /// The user that we are, by number.
-    #[must_use]
-    pub fn user(&self) -> u32 {
-        rustix::process::geteuid().as_raw()
-    }
-
     /// The user whom something belongs to, by number; none when there is nothing. Of a link, whom the link belongs to.
     #[must_use]
     pub fn owner(&self, path: &Path) -> Option<u32> {
         fs::symlink_metadata(path).ok().map(|found| MetadataExt::uid(&found))
-    }
-
-    /// The users of this machine, as passwd(5) lists them; empty where nobody does.
-    #[must_use]
-    pub fn users(&self) -> String {
-        fs::read_to_string("/etc/passwd").unwrap_or_default()
     }
 
     /// Everything on standard input.

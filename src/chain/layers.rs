@@ -107,6 +107,11 @@ pub fn load(sources: &[LayerSource]) -> Config {
     config
 }
 
+/// Whether an entry of this layer gives a name of ours another meaning, and it is the project that does.
+fn redefines<T>(layer: &LayerSource, earlier: Option<&Entry<T>>) -> bool {
+    layer.kind == LayerKind::Project && earlier.is_some_and(|earlier| earlier.layer == LayerKind::BuiltIn)
+}
+
 fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
     let source = &layer.source;
     check(source, root, &ROOT, true, &mut config.faults);
@@ -167,9 +172,7 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         check(source, &member.node, &AGENT, false, &mut faults);
         let agent = read::agent(Reader::new(source, &member.node));
         let earlier = config.agents.swap_remove(&member.key);
-        if layer.kind == LayerKind::Project
-            && earlier.as_ref().is_some_and(|earlier| earlier.layer == LayerKind::BuiltIn)
-        {
+        if redefines(layer, earlier.as_ref()) {
             config.redefined.insert(member.key.clone());
         }
         let value = match earlier {
@@ -208,7 +211,7 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         let name = Text { value: member.key.clone(), at: Place::new(source, member.key_span.clone()) };
         let value = read::chain(&name, Reader::new(source, &member.node), &mut faults);
         let earlier = config.chains.insert(member.key.clone(), entry(layer, member, value, faults));
-        if layer.kind == LayerKind::Project && earlier.is_some_and(|earlier| earlier.layer == LayerKind::BuiltIn) {
+        if redefines(layer, earlier.as_ref()) {
             config.redefined.insert(member.key.clone());
         }
     }

@@ -87,8 +87,8 @@ fn built_in(root: &Path) -> [LayerSource; 2] {
 /// stand: what lies above may be anybody's.
 fn find_root(files: &dyn Files, shell: &Path, repository: Option<&Path>) -> PathBuf {
     let holds_config = |folder: &&Path| PROJECT_FILES.iter().any(|file| files.kind(&folder.join(file)).is_ok());
-    let inside = shell.ancestors().take_while(|folder| repository.is_some_and(|top| folder.starts_with(top)));
-    inside.into_iter().find(holds_config).unwrap_or(shell).to_path_buf()
+    let mut inside = shell.ancestors().take_while(|folder| repository.is_some_and(|top| folder.starts_with(top)));
+    inside.find(holds_config).unwrap_or(shell).to_path_buf()
 }
 
 /// The top of the repository around a folder. An empty `.git` is none: a sandbox that was killed leaves such.

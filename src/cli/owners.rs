@@ -2,7 +2,7 @@
 
 use crate::chain::PROJECT_FILES;
 use crate::proc::ask;
-use crate::source::{Diagnostic, Env};
+use crate::source::{Diagnostic, Env, Files};
 use crate::world::World;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(super) fn strangers(world: &World, root: &Path, repository: Option<&Path>) -
 /// Ours, root's, or, as root by sudo, those of whoever called it.
 fn is_ours(world: &World, owner: u32) -> bool {
     let by_sudo = || world.var("SUDO_UID").and_then(|id| id.into_string().ok()?.parse::<u32>().ok());
-    let us = world.user();
+    let us = rustix::process::geteuid().as_raw();
     owner == us || owner == ROOT || us == ROOT && by_sudo() == Some(owner)
 }
 
@@ -54,8 +54,8 @@ fn is_safe(root: &Path) -> bool {
 
 /// A user's name, as people know it.
 fn name_of(world: &World, owner: u32) -> String {
-    let users = world.users();
-    let name = users.lines().find_map(|line| {
+    let users = world.read(Path::new("/etc/passwd")).unwrap_or_default();
+    let name = String::from_utf8_lossy(&users).lines().find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;
         (fields.nth(1)?.parse() == Ok(owner)).then(|| name.to_string())

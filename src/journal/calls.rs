@@ -21,8 +21,21 @@ pub enum Recorded {
     Stale,
 }
 
+/// A part of a token's digest, for names that nobody knows before the attempt.
+fn tag(token: &str) -> String {
+    token_digest(token.as_bytes())[..16].to_string()
+}
+
 fn calls_file(token: &str) -> String {
-    format!("calls-{}.jsonl", &token_digest(token.as_bytes())[..16])
+    format!("calls-{}.jsonl", tag(token))
+}
+
+fn result_file(token: &str) -> String {
+    format!("result-{}.json", tag(token))
+}
+
+fn artifacts_folder(token: &str) -> String {
+    format!("artifacts-{}", tag(token))
 }
 
 /// The word of an attempt, by which a plain program vouches for its verdict: nobody knows it before the attempt.
@@ -36,13 +49,13 @@ impl AttemptFolder {
     /// Where the agent may leave its result: nobody knows the name before the attempt.
     #[must_use]
     pub fn result_path(&self, token: &str) -> PathBuf {
-        self.path().join(format!("result-{}.json", &token_digest(token.as_bytes())[..16]))
+        self.path().join(result_file(token))
     }
 
     /// Where the agent may leave files of other protocols, likewise.
     #[must_use]
     pub fn artifacts_path(&self, token: &str) -> PathBuf {
-        self.path().join(format!("artifacts-{}", &token_digest(token.as_bytes())[..16]))
+        self.path().join(artifacts_folder(token))
     }
 
     /// Makes the folder of those files.
@@ -51,7 +64,7 @@ impl AttemptFolder {
     /// When it cannot be made.
     pub fn make_artifacts(&self, token: &str) -> Result<(), JournalError> {
         let folder = self.writable()?;
-        let name = name_in(&self.artifacts_path(token));
+        let name = artifacts_folder(token);
         folder.make_below([name.as_str()]).map(drop).map_err(|error| folder.refused(&name, error))
     }
 
@@ -77,19 +90,14 @@ impl AttemptFolder {
     #[must_use]
     pub fn take_result(&self, token: &str) -> Option<String> {
         let folder = self.handle()?;
-        let left = name_in(&self.result_path(token));
+        let left = result_file(token);
         // What cannot be renamed is read where it is.
         let kept = if folder.rename(&left, "result.json").is_ok() { "result.json" } else { left.as_str() };
         folder.text(kept, MOST).or_else(|| {
-            let artifacts = folder.below([name_in(&self.artifacts_path(token)).as_str()]).ok()?;
+            let artifacts = folder.below([artifacts_folder(token).as_str()]).ok()?;
             ["builder_result.json", "inspector_result.json"].iter().find_map(|name| artifacts.text(name, MOST))
         })
     }
-}
-
-/// The last part of a path of ours.
-fn name_in(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// The text of a plain file, at most so much of it; what is no text becomes U+FFFD.

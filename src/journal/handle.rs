@@ -86,8 +86,10 @@ impl Handle {
     /// A file below this folder, for reading.
     pub(super) fn open_below(&self, path: &Path) -> io::Result<File> {
         let below = path.strip_prefix(&self.path).map_err(|_| io::Error::from(ErrorKind::NotFound))?;
-        let mut names: Vec<&str> = below.iter().filter_map(|name| name.to_str()).collect();
-        let Some(name) = names.pop() else { return Err(ErrorKind::NotFound.into()) };
+        let names: Option<Vec<&str>> = below.iter().map(|name| name.to_str().filter(|name| *name != "..")).collect();
+        let Some((names, name)) = names.and_then(|mut names| names.pop().map(|name| (names, name))) else {
+            return Err(ErrorKind::NotFound.into());
+        };
         self.below(names)?.open(name)
     }
 
@@ -156,10 +158,10 @@ pub(super) fn refused(path: &Path, cause: io::Error) -> JournalError {
     let there = statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW);
     let kind = there.ok().map(|there| FileType::from_raw_mode(there.st_mode));
     let what = match (kind, Errno::from_io_error(&cause)) {
-        (Some(FileType::Symlink), _) => Some("a link"),
+        (Some(FileType::Symlink), Some(Errno::LOOP | Errno::NOTDIR | Errno::EXIST)) => Some("a link"),
         (Some(FileType::RegularFile), Some(Errno::NOTDIR)) => Some("a file"),
         (Some(FileType::Directory), Some(Errno::ISDIR)) => Some("a folder"),
-        (Some(FileType::RegularFile | FileType::Directory) | None, _) => None,
+        (Some(FileType::RegularFile | FileType::Directory | FileType::Symlink) | None, _) => None,
         _ => Some("no ordinary file"),
     };
     match what {

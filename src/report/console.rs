@@ -3,15 +3,16 @@
 use super::dry_run::prompt_block;
 use super::paint::Paint;
 use super::phrases::{
-    attempts_words, first_line, outcome_words, refused_words, round_words, seconds, thousands, waiting_words,
+    attempts_words, edited_words, first_line, leftover_names, outcome_words, refused_words, round_words, seconds,
+    thousands, waiting_words,
 };
 use super::tally::Sum;
 use super::verdicts::{trend, unclear_words, verdict_lines};
 use crate::chain::{Role, show_duration};
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::run::{
-    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, Leftover, RunOutcome, Sig, Stopwatch,
-    Tokens, WaitReason,
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, RunOutcome, Sig, Stopwatch, Tokens,
+    WaitReason,
 };
 use crate::verdict::Decision;
 use std::collections::{BTreeSet, HashMap};
@@ -479,24 +480,6 @@ impl<'a> Console<'a> {
         };
         let go_on = self.go_on(outcome).map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
         format!("{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
-    }
-}
-
-/// At most ten of them by name.
-fn leftover_names(leftovers: &[&Leftover]) -> String {
-    let mut names: Vec<String> =
-        leftovers.iter().take(10).map(|left| format!("{} (pid {})", first_line(&left.name), left.pid)).collect();
-    names.extend(leftovers.len().checked_sub(11).map(|more| format!("and {} more", more + 1)));
-    names.join(", ")
-}
-
-/// What becomes of templates that were edited meanwhile.
-fn edited_words(files: &[String], taken: bool, why: Option<&str>) -> String {
-    let (files, has) = (files.join(", "), if files.len() == 1 { "has" } else { "have" });
-    match why {
-        _ if taken => format!("{files} {has} changed; the next attempts read it"),
-        Some(why) => format!("{files} {has} changed, and cannot be read: {why}; the old text stays"),
-        None => format!("{files} {has} changed; this run keeps the old text (--accept-changes reads the new one)"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Outcomes, times and numbers in a few words.
 
-use crate::run::{AttemptOutcome, Feedback, FeedbackCause, WaitReason};
+use crate::run::{AttemptOutcome, Feedback, FeedbackCause, Leftover, WaitReason};
 
 /// How an attempt ended, in a few words.
 pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
@@ -133,4 +133,21 @@ fn rule(denial: &str, form: &str) -> String {
     let Some(first) = words.next() else { return tool.to_string() };
     let second = words.next().filter(|word| WITH_VERBS.contains(&first) && !word.starts_with('-'));
     form.replace("{}", &second.map_or_else(|| first.to_string(), |second| format!("{first} {second}")))
+}
+
+/// At most ten of them by name.
+pub(super) fn leftover_names(leftovers: &[&Leftover]) -> String {
+    let mut names: Vec<String> = leftovers.iter().take(10).map(|left| first_line(&left.to_string())).collect();
+    names.extend(leftovers.len().checked_sub(11).map(|more| format!("and {} more", more + 1)));
+    names.join(", ")
+}
+
+/// What becomes of templates that were edited meanwhile.
+pub(super) fn edited_words(files: &[String], taken: bool, why: Option<&str>) -> String {
+    let (files, has) = (files.join(", "), if files.len() == 1 { "has" } else { "have" });
+    match why {
+        _ if taken => format!("{files} {has} changed; the next attempts read it"),
+        Some(why) => format!("{files} {has} changed, and cannot be read: {why}; the old text stays"),
+        None => format!("{files} {has} changed; this run keeps the old text (--accept-changes reads the new one)"),
+    }
 }

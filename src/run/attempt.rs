@@ -12,7 +12,6 @@ use super::tape::Got;
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
 use crate::proc::{Child, GivenUp, Report, end_survivors, is_busy};
 use crate::report::{Now, TICK, columns};
-use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -149,8 +148,7 @@ impl<'a> Attempt<'a> {
     }
 
     async fn perform(&mut self, driver: &mut Driver<'_>, effects: Vec<Effect>) -> Result<(), Failure> {
-        let mut effects = VecDeque::from(effects);
-        while let Some(effect) = effects.pop_front() {
+        for effect in effects {
             match effect {
                 Effect::Signal(signal) => self.child.line.signal(signal),
                 Effect::StopAgent => self.child.line.stop(),

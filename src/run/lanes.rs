@@ -8,7 +8,6 @@ use super::outcome::{LimitKind, RunOutcome, Sig};
 use super::signals::{Heard, Signals};
 use crate::journal::Journal;
 use crate::plan::{Plan, outline};
-
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity};
 use crate::verdict::ScoreMode;
 use crate::world::World;
