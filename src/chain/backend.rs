@@ -1,6 +1,7 @@
 //! An agent CLI as data: an entry of `backends`, ours or the user's.
 
 use super::ir::Delivery;
+use super::isolation::Isolation;
 use crate::source::Text;
 use indexmap::IndexMap;
 use std::time::Duration;
@@ -196,6 +197,8 @@ pub struct Backend {
     pub exits: Option<Vec<String>>,
     /// The longest that it takes to print its first bytes; none where it prints nothing before its first answer.
     pub start_timeout: Option<Duration>,
+    /// What stands between it and the machine.
+    pub isolation: Isolation,
 }
 
 impl Backend {
@@ -239,6 +242,7 @@ impl Backend {
             help: self.help.or(earlier.help),
             exits: self.exits.or(earlier.exits),
             start_timeout: self.start_timeout.or(earlier.start_timeout),
+            isolation: self.isolation.or(earlier.isolation),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The chain, the agents and the checks as the user meant them, whichever way they were written.
 
 use super::backend::{Format, Permissions};
+use super::isolation::Isolation;
 use crate::source::{Place, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
@@ -228,6 +229,8 @@ pub struct Agent {
     pub timeout: Option<Duration>,
     /// The longest an iteration may be silent and idle.
     pub idle_timeout: Option<Duration>,
+    /// What stands between it and the machine.
+    pub isolation: Isolation,
 }
 
 /// A command as written.
@@ -264,6 +267,8 @@ pub struct Check {
     pub optional: bool,
     /// The longest it may take.
     pub timeout: Option<Duration>,
+    /// What stands between it and the machine.
+    pub isolation: Isolation,
 }
 
 /// When a command of the user's is run.

@@ -75,6 +75,25 @@ pub const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key { name, shape, about }
 }
 
+/// What stands before a command.
+const WRAP: Key = key(
+    "wrap",
+    Shape::Texts,
+    "A program and its arguments, before the command of every agent and check that this applies to: `[\"nice\", \"-n\", \"10\"]`. An empty list: none, whatever stands above says.",
+);
+/// The sandbox around a command.
+const SANDBOX: Key = key(
+    "sandbox",
+    Shape::Choice(&["none", "project", "offline"]),
+    "`project`: under bubblewrap the project and a temporary folder can be written, the rest of the machine is read-only. `offline`: the same, without a network. Default: `none`.",
+);
+/// What a sandbox leaves open.
+const WRITABLE: Key = key(
+    "writable",
+    Shape::Texts,
+    "More paths that can be written in the sandbox. `~`, `${NAME}` and `${env:NAME}` are substituted.",
+);
+
 /// The whole file.
 pub(super) static ROOT: Object = Object {
     name: "the config",
@@ -105,6 +124,9 @@ pub(super) static ROOT: Object = Object {
             Shape::Flag,
             "Whether the machine is kept from sleeping while a run is under way, where it can be (systemd-inhibit). Default: true.",
         ),
+        WRAP,
+        SANDBOX,
+        WRITABLE,
         key("agents", Shape::Named(&AGENT), "Who runs: an entry for an agent."),
         key("checks", Shape::Named(&CHECK), "What judges by its exit code: an entry for a shell command."),
         key("chains", Shape::Named(&CHAIN), "What runs: an entry for a chain. May be empty."),
@@ -246,6 +268,9 @@ pub(super) static AGENT: Object = Object {
             Shape::Share,
             "The least score that passes, of a judge whose verdict is an evaluation. Default: none.",
         ),
+        WRAP,
+        SANDBOX,
+        WRITABLE,
     ],
     required: &[],
     one_of: &[],
@@ -318,6 +343,9 @@ pub(super) static BACKEND: Object = Object {
         key("knownGood", Shape::Texts, "The first and the last version that was seen to work."),
         key("help", Shape::Texts, "The arguments that make it list its options. Default: `--help`."),
         key("exits", Shape::Texts, "What exit codes mean: `53: its limit on turns was reached`."),
+        WRAP,
+        SANDBOX,
+        WRITABLE,
         key(
             "startTimeout",
             Shape::Duration,
@@ -379,6 +407,9 @@ pub(super) static CHECK: Object = Object {
         key("env", Shape::TextMap, "Environment of the check. `${NAME}` and `${env:NAME}` are substituted."),
         key("optional", Shape::Flag, "A failure is said, but stops nothing."),
         key("timeout", Shape::Duration, "The longest the check may take: `90s`, `10m`, `1h30m`. Default: 2h."),
+        WRAP,
+        SANDBOX,
+        WRITABLE,
     ],
     required: &["run"],
     one_of: &[],

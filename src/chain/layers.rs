@@ -4,6 +4,7 @@ use super::backend::Backend;
 use super::check::check;
 use super::errors;
 use super::ir::{Agent, Chain, Check, HookKind, Limits, Run};
+use super::isolation::Isolation;
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
@@ -77,6 +78,10 @@ pub struct Config {
     pub commits_tasks: Option<bool>,
     /// Whether the machine is kept from sleeping during a run.
     pub keep_awake: Option<bool>,
+    /// What stands between agents and checks and the machine, as the project says, or else the user.
+    pub isolation: Isolation,
+    /// The same as the user's own config says, which a project cannot lift.
+    pub own_isolation: Isolation,
     /// Agent CLIs by name, merged key by key.
     pub backends: IndexMap<String, Entry<Backend>>,
     /// Agents by name.
@@ -112,10 +117,8 @@ fn redefines<T>(layer: &LayerSource, earlier: Option<&Entry<T>>) -> bool {
     layer.kind == LayerKind::Project && earlier.is_some_and(|earlier| earlier.layer == LayerKind::BuiltIn)
 }
 
-fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
-    let source = &layer.source;
-    check(source, root, &ROOT, true, &mut config.faults);
-    let reader = Reader::new(source, root);
+/// What holds for the whole config.
+fn add_settings(layer: &LayerSource, reader: Reader<'_>, config: &mut Config) {
     if let Some(marker) = reader.text("marker") {
         if is_usable_marker(&marker.value) {
             config.marker = Some(marker);
@@ -127,12 +130,23 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
     config.backend = reader.text("backend").or(config.backend.take());
     config.commits_tasks = reader.text("commit").map(|when| when.value == "task").or(config.commits_tasks);
     config.keep_awake = reader.flag("keepAwake").or(config.keep_awake);
+    config.isolation = Isolation::read(reader).or(std::mem::take(&mut config.isolation));
+    if layer.kind != LayerKind::Project {
+        config.own_isolation = config.isolation.clone();
+    }
     if let Some(limits) = reader.get("limits") {
         config.limits = read::limits(limits).or(std::mem::take(&mut config.limits));
     }
     if let Some(hooks) = reader.get("hooks") {
         config.hooks.extend(read::hooks(hooks));
     }
+}
+
+fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
+    let source = &layer.source;
+    check(source, root, &ROOT, true, &mut config.faults);
+    let reader = Reader::new(source, root);
+    add_settings(layer, reader, config);
     let entries = |key| reader.get(key).into_iter().flat_map(Reader::all_members);
     for member in entries("backends") {
         let mut faults = named(source, member);
@@ -294,6 +308,7 @@ fn refine(earlier: Agent, later: Agent) -> Agent {
         permissions: later.permissions.or(earlier.permissions.filter(|_| !to_command)),
         timeout: later.timeout.or(earlier.timeout),
         idle_timeout: later.idle_timeout.or(earlier.idle_timeout),
+        isolation: later.isolation.or(earlier.isolation),
     }
 }
 

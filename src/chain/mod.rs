@@ -6,6 +6,7 @@ mod dsl;
 mod duration;
 mod errors;
 mod ir;
+mod isolation;
 mod keys;
 mod layers;
 mod limits;
@@ -25,6 +26,7 @@ pub use ir::{
     Agent, Chain, Check, Command, Delivery, Form, Group, HookKind, Item, Limit, Limits, MOST_ITERATIONS, Role, Run,
     Said, Step, Wants,
 };
+pub use isolation::{Isolation, Sandbox};
 pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
 pub use limits::{limit_names, parse_limit};
 pub use lower::{GroupSpan, Op, Program, lower};

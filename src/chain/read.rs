@@ -7,6 +7,7 @@ use super::errors;
 use super::ir::{
     Agent, Chain, Check, Command, Delivery, Form, Group, HookKind, Item, Limit, Limits, Role, Run, Said, Step, Wants,
 };
+use super::isolation::Isolation;
 use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
@@ -178,6 +179,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         permissions: reader.text("permissions").and_then(|text| Some((Permissions::named(&text.value)?, text.at))),
         timeout: reader.duration("timeout"),
         idle_timeout: reader.duration("idleTimeout"),
+        isolation: Isolation::read(reader),
     }
 }
 
@@ -243,6 +245,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         help: words("help"),
         exits: words("exits"),
         start_timeout: reader.duration("startTimeout"),
+        isolation: Isolation::read(reader),
     }
 }
 
@@ -274,6 +277,7 @@ pub(super) fn check(reader: Reader<'_>) -> Option<Check> {
         env: reader.text_map("env"),
         optional: reader.flag("optional").unwrap_or(false),
         timeout: reader.duration("timeout"),
+        isolation: Isolation::read(reader),
     })
 }
 

@@ -26,6 +26,7 @@ mod report;
 mod resume;
 mod run;
 mod runs;
+mod sandbox;
 mod show;
 mod stage;
 mod start;

@@ -7,6 +7,7 @@ use super::history::{journal, meant};
 use super::output::Output;
 use super::people::only_people;
 use super::run::{Typed, disbelieved, planned, unsettled};
+use super::sandbox::sandbox_fault;
 use super::stage::{Run, broken_journal, lock, perform, worker};
 use super::survivors::survivors;
 use super::{answer, eval, json_line, refuse, task_errors};
@@ -273,6 +274,9 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, l
     let ReadyChain { project, mut journal, row, events, asked: (chain, given, typed), plan, outline, changes } = ready;
     if !changes.is_empty() && !common.quiet {
         print_error(&render(&[taken(&changes)], Paint::for_stderr(world)));
+    }
+    if let Some(fault) = sandbox_fault(&plan) {
+        return refuse(world, &[fault]);
     }
     if let Err(error) = journal.begin_again(row.id, &outline, worker()) {
         return refuse(world, &[broken_journal(&error)]);

@@ -3,6 +3,7 @@
 use super::args::Common;
 use super::commit::{Committed, commit_task};
 use super::output::{Output, Over, close, run_hooks, verbosity};
+use super::sandbox::sandbox_fault;
 use super::survivors::end_last;
 use super::{refuse, task_errors};
 use crate::exit::Exit;
@@ -47,6 +48,9 @@ pub(super) fn start(world: &World, common: &Common, output: &Output, plan: &Plan
         Ok(root) => root,
         Err(error) => return refuse(world, &[no_temporary_folder(&error.to_string())]),
     };
+    if let Some(fault) = sandbox_fault(plan) {
+        return refuse(world, &[fault]);
+    }
     let lock = match lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait) {
         Ok(lock) => lock,
         Err(exit) => return exit,

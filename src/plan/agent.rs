@@ -2,14 +2,15 @@
 
 use super::backend::{Headless, backend_command, backend_fields, backend_of};
 use super::context::{Context, Faults, Part, own_environment};
+use super::isolation::isolate;
 use super::template::{around, missing_variables};
-use super::{EnvDelta, Found, Kind, PlannedPrompt, PlannedStep, context, errors};
+use super::{EnvDelta, Found, Isolation, Kind, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Asked, Format, Named, OWN_PROGRAM, find_command};
 use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, LayerKind, Limit, Role, Step, UsageReport};
 use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The longest single argument that Linux takes, in bytes without the closing NUL (`MAX_ARG_STRLEN`, execve(2)).
@@ -94,13 +95,10 @@ pub(super) fn plan_agent(
         _ => {}
     }
     let env = environment(context, number, step, agent, named.zip(headless.as_ref()), &mut faults);
+    let isolation = isolation_of(context, agent, named, (program.as_deref(), at), &mut faults);
     let timeout = context.request.timeout.or(step.timeout).or(agent.timeout);
     let idle_timeout = context.request.idle_timeout.or(step.idle_timeout).or(agent.idle_timeout);
-    if let (Some(timeout), Some(idle)) = (timeout, idle_timeout)
-        && idle > timeout
-    {
-        faults.0.push(errors::idle_longer_than_timeout(&step.name.at, idle, timeout));
-    }
+    check_timers(step, timeout, idle_timeout, &mut faults);
     let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };
     let format = agent.output.or(named.and_then(|named| named.backend.output)).unwrap_or(Format::Plain);
     Ok(PlannedStep {
@@ -126,10 +124,38 @@ pub(super) fn plan_agent(
         hides: Vec::new(),
         program,
         argv,
+        isolation,
         env,
         prompt,
         level,
     })
+}
+
+fn check_timers(step: &Step, timeout: Option<Duration>, idle_timeout: Option<Duration>, faults: &mut Faults) {
+    if let (Some(timeout), Some(idle)) = (timeout, idle_timeout)
+        && idle > timeout
+    {
+        faults.0.push(errors::idle_longer_than_timeout(&step.name.at, idle, timeout));
+    }
+}
+
+/// What stands between an agent and the machine. The demo's agents are ours, and work in a folder that is not there yet.
+fn isolation_of(
+    context: &Context<'_>,
+    agent: &Agent,
+    named: Option<Named<'_>>,
+    (program, at): (Option<&Path>, &Place),
+    faults: &mut Faults,
+) -> Option<Isolation> {
+    let is_ours =
+        |named: &Named<'_>| named.backend.program.as_ref().is_some_and(|program| program.value == OWN_PROGRAM);
+    if named.as_ref().is_some_and(is_ours) {
+        return None;
+    }
+    let backend = named.map(|named| &named.backend.isolation);
+    let levels: Vec<_> =
+        [Some(&agent.isolation), backend, Some(&context.request.config.isolation)].into_iter().flatten().collect();
+    isolate(context, &levels, program, at, faults)
 }
 
 /// What is wrong where a step without a prompt is an agent CLI by its bare name, which has no instructions of its own.

@@ -1,9 +1,10 @@
 //! A check's step: a shell line or a program, judged by its exit code.
 
 use super::context::{Context, Faults, own_environment};
+use super::isolation::isolate;
 use super::{Absence, EnvDelta, Found, Kind, PlannedStep, errors};
 use crate::agent::{find_all_on_path, find_command};
-use crate::chain::{Check, Entry, LayerKind, Limit, Run, Step};
+use crate::chain::{Check, Entry, Isolation, LayerKind, Limit, Run, Step};
 use crate::checks::{Kind as CheckKind, Profile, Scope, detect, wanted};
 use crate::prompt::{Level, expand_config, text};
 use crate::source::{Diagnostic, Text};
@@ -36,6 +37,7 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
         // It shows what is wrong; the agents after it are there to mend that.
         optional: kind == CheckKind::Diagnose,
         timeout: Some(wanted.timeout),
+        isolation: Isolation::default(),
     };
     let entry = Entry { value: Some(check), at, layer: LayerKind::BuiltIn, faults: Vec::new() };
     let mut planned = plan_check(context, number, step, &entry)?;
@@ -129,6 +131,8 @@ pub(super) fn plan_check(
             set.push((name.clone(), text(value)));
         }
     }
+    let levels = [&check.isolation, &context.request.config.isolation];
+    let isolation = isolate(context, &levels, program.as_deref(), &entry.at, &mut faults);
     let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };
     Ok(PlannedStep {
         number,
@@ -142,6 +146,7 @@ pub(super) fn plan_check(
         hides: Vec::new(),
         program,
         argv,
+        isolation,
         env: EnvDelta { set, ..EnvDelta::default() },
         prompt: None,
         level: Level::None,

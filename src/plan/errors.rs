@@ -1,6 +1,6 @@
 //! Every fault that only the whole plan can show.
 
-use crate::chain::show_duration;
+use crate::chain::{Sandbox, show_duration};
 use crate::source::{Diagnostic, Place};
 use std::path::Path;
 use std::time::Duration;
@@ -240,4 +240,38 @@ pub(super) fn idle_longer_than_timeout(at: &Place, idle: Duration, timeout: Dura
     Diagnostic::error("plan/timers", format!("an idleTimeout of {idle} is longer than the timeout of {timeout}"))
         .at(at, "would never strike")
         .help("shorten `idleTimeout`, or lengthen `timeout`")
+}
+
+pub(super) fn no_bubblewrap(at: &Place, sandbox: Sandbox) -> Diagnostic {
+    Diagnostic::error(
+        "plan/no-bubblewrap",
+        format!("the sandbox `{}` needs bubblewrap, and there is no `bwrap` on PATH", sandbox.name()),
+    )
+    .at(at, "asks for the sandbox")
+    .help("install it: apt install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap")
+}
+
+pub(super) fn sandbox_is_lifted(at: &Place, sandbox: Sandbox, demanded: Sandbox) -> Diagnostic {
+    let (sandbox, demanded) = (sandbox.name(), demanded.name());
+    Diagnostic::error("plan/sandbox-lifted", format!("your own config asks for the sandbox `{demanded}`, and the project for `{sandbox}`"))
+        .at(at, "is weaker")
+        .help("a project cannot lift a sandbox of yours: take the key out here, or let an entry of your own config say otherwise")
+}
+
+pub(super) fn sandbox_is_opened(at: &Place, path: &str) -> Diagnostic {
+    Diagnostic::error(
+        "plan/sandbox-lifted",
+        format!("your own config asks for a sandbox, and the project would open `{path}` in it"),
+    )
+    .at(at, "opens the sandbox")
+    .help("name the path in `writable` of your own config, if it should be written")
+}
+
+pub(super) fn hook_outside_the_sandbox(at: &Place, hook: &str) -> Diagnostic {
+    Diagnostic::error(
+        "plan/sandbox-lifted",
+        format!("your own config asks for a sandbox, and the project's hook `{hook}` would run outside of it"),
+    )
+    .at(at, "runs outside")
+    .help("take the hook out here, or move it into your own config")
 }

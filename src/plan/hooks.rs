@@ -1,8 +1,10 @@
 //! The commands that are run when something has happened.
 
 use super::context::{Context, Faults};
+use super::errors;
+use super::isolation::{demanded, is_project};
 use crate::agent::find_command;
-use crate::chain::{HookKind, Run};
+use crate::chain::{HookKind, Run, Sandbox};
 use crate::prompt::expand_config;
 use crate::source::{Diagnostic, Place};
 use std::path::PathBuf;
@@ -30,6 +32,16 @@ pub(super) fn hooks(context: &Context<'_>) -> Result<Vec<Hook>, Vec<Diagnostic>>
         let find = |program: &str, at: &Place| {
             find_command(program, &at.source.base, at, context.files, context.env).map_err(|fault| vec![fault])
         };
+        let at = match run {
+            Run::Shell(line) => Some(&line.at),
+            Run::Words(words) => words.first().map(|word| &word.at),
+        };
+        // Hooks run outside, as what they tell of is outside.
+        if let Some(at) =
+            at.filter(|at| demanded(context.request.config) > Sandbox::Off && is_project(context.request.config, at))
+        {
+            faults.0.push(errors::hook_outside_the_sandbox(at, kind.name()));
+        }
         let (line, program, arguments) = match run {
             Run::Shell(line) => {
                 (line.value.clone(), faults.many(find("/bin/sh", &line.at)), vec!["-c".into(), line.value.clone()])

@@ -1,6 +1,6 @@
 //! The plan as JSON: for machines (`--dry-run --json`), and in its canonical form for the digest.
 
-use super::{Found, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
+use super::{Found, Isolation, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
 use crate::chain::show_duration;
 use crate::prompt::{Late, Segment, show};
 use serde_json::{Value, json};
@@ -82,6 +82,7 @@ fn step_json(step: &PlannedStep) -> Value {
         "startTimeout": step.start_timeout.map(show_duration),
         "found": found,
         "hides": paths(&step.hides),
+        "isolation": step.isolation.as_ref().map(isolation),
         "program": step.program.display().to_string(),
         "args": step.argv.iter().map(|arg| show(arg)).collect::<Vec<_>>(),
         "environment": {
@@ -90,6 +91,14 @@ fn step_json(step: &PlannedStep) -> Value {
             "unset": step.env.unset,
         },
         "prompt": prompt,
+    })
+}
+
+fn isolation(isolation: &Isolation) -> Value {
+    json!({
+        "program": isolation.program.display().to_string(),
+        "args": isolation.argv.iter().map(|arg| show(arg)).collect::<Vec<_>>(),
+        "sandbox": isolation.sandbox.as_ref().map(|sandbox| sandbox.profile.name()),
     })
 }
 
@@ -149,7 +158,12 @@ fn arguments(step: &PlannedStep) -> Value {
     let is_budget = |arg: &[Segment]| arg.contains(&Segment::Late(Late::Budget));
     let names_budget = |index: usize| step.argv.get(index + 1).is_some_and(|next| is_budget(next) && next.len() == 1);
     let own = step.argv.iter().enumerate().filter(|(index, arg)| !is_budget(arg) && !names_budget(*index));
-    own.map(|(_, arg)| pieces(arg)).collect()
+    // Where a program is found is no part of a plan, but which it is.
+    let before = step.isolation.iter().flat_map(|isolation| {
+        let name = isolation.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        std::iter::once(json!(name)).chain(isolation.argv.iter().map(|arg| pieces(arg)))
+    });
+    before.chain(own.map(|(_, arg)| pieces(arg))).collect()
 }
 
 fn environment(step: &PlannedStep) -> Value {

@@ -8,6 +8,7 @@ mod context;
 mod errors;
 mod flow;
 mod hooks;
+mod isolation;
 mod json;
 mod limits;
 mod outline;
@@ -17,16 +18,18 @@ mod unsubstituted;
 use crate::agent::Format;
 use crate::chain::{Accounting, Delivery, Form, LayerKind, Limit, Permissions, Program, Role};
 use crate::checks::Profile;
-use crate::prompt::{Late, Level, Segment, show};
+use crate::prompt::{Late, Level, Segment, show, text};
 use crate::source::Diagnostic;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use build::build;
 pub use context::{Part, Request};
 pub use hooks::Hook;
+pub use isolation::{Isolation, Sandboxed};
 pub use json::{digest, to_json};
 pub use limits::{JUDGED_ITERATIONS, Limits};
 pub use outline::{Outline, OutlineStep, outline};
@@ -141,6 +144,8 @@ pub struct PlannedStep {
     pub program: PathBuf,
     /// Its arguments, without the program; the prompt among them when it is delivered so.
     pub argv: Vec<Vec<Segment>>,
+    /// What stands before its program, if anything does.
+    pub isolation: Option<Isolation>,
     /// What is changed in its environment.
     pub env: EnvDelta,
     /// Its prompt; none for a check and for an agent that runs without.
@@ -271,6 +276,20 @@ impl PlannedStep {
         match self.kind {
             Kind::Agent { accounting, .. } => accounting,
             Kind::Check { .. } => None,
+        }
+    }
+
+    /// The program that is started, with what stands before it, and its arguments.
+    #[must_use]
+    pub fn command(&self) -> (&Path, Vec<Cow<'_, [Segment]>>) {
+        let own = self.argv.iter().map(|word| Cow::Borrowed(word.as_slice()));
+        match &self.isolation {
+            None => (&self.program, own.collect()),
+            Some(isolation) => {
+                let before = isolation.argv.iter().map(|word| Cow::Borrowed(word.as_slice()));
+                let program = Cow::Owned(text(self.program.display().to_string()));
+                (&isolation.program, before.chain([program]).chain(own).collect())
+            }
         }
     }
 

@@ -25,6 +25,9 @@ use std::process::{Command, Stdio};
 const SWEEPS: usize = 2_000;
 const SWEEP_PAUSE_NS: i64 = 5_000_000;
 
+/// The name that /proc shows of the sandbox's program.
+const BUBBLEWRAP: &str = "bwrap";
+
 /// The name that /proc shows of a lifeline.
 pub(super) const LIFELINE: &str = "fk-lifeline";
 
@@ -233,6 +236,12 @@ impl Lifeline {
             signal_all(&descendants(me()), Signal::KILL);
             return;
         }
+        let sandboxed = sandboxed(agent.as_raw_nonzero().get());
+        if !sandboxed.is_empty() {
+            signal_all(&sandboxed, signal);
+            signal_all(&sandboxed, Signal::CONT);
+            return;
+        }
         let _ = kill_process_group(agent, signal);
         // An agent that left its own group is still the one that is meant.
         if getpgid(Some(agent)).is_ok_and(|group| group != agent) {
@@ -255,7 +264,10 @@ impl Lifeline {
             return leftovers;
         }
         if let Some(agent) = self.agent {
-            let alive = descendants(me()).into_iter().filter(|left| !left.zombie);
+            // What is left of bubblewrap itself is on its way out.
+            let of_the_sandbox =
+                |left: &Process| left.name == BUBBLEWRAP && is_bubblewrap(agent.as_raw_nonzero().get());
+            let alive = descendants(me()).into_iter().filter(|left| !left.zombie && !of_the_sandbox(left));
             leftovers.extend(alive.map(|left| Leftover { pid: left.pid, name: left.name, running: false }));
             let _ = kill_process_group(agent, Signal::KILL);
         }
@@ -293,6 +305,24 @@ fn name_the_living(leftovers: &mut Vec<Leftover>) {
             None => leftovers.push(Leftover { pid: living.pid, name: living.name, running: true }),
         }
     }
+}
+
+/// The processes that a signal for the agent is meant for, where the agent is bubblewrap: it passes none on, and takes its
+/// program along when it dies of one. They are its program and that program's group.
+fn sandboxed(agent: i32) -> Vec<Process> {
+    if !is_bubblewrap(agent) {
+        return Vec::new();
+    }
+    let mut tree = descendants(agent);
+    tree.retain(|process| process.name != BUBBLEWRAP);
+    let group = |process: &Process| getpgid(pid(process.pid)).ok();
+    let meant: Vec<_> = tree.iter().filter(|process| is_bubblewrap(process.parent)).filter_map(group).collect();
+    tree.retain(|process| group(process).is_some_and(|group| meant.contains(&group)));
+    tree
+}
+
+fn is_bubblewrap(pid: i32) -> bool {
+    process(pid).is_some_and(|process| process.name == BUBBLEWRAP)
 }
 
 fn me() -> i32 {

@@ -26,6 +26,8 @@ pub enum Late {
     PromptFile,
     /// The whole prompt, rendered.
     Prompt,
+    /// The folder of the attempt.
+    Folder,
     /// The path of the file that may hold the agent's result.
     Result,
     /// The US dollars that are left of the run's limit on cost.
@@ -45,6 +47,7 @@ impl Late {
             Self::Round => "round",
             Self::PromptFile => "prompt_file",
             Self::Prompt => "prompt",
+            Self::Folder => "attempt_folder",
             Self::Result => "result",
             Self::Budget => "budget",
             Self::Token => "token",

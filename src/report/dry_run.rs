@@ -3,7 +3,7 @@
 use super::earlier::EarlierRuns;
 use super::paint::{Paint, printable};
 use crate::chain::{Delivery, Limit, Role, show_duration};
-use crate::plan::{Absence, Found, Kind, Plan, PlannedStep, Root};
+use crate::plan::{Absence, Found, Isolation, Kind, Plan, PlannedStep, Root};
 use crate::prompt::{Late, Level, Segment, show};
 use std::fmt::Write;
 use std::time::Duration;
@@ -80,6 +80,12 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
     }
     row(text, paint, "program", &step.program.display().to_string());
     row(text, paint, "command", &command_line(step, verbose));
+    if let Some(isolation) = &step.isolation {
+        row(text, paint, "wrap", &wrap_line(isolation, verbose));
+        if let Some(sandbox) = &isolation.sandbox {
+            row(text, paint, "sandbox", &sandbox.words());
+        }
+    }
     if let Some(permissions) = step.permissions() {
         row(text, paint, "permissions", permissions.name());
     }
@@ -141,6 +147,17 @@ fn command_line(step: &PlannedStep, verbose: bool) -> String {
         Some((Delivery::Stdin, text)) if whole(text) => format!("printf %s {} | {line}", quoted(text)),
         Some((Delivery::Stdin, _)) => format!("printf %s \"$PROMPT\" | {line}"),
         _ => format!("{line} < /dev/null"),
+    }
+}
+
+/// What stands before the command. The many words of a sandbox only when all is to be shown.
+fn wrap_line(isolation: &Isolation, verbose: bool) -> String {
+    let program = quoted(&isolation.program.to_string_lossy());
+    let words: Vec<String> = isolation.argv.iter().map(|word| quoted(&show(word))).collect();
+    let line = std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ");
+    match line.split_once(" --die-with-parent ") {
+        Some((before, _)) if !verbose => format!("{before} … (all of it with -v)"),
+        _ => line,
     }
 }
 

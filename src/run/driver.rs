@@ -373,6 +373,7 @@ impl Driver<'_> {
             Late::Round => place.round.to_string(),
             Late::PromptFile => folder.prompt_path().display().to_string(),
             Late::Prompt => whole.clone(),
+            Late::Folder => folder.path().display().to_string(),
             Late::Token => token.clone(),
             Late::Budget => budget.clone(),
             Late::Result => folder.result_path(&token).display().to_string(),
@@ -398,10 +399,11 @@ impl Driver<'_> {
         let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
         let prompt_path = folder.prompt_path();
         self.watch_own(at, &folder);
+        let (program, arguments) = step.command();
         let launch = Launch {
             lifeline: &lifeline,
-            program: &step.program,
-            arguments: step.argv.iter().map(|arg| OsString::from(render(arg, &value))).collect(),
+            program,
+            arguments: arguments.iter().map(|arg| OsString::from(render(arg, &value))).collect(),
             environment: self.environment(step, &value),
             folder: self.cast.root,
             stdin: stdin.map(|_| prompt_path.as_path()),

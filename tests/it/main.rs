@@ -38,6 +38,7 @@ mod queue;
 mod resume;
 mod roles;
 mod run;
+mod sandbox;
 mod schemas;
 mod screens;
 mod signals;

@@ -100,9 +100,9 @@ def is_installed(name):
 class Place:
     """Folders of one test, a scripted model, and the program."""
 
-    def __init__(self, script, *names):
+    def __init__(self, script, *names, below=None):
         self.names = names or ("claude",)
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="forkhestra-real-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="forkhestra-real-", dir=below))
         for name in ("home", "work", "tmp"):
             (self.folder / name).mkdir()
         self.work = self.folder / "work"

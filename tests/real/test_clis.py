@@ -8,7 +8,9 @@ Without names: all that are installed. FORKHESTRA_REAL_SLOW=1 waits for those th
 import datetime
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import unittest
 
@@ -24,11 +26,21 @@ NO_EDIT_LEVEL = {"pi"}
 NO_READ_LEVEL = set()
 NO_TOKENS = {"copilot", "aider"}
 NO_SESSION = {"aider"}
+# Namespaces within namespaces are refused to root.
+OWN_SANDBOX = {"codex"}
+# Folders that they make themselves when they are first run, which nothing in a sandbox may.
+STATE = {"opencode": (".local/share/opencode", ".local/state/opencode", ".cache/opencode"), "copilot": (".copilot", ".cache/copilot")}
 # They change the ends of a prompt, or wrap it.
 LOOSE_PROMPT = {"pi", "aider"}
 # They retry for minutes, and no setting shortens it.
 PATIENT = {"gemini", "opencode", "qwen", "copilot", "aider"}
 ALWAYS_0 = {"aider"}
+
+
+def sandboxes():
+    """Whether this machine lets us make a sandbox."""
+    words = ["bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"]
+    return shutil.which("bwrap") and subprocess.run(words, capture_output=True).returncode == 0
 
 
 class Real:
@@ -65,6 +77,24 @@ class Real:
             self.assertTrue(finished["session"], finished)
             self.assertEqual(place.file(1, f"1-{self.name}/1", "final.md"), DONE["text"])
         self.assertEqual(finished["denials"], [])
+        self.assertEqual(place.left(), [])
+
+    def test_it_works_in_the_sandbox(self):
+        if not sandboxes():
+            self.skipTest("no bubblewrap, or no user namespaces")
+        if self.name in NO_TOOLS:
+            self.skipTest("it has no tools")
+        # Not in /tmp, of which a sandbox has its own.
+        place = Place([WRITE, DONE], self.name, below="/var/tmp")
+        self.addCleanup(place.close)
+        for folder in STATE.get(self.name, ()):
+            (place.folder / "home" / folder).mkdir(parents=True, exist_ok=True)
+        keys = {"permissions": "full"} if self.name in NO_EDIT_LEVEL | OWN_SANDBOX else {}
+        place.config({self.name: place.agent(self.name, sandbox="project", **keys)})
+        code, stdout, stderr = place.run(f"{self.name}:3", "-p", PROMPT)
+        self.assertEqual(code, 0, stderr + stdout)
+        self.assertEqual((place.work / "hello.txt").read_text(), "hi\n")
+        self.assertNotIn("left running", stderr)
         self.assertEqual(place.left(), [])
 
     def test_prompts_arrive_byte_for_byte(self):

@@ -1,0 +1,60 @@
+//! What stands between an agent's program and the machine: words before its command, and a sandbox.
+
+use super::read::Reader;
+use crate::source::{Place, Text};
+
+/// A ready-made sandbox. A later one is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sandbox {
+    /// None.
+    Off,
+    /// bubblewrap: the project and a temporary folder can be written, the rest is read-only.
+    Project,
+    /// The same without a network.
+    Offline,
+}
+
+impl Sandbox {
+    /// Every one, by its name.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("none", Self::Off), ("project", Self::Project), ("offline", Self::Offline)];
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, sandbox)| *sandbox)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, sandbox)| *sandbox == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// The keys `wrap`, `sandbox` and `writable` of a config, a backend, an agent or a check.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Isolation {
+    /// A program and its arguments, before the command; empty: none, whatever lower levels say.
+    pub wrap: Option<Vec<Text>>,
+    /// The sandbox, and where it is written.
+    pub sandbox: Option<(Sandbox, Place)>,
+    /// More paths that can be written in the sandbox.
+    pub writable: Vec<Text>,
+}
+
+impl Isolation {
+    /// Reads the three keys of an object.
+    pub(super) fn read(reader: Reader<'_>) -> Self {
+        let sandbox = reader.text("sandbox").and_then(|text| Some((Sandbox::named(&text.value)?, text.at)));
+        Self { wrap: reader.texts("wrap"), sandbox, writable: reader.texts("writable").unwrap_or_default() }
+    }
+
+    /// These, and where they say nothing, those of `below`. Paths that can be written add up.
+    #[must_use]
+    pub fn or(self, below: Self) -> Self {
+        let mut writable = below.writable;
+        writable.extend(self.writable);
+        Self { wrap: self.wrap.or(below.wrap), sandbox: self.sandbox.or(below.sandbox), writable }
+    }
+}

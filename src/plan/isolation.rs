@@ -1,0 +1,230 @@
+//! What stands between a step's program and the machine: the words of `wrap`, and the sandbox as a command line of bubblewrap
+//! (bwrap(1)).
+
+use super::context::{Context, Faults, path_of};
+use super::errors;
+use crate::agent::find_command;
+use crate::chain::{self, Config, LayerKind, Sandbox};
+use crate::prompt::{Late, Segment, expand_config, text};
+use crate::source::{Kind, Place, Text};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The program of the sandbox.
+const BUBBLEWRAP: &str = "bwrap";
+
+/// Where sockets of services and of other programs are, by which a sandbox would be left.
+const SOCKETS: [&str; 2] = ["/tmp", "/run"];
+
+/// By what root, even without any capability, tells the kernel what to run (core(5), proc(5)).
+const KERNEL: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"];
+
+/// What has to be seen of `/run`: how names of hosts are found, and the programs of NixOS.
+const NEEDED_OF_RUN: [&str; 5] = [
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf",
+    "/run/current-system",
+    "/run/wrappers",
+];
+
+/// What in the project acts by itself, so that a program in the sandbox may not change it: our config, and our own files.
+const READ_ONLY: [&str; 2] = ["forge", ".forkhestra"];
+
+/// What stands before a step's command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Isolation {
+    /// The program that is started instead of the step's own.
+    pub program: PathBuf,
+    /// Its arguments; the step's program and its arguments follow.
+    pub argv: Vec<Vec<Segment>>,
+    /// The sandbox, if it is one.
+    pub sandbox: Option<Sandboxed>,
+}
+
+/// A sandbox as it is planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandboxed {
+    /// Which one.
+    pub profile: Sandbox,
+    /// The paths that can be written, beside the project and a temporary folder of its own.
+    pub writable: Vec<PathBuf>,
+}
+
+impl Sandboxed {
+    /// For people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let network = if self.profile == Sandbox::Offline { "no network" } else { "the network is open" };
+        let mut writes = vec!["the project".to_string(), "a private /tmp".into()];
+        writes.extend(self.writable.iter().map(|path| path.display().to_string()));
+        format!("{} (bubblewrap): writes {}; {network}", self.profile.name(), writes.join(", "))
+    }
+}
+
+/// Whether this stands in the config of the project.
+pub(super) fn is_project(config: &Config, place: &Place) -> bool {
+    let mut project = config.files.iter().filter(|file| file.kind == LayerKind::Project);
+    project.any(|file| Arc::ptr_eq(&file.source, &place.source))
+}
+
+/// The sandbox that the user's own config asks for, whatever the project says.
+pub(super) fn demanded(config: &Config) -> Sandbox {
+    config.own_isolation.sandbox.as_ref().map_or(Sandbox::Off, |(sandbox, _)| *sandbox)
+}
+
+/// What an agent's or a check's own keys, its backend's and the config's say, the nearest first.
+pub(super) fn isolate(
+    context: &Context<'_>,
+    levels: &[&chain::Isolation],
+    run: Option<&Path>,
+    at: &Place,
+    faults: &mut Faults,
+) -> Option<Isolation> {
+    let config = context.request.config;
+    let own = &config.own_isolation;
+    let is_project = |place: &Place| is_project(config, place);
+    let demanded = demanded(config);
+    let chosen = levels.iter().find_map(|level| level.sandbox.as_ref());
+    let sandbox = chosen.map_or(Sandbox::Off, |(sandbox, _)| *sandbox);
+    // An entry of the user's own that the project has refined runs what the project says.
+    if let Some((_, place)) = chosen.filter(|(_, place)| sandbox < demanded && (is_project(place) || is_project(at))) {
+        faults.0.push(errors::sandbox_is_lifted(place, sandbox, demanded));
+    }
+    let mut writable: Vec<&Text> = levels.iter().rev().flat_map(|level| &level.writable).collect();
+    if demanded > Sandbox::Off {
+        let opened = writable.iter().filter(|path| is_project(&path.at));
+        faults.0.extend(opened.map(|path| errors::sandbox_is_opened(&path.at, &path.value)));
+    }
+    writable.dedup();
+    let writable: Vec<PathBuf> = writable
+        .into_iter()
+        .filter_map(|path| {
+            let value = faults.many(expand_config(path, &context.vars, context.env))?;
+            Some(path_of(&value, &path.at.source.base, context.env))
+        })
+        .collect();
+
+    // What the user's own config puts before every command stays, whatever a project adds.
+    let wrap = levels.iter().find_map(|level| level.wrap.as_ref());
+    let is_theirs = wrap.is_none_or(|words| words.first().is_none_or(|word| is_project(&word.at)));
+    let outermost = own.wrap.iter().filter(|own| is_theirs && wrap != Some(*own)).flatten();
+    let mut words = Vec::new();
+    for word in outermost.chain(wrap.into_iter().flatten()) {
+        words.extend(faults.many(expand_config(word, &context.vars, context.env)).map(|value| (value, word)));
+    }
+    let mut command: Vec<Vec<Segment>> = words.iter().skip(1).map(|(value, _)| text(value.as_str())).collect();
+    let mut program = words.first().and_then(|(value, word)| {
+        let found = find_command(value, &word.at.source.base, &word.at, context.files, context.env);
+        faults.one(found)
+    });
+    let sandboxed = (sandbox > Sandbox::Off).then_some(Sandboxed { profile: sandbox, writable });
+    if let Some(sandboxed) = &sandboxed {
+        let place = chosen.map_or(at, |(_, place)| place);
+        let found = find_command(BUBBLEWRAP, context.request.root, place, context.files, context.env);
+        let bubblewrap = faults.one(found.map_err(|_| errors::no_bubblewrap(place, sandbox)))?;
+        match program {
+            None => program = Some(bubblewrap),
+            Some(_) => command.push(text(bubblewrap.display().to_string())),
+        }
+        command.extend(bubblewrap_words(context, sandboxed, run));
+    }
+    Some(Isolation { program: program?, argv: command, sandbox: sandboxed })
+}
+
+/// The arguments of bubblewrap up to the command. A later one wins over an earlier one on the same path.
+fn bubblewrap_words(context: &Context<'_>, sandbox: &Sandboxed, program: Option<&Path>) -> Vec<Vec<Segment>> {
+    let root = context.request.root;
+    let mut words = Words(Vec::new());
+    // Whoever kills bubblewrap kills all: its program is the first process of a PID namespace (pid_namespaces(7)).
+    words.flags(&["--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
+    words.flags(&["--unshare-cgroup-try", "--cap-drop", "ALL"]);
+    if sandbox.profile == Sandbox::Offline {
+        words.flags(&["--unshare-net"]);
+    }
+    words.flags(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+    for path in KERNEL.map(Path::new) {
+        words.bind("--ro-bind-try", path);
+    }
+    for folder in SOCKETS {
+        words.flags(&["--tmpfs", folder]);
+    }
+    for path in NEEDED_OF_RUN.map(Path::new) {
+        words.bind("--ro-bind-try", path);
+    }
+    // What is run stays where it is, in whatever folder.
+    let run = [Some(context.request.own_program), program];
+    for path in run.into_iter().flatten().filter(|path| SOCKETS.iter().any(|folder| path.starts_with(folder))) {
+        words.bind("--ro-bind", path);
+    }
+    words.bind("--bind", root);
+    for git in git_folders(context) {
+        // A folder that something is mounted on cannot be moved away.
+        words.bind("--bind", &git);
+        words.bind("--ro-bind-try", &git.join("config"));
+        words.bind("--ro-bind-try", &git.join("hooks"));
+    }
+    for name in READ_ONLY {
+        words.bind("--ro-bind-try", &root.join(name));
+    }
+    for path in &sandbox.writable {
+        words.bind("--bind-try", path);
+    }
+    let attempt = vec![Segment::Late(Late::Folder)];
+    words.0.extend([text("--bind"), attempt.clone(), attempt]);
+    words.flags(&["--setenv", "TMPDIR", "/tmp", "--chdir"]);
+    words.0.push(text(root.display().to_string()));
+    words.flags(&["--"]);
+    words.0
+}
+
+/// The folders of the repository that the project is in: where `.git` is, and, of a linked working tree, what `.git` names
+/// (gitrepository-layout(5)).
+fn git_folders(context: &Context<'_>) -> Vec<PathBuf> {
+    let files = context.files;
+    let found = context.request.root.ancestors().map(|folder| folder.join(".git"));
+    let Some((git, kind)) = found.into_iter().find_map(|path| files.kind(&path).ok().map(|kind| (path, kind))) else {
+        return Vec::new();
+    };
+    if matches!(kind, Kind::Folder) {
+        return vec![git];
+    }
+    let named = |path: &Path, base: &Path, prefix: &str| {
+        let bytes = files.read(path).ok()?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_string();
+        Some(base.join(text.strip_prefix(prefix)?.trim()))
+    };
+    let base = git.parent().unwrap_or(Path::new("/"));
+    let Some(own) = named(&git, base, "gitdir:") else { return Vec::new() };
+    // The working tree's own folder is inside the common one.
+    match named(&own.join("commondir"), &own, "") {
+        Some(common) => vec![plain(&common)],
+        None => vec![own],
+    }
+}
+
+/// The path without `..`, which may not cross links: git writes it without them.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Words of a command.
+struct Words(Vec<Vec<Segment>>);
+
+impl Words {
+    fn flags(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(|word| text(*word)));
+    }
+
+    fn bind(&mut self, how: &str, path: &Path) {
+        let path = path.display().to_string();
+        self.0.extend([text(how), text(path.as_str()), text(path)]);
+    }
+}
