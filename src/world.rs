@@ -83,9 +83,18 @@ impl World {
     /// The folder of the user's configuration (XDG Base Directory Specification: a relative one counts as unset).
     #[must_use]
     pub fn config_home(&self) -> Option<PathBuf> {
+        self.base_folder("XDG_CONFIG_HOME", ".config")
+    }
+
+    /// Where users keep what programs remember for them (XDG Base Directory).
+    #[must_use]
+    pub fn state_home(&self) -> Option<PathBuf> {
+        self.base_folder("XDG_STATE_HOME", ".local/state")
+    }
+
+    fn base_folder(&self, variable: &str, usual: &str) -> Option<PathBuf> {
         let absolute = |folder: OsString| Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute());
-        let own = self.var("XDG_CONFIG_HOME").and_then(absolute);
-        own.or_else(|| Some(self.var("HOME").and_then(absolute)?.join(".config")))
+        self.var(variable).and_then(absolute).or_else(|| Some(self.var("HOME").and_then(absolute)?.join(usual)))
     }
 
     /// The monotonic clock; it stands still while the machine sleeps.

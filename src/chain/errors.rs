@@ -357,3 +357,9 @@ fn list(words: &[&str]) -> String {
         None => String::new(),
     }
 }
+
+pub(super) fn trust_of_a_project(at: &Place) -> Diagnostic {
+    Diagnostic::error("config/trust", "a project cannot say how far it is trusted")
+        .at(at, "has no say in that")
+        .help("`trust` is a key of your own config, ~/.config/forkhestra/chains.json")
+}

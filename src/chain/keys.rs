@@ -124,6 +124,11 @@ pub(super) static ROOT: Object = Object {
             Shape::Flag,
             "Whether the machine is kept from sleeping while a run is under way, where it can be (systemd-inhibit). Default: true.",
         ),
+        key(
+            "trust",
+            Shape::Choice(&["always", "ask"]),
+            "In your own config only. `ask`: a project's config that is new, or has changed, is run after you have agreed. Default: `always`.",
+        ),
         WRAP,
         SANDBOX,
         WRITABLE,

@@ -78,6 +78,8 @@ pub struct Config {
     pub commits_tasks: Option<bool>,
     /// Whether the machine is kept from sleeping during a run.
     pub keep_awake: Option<bool>,
+    /// Whether the person wants to be asked before a project's config that is new is run.
+    pub asks_for_trust: bool,
     /// What stands between agents and checks and the machine, as the project says, or else the user.
     pub isolation: Isolation,
     /// The same as the user's own config says, which a project cannot lift.
@@ -130,6 +132,12 @@ fn add_settings(layer: &LayerSource, reader: Reader<'_>, config: &mut Config) {
     config.backend = reader.text("backend").or(config.backend.take());
     config.commits_tasks = reader.text("commit").map(|when| when.value == "task").or(config.commits_tasks);
     config.keep_awake = reader.flag("keepAwake").or(config.keep_awake);
+    if let Some(trust) = reader.text("trust") {
+        match layer.kind {
+            LayerKind::Project => config.faults.push(errors::trust_of_a_project(&trust.at)),
+            _ => config.asks_for_trust = trust.value == "ask",
+        }
+    }
     config.isolation = Isolation::read(reader).or(std::mem::take(&mut config.isolation));
     if layer.kind != LayerKind::Project {
         config.own_isolation = config.isolation.clone();

@@ -92,6 +92,9 @@ pub(super) struct Common {
     /// Print nothing but failures; agents' output goes to the transcripts only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(super) quiet: bool,
+    /// Trust the config of this project as it is, where your own config says `"trust": "ask"`
+    #[arg(long, global = true)]
+    pub(super) trust: bool,
     /// Colour: auto (the default), always or never
     #[arg(long, global = true, value_name = "WHEN", value_parser = ["auto", "always", "never"], hide_possible_values = true)]
     pub(super) color: Option<String>,
@@ -308,6 +311,9 @@ pub(super) struct RunArgs {
     /// Show all that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Run exactly what a dry run showed, by its digest, or nothing
+    #[arg(long, value_name = "HEX")]
+    pub(super) digest: Option<String>,
     /// Begin at this time: 02:00, or 2026-11-23T02:00
     #[arg(long, value_name = "TIME")]
     pub(super) start_at: Option<String>,
@@ -459,6 +465,9 @@ pub(super) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
+    /// Also start the programs of agent CLIs that this project's config names, to ask for their versions
+    #[arg(long = "try")]
+    pub(super) tries: bool,
     /// For machines
     #[arg(long)]
     pub(super) json: bool,

@@ -11,8 +11,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Looks at every agent CLI of the config.
-pub(super) fn clis(world: &World, project: &Project) -> Vec<Finding> {
+/// Looks at every agent CLI of the config; those of the project's own are started only when `tries` says so.
+pub(super) fn clis(world: &World, project: &Project, tries: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, entry) in &project.config.backends {
         let Some(program) = entry.value.program.as_ref().filter(|program| program.value != OWN_PROGRAM) else {
@@ -21,11 +21,14 @@ pub(super) fn clis(world: &World, project: &Project) -> Vec<Finding> {
         let base = &program.at.source.base;
         let found = find_command(&program.value, base, &program.at, world, world);
         let (health, words) = if let Ok(path) = found {
-            if entry.layer == LayerKind::BuiltIn {
+            if tries || entry.layer != LayerKind::Project {
                 probe(world, project, &entry.value, &path)
             } else {
                 // The words of a checkout are not run by looking at it.
-                (Health::Good, format!("{}; of your config, not asked for its version", path.display()))
+                (
+                    Health::Good,
+                    format!("{}; of the project's config: `doctor --try` asks for its version", path.display()),
+                )
             }
         } else {
             let install = entry.value.install.as_ref().map_or_else(String::new, |how| format!("; install it: {how}"));

@@ -5,6 +5,7 @@ use super::clis::clis;
 use super::config::{Project, project};
 use super::stage::event_queue;
 use super::templates::templates;
+use super::trust::distrusted;
 use super::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::proc::{Probe, ask, mechanisms, probe};
@@ -26,7 +27,10 @@ pub(super) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit 
     findings.extend(files(world, &project));
     findings.push(git(&project));
     findings.extend(templates(world, &project));
-    findings.extend(clis(world, &project));
+    if let Some(fault) = Some(()).filter(|()| args.tries).and_then(|()| distrusted(world, common, &project)) {
+        return refuse(world, &[fault]);
+    }
+    findings.extend(clis(world, &project, args.tries));
     let sick = findings.iter().any(|finding| finding.health == Health::Bad);
     let release = world.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let system = format!("Linux {} {}", String::from_utf8_lossy(&release).trim(), std::env::consts::ARCH);

@@ -6,9 +6,10 @@ use super::eval_args::{EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
 use super::history::{journal, meant};
 use super::output::run_hooks;
 use super::people::no_run_by_a_judge;
-use super::run::{limits, unsettled};
+use super::run::limits;
 use super::stage::{broken_journal, event_queue, exit_of, lock, resume_line, worker};
 use super::survivors::end_last;
+use super::trust::untrusted;
 use super::{answer, refuse};
 use crate::chain::{Limits, Permissions, bad_duration, parse_duration};
 use crate::eval::{Desk, Evaluated, Prompts, Setting, Suite, evaluate, held_out, tokens, too_few_cases};
@@ -91,7 +92,7 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
         return refuse(world, &[fault]);
     }
     let project = project(world, common);
-    if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| unsettled(&project, false)) {
+    if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| untrusted(world, common, &project, false)) {
         return refuse(world, &[fault]);
     }
     let overrides = Overrides {

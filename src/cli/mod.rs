@@ -38,6 +38,7 @@ mod task_facts;
 mod task_import;
 mod task_run;
 mod templates;
+mod trust;
 mod validate;
 mod verdict;
 mod words;

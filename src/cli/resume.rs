@@ -10,6 +10,7 @@ use super::run::{Typed, disbelieved, planned, unsettled};
 use super::sandbox::sandbox_fault;
 use super::stage::{Run, broken_journal, lock, perform, worker};
 use super::survivors::survivors;
+use super::trust::distrusted;
 use super::{answer, eval, json_line, refuse, task_errors};
 use crate::chain::{Chain, Said, parse};
 use crate::exit::Exit;
@@ -143,6 +144,9 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     let (project, journal) = journal(world, common).map_err(|fault| vec![fault])?;
     journal.check().map_err(broken)?;
     if let Some(fault) = disbelieved(&project, args.accept_changes && !args.dry_run) {
+        return Err(vec![fault]);
+    }
+    if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| distrusted(world, common, &project)) {
         return Err(vec![fault]);
     }
     // What differs since a crash is told below, where it concerns this run.

@@ -9,6 +9,7 @@ use super::stage::{NewStart, broken_journal, start};
 use super::start::{check_start, wait_for_start};
 use super::task_errors::unknown;
 use super::task_facts::facts;
+use super::trust::untrusted;
 use super::{answer, json_line, refuse};
 use crate::chain::{Chain, Config, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
 use crate::checks::{Profile, Scope};
@@ -31,7 +32,8 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     }
     let project = project(world, common);
     // Before the config is asked for anything: an agent may have broken it.
-    if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| unsettled(&project, args.accept_changes)) {
+    let wants_to_run = Some(()).filter(|()| !args.dry_run);
+    if let Some(fault) = wants_to_run.and_then(|()| untrusted(world, common, &project, args.accept_changes)) {
         return refuse(world, &[fault]);
     }
     if let Some(fault) =
@@ -58,6 +60,9 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         Ok(plan) => plan,
         Err(faults) => return refuse(world, &faults),
     };
+    if let Some(fault) = args.digest.as_deref().and_then(|digest| another_plan(&plan, digest)) {
+        return refuse(world, &[fault]);
+    }
     let reads_stdin = reads_stdin(args.prompt.as_deref(), args.prompt_file.as_deref());
     // A prompt was read already where it waited for its time to start.
     let is_asked = |world: &World| !reads_stdin && args.start_at.is_none() && world.stdin_has_unread_data();
@@ -112,6 +117,17 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
         print_error(&render(&[unread_stdin()], Paint::for_stderr(world)));
     }
     exit
+}
+
+/// Why this is not what a dry run showed.
+fn another_plan(plan: &Plan, digest: &str) -> Option<Diagnostic> {
+    (plan.digest != digest).then(|| {
+        Diagnostic::error(
+            "run/digest",
+            format!("this is not the plan of the digest {digest}: its own is {}", plan.digest),
+        )
+        .help("look at it again (--dry-run), and name the digest that it shows; it covers the command line, too")
+    })
 }
 
 /// What is wrong with a commit that changes are to be shown from.

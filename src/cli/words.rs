@@ -31,10 +31,12 @@ pub(super) const VERBS: [&str; 25] = [
     "help",
 ];
 /// Options of every verb that take no value, and those that take one.
-const FLAGS: [&str; 8] = ["-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
+const FLAGS: [&str; 9] = ["--trust", "-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 3] = ["--cwd", "-C", "--color"];
 /// Every option of ours: none of them can be a prompt by itself.
-const OPTIONS: [&str; 34] = [
+const OPTIONS: [&str; 36] = [
+    "--digest",
+    "--trust",
     "--backend",
     "--model",
     "--color",

@@ -132,8 +132,11 @@ pub fn digest(plan: &Plan) -> String {
         })
         .collect();
     let limits = limits(&plan.limits);
-    let canonical =
+    let mut canonical =
         json!({ "version": 1, "chain": plan.chain, "marker": plan.marker, "limits": limits, "steps": steps });
+    if !plan.hooks.is_empty() {
+        canonical["hooks"] = plan.hooks.iter().map(|hook| json!([hook.kind.name(), hook.line])).collect();
+    }
     sha256(&canonical)
 }
 

@@ -49,6 +49,7 @@ mod tasks;
 mod templates;
 mod terminal;
 mod timeouts;
+mod trust;
 mod usage;
 mod verdicts;
 

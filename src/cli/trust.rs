@@ -1,0 +1,84 @@
+//! `"trust": "ask"` of a person's own config: what a project's config says is run only after the person has agreed to it.
+
+use super::args::Common;
+use super::config::Project;
+use super::run::unsettled;
+use super::verdict::in_an_iteration;
+use crate::chain::LayerKind;
+use crate::report::print_error;
+use crate::source::{Diagnostic, Files};
+use crate::world::World;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Why nothing of the project's config is run: nobody has agreed to it, or an agent of an earlier run has changed it.
+pub(super) fn untrusted(world: &World, common: &Common, project: &Project, accepted: bool) -> Option<Diagnostic> {
+    distrusted(world, common, project).or_else(|| unsettled(project, accepted))
+}
+
+/// Why nothing of the project's config is run: the person wants to be asked, and has not agreed. Asks on a terminal.
+pub(super) fn distrusted(world: &World, common: &Common, project: &Project) -> Option<Diagnostic> {
+    // Whoever began the run has agreed; what an agent changes is the guard's to notice.
+    if !project.config.asks_for_trust || in_an_iteration(world) {
+        return None;
+    }
+    let file = project.config.files.iter().find(|file| file.kind == LayerKind::Project)?;
+    let digest = digest(project, &file.source.text);
+    let Some(known) = known(world) else { return Some(no_folder()) };
+    let trusted = world.read(&known).unwrap_or_default();
+    if String::from_utf8_lossy(&trusted).lines().any(|line| line.split(' ').next() == Some(&digest)) {
+        return None;
+    }
+    if !common.trust {
+        if !world.stdin_is_terminal() {
+            return Some(unknown(&file.source.name));
+        }
+        let root = project.root.display();
+        print_error(&format!(
+            "{} in {root} is new to you, or has changed. It can run any command as you.\nLook at it: forkhestra list; forkhestra NAME --dry-run\nTrust it? [y/N] ",
+            file.source.name
+        ));
+        if !world.read_line().trim().eq_ignore_ascii_case("y") {
+            return Some(unknown(&file.source.name));
+        }
+    }
+    let line = format!("{digest} {}\n", project.root.display());
+    let remembered = if trusted.is_empty() { world.create(&known, &line) } else { world.append(&known, &line) };
+    remembered.err().map(|error| {
+        Diagnostic::error("config/untrusted", format!("cannot remember that: {}: {error}", known.display()))
+            .help("make the folder writable")
+    })
+}
+
+/// The config as it is, in this folder: the same words elsewhere run other files.
+fn digest(project: &Project, text: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(project.root.as_os_str().as_encoded_bytes());
+    hash.update([0]);
+    hash.update(text);
+    let mut hexadecimal = String::with_capacity(64);
+    for byte in hash.finalize() {
+        // Writing to a String cannot fail.
+        let _ = write!(hexadecimal, "{byte:02x}");
+    }
+    hexadecimal
+}
+
+/// The file of what the person has agreed to: a digest and a folder in each line.
+fn known(world: &World) -> Option<PathBuf> {
+    Some(world.state_home()?.join("forkhestra/trusted"))
+}
+
+fn unknown(name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "config/untrusted",
+        format!("{name} is new to you, or has changed, and your own config says `trust: ask`"),
+    )
+    .help("look at it (forkhestra list; forkhestra NAME --dry-run), then say --trust once")
+}
+
+fn no_folder() -> Diagnostic {
+    Diagnostic::error("config/untrusted", "there is no folder to remember what you trust")
+        .help("set HOME, or XDG_STATE_HOME")
+}
