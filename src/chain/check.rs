@@ -92,7 +92,8 @@ impl Checker<'_> {
                 }
             }
             (Shape::Texts, Value::List(nodes)) => self.texts(nodes, key),
-            (Shape::TextMap, Value::Object(members)) => self.text_map(members, key),
+            (Shape::TextMap, Value::Object(members)) => self.text_map(members, key, None),
+            (Shape::Variables(object), Value::Object(members)) => self.text_map(members, key, Some(object)),
             (Shape::Count(most), Value::Number(number)) => {
                 if !(*number >= 1.0 && *number <= f64::from(most) && number.fract() == 0.0) {
                     self.faults.push(errors::bad_number(&self.place(&node.span), key, *number, most));
@@ -138,7 +139,7 @@ impl Checker<'_> {
         }
     }
 
-    fn text_map(&mut self, members: &[Member], key: &str) {
+    fn text_map(&mut self, members: &[Member], key: &str, other: Option<&'static Object>) {
         for member in members {
             if let Some(first) = &member.duplicates {
                 self.duplicate(first, member);
@@ -146,8 +147,10 @@ impl Checker<'_> {
             if !is_variable_name(&member.key) {
                 self.faults.push(errors::bad_variable_name(&self.place(&member.key_span), &member.key));
             }
-            if !matches!(member.node.value, Value::Text(_)) {
-                self.wrong(&member.node, key, "an object of strings");
+            match (&member.node.value, other) {
+                (Value::Text(_), _) => {}
+                (Value::Object(_), Some(object)) => self.object(&member.node, object),
+                _ => self.wrong(&member.node, key, "an object of strings"),
             }
         }
     }
@@ -206,7 +209,7 @@ fn wanted(shape: Shape) -> &'static str {
         Shape::Text | Shape::Choice(_) => "a string",
         Shape::TextOrTexts => "a string or an array of strings",
         Shape::Texts => "an array of strings",
-        Shape::TextMap => "an object of strings",
+        Shape::TextMap | Shape::Variables(_) => "an object of strings",
         Shape::Duration => "a length of time in a string, such as `10m`",
         Shape::Flag => "true or false",
         Shape::Count(_) => "a whole number",

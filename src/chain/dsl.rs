@@ -18,7 +18,15 @@ pub(super) const DEEPEST: usize = 64;
 pub fn parse(source: &Arc<Source>) -> Result<Chain, Vec<Diagnostic>> {
     let at = Place::whole(source);
     let items = parse_items(&Text { value: source.text.clone(), at: at.clone() }, 0)?;
-    Ok(Chain { name: None, at, description: None, said: Said::default(), vars: IndexMap::new(), items })
+    Ok(Chain {
+        name: None,
+        at,
+        description: None,
+        said: Said::default(),
+        vars: IndexMap::new(),
+        secrets: IndexMap::new(),
+        items,
+    })
 }
 
 /// Parses a chain that is a string of a config, in so many groups; the places are those in the string.

@@ -23,6 +23,8 @@ pub struct Chain {
     pub said: Said,
     /// Variables with their values, unless the command line gives others.
     pub vars: IndexMap<String, Text>,
+    /// Variables whose values are never stored, and where they are declared.
+    pub secrets: IndexMap<String, Place>,
     /// Its steps and groups in order.
     pub items: Vec<Item>,
 }

@@ -17,6 +17,8 @@ pub enum Shape {
     Texts,
     /// An object of strings.
     TextMap,
+    /// An object of variables: strings, and objects for those without a value here.
+    Variables(&'static Object),
     /// `true` or `false`.
     Flag,
     /// A whole number from 1 to the given bound.
@@ -431,8 +433,8 @@ pub(super) static CHAIN: Object = Object {
         key("promptFile", Shape::Text, "A file with that prompt. `prompt` wins over it."),
         key(
             "vars",
-            Shape::TextMap,
-            "Variables and their values, unless `NAME=value` on the command line gives others.",
+            Shape::Variables(&VARIABLE),
+            "Variables and their values, unless `NAME=value` on the command line gives others. `{ \"secret\": true }`: a value that is never stored.",
         ),
         key(
             "steps",
@@ -443,6 +445,20 @@ pub(super) static CHAIN: Object = Object {
     required: &["steps"],
     one_of: &[],
     text: Some("The steps, in the chain language: `(coder:3 -> test):5`."),
+};
+
+/// A variable that is no string.
+pub(super) static VARIABLE: Object = Object {
+    name: "a variable",
+    id: "variable",
+    keys: &[key(
+        "secret",
+        Shape::Flag,
+        "`true`: its value comes from the command line, the environment variable of its name, or a question on the terminal; it reaches agents and checks through their environment only, and is never stored.",
+    )],
+    required: &["secret"],
+    one_of: &[],
+    text: None,
 };
 
 /// An element of `steps` or `group`.

@@ -289,6 +289,7 @@ pub(super) fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic
         description: reader.text("description"),
         said: reader.said("prompt", "promptFile"),
         vars: reader.text_map("vars"),
+        secrets: secrets(reader),
         // A string or a list is the steps themselves.
         items: items(
             if reader.as_text().is_some() || reader.as_list().is_some() { Some(reader) } else { reader.get("steps") },
@@ -296,6 +297,12 @@ pub(super) fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic
             faults,
         ),
     }
+}
+
+fn secrets(reader: Reader<'_>) -> IndexMap<String, Place> {
+    let members = reader.get("vars").into_iter().flat_map(Reader::members);
+    let secret = members.filter(|member| Reader::new(reader.source, &member.node).flag("secret") == Some(true));
+    secret.map(|member| (member.key.clone(), Place::new(reader.source, member.key_span.clone()))).collect()
 }
 
 /// The steps of a chain or a group: a text in the chain language, or an array of objects and such texts.

@@ -1,12 +1,14 @@
 //! The JSON Schema of chains.json (draft 2020-12), generated from the keys. The committed copy is compared by a test.
 
-use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, Key, LEVEL, LIMITS, Object, PERMISSIONS, ROOT, STEP, Shape};
+use super::keys::{
+    AGENT, BACKEND, CHAIN, CHECK, HOOKS, Key, LEVEL, LIMITS, Object, PERMISSIONS, ROOT, STEP, Shape, VARIABLE,
+};
 use serde_json::{Map, Value, json};
 
 /// The schema of chains.json, keys in a fixed order.
 #[must_use]
 pub fn schema() -> Value {
-    let definitions = [&LIMITS, &HOOKS, &BACKEND, &PERMISSIONS, &LEVEL, &AGENT, &CHECK, &CHAIN, &STEP];
+    let definitions = [&LIMITS, &HOOKS, &BACKEND, &PERMISSIONS, &LEVEL, &AGENT, &CHECK, &CHAIN, &VARIABLE, &STEP];
     schema_of("forkhestra chains.json", &ROOT, &definitions)
 }
 
@@ -55,6 +57,11 @@ fn shape(shape: Shape) -> Value {
             "type": "object",
             "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
             "additionalProperties": { "type": "string" },
+        }),
+        Shape::Variables(object) => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+            "additionalProperties": { "anyOf": [{ "type": "string" }, reference(object)] },
         }),
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),

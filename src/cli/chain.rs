@@ -6,7 +6,8 @@ use super::names::{BareWord, bare_word, nearly_a_verb, several_words};
 use super::words::torn;
 use crate::agent::BUILT_IN_CHECKS;
 use crate::chain::{Chain, Config, check_name, parse};
-use crate::source::{Diagnostic, Source, nearest};
+use crate::report::print_error;
+use crate::source::{Diagnostic, Env, Place, Source, nearest};
 use crate::world::World;
 use indexmap::IndexMap;
 use std::path::Path;
@@ -122,4 +123,42 @@ fn nothing() -> Diagnostic {
 
 fn twice(name: &str) -> Diagnostic {
     Diagnostic::error("usage/variable-twice", format!("the variable `{name}` was given twice")).help("give it once")
+}
+
+/// Adds the secrets of a chain that were not typed: from the environment, or asked for on the terminal. A dry run needs none.
+///
+/// # Errors
+/// Every secret that nobody gives.
+pub(super) fn add_secrets(
+    world: &World,
+    chain: &Chain,
+    given: &mut Given,
+    project: &Project,
+    dry_run: bool,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut faults = Vec::new();
+    for (name, at) in &chain.secrets {
+        let known = world.var(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty());
+        if given.contains_key(name) || known.is_none() && dry_run {
+            continue;
+        }
+        let typed = || {
+            print_error(&format!("The secret {name} (it is not shown): "));
+            Some(world.read_secret()).filter(|value| !value.is_empty())
+        };
+        match known.or_else(|| world.stdin_is_terminal().then(typed).flatten()) {
+            // What a diagnostic shows of it is its name.
+            Some(value) => {
+                given.insert(name.clone(), (value, Source::new("a secret", name.as_str(), &project.shell)));
+            }
+            None => faults.push(no_secret(name, at)),
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+fn no_secret(name: &str, at: &Place) -> Diagnostic {
+    Diagnostic::error("usage/secret", format!("the secret `{name}` is not given, and never kept"))
+        .at(at, "declared here")
+        .help(format!("set it in the environment, {name}=…, or run this in a terminal, where it is asked for"))
 }

@@ -177,7 +177,12 @@ fn command(world: &World) -> Command {
         limit_names().map(|(name, about)| (format!("{name}="), about.to_string())).collect();
     let codes: Vec<(String, String)> = codes().map(|code| (code.to_string(), String::new())).collect();
     let vars = project.config.chains.iter().flat_map(|(chain, entry)| {
-        entry.value.vars.keys().map(move |name| (format!("{name}="), format!("a variable of the chain {chain}")))
+        entry
+            .value
+            .vars
+            .keys()
+            .chain(entry.value.secrets.keys())
+            .map(move |name| (format!("{name}="), format!("a variable of the chain {chain}")))
     });
     let words: Vec<(String, String)> = agents.iter().cloned().chain(vars).collect();
     let limited = |verb: Command, argument| verb.mut_arg(argument, |arg| arg.add(named(limits.clone())));

@@ -1,7 +1,7 @@
 //! `resume`: a run that was cut off goes on where it was.
 
 use super::args::{Common, ResumeArgs};
-use super::chain::{Given, named};
+use super::chain::{Given, add_secrets, named};
 use super::config::{Project, project};
 use super::history::{journal, meant};
 use super::output::Output;
@@ -201,7 +201,8 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
         }
         return Ok(Ready::Evaluation(Box::new(CutOff { project, journal, row, events })));
     }
-    let asked = restored(&project, &events, args)?;
+    let mut asked = restored(&project, &events, args)?;
+    add_secrets(world, &asked.0, &mut asked.1, &project, args.dry_run)?;
     let plan = planned(world, &project, &asked.0, &asked.1, &asked.2)?;
     if let Some(task) = &plan.task
         && let Some(fault) = moved(&journal, &row, task, decides).map_err(broken)?

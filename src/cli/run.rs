@@ -1,7 +1,7 @@
 //! `run`: plan, show or drive, and say how it ended.
 
 use super::args::{Common, RunArgs};
-use super::chain::{Given, chosen};
+use super::chain::{Given, add_secrets, chosen};
 use super::config::{Project, project};
 use super::output::Output;
 use super::people::no_run_by_a_judge;
@@ -41,7 +41,11 @@ pub(super) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
     {
         return refuse(world, &[fault]);
     }
-    let (chain, given) = match chosen(world, args, &project) {
+    let chosen = chosen(world, args, &project).and_then(|(chain, mut given)| {
+        add_secrets(world, &chain, &mut given, &project, args.dry_run)?;
+        Ok((chain, given))
+    });
+    let (chain, given) = match chosen {
         Ok(chosen) => chosen,
         Err(faults) => return refuse(world, &faults),
     };

@@ -134,6 +134,7 @@ fn alone(name: &str, at: &Place, wants: Wants) -> Chain {
         description: None,
         said: Said::default(),
         vars: IndexMap::new(),
+        secrets: IndexMap::new(),
         items: vec![Item::Step(step)],
     }
 }

@@ -121,6 +121,7 @@ impl Desk<'_> {
             description: None,
             said: Said::default(),
             vars: IndexMap::new(),
+            secrets: IndexMap::new(),
             items: vec![Item::Group(group)],
         };
         let said = Said { inline: Some(Text { value: prompt.to_string(), at: Place::whole(&source) }), file: None };

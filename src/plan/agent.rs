@@ -3,6 +3,7 @@
 use super::backend::{Headless, backend_command, backend_fields, backend_of};
 use super::context::{Context, Faults, Part, own_environment};
 use super::isolation::isolate;
+use super::secrets::{no_secret, with_secrets};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Isolation, Kind, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Asked, Format, Named, OWN_PROGRAM, find_command};
@@ -255,7 +256,7 @@ fn check_prompt(context: &Context<'_>, prompt: &PlannedPrompt, grouped: bool, at
         if known.len() > room {
             faults.0.push(errors::prompt_too_long(at, &prompt.origin, known.len(), room));
         }
-        if known.contains('\0') {
+        if known.contains('\0') && no_secret(at, "a prompt", known).is_none() {
             faults.0.push(errors::nul_in_prompt(at, &prompt.origin));
         }
     }
@@ -361,7 +362,7 @@ fn environment(
     }
     for (name, value) in &agent.env {
         if let Some(value) = faults.many(expand_config(value, &context.vars, context.env)) {
-            set.push((name.clone(), text(value)));
+            set.push((name.clone(), with_secrets(&value)));
         }
     }
     let unset = backend.and_then(|(named, _)| named.backend.unset.as_deref()).unwrap_or_default();

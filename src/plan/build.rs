@@ -2,6 +2,7 @@
 
 use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, Request, path_of};
+use super::secrets::{Secrets, no_secret};
 use super::unsubstituted::unsubstituted;
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
 use crate::agent::{BUILT_IN_CHECKS, Found, check_startable, find_all_on_path, lookup};
@@ -31,8 +32,11 @@ fn is_demo(step: &PlannedStep) -> bool {
 /// Every fault of the chain, of what it uses, and of the files it names; nothing was started.
 pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<Plan, Vec<Diagnostic>> {
     let chain = request.chain;
-    let given = request.given.iter().map(|(name, (value, _))| (name.clone(), value.clone())).collect();
-    let declared = chain.vars.iter().map(|(name, text)| (name.clone(), text.value.clone())).collect();
+    let given = request.given.iter().filter(|(name, _)| !chain.secrets.contains_key(*name));
+    let given = given.map(|(name, (value, _))| (name.clone(), value.clone())).collect();
+    let secrets = Secrets::of(chain, request.given);
+    let declared = chain.vars.iter().map(|(name, text)| (name.clone(), text.value.clone()));
+    let declared = declared.chain(secrets.placeholders()).collect();
     let context = Context {
         request,
         files,
@@ -47,6 +51,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     }
     let names = request.given.iter().map(|(name, (_, source))| (name, Place::new(source, 0..name.len())));
     let names = names.chain(chain.vars.iter().map(|(name, text)| (name, text.at.clone())));
+    let names = names.chain(chain.secrets.iter().map(|(name, at)| (name, at.clone())));
     let reserved = names.filter(|(name, _)| RESERVED.contains(&name.as_str()) || name.starts_with("FORKHESTRA_"));
     faults.extend(reserved.map(|(name, at)| errors::reserved_variable(&at, name)));
     let (program, steps) = lower(&chain.items);
@@ -101,6 +106,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         files,
         prompt: typed_prompt(&context),
         vars: context.vars.given().clone(),
+        secrets,
         steps: planned,
         program,
         limits: limits::resolve(request),
@@ -161,7 +167,10 @@ fn plan_step(
     };
     let mut faults: Vec<Diagnostic> =
         check_startable(&planned.program, &step.name.at, context.files).err().into_iter().collect();
-    check_words(&planned, &step.name.at, &mut faults);
+    check_secrets(&planned, &step.name.at, &mut faults);
+    if faults.is_empty() {
+        check_words(&planned, &step.name.at, &mut faults);
+    }
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -257,6 +266,17 @@ fn typed_prompt(context: &Context<'_>) -> Option<String> {
     let file = said.file.as_ref()?;
     let path = path_of(&file.value, &file.at.source.base, context.env);
     read_prompt_file(context.files, &path, &file.at).ok()
+}
+
+/// Secrets reach a program through its environment only: arguments are shown to everybody (proc(5)), and prompts are kept.
+fn check_secrets(step: &PlannedStep, at: &Place, faults: &mut Vec<Diagnostic>) {
+    let (program, words) = step.command();
+    let words = words.iter().map(|word| show_segments(word)).chain([program.display().to_string()]);
+    let prompt = step.prompt.as_ref().map(|prompt| ("a prompt", prompt.show()));
+    let texts = words.map(|word| ("an argument", word)).chain(prompt);
+    let mut found: Vec<Diagnostic> = texts.filter_map(|(what, text)| no_secret(at, what, &text)).collect();
+    found.dedup();
+    faults.extend(found);
 }
 
 /// What no program can be given: a NUL, or a word longer than Linux takes. The prompt has its own words for it.

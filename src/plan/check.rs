@@ -2,6 +2,7 @@
 
 use super::context::{Context, Faults, own_environment};
 use super::isolation::isolate;
+use super::secrets::with_secrets;
 use super::{Absence, EnvDelta, Found, Kind, PlannedStep, errors};
 use crate::agent::{find_all_on_path, find_command};
 use crate::chain::{Check, Entry, Isolation, LayerKind, Limit, Run, Step};
@@ -110,7 +111,7 @@ pub(super) fn plan_check(
         // Variables are handed over through the environment, never spliced into the line.
         Run::Shell(line) => {
             context.vars.note_mentioned(&line.value);
-            set.extend(context.vars.all().into_iter().map(|(name, value)| (name, text(value))));
+            set.extend(context.vars.all().into_iter().map(|(name, value)| (name, with_secrets(&value))));
             let shell = find_command("/bin/sh", context.request.root, &line.at, context.files, context.env);
             (faults.one(shell), vec![text("-c"), text(&line.value)], line.value.clone())
         }
@@ -128,7 +129,7 @@ pub(super) fn plan_check(
     };
     for (name, value) in &check.env {
         if let Some(value) = faults.many(expand_config(value, &context.vars, context.env)) {
-            set.push((name.clone(), text(value)));
+            set.push((name.clone(), with_secrets(&value)));
         }
     }
     let levels = [&check.isolation, &context.request.config.isolation];

@@ -275,3 +275,9 @@ pub(super) fn hook_outside_the_sandbox(at: &Place, hook: &str) -> Diagnostic {
     .at(at, "runs outside")
     .help("take the hook out here, or move it into your own config")
 }
+
+pub(super) fn secret_would_be_kept(at: &Place, what: &str) -> Diagnostic {
+    Diagnostic::error("plan/secret", format!("a secret variable stands in {what}, which is shown or kept"))
+        .at(at, "would tell it")
+        .help("a secret reaches a program through its environment only: \"env\": { \"NAME\": \"${NAME}\" } of the agent; a check has it there anyway")
+}

@@ -3,6 +3,7 @@
 use super::context::{Context, Faults};
 use super::errors;
 use super::isolation::{demanded, is_project};
+use super::secrets::no_secret;
 use crate::agent::find_command;
 use crate::chain::{HookKind, Run, Sandbox};
 use crate::prompt::expand_config;
@@ -55,6 +56,8 @@ pub(super) fn hooks(context: &Context<'_>) -> Result<Vec<Hook>, Vec<Diagnostic>>
                 (line, program, values)
             }
         };
+        let at = at.filter(|_| program.is_some());
+        faults.0.extend(at.and_then(|at| arguments.iter().find_map(|word| no_secret(at, "a hook", word))));
         hooks.extend(program.map(|program| Hook { kind: *kind, line, program, arguments }));
     }
     if faults.0.is_empty() { Ok(hooks) } else { Err(faults.0) }

@@ -12,6 +12,7 @@ mod isolation;
 mod json;
 mod limits;
 mod outline;
+mod secrets;
 mod template;
 mod unsubstituted;
 
@@ -33,6 +34,7 @@ pub use isolation::{Isolation, Sandboxed};
 pub use json::{digest, to_json};
 pub use limits::{JUDGED_ITERATIONS, Limits};
 pub use outline::{Outline, OutlineStep, outline};
+pub use secrets::Secrets;
 pub use template::{Around, places};
 
 /// A chain with everything resolved that can be resolved before running.
@@ -50,8 +52,10 @@ pub struct Plan {
     pub files: Vec<(LayerKind, String)>,
     /// The `--prompt` or the content of `--prompt-file`, before substitution.
     pub prompt: Option<String>,
-    /// Variables given on the command line.
+    /// Variables given on the command line, without secrets.
     pub vars: IndexMap<String, String>,
+    /// The values of secret variables, which are nowhere kept.
+    pub secrets: Secrets,
     /// The steps in leaf order; step number N is at index N - 1.
     pub steps: Vec<PlannedStep>,
     /// The order in which they run.

@@ -34,6 +34,8 @@ pub enum Late {
     Budget,
     /// The attempt's own random word, by which its processes are known.
     Token,
+    /// The value of the secret variable of this number, which no plan holds.
+    Secret(usize),
 }
 
 impl Late {
@@ -51,6 +53,7 @@ impl Late {
             Self::Result => "result",
             Self::Budget => "budget",
             Self::Token => "token",
+            Self::Secret(_) => "secret",
         }
     }
 }

@@ -143,6 +143,9 @@ pub fn show_chain(name: &str, entry: &Entry<Chain>, found: &dyn Fn(&Step) -> (St
     for (name, value) in &chain.vars {
         let _ = writeln!(text, "  {} {name}={}", paint.dim("var   "), printable(&value.value));
     }
+    for name in chain.secrets.keys() {
+        let _ = writeln!(text, "  {} {name}, a secret", paint.dim("var   "));
+    }
     items(&mut text, paint, found, &chain.items, 1);
     text
 }
@@ -220,8 +223,9 @@ fn long_form(chain: &Chain, is_check: &dyn Fn(&Step) -> bool) -> Value {
     put("description", chain.description.as_ref());
     put("prompt", chain.said.inline.as_ref());
     put("promptFile", chain.said.file.as_ref());
-    if !chain.vars.is_empty() {
+    if !chain.vars.is_empty() || !chain.secrets.is_empty() {
         let vars = chain.vars.iter().map(|(name, value)| (name.clone(), json!(value.value)));
+        let vars = vars.chain(chain.secrets.keys().map(|name| (name.clone(), json!({ "secret": true }))));
         entry.insert("vars".into(), vars.collect::<serde_json::Map<_, _>>().into());
     }
     entry.insert("steps".into(), chain.items.iter().map(|item| long_item(item, is_check)).collect());

@@ -375,6 +375,7 @@ impl Driver<'_> {
             Late::Prompt => whole.clone(),
             Late::Folder => folder.path().display().to_string(),
             Late::Token => token.clone(),
+            Late::Secret(number) => plan.secrets.value(number).to_string(),
             Late::Budget => budget.clone(),
             Late::Result => folder.result_path(&token).display().to_string(),
         };

@@ -41,6 +41,7 @@ mod run;
 mod sandbox;
 mod schemas;
 mod screens;
+mod secrets;
 mod signals;
 mod soak;
 mod start;

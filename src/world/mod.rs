@@ -2,10 +2,12 @@
 //! fake it. It also writes the files that the user asked for.
 #![expect(clippy::disallowed_methods, reason = "the owner of what is ambient")]
 
+mod stdin;
+
 use crate::source::{Env, Files, Kind};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -239,39 +241,6 @@ impl World {
     #[must_use]
     pub fn owner(&self, path: &Path) -> Option<u32> {
         fs::symlink_metadata(path).ok().map(|found| MetadataExt::uid(&found))
-    }
-
-    /// Everything on standard input.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        io::stdin().read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// One line of standard input; empty at its end.
-    #[must_use]
-    pub fn read_line(&self) -> String {
-        let mut line = String::new();
-        let _ = io::stdin().read_line(&mut line);
-        line
-    }
-
-    /// Whether standard input is a terminal.
-    #[must_use]
-    pub fn stdin_is_terminal(&self) -> bool {
-        io::stdin().is_terminal()
-    }
-
-    /// Whether standard input is a pipe with data in it that nobody has read (pipe(7), FIONREAD of `ioctl_tty(2)`).
-    #[must_use]
-    pub fn stdin_has_unread_data(&self) -> bool {
-        let stdin = io::stdin();
-        let is_pipe = rustix::fs::fstat(&stdin)
-            .is_ok_and(|found| rustix::fs::FileType::from_raw_mode(found.st_mode) == rustix::fs::FileType::Fifo);
-        is_pipe && rustix::io::ioctl_fionread(&stdin).is_ok_and(|bytes| bytes > 0)
     }
 
     /// Whether files can be made in a folder.
