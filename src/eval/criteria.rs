@@ -1,5 +1,6 @@
 //! Criteria that need no model: exact, keywords, a pattern, a length, JSON and its schema (P-14).
 
+use super::cost::is_bounded;
 use super::tokens::tokens;
 use boon::{Compiler, SchemaIndex, Schemas, UrlLoader};
 use regex::{Regex, RegexBuilder};
@@ -35,14 +36,14 @@ pub enum Criterion {
 
 /// A compiled JSON Schema.
 pub struct JsonSchema {
-    text: String,
+    source: Value,
     schemas: Schemas,
     index: SchemaIndex,
 }
 
 impl std::fmt::Debug for JsonSchema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
+        write!(f, "{}", self.source)
     }
 }
 
@@ -64,17 +65,19 @@ impl JsonSchema {
         const URL: &str = "mem:///schema.json";
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
         compiler.use_loader(Box::new(NoLoader));
-        let text = schema.to_string();
-        compiler.add_resource(URL, schema).map_err(|error| one_line(&error.to_string()))?;
+        compiler.add_resource(URL, schema.clone()).map_err(|error| one_line(&error.to_string()))?;
         let index = compiler.compile(URL, &mut schemas).map_err(|error| {
             let words = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             one_line(&words)
         })?;
-        Ok(Self { text, schemas, index })
+        Ok(Self { source: schema, schemas, index })
     }
 
     /// The first thing that is wrong, and where.
     fn fault(&self, value: &Value) -> Option<String> {
+        if !is_bounded(&self.source, value) {
+            return Some("it cannot be checked: its schema branches too often on so deep a value".into());
+        }
         let error = self.schemas.validate(value, self.index).err()?;
         let mut leaf = &error;
         while let Some(cause) = leaf.causes.first() {

@@ -2,6 +2,7 @@
 
 mod candidate;
 mod choose;
+mod cost;
 mod criteria;
 mod desk;
 mod errors;

@@ -10,7 +10,7 @@ use crate::chain::{Config, LayerKind, PROJECT_FILES, Permissions, Role, Run, Ste
 use crate::marker;
 use crate::prompt::{Segment, Vars, read_prompt_file, show as show_segments, unused};
 use crate::source::{Diagnostic, Env, Files, Kind, Place};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +56,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     faults.extend(reserved.map(|(name, at)| errors::reserved_variable(&at, name)));
     let (program, steps) = lower(&chain.items);
     let (mut planned, mut used) = (Vec::new(), BTreeSet::new());
+    let mut told: HashSet<_> = faults.iter().map(identity).collect();
     for (index, step) in steps.iter().enumerate() {
         let grouped = program.step_group[index].is_some();
         match plan_step(&context, index + 1, step, grouped, &mut used) {
@@ -64,11 +65,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
                 planned.push(step);
             }
             // A prompt of several steps has its faults once.
-            Err(found) => found.into_iter().for_each(|fault| {
-                if !faults.contains(&fault) {
-                    faults.push(fault);
-                }
-            }),
+            Err(found) => faults.extend(found.into_iter().filter(|fault| told.insert(identity(fault)))),
         }
     }
     limits::check_measurable(request, &planned, &mut faults);
@@ -133,6 +130,12 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     plan.redefined = redefined(&plan, request.config);
     plan.digest = digest(&plan);
     Ok(plan)
+}
+
+/// What tells a fault from others: its words, and where it is.
+fn identity(fault: &Diagnostic) -> (String, Option<(String, usize)>) {
+    let place = fault.places.first().map(|(place, _)| (place.source.name.clone(), place.span.start));
+    (fault.message.clone(), place)
 }
 
 /// Whether this is our own chain `plan`, on no task.

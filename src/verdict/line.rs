@@ -50,6 +50,8 @@ pub(super) fn decision_lines(text: &str, nonce: Option<&str>) -> Vec<Line> {
     let mut fences = Fences::default();
     // Of the open fence: how many lines stood before it, and how many others it holds.
     let (mut from, mut others) = (0, 0);
+    // How many lines have words behind them.
+    let mut followed = 0;
     for (index, line) in text.lines().enumerate() {
         match fences.line(line.as_bytes()) {
             FenceLine::Opens => (from, others) = (lines.len(), 0),
@@ -62,9 +64,8 @@ pub(super) fn decision_lines(text: &str, nonce: Option<&str>) -> Vec<Line> {
                 if let Some((word, vouched)) = word_of(line, nonce) {
                     lines.push(Line { index, word, vouched, fenced: inside, alone: false, last: true });
                 } else if !line.trim().is_empty() {
-                    for line in &mut lines {
-                        line.last = false;
-                    }
+                    lines.iter_mut().skip(followed).for_each(|line| line.last = false);
+                    followed = lines.len();
                     others += 1;
                 }
             }

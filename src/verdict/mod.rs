@@ -9,6 +9,7 @@ mod ledger;
 mod line;
 mod object;
 mod read;
+mod span;
 mod substance;
 
 use crate::chain::Role;

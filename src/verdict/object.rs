@@ -1,5 +1,6 @@
 //! A verdict as a JSON object (schemas/verdict.schema.json), also one among other words.
 
+use super::span::object_at;
 use super::{Decision, Finding};
 use crate::marker::{FenceLine, Fences};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -142,14 +143,12 @@ pub(super) fn objects(text: &str) -> Vec<&str> {
     let mut from = 0;
     while let Some(start) = text[from..].find('{').map(|at| from + at) {
         // What begins here may be no JSON at all; then the next brace is tried.
-        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
-        match values.next() {
-            Some(Ok(value)) if value.is_object() => {
-                let end = start + values.byte_offset();
+        match object_at(text, start) {
+            Some(end) => {
                 found.push(&text[start..end]);
                 from = end;
             }
-            _ => from = start + 1,
+            None => from = start + 1,
         }
         if found.len() >= MOST {
             break;
@@ -222,11 +221,7 @@ fn placed_objects(text: &str) -> Vec<Placed<'_>> {
         if !line.starts_with('{') || !(inside || place == FenceLine::Outside) || found.len() >= MOST {
             continue;
         }
-        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
-        if let Some(Ok(value)) = values.next()
-            && value.is_object()
-        {
-            let end = start + values.byte_offset();
+        if let Some(end) = object_at(text, start) {
             let rest = text[end..].split('\n').next().unwrap_or_default();
             if rest.trim().is_empty() {
                 let lines = (index - 1, index + text[start..end].matches('\n').count());

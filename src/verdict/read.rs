@@ -10,6 +10,7 @@ use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, findi
 use crate::chain::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// The longest notes that are kept, in Unicode scalars.
 const NOTES: usize = 8_000;
@@ -296,8 +297,8 @@ fn verdict_of(role: Role, message: &str, said: &[Statement], lines: &[Line], vou
         let mut notes = object.notes.clone().unwrap_or_default();
         let found = object.findings.clone().unwrap_or_default();
         let found = if found.is_empty() { findings(&notes) } else { found };
-        let stated = |index: usize| said.iter().any(|one| (one.lines.0..one.lines.1).contains(&index));
-        let beside = message.lines().enumerate().filter(|(index, _)| !stated(*index)).map(|(_, line)| line);
+        let stated: HashSet<usize> = said.iter().flat_map(|one| one.lines.0..one.lines.1).collect();
+        let beside = message.lines().enumerate().filter(|(index, _)| !stated.contains(index)).map(|(_, line)| line);
         let beside = beside.collect::<Vec<_>>().join("\n");
         // Prose beside it weighs as much as its notes.
         if decision == Decision::Reject && !substance(&beside).blocks.is_empty() {
@@ -308,8 +309,10 @@ fn verdict_of(role: Role, message: &str, said: &[Statement], lines: &[Line], vou
         }
         return Verdict::new(decision, notes, found, ReadFrom::Object);
     }
-    let is_verdict = |index: usize| lines.iter().any(|line| line.index == index && line.decision().is_some());
-    let kept = message.lines().enumerate().filter(|(index, _)| !is_verdict(*index)).map(|(_, line)| line.to_string());
+    let verdicts = lines.iter().filter(|line| line.decision().is_some());
+    let verdicts: HashSet<usize> = verdicts.map(|line| line.index).collect();
+    let kept =
+        message.lines().enumerate().filter(|(index, _)| !verdicts.contains(index)).map(|(_, line)| line.to_string());
     let reasons = said.iter().filter_map(|statement| statement.reason.clone());
     let notes = kept.chain(reasons).collect::<Vec<_>>().join("\n").trim().to_string();
     let mut found = findings(&notes);

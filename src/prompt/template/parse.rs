@@ -4,6 +4,8 @@ use super::errors;
 use crate::source::{Diagnostic, Place, Source, Span};
 use std::sync::Arc;
 
+/// The most faults of one template that are told.
+const MOST_FAULTS: usize = 100;
 /// Blocks stand in each other no deeper than this.
 const DEEPEST: usize = 64;
 
@@ -65,9 +67,7 @@ pub(super) fn parse(
         let (mut from, mut end) = (next, next + length);
         if matches!(tag, Tag::If(_) | Tag::Else | Tag::End) {
             // A block's tag alone on its line takes the line with it.
-            let line = text[..next].rfind('\n').map_or(0, |newline| newline + 1);
-            let rest = text[end..].find('\n').map_or(text.len(), |newline| end + newline + 1);
-            if line >= at && text[line..next].trim().is_empty() && text[end..rest].trim().is_empty() {
+            if let (Some(line), Some(rest)) = (blank_before(text, at, next), blank_after(text, end)) {
                 (from, end) = (line, rest);
             }
         }
@@ -77,6 +77,22 @@ pub(super) fn parse(
     }
     parser.text(&text[at..], at);
     parser.finish()
+}
+
+/// Where the line of the tag at `next` begins, if nothing but blanks stands before it; `at` is the end of the tag before.
+fn blank_before(text: &str, at: usize, next: usize) -> Option<usize> {
+    let blanks = text[at..next].trim_end_matches(|next: char| next != '\n' && next.is_whitespace());
+    let line = at + blanks.len();
+    (line == 0 || text[..line].ends_with('\n')).then_some(line)
+}
+
+/// Where the line after the tag that ends at `end` begins, if nothing but blanks stands behind it.
+fn blank_after(text: &str, end: usize) -> Option<usize> {
+    let words = text[end..].find(|next: char| next == '\n' || !next.is_whitespace());
+    match words.map(|words| end + words) {
+        None => Some(text.len()),
+        Some(at) => text[at..].starts_with('\n').then_some(at + 1),
+    }
 }
 
 /// A block that is open: its name, what it holds, and whether its `else` has come.
@@ -123,6 +139,7 @@ impl Parser<'_> {
 
     fn tag(&mut self, tag: Tag, from: usize, to: usize) {
         let span = self.offset + from..self.offset + to;
+        self.faults.truncate(MOST_FAULTS);
         match tag {
             Tag::Literal(sign) => self.push(Node::Text(sign.to_string(), span)),
             Tag::Variable(name, plus) => self.push(Node::Variable { name, plus, span }),
