@@ -4,6 +4,7 @@
 use forkhestra::chain::{LayerKind, LayerSource, load};
 use forkhestra::report::{Paint, render};
 use forkhestra::source::Source;
+use std::hint::black_box;
 use std::path::Path;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
@@ -15,5 +16,5 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     for fault in &faults {
         assert!(fault.places.iter().all(|(place, _)| text.get(place.span.clone()).is_some()));
     }
-    render(&faults, Paint::plain());
+    black_box(render(&faults, Paint::plain()));
 });

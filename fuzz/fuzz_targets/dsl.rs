@@ -13,8 +13,8 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
             let again = parse(&Source::new("fuzz", shown.as_str(), Path::new("/")));
             assert_eq!(again.map(|chain| show(&chain.items)), Ok(shown));
         }
-        Err(faults) => assert!(faults.iter().all(|fault| {
-            fault.places.iter().all(|(place, _)| text.get(place.span.clone()).is_some())
-        })),
+        Err(faults) => assert!(
+            faults.iter().all(|fault| { fault.places.iter().all(|(place, _)| text.get(place.span.clone()).is_some()) })
+        ),
     }
 });
