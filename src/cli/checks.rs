@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 
 /// The most failures that are listed.
 const MOST: usize = 5;
+/// The tree without a file, by either hash (`git hash-object -t tree /dev/null`).
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
 /// Said where a person can configure one.
 const NO_COMMAND: &str = "no command was found; name one in `checks` of forge/chains.json";
 /// Said to an agent, which may not change the config.
@@ -140,10 +143,18 @@ fn known_already(passed: bool, as_json: bool) -> Exit {
     if passed { said } else { Exit::Incomplete }
 }
 
-/// Whether git names changed files; what is no repository has none.
+/// Whether git names changed files; what is no repository has none. Attributes are read from an empty tree, so that no filter of the
+/// repository is run; a git that cannot do that (before 2.40) is not asked.
 fn has_changes(root: &Path) -> bool {
-    let words = ["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"].map(str::to_string);
-    ask(Path::new("git"), &words, root).is_some_and(|answer| answer.code == Some(0) && !answer.stdout.trim().is_empty())
+    let git =
+        |words: &[&str]| ask(Path::new("git"), &words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>(), root);
+    let format = git(&["rev-parse", "--show-object-format"]).filter(|answer| answer.code == Some(0));
+    let Some(format) = format else { return false };
+    let empty = if format.stdout.trim() == "sha256" { EMPTY_TREE_SHA256 } else { EMPTY_TREE };
+    let attributes = format!("--attr-source={empty}");
+    let plain = ["-c", "core.fsmonitor=false", "-c", "core.attributesFile=/dev/null"];
+    let words = [&["--no-optional-locks", &attributes][..], &plain, &["status", "--porcelain"]].concat();
+    git(&words).is_none_or(|answer| answer.code != Some(0) || !answer.stdout.trim().is_empty())
 }
 
 fn run(world: &World, common: &Common, project: &Project, found: &Detected, wanted: &Wanted, as_json: bool) -> Exit {

@@ -59,6 +59,7 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
     let decides = repository.filter(|folder| *folder == root || root != shell);
     faults.extend(strangers(world, &root, decides));
     let mut config = load(&sources);
+    faults.extend(root.to_str().is_none().then(|| no_utf8(&root)));
     config.faults.extend(faults);
     Project { shell, root, config }
 }
@@ -120,6 +121,12 @@ fn read(files: &dyn Files, path: &Path, shell: &Path, base: &Path) -> Result<Opt
 fn unreadable(path: &Path, why: &str) -> Diagnostic {
     Diagnostic::error("config/unreadable", format!("cannot read the config {}: {why}", path.display()))
         .help("mend or remove it; `forkhestra init` writes a new one")
+}
+
+/// Agents are told paths in it as text.
+fn no_utf8(root: &Path) -> Diagnostic {
+    Diagnostic::error("config/root", format!("the path of this folder is not UTF-8: {}", root.display()))
+        .help("rename the part of it that is not")
 }
 
 fn two_configs(first: &Path, second: &Path) -> Diagnostic {

@@ -44,6 +44,8 @@ pub struct Paper {
     pub of: (u32, u32),
     /// Whether something was left out, being too long.
     pub cut: bool,
+    /// What is missing of it although it was there: `stdout.log holds 0 of 12 bytes`.
+    pub missing: Option<String>,
 }
 
 /// A line of the timeline.
@@ -248,10 +250,10 @@ pub(super) fn steps_table(tally: &Tally) -> String {
     text
 }
 
-/// A text within a table's cell.
+/// A text within a table's cell or a line: no table, no HTML, no link and no picture comes of an agent's words.
 fn cell(text: &str) -> String {
     let text = printable(&text.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " "));
-    text.replace('<', "&lt;")
+    text.replace('<', "&lt;").replace("](", "]\\(")
 }
 
 /// A fence that nothing in the text closes.
@@ -311,6 +313,9 @@ pub fn markdown(document: &Document<'_>) -> String {
                 let _ = write!(text, "{name}:\n\n{}\n", fenced(words));
             }
         }
+        if let Some(missing) = &paper.missing {
+            let _ = writeln!(text, "**The rest is lost: {}.**\n", cell(missing));
+        }
         if paper.cut {
             text.push_str("What is longer than 5 MiB ends here; the whole is in the folder.\n");
         }
@@ -331,4 +336,22 @@ pub(super) fn heading(document: &Document<'_>, paper: &Paper) -> String {
 /// Where the prompt of an attempt comes from, as far as that is kept.
 pub(super) fn origin(document: &Document<'_>, paper: &Paper) -> Option<String> {
     document.outline.steps.get((paper.of.0 as usize).saturating_sub(1))?.origin.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_an_agent_make_no_table_no_html_and_no_link_in_markdown() {
+        for (words, expected) in [
+            ("![x](https://a/?leak)", "![x]\\(https://a/?leak)"),
+            ("[now](javascript:alert(1))", "[now]\\(javascript:alert(1))"),
+            ("a | b\n# c", "a \\| b # c"),
+            ("<img src=x>", "&lt;img src=x>"),
+            ("\\](x)", "\\\\]\\(x)"),
+        ] {
+            assert_eq!(cell(words), expected);
+        }
+    }
 }

@@ -166,3 +166,21 @@ fn what_the_host_diagnosed_is_known_to_an_agent_on_the_same_tree() {
     assert!(ran.all().contains(".forkhestra/diagnosis"), "{}", ran.all());
     assert!(!place.work("victim").exists());
 }
+
+#[test]
+fn verify_runs_no_filter_that_a_repository_brings() {
+    let place = Place::new();
+    place.write("Makefile", "build:\n\t@true\n").write("a.txt", "one").write(".gitattributes", "* filter=x\n");
+    let git = |words: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words).current_dir(place.work(""));
+        assert!(command.output().unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "x"]);
+    git(&["config", "filter.x.clean", "touch ../ran; cat"]);
+    place.write("a.txt", "two");
+    place.run(&["verify"]).code(0);
+    assert!(!place.path("ran").exists());
+}

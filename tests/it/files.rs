@@ -92,3 +92,17 @@ fn an_agent_that_replaces_its_transcripts_by_pipes_or_devices_holds_nobody_up() 
         place.command(&["runs", "log", "1", "1"]).output().unwrap();
     }
 }
+
+#[test]
+fn a_folder_whose_path_is_not_utf8_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let folder = place.path("tmp").join(std::ffi::OsStr::from_bytes(b"r\xff"));
+    fs::create_dir_all(folder.join("forge")).unwrap();
+    fs::write(folder.join("forge/chains.json"), r#"{ "agents": { "a": { "command": "true" } }, "chains": {} }"#)
+        .unwrap();
+    let output = place.command(&["a"]).current_dir(&folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(place.plain(&output.stderr).contains("the path of this folder is not UTF-8"));
+    assert!(!folder.join(".forkhestra").exists());
+}
