@@ -97,6 +97,7 @@ fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At)
         folder: world.relative(folder.path()),
         of: (at.step, at.attempt),
         cut: cut || cut_too,
+        missing: journal.missing_output(run, at.step, &at.name, at.attempt).map_err(|error| broken_journal(&error))?,
     })
 }
 

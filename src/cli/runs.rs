@@ -138,7 +138,7 @@ fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Done
         "stdout.log"
     };
     if args.follow && wanted.is_none() && !as_json {
-        return follow_run(&journal, &row, name);
+        return follow_run(world, &journal, &row, name);
     }
     let attempts = journal.attempts(row.id).map_err(broken)?;
     let attempt = attempts.into_iter().rfind(|attempt| {
@@ -158,14 +158,29 @@ fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Done
             return Ok(Exit::Success);
         }
         if over {
+            say_missing(world, &journal, row.id, (attempt.step, &attempt.name, attempt.attempt))?;
             return if offset == 0 && !path.exists() { Err(no_log(&path)) } else { Ok(Exit::Success) };
         }
         std::thread::sleep(LOOK);
     }
 }
 
+/// Says what is missing of an output that is shown.
+fn say_missing(
+    world: &World,
+    journal: &Journal,
+    run: i64,
+    (step, name, attempt): (u32, &str, u32),
+) -> Result<(), Diagnostic> {
+    if let Some(words) = journal.missing_output(run, step, name, attempt).map_err(broken)? {
+        let words = format!("! the rest is lost: {words}");
+        crate::report::print_error(&format!("{}\n", Paint::for_stderr(world).warn(&words)));
+    }
+    Ok(())
+}
+
 /// The whole run as it goes, each attempt under its name, until the run is over.
-fn follow_run(journal: &Journal, row: &RunRow, name: &str) -> Done {
+fn follow_run(world: &World, journal: &Journal, row: &RunRow, name: &str) -> Done {
     let mut seen = 0;
     loop {
         let over = state(journal, &journal.run(row.id).map_err(broken)?.unwrap_or_else(|| row.clone()))?;
@@ -187,6 +202,7 @@ fn follow_run(journal: &Journal, row: &RunRow, name: &str) -> Done {
                 }
                 std::thread::sleep(LOOK);
             }
+            say_missing(world, journal, row.id, (attempt.step, &attempt.name, attempt.attempt))?;
             seen += 1;
         }
         if over != RunState::Running {

@@ -211,6 +211,24 @@ impl AttemptFolder {
         Ok(Transcript { file, path: self.path.join(name), bytes: 0 })
     }
 
+    /// What a power cut must not take: the outputs, the final message, and the names of all.
+    pub(super) fn to_sync(&self) -> Vec<File> {
+        let named = ["stdout.log", "stderr.log", "final.md"].into_iter().filter_map(|name| self.open(name).ok());
+        let full = named.filter(|file| file.metadata().is_ok_and(|found| found.len() > 0));
+        full.chain(self.handle().and_then(Handle::for_sync)).collect()
+    }
+
+    /// What is missing of an output whose lengths were written down when the attempt ended: `stdout.log holds 0 of 12 bytes`.
+    #[must_use]
+    pub fn missing(&self, stdout_bytes: u64, stderr_bytes: u64) -> Option<String> {
+        let outputs = [("stdout.log", stdout_bytes), ("stderr.log", stderr_bytes)];
+        let missing = outputs.into_iter().filter_map(|(name, bytes)| {
+            let held = self.open(name).and_then(|file| file.metadata()).map_or(0, |found| found.len());
+            (held < bytes).then(|| format!("{name} holds {held} of {bytes} bytes"))
+        });
+        Some(missing.collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
+    }
+
     fn open(&self, name: &str) -> io::Result<File> {
         self.handle().ok_or(io::Error::from(ErrorKind::NotFound))?.open(name)
     }
@@ -302,7 +320,7 @@ impl Journal {
     /// The folder of a run's transcripts, whether it exists or not.
     #[must_use]
     pub fn run_folder(&self, run: i64) -> PathBuf {
-        self.folder.join("runs").join(run.to_string())
+        self.ours.path().join("runs").join(run.to_string())
     }
 }
 

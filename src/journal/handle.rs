@@ -124,6 +124,11 @@ impl Handle {
         written.map_err(|error| self.refused(name, error))
     }
 
+    /// The folder itself, for an fsync of the names in it.
+    pub(super) fn for_sync(&self) -> Option<File> {
+        self.folder.try_clone().ok().map(File::from)
+    }
+
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat(&self.folder, from, &self.folder, to)?)
     }

@@ -8,6 +8,7 @@ mod folders;
 mod handle;
 mod ledger;
 mod lock;
+mod open;
 mod own;
 mod runs;
 mod schema;

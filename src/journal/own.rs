@@ -54,11 +54,11 @@ impl Journal {
         let mut entries = BTreeMap::new();
         let run = self.run_folder(run);
         let written = |name: &Path| WRITTEN.iter().any(|known| name == Path::new(known));
-        let mut folders = vec![self.folder.clone()];
+        let mut folders = vec![self.ours.path().to_path_buf()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let path = entry.path();
-                let Ok(name) = path.strip_prefix(&self.folder) else { continue };
+                let Ok(name) = path.strip_prefix(self.ours.path()) else { continue };
                 let Ok(found) = fs::symlink_metadata(&path) else { continue };
                 let is_report = name.starts_with("runs") && entry.file_name().to_string_lossy().starts_with("report.");
                 if written(name) || is_report || path == attempt.path() || entries.len() >= MOST {
@@ -83,7 +83,7 @@ impl Journal {
     #[must_use]
     pub fn changed_since(&self, before: &OwnFolder, run: i64, attempt: &AttemptFolder) -> Vec<Planted> {
         let now = self.look(run, attempt);
-        let planted = |path: &Path, made| Planted { path: self.folder.join(path), made };
+        let planted = |path: &Path, made| Planted { path: self.ours.path().join(path), made };
         let made = now.entries.iter().filter(|(path, stat)| before.entries.get(*path) != Some(stat));
         let pruned = |path: &Path| {
             let run = path.strip_prefix("runs").ok().and_then(|run| run.to_str()?.parse::<i64>().ok());

@@ -155,6 +155,28 @@ impl Journal {
         if found == "ok" { Ok(()) } else { Err(JournalError::Corrupt { path: self.path().to_path_buf(), found }) }
     }
 
+    /// What is missing of the output of an attempt that has ended, as its end was written down: a power cut takes what the disk had not
+    /// got, and anybody may cut a file. `stdout.log holds 0 of 12 bytes`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn missing_output(
+        &self,
+        run: i64,
+        step: u32,
+        name: &str,
+        attempt: u32,
+    ) -> Result<Option<String>, JournalError> {
+        let select = "SELECT json_extract(event, '$.event.finished.stdoutBytes'), json_extract(event, '$.event.finished.stderrBytes')
+                      FROM events WHERE run = ?1 AND type = 'attemptFinished'
+                      AND json_extract(event, '$.event.at.step') = ?2 AND json_extract(event, '$.event.at.attempt') = ?3";
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        let lengths =
+            self.database.query_row(select, params![run, step, attempt], row).optional().map_err(self.failed())?;
+        let folder = self.attempt_folder(run, step, name, attempt);
+        Ok(lengths.and_then(|(stdout, stderr)| folder.missing(stdout.cast_unsigned(), stderr.cast_unsigned())))
+    }
+
     /// The next piece of a file in an attempt's folder; empty at its end, and where there is none.
     ///
     /// # Errors

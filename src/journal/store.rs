@@ -1,22 +1,20 @@
 //! The database: runs, and their events, append only. SQLite in WAL mode: a commit survives any crash of the program at once;
 //! an fsync follows at an iteration's end, at most one per 100 ms.
-#![expect(clippy::disallowed_methods, reason = "the owner of the database")]
 
 use super::error::JournalError;
-use super::folders::{highest_run, prepare, prepare_database};
-use super::handle::{Handle, refused};
-use super::ledger::{Head, register};
+use super::folders::{AttemptFolder, highest_run};
+use super::handle::Handle;
+use super::ledger::Head;
 use super::lock::RunLock;
-use super::schema::{BUSY, is_current, migrate};
 use super::task_rows::{self, Following};
 use crate::plan::Outline;
 use crate::run::{Event, EventKind};
 use rusqlite::TransactionBehavior::Immediate;
-use rusqlite::{Connection, OpenFlags, Transaction, params};
+use rusqlite::{Connection, Transaction, params};
 use sha2::{Digest, Sha256};
 use std::cell::Cell;
 use std::fmt::Write;
-use std::io::ErrorKind;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -24,19 +22,23 @@ use std::time::{Duration, Instant};
 /// The least time between two fsyncs.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
 
+/// The most files that wait for one, beside those of the last attempt.
+const MOST_UNSYNCED: usize = 12;
+
 /// The journal of one root.
 #[derive(Debug)]
 pub struct Journal {
     /// Our folder.
     pub(super) ours: Handle,
-    pub(super) folder: PathBuf,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     pub(super) database: Connection,
-    synced: Option<Instant>,
+    pub(super) synced: Option<Instant>,
+    /// Transcripts that the next fsync brings to the disk before the events that tell of them.
+    pub(super) unsynced: Vec<File>,
     /// The fence number of our lease, once we work here.
-    fence: Option<i64>,
+    pub(super) fence: Option<i64>,
     /// The outline that a resumed run has from its next commit on.
-    next_outline: Option<(i64, String)>,
+    pub(super) next_outline: Option<(i64, String)>,
     /// The task that our run works on.
     pub(super) following: Option<Following>,
     /// The database's own number on its disk.
@@ -44,9 +46,9 @@ pub struct Journal {
     /// What it was after our last commit, once we work here.
     pub(super) head: Option<Head>,
     /// Commits until a test wants us dead.
-    writes_left: Option<Rc<Cell<u32>>>,
+    pub(super) writes_left: Option<Rc<Cell<u32>>>,
     /// The lock of our run, which everything that works for it holds beside us.
-    lock: Option<Rc<RunLock>>,
+    pub(super) lock: Option<Rc<RunLock>>,
 }
 
 /// The process that works in a root.
@@ -72,38 +74,6 @@ pub struct NewRun<'a> {
 }
 
 impl Journal {
-    /// Opens the journal of a root, or begins one.
-    ///
-    /// # Errors
-    /// When the folder cannot be written, or the database is not one that this version can use.
-    pub fn open(root: &Path) -> Result<Self, JournalError> {
-        let ours = prepare(root)?;
-        let path = prepare_database(&ours)?;
-        let folder = ours.path().to_path_buf();
-        let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        let mut database = Connection::open(&path).map_err(failed)?;
-        database.busy_timeout(BUSY).map_err(failed)?;
-        // What is forgotten is overwritten (sqlite.org/pragma.html#pragma_secure_delete).
-        database.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
-        register(&database).map_err(failed)?;
-        migrate(&mut database, &path)?;
-        let inode = ours.inode("state.db").unwrap_or(0);
-        Ok(Self {
-            ours,
-            folder,
-            path,
-            database,
-            synced: None,
-            fence: None,
-            next_outline: None,
-            following: None,
-            inode,
-            head: None,
-            writes_left: None,
-            lock: None,
-        })
-    }
-
     /// Takes the lock of our run, until it is let go.
     pub fn hold(&mut self, lock: RunLock) {
         self.lock = Some(Rc::new(lock));
@@ -131,90 +101,9 @@ impl Journal {
             self.lock().is_none_or(|lock| lock.inode().is_some_and(|held| self.ours.inode("lock") == Some(held)));
         match (self.ours.is_in_place() && database, lock) {
             (true, true) => Ok(()),
-            (true, false) => Err(JournalError::Removed { path: self.folder.join("lock") }),
+            (true, false) => Err(JournalError::Removed { path: self.ours.path().join("lock") }),
             (false, _) => Err(JournalError::Removed { path: self.path.clone() }),
         }
-    }
-
-    /// The same journal once more, under the same lease: for another lane of our run.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub fn sibling(&self) -> Result<Self, JournalError> {
-        let failed = |cause| JournalError::Database { path: self.path.clone(), cause };
-        let database = Connection::open(&self.path).map_err(failed)?;
-        database.busy_timeout(BUSY).map_err(failed)?;
-        register(&database).map_err(failed)?;
-        database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
-        let (folder, path) = (self.folder.clone(), self.path.clone());
-        Ok(Self {
-            ours: self.ours.clone(),
-            folder,
-            path,
-            database,
-            synced: None,
-            fence: self.fence,
-            next_outline: None,
-            following: None,
-            inode: self.inode,
-            head: None,
-            writes_left: self.writes_left.clone(),
-            lock: self.lock.clone(),
-        })
-    }
-
-    /// Opens the journal of a root if there is one; makes nothing.
-    ///
-    /// # Errors
-    /// Like [`Journal::open`].
-    pub fn existing(root: &Path) -> Result<Option<Self>, JournalError> {
-        let path = root.join(super::folders::FOLDER).join("state.db");
-        match path.try_exists() {
-            Ok(true) => match Self::open(root) {
-                // A snapshot, an artifact of a job, somebody else's folder: what is there can be read.
-                Err(JournalError::Write { cause, .. })
-                    if matches!(cause.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
-                {
-                    Self::read_only(root).map(Some)
-                }
-                opened => opened.map(Some),
-            },
-            Ok(false) => Ok(None),
-            Err(cause) => Err(JournalError::Read { path, cause }),
-        }
-    }
-
-    /// Opens the journal of a root where nothing can be written, and nobody else writes (sqlite.org/uri.html, `immutable`).
-    fn read_only(root: &Path) -> Result<Self, JournalError> {
-        let ours = Handle::existing(root).map_err(|error| refused(&root.join(super::folders::FOLDER), error))?;
-        let path = ours.path().join("state.db");
-        let unreadable = |why: &str| JournalError::Read { path: path.clone(), cause: std::io::Error::other(why) };
-        if ours.open("state.db-wal").and_then(|log| log.metadata()).is_ok_and(|log| log.len() > 0) {
-            return Err(unreadable("a part of it is still in its log; copy the folder to where it can be written"));
-        }
-        let name = path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        let database = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags).map_err(failed)?;
-        register(&database).map_err(failed)?;
-        if !is_current(&database, &path)? {
-            return Err(unreadable("an older version wrote it; copy the folder to where it can be written"));
-        }
-        let (folder, inode) = (ours.path().to_path_buf(), ours.inode("state.db").unwrap_or(0));
-        Ok(Self {
-            ours,
-            folder,
-            path,
-            database,
-            synced: None,
-            fence: None,
-            next_outline: None,
-            following: None,
-            inode,
-            head: None,
-            writes_left: None,
-            lock: None,
-        })
     }
 
     /// From now on the process aborts after so many commits: the tests' own crash (V-50).
@@ -238,7 +127,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be written.
     pub fn begin(&mut self, new: NewRun<'_>) -> Result<i64, JournalError> {
-        let (highest, json) = (highest_run(&self.folder), self.outline_json(new.outline)?);
+        let (highest, json) = (highest_run(self.ours.path()), self.outline_json(new.outline)?);
         let path = self.path.clone();
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
         let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
@@ -282,6 +171,24 @@ impl Journal {
         self.fence.unwrap_or(0)
     }
 
+    /// Remembers what an attempt has left for the next fsync: what the journal tells of is on the disk before it.
+    ///
+    /// # Errors
+    /// When the disk does not take what was left before.
+    pub fn sync_before(&mut self, folder: &AttemptFolder) -> Result<(), JournalError> {
+        // Attempts of a few milliseconds would hold every descriptor that there is.
+        if self.unsynced.len() >= MOST_UNSYNCED {
+            self.sync_transcripts()?;
+        }
+        self.unsynced.extend(folder.to_sync());
+        Ok(())
+    }
+
+    fn sync_transcripts(&mut self) -> Result<(), JournalError> {
+        let failed = |cause| JournalError::Write { path: self.path.with_file_name("runs"), cause };
+        self.unsynced.drain(..).try_for_each(|file| file.sync_data()).map_err(failed)
+    }
+
     /// Appends events in one commit. The end of an iteration or of the run is brought to the disk itself, at most once per
     /// 100 ms by `now`, the rest to the operating system. `token` is the digest of an attempt's token, for one that is planned.
     ///
@@ -293,6 +200,7 @@ impl Journal {
         let due = ends_run || self.synced.is_none_or(|synced| now.duration_since(synced) >= SYNC_EVERY);
         let full = ends && due;
         if full {
+            self.sync_transcripts()?;
             self.pragma("synchronous", "FULL")?;
         }
         let written = self.insert(events, token);
@@ -442,6 +350,7 @@ fn sum(seq: u64, json: &str) -> i64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the owner of the database")]
 mod tests {
     use super::*;
     use crate::run::RunOutcome;

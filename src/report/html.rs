@@ -248,6 +248,9 @@ fn folded(document: &Document<'_>, paper: &Paper) -> String {
         }
         text.push_str("</pre></details>\n");
     }
+    if let Some(missing) = &paper.missing {
+        let _ = writeln!(text, "<p class=\"note\">The rest is lost: {}.</p>", escaped(missing));
+    }
     if paper.cut {
         text.push_str("<p class=\"note\">What is longer than 5 MiB ends here; the whole is in the folder.</p>\n");
     }

@@ -345,6 +345,7 @@ impl<'a> Attempt<'a> {
         if let (Exit::Code(code @ 1..), None) = (exit, &finished.error) {
             finished.error = driver.exit_words(code);
         }
+        driver.cast.journal.sync_before(self.folder)?;
         Ok(driver.take(Input::Exited { exit, finished: Box::new(finished), said })?)
     }
 }

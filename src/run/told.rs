@@ -240,6 +240,11 @@ impl Driver<'_> {
         };
         let rejected = matches!(feedback.cause, FeedbackCause::Rejected { .. });
         let (mut body, mut notes) = (body.trim().to_string(), self.reviewer_notes());
+        // A worker that is shown half of an output is told so.
+        let missing = self.cast.journal.missing_output(self.cast.run, from.step, &from.name, from.attempt);
+        if let Ok(Some(missing)) = missing {
+            body = format!("(Its output is not whole: {missing}. The rest is lost.)\n\n{body}");
+        }
         let ledger = self.state.ledger().text();
         if rejected {
             // A template with a place for the notes alone has the findings with their numbers there, too.

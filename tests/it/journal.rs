@@ -119,3 +119,31 @@ fn a_database_that_was_moved_aside_leaves_its_transcripts_and_new_runs_count_on(
     place.run(&["a"]).code(0);
     assert!(place.work(".forkhestra/runs/2/1-a/1/stdout.log").exists());
 }
+
+/// What a power cut leaves of an output that the disk had not got yet.
+#[test]
+fn an_output_that_is_shorter_than_it_was_is_told_wherever_it_is_used() {
+    let place = Place::new();
+    place.agent("w", "print worked\nnext\nhang up\nnext\necho");
+    place.config(r#"{ "checks": { "c": "echo one two three; exit 1" }, "chains": {} }"#);
+    let running = place.start(&["(w -> c):2", "-p", "go"]);
+    place.wait_for(&place.work("up"));
+    running.signal("KILL");
+    assert_eq!(running.end().code, None);
+    let log = place.work(".forkhestra/runs/1/2-c/1/stdout.log");
+    fs::File::options().write(true).open(&log).unwrap().set_len(4).unwrap();
+    let missing = "stdout.log holds 4 of 14 bytes";
+    let shown = place.run(&["runs", "log", "1", "2"]);
+    assert_eq!(shown.code(0).stdout, "one ");
+    assert!(shown.words().contains(&format!("the rest is lost: {missing}")), "{}", shown.stderr);
+    for format in ["md", "html"] {
+        let report = place.run(&["report", "--format", format, "-o", "-"]);
+        assert!(report.code(0).stdout.contains(&format!("The rest is lost: {missing}")), "{}", report.stdout);
+    }
+    let resumed = place.run(&["resume"]);
+    assert!(
+        resumed.code(1).stdout.contains(&format!("(Its output is not whole: {missing}. The rest is lost.)")),
+        "{}",
+        resumed.stdout
+    );
+}

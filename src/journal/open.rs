@@ -1,0 +1,109 @@
+//! Opening the journal of a root: to work, to look, to read what nobody can write.
+#![expect(clippy::disallowed_methods, reason = "the owner of the database")]
+
+use super::error::JournalError;
+use super::folders::{prepare, prepare_database};
+use super::handle::{Handle, refused};
+use super::ledger::register;
+use super::schema::{BUSY, is_current, migrate};
+use super::store::Journal;
+use rusqlite::{Connection, OpenFlags};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+impl Journal {
+    /// Over an open database, for nobody's run yet.
+    fn over(ours: Handle, path: PathBuf, database: Connection) -> Self {
+        let inode = ours.inode("state.db").unwrap_or(0);
+        Self {
+            ours,
+            path,
+            database,
+            synced: None,
+            unsynced: Vec::new(),
+            fence: None,
+            next_outline: None,
+            following: None,
+            inode,
+            head: None,
+            writes_left: None,
+            lock: None,
+        }
+    }
+
+    /// Opens the journal of a root, or begins one.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or the database is not one that this version can use.
+    pub fn open(root: &Path) -> Result<Self, JournalError> {
+        let ours = prepare(root)?;
+        let path = prepare_database(&ours)?;
+        let failed = |cause| JournalError::Database { path: path.clone(), cause };
+        let mut database = Connection::open(&path).map_err(failed)?;
+        database.busy_timeout(BUSY).map_err(failed)?;
+        // What is forgotten is overwritten (sqlite.org/pragma.html#pragma_secure_delete).
+        database.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
+        register(&database).map_err(failed)?;
+        migrate(&mut database, &path)?;
+        Ok(Self::over(ours, path, database))
+    }
+
+    /// The same journal once more, under the same lease: for another lane of our run.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn sibling(&self) -> Result<Self, JournalError> {
+        let failed = |cause| JournalError::Database { path: self.path.clone(), cause };
+        let database = Connection::open(&self.path).map_err(failed)?;
+        database.busy_timeout(BUSY).map_err(failed)?;
+        register(&database).map_err(failed)?;
+        database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+        Ok(Self {
+            fence: self.fence,
+            inode: self.inode,
+            writes_left: self.writes_left.clone(),
+            lock: self.lock.clone(),
+            ..Self::over(self.ours.clone(), self.path.clone(), database)
+        })
+    }
+
+    /// Opens the journal of a root if there is one; makes nothing.
+    ///
+    /// # Errors
+    /// Like [`Journal::open`].
+    pub fn existing(root: &Path) -> Result<Option<Self>, JournalError> {
+        let path = root.join(super::folders::FOLDER).join("state.db");
+        match path.try_exists() {
+            Ok(true) => match Self::open(root) {
+                // A snapshot, an artifact of a job, somebody else's folder: what is there can be read.
+                Err(JournalError::Write { cause, .. })
+                    if matches!(cause.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+                {
+                    Self::read_only(root).map(Some)
+                }
+                opened => opened.map(Some),
+            },
+            Ok(false) => Ok(None),
+            Err(cause) => Err(JournalError::Read { path, cause }),
+        }
+    }
+
+    /// Opens the journal of a root where nothing can be written, and nobody else writes (sqlite.org/uri.html, `immutable`).
+    fn read_only(root: &Path) -> Result<Self, JournalError> {
+        let ours = Handle::existing(root).map_err(|error| refused(&root.join(super::folders::FOLDER), error))?;
+        let path = ours.path().join("state.db");
+        let unreadable = |why: &str| JournalError::Read { path: path.clone(), cause: std::io::Error::other(why) };
+        if ours.open("state.db-wal").and_then(|log| log.metadata()).is_ok_and(|log| log.len() > 0) {
+            return Err(unreadable("a part of it is still in its log; copy the folder to where it can be written"));
+        }
+        let name = path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let failed = |cause| JournalError::Database { path: path.clone(), cause };
+        let database = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags).map_err(failed)?;
+        register(&database).map_err(failed)?;
+        if !is_current(&database, &path)? {
+            return Err(unreadable("an older version wrote it; copy the folder to where it can be written"));
+        }
+        Ok(Self::over(ours, path, database))
+    }
+}
