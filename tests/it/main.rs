@@ -24,6 +24,7 @@ mod incomplete;
 mod input;
 mod journal;
 mod judgement;
+mod kills;
 mod layering;
 mod lifeline;
 mod limits;

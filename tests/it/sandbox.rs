@@ -152,6 +152,8 @@ fn nothing_outside_the_project_is_written_from_a_sandbox() {
         "echo t > $TMPDIR/t && echo temporary".into(),
         format!("{} commit -q --allow-empty -m x && echo committed", git("")),
         "touch $(dirname $FORKHESTRA_RESULT)/own && echo own folder".into(),
+        "grep -q 'NoNewPrivs:.1' /proc/self/status && grep -q 'CapEff:.0*$' /proc/self/status && echo no privileges".into(),
+        "test $(ls -d /proc/[0-9]* | wc -l) -lt 10 && echo alone".into(),
         // What it is not.
         format!("echo evil > {}", outside.display()),
         format!("ln -s {} link; echo evil > link", outside.display()),
@@ -171,7 +173,12 @@ fn nothing_outside_the_project_is_written_from_a_sandbox() {
     assert!(std::process::Command::new("git").args(["init", "-q"]).arg(place.work("")).status().unwrap().success());
     let before = (git_config(), fs::read_to_string(place.work("forge/chains.json")).unwrap());
     let ran = place.run(&["w"]);
-    assert_eq!(ran.code(0).stdout, "made\ntemporary\ncommitted\nown folder\nover\n", "{}", ran.stderr);
+    assert_eq!(
+        ran.code(0).stdout,
+        "made\ntemporary\ncommitted\nown folder\nno privileges\nalone\nover\n",
+        "{}",
+        ran.stderr
+    );
     assert_eq!(fs::read_to_string(&outside).unwrap(), "as it was");
     assert_eq!(before, (git_config(), fs::read_to_string(place.work("forge/chains.json")).unwrap()));
     assert_eq!(place.events(1).last().unwrap()["event"]["type"], "runFinished");

@@ -1,0 +1,131 @@
+//! kill -9 by chance, of forkhestra, of its lifeline, of both in every order, and at once a `resume` or a new run: no orphan, no two agents
+//! at once, no step twice. A few seconds here; `FORKHESTRA_KILLS=1000 cargo test --test it kills -- --nocapture` for a thousand.
+
+use super::soak::Chance;
+use super::support::{LONG, Place, try_send};
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Rounds without `FORKHESTRA_KILLS`.
+const ROUNDS: u64 = 12;
+
+/// Notes who else is at work, leaves a daemon and a child, and works for a moment.
+const AGENT: &str = r#"
+for other in $(ls "$ALIVE"); do
+    state=$(sed -n 's/^State:[^A-Za-z]*//p' "/proc/$other/status" 2>/dev/null)
+    case $state in ''|Z*|X*) rm -f "$ALIVE/$other" ;; *) echo "$other beside $$: $state" >> "$ALIVE/../overlaps" ;; esac
+done
+touch "$ALIVE/$$"
+(setsid sleep 1000 &)
+sleep 1000 &
+sleep 0.0$((FORKHESTRA_STEP * 2))
+rm -f "$ALIVE/$$"
+"#;
+
+fn start(place: &Place, words: &[&str]) -> Child {
+    let mut command = place.command(words);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn lifelines(host: u32) -> Vec<String> {
+    let children = fs::read_to_string(format!("/proc/{host}/task/{host}/children")).unwrap_or_default();
+    children.split_whitespace().map(str::to_string).collect()
+}
+
+/// What was tried.
+fn kill(chance: &mut Chance, child: &mut Child) -> &'static str {
+    let host = child.id().to_string();
+    let modes = ["host", "lifeline", "host lifeline", "lifeline host", "stopped lifeline", "stopped both", "none"];
+    let mode = modes[usize::try_from(chance.next(modes.len() as u64)).unwrap()];
+    let lifelines = lifelines(child.id());
+    let all = |name: &str| lifelines.iter().for_each(|pid| try_send(name, pid));
+    match mode {
+        "host" => try_send("KILL", &host),
+        "lifeline" => all("KILL"),
+        "host lifeline" => {
+            try_send("KILL", &host);
+            all("KILL");
+        }
+        "lifeline host" => {
+            all("KILL");
+            try_send("KILL", &host);
+        }
+        "stopped lifeline" => {
+            all("STOP");
+            try_send("KILL", &host);
+        }
+        "stopped both" => {
+            all("STOP");
+            try_send("KILL", &host);
+            all("KILL");
+        }
+        _ => {}
+    }
+    mode
+}
+
+fn ends(child: &mut Child, what: &str) {
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < LONG, "hangs: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// No step is begun again after its end was written down as complete.
+fn no_step_twice(place: &Place, what: &str) {
+    let journal = forkhestra::journal::Journal::open(&place.work("")).unwrap();
+    for row in journal.runs().unwrap() {
+        let mut complete = BTreeSet::new();
+        for event in place.events(row.id) {
+            let (kind, at) = (&event["event"]["type"], &event["event"]["at"]["step"]);
+            if *kind == "attemptPlanned" {
+                assert!(!complete.contains(&at.as_u64()), "step {at} of run {} was done twice: {what}", row.id);
+            }
+            if *kind == "attemptFinished" && event["event"]["outcome"]["is"] == "completed" {
+                complete.insert(at.as_u64());
+            }
+        }
+    }
+}
+
+#[test]
+fn kills_by_chance_leave_no_orphan_no_two_agents_at_once_and_no_step_twice() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let rounds = number("FORKHESTRA_KILLS").unwrap_or(ROUNDS);
+    let seed = number("FORKHESTRA_SOAK_SEED").unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        u64::from(now.subsec_nanos()) * 7919 + 1
+    });
+    let (mut chance, mut place) = (Chance(seed.max(1)), Place::new());
+    let alive = place.path("tmp/alive");
+    fs::create_dir(&alive).unwrap();
+    place.set("ALIVE", alive.to_str().unwrap()).set("FORKHESTRA_TEST_GRACE_MS", "50");
+    place.write("a.sh", AGENT);
+    place.config(r#"{ "agents": { "a": { "command": ["sh", "a.sh"] } }, "chains": { "four": "a -> a -> a -> a" } }"#);
+    for round in 0..rounds {
+        let words = if chance.next(3) == 0 { vec!["four", "--wait"] } else { vec!["resume", "--wait"] };
+        let mut child = start(&place, &words);
+        std::thread::sleep(Duration::from_millis(chance.next(220)));
+        let mode = kill(&mut chance, &mut child);
+        let what = format!("seed {seed}, round {round}: {} after {mode}", words.join(" "));
+        // A host that was not killed goes on beside the next one, which waits for it.
+        if mode.contains("host") || mode.contains("stopped") {
+            ends(&mut child, &what);
+        } else if chance.next(2) == 0 {
+            try_send("TERM", &child.id().to_string());
+        }
+        let mut next = start(&place, &["resume", "--wait"]);
+        ends(&mut child, &what);
+        ends(&mut next, &what);
+        let overlaps = fs::read_to_string(place.path("tmp/overlaps")).unwrap_or_default();
+        assert_eq!(overlaps, "", "two agents at once: {what}");
+        if round % 50 == 49 || round + 1 == rounds {
+            no_step_twice(&place, &what);
+        }
+    }
+    // Whatever the last kill left is ended by the next run.
+    assert_eq!(place.run(&["four"]).code, Some(0), "seed {seed}");
+}
