@@ -2,9 +2,9 @@
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
 
+use forkhestra::engine::{At, AttemptOutcome, Event, EventKind, Finished};
 use forkhestra::journal::{Journal, NewRun, Worker};
 use forkhestra::plan::Outline;
-use forkhestra::run::{At, AttemptOutcome, Event, EventKind, Finished};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -3,14 +3,15 @@
 //! Data flows one way: arguments and files → chain → plan → machine → events → what people see and what is kept. The rooms,
 //! in the order in which they may know each other (docs/design.md; tests/it/layering.rs):
 //!
-//! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`], [`checks`], [`verdict`] ◄ [`plan`] ◄ [`run`] (events, outcomes, machine) ◄
-//! [`task`] ◄ [`journal`], [`report`], [`proc`], [`context`] ◄ [`run`]'s driver ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
+//! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`], [`checks`], [`verdict`] ◄ [`plan`] ◄ [`engine`] ◄
+//! [`task`] ◄ [`journal`], [`report`], [`proc`], [`context`] ◄ [`runner`] ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
 
 pub mod agent;
 pub mod chain;
 pub mod checks;
 pub mod cli;
 pub mod context;
+pub mod engine;
 pub mod eval;
 pub mod exit;
 pub mod journal;
@@ -19,7 +20,7 @@ pub mod plan;
 pub mod proc;
 pub mod prompt;
 pub mod report;
-pub mod run;
+pub mod runner;
 pub mod source;
 pub mod task;
 pub mod verdict;

@@ -3,7 +3,7 @@
 use crate::journal::{Journal, JournalError};
 use crate::plan::TaskFacts;
 use crate::proc::{ByHand, Interrupts};
-use crate::run::{Uncommitted, uncommitted_of_task};
+use crate::runner::{Uncommitted, uncommitted_of_task};
 use crate::task::Status;
 use crate::world::World;
 use std::path::Path;

@@ -12,6 +12,7 @@ use super::survivors::end_last;
 use super::trust::untrusted;
 use super::{answer, refuse};
 use crate::chain::{Limits, Permissions, bad_duration, parse_duration};
+use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides, RunOutcome};
 use crate::eval::{Desk, Evaluated, Prompts, Setting, Suite, evaluate, held_out, tokens, too_few_cases};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
@@ -20,7 +21,7 @@ use crate::proc::Awake;
 use crate::report::{
     Paint, Screen, Tally, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render,
 };
-use crate::run::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Failure, Overrides, RunOutcome};
+use crate::runner::Failure;
 use crate::source::{Diagnostic, Files, Place, Source};
 use crate::world::World;
 use sha2::{Digest, Sha256};

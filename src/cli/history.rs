@@ -3,9 +3,9 @@
 use super::args::Common;
 use super::config::{Project, project};
 use super::stage::broken_journal;
+use crate::engine::{RunOutcome, RunRow, RunState};
 use crate::journal::{Journal, Lease};
 use crate::proc::start_time;
-use crate::run::{RunOutcome, RunRow, RunState};
 use crate::source::Diagnostic;
 use crate::world::World;
 use std::path::Path;

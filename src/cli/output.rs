@@ -3,11 +3,11 @@
 use super::args::{Common, OutputArgs};
 use super::config::shell;
 use crate::chain::{HookKind, show_duration};
+use crate::engine::{Event, LimitKind, RunOutcome, RunState};
 use crate::exit::Exit;
 use crate::plan::{Hook, Limits};
 use crate::proc::{ByHand, Interrupts};
 use crate::report::{Console, Ndjson, Paint, Sinks, Tally, Verbosity, print, print_error, step_summary};
-use crate::run::{Event, LimitKind, RunOutcome, RunState};
 use crate::source::{Diagnostic, Env, Files, Kind};
 use crate::world::World;
 use std::io;

@@ -13,14 +13,13 @@ use super::survivors::survivors;
 use super::trust::distrusted;
 use super::{answer, eval, json_line, refuse, task_errors};
 use crate::chain::{Chain, Said, parse};
+use crate::engine::{Event, EventKind, Input, Overrides, RunOutcome, RunRow, RunState, State, Stopwatch};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, RunLock, tampered};
 use crate::plan::{Outline, Plan, TaskFacts, outline};
 use crate::proc::ask;
 use crate::report::{Paint, print_error, render, resume_plan};
-use crate::run::{
-    Again, Begin, Event, EventKind, Input, Overrides, Replan, RunOutcome, RunRow, RunState, State, Stopwatch,
-};
+use crate::runner::{Again, Begin, Replan};
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::task::Status;
 use crate::verdict::{Decision, ReadFrom, Verdict, findings};

@@ -3,10 +3,11 @@
 use super::args::Common;
 use super::refuse;
 use super::stage::{event_queue, exit_of};
+use crate::engine::RunOutcome;
 use crate::exit::Exit;
 use crate::proc::Awake;
 use crate::report::print_error;
-use crate::run::{RunOutcome, wait_until};
+use crate::runner::wait_until;
 use crate::source::Diagnostic;
 use crate::world::World;
 use jiff::Timestamp;

@@ -3,10 +3,10 @@
 use super::args::Common;
 use super::history::is_alive;
 use super::stage::broken_journal;
+use crate::engine::{At, Event, EventKind, Leftover};
 use crate::journal::{Journal, token_digest};
 use crate::proc::end_old;
 use crate::report::{Paint, print_error};
-use crate::run::{At, Event, EventKind, Leftover};
 use crate::source::Diagnostic;
 use crate::world::World;
 

@@ -1,6 +1,6 @@
 //! Which prompt is better, which one wins, and when to stop (P-10, P-11, C46).
 
-use crate::run::Score;
+use crate::engine::Score;
 use std::cmp::Ordering;
 
 fn order(one: &Score, other: &Score) -> Ordering {

@@ -7,13 +7,14 @@ use super::feedback::{Expectations, Feedback};
 use super::leak::LeakGuard;
 use super::measure::{Book, Measure, Rewriting};
 use super::tokens::tokens;
+use crate::engine::{
+    EvalEvent, EvalFacts, EvalLedger, Event, EventKind, HighestAttempt, HumanNeeded, LimitKind, Overrides, RunOutcome,
+    Stopwatch,
+};
 use crate::journal::Journal;
 use crate::plan::{Outline, Part};
 use crate::report::Screen;
-use crate::run::{
-    EvalEvent, EvalFacts, EvalLedger, Event, EventKind, Failure, Halt, HighestAttempt, HumanNeeded, Lanes, LimitKind,
-    Numbers, Overrides, RunOutcome, Stopwatch, flushed, work_in_lanes,
-};
+use crate::runner::{Failure, Halt, Lanes, Numbers, flushed, work_in_lanes};
 use indexmap::IndexMap;
 use std::cmp::Ordering;
 use std::time::Duration;

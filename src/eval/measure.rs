@@ -4,12 +4,12 @@ use super::desk::{Desk, key_of};
 use super::feedback::Expectations;
 use super::leak::closeness;
 use super::suite::Case;
+use crate::engine::{
+    At, AttemptOutcome, CaseResult, EVENT_VERSION, EvalEvent, EvalLedger, Event, EventKind, JudgedBy, LimitKind,
+};
 use crate::journal::{Given, GivenIn, Journal};
 use crate::plan::{Part, Plan};
-use crate::run::{
-    Answer, At, AttemptOutcome, CaseResult, EVENT_VERSION, EvalEvent, EvalLedger, Event, EventKind, Failure, Job,
-    JudgedBy, LONGEST_ANSWER, LimitKind, Numbers, Work,
-};
+use crate::runner::{Answer, Failure, Job, LONGEST_ANSWER, Numbers, Work};
 use crate::source::Diagnostic;
 use crate::verdict::{Evaluation, ScoreMode, evaluation};
 use std::collections::VecDeque;

@@ -2,8 +2,8 @@
 
 use super::error::JournalError;
 use super::store::Journal;
+use crate::engine::{AttemptRow, RunRow};
 use crate::plan::Outline;
-use crate::run::{AttemptRow, RunRow};
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::{OptionalExtension, Row, params};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};

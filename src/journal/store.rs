@@ -7,8 +7,8 @@ use super::handle::Handle;
 use super::ledger::Head;
 use super::lock::RunLock;
 use super::task_rows::{self, Following};
+use crate::engine::{Event, EventKind};
 use crate::plan::Outline;
-use crate::run::{Event, EventKind};
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::{Connection, Transaction, params};
 use sha2::{Digest, Sha256};
@@ -353,7 +353,7 @@ fn sum(seq: u64, json: &str) -> i64 {
 #[expect(clippy::disallowed_methods, reason = "the owner of the database")]
 mod tests {
     use super::*;
-    use crate::run::RunOutcome;
+    use crate::engine::RunOutcome;
     use std::os::unix::fs::PermissionsExt;
 
     fn event(run: i64, seq: u64) -> Event {

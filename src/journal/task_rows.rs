@@ -1,6 +1,6 @@
 //! The rows of tasks: what is written in the commits of events, and read back.
 
-use crate::run::Event;
+use crate::engine::Event;
 use crate::task::{AuditRow, Change, Changes, DisputeKind, Follower, Status, Task, replay};
 use rusqlite::{Connection, Transaction, params};
 

@@ -4,7 +4,7 @@
 
 use super::ourselves::{StopRequests, leave_stops_to_others};
 use super::tree::Tree;
-use crate::run::Exit;
+use crate::engine::Exit;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Signal;
 use std::fs::File;

@@ -4,7 +4,7 @@
 
 use super::table::{Process, children, descendants, kill, pid, process};
 use super::wire::{Order, Report};
-use crate::run::{Exit, Leftover};
+use crate::engine::{Exit, Leftover};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};

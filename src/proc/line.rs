@@ -3,7 +3,7 @@
 
 use super::table::process;
 use super::wire::{Order, Report};
-use crate::run::Sig;
+use crate::engine::Sig;
 use rustix::fd::BorrowedFd;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 
 use super::lifeline::LIFELINE;
 use super::table::{Process, all, children, descendants, has_argument, has_variable, kill, pid, process, start_time};
-use crate::run::Leftover;
+use crate::engine::Leftover;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 
 /// Kills everything that an attempt without a lifeline left: what has come to us, `lifeline` aside, and every process that was

@@ -5,7 +5,7 @@
 use super::ourselves::spawn_stoppable;
 use super::table::{descendants, kill, process};
 use super::wire::{Order, Report};
-use crate::run::Exit;
+use crate::engine::Exit;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;

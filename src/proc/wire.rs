@@ -1,6 +1,6 @@
 //! What a lifeline and its host tell each other: one line of text each, over a socket pair.
 
-use crate::run::{Exit, Leftover};
+use crate::engine::{Exit, Leftover};
 
 /// What the host asks for. Each is answered when it was read, before it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use super::phrases::{
 use super::tally::Sum;
 use super::verdicts::{trend, unclear_words, verdict_lines};
 use crate::chain::{Role, show_duration};
-use crate::plan::{Outline, OutlineStep, Plan};
-use crate::run::{
+use crate::engine::{
     At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, RunOutcome, Sig, Stopwatch, Tokens,
     WaitReason,
 };
+use crate::plan::{Outline, OutlineStep, Plan};
 use crate::verdict::Decision;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;

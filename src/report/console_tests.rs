@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::chain::Said;
+use crate::engine::FeedbackCause;
+use crate::engine::Leftover;
 use crate::plan::tests::{planned, world};
-use crate::run::FeedbackCause;
-use crate::run::Leftover;
 
 const CONFIG: &str = r#"{"checks": {"t": {"run": "cargo test"}}, "chains": {}}"#;
 
@@ -38,7 +38,7 @@ fn started() -> EventKind {
         base: None,
         task: None,
         steps: 2,
-        overrides: crate::run::Overrides::default(),
+        overrides: crate::engine::Overrides::default(),
     }
 }
 
@@ -49,7 +49,7 @@ fn finished(at: At, outcome: AttemptOutcome, marker: bool, finished: Finished) -
 fn a_stopped_run() -> Vec<EventKind> {
     let leftovers = vec![Leftover { pid: 42, name: "node".into(), running: false }];
     let near = Some("I will print FORKHESTRA_COMPLETE".to_string());
-    let tokens = Some(crate::run::Tokens { input: 12_000, output: 345, cost_usd: Some(0.12), ..Default::default() });
+    let tokens = Some(crate::engine::Tokens { input: 12_000, output: 345, cost_usd: Some(0.12), ..Default::default() });
     let check = FeedbackCause::CheckFailed { outcome: AttemptOutcome::Failed { code: 101 } };
     vec![
         started(),

@@ -1,7 +1,7 @@
 //! What earlier runs of a chain took and cost, from the journal: the best guess of what the next one will.
 
 use super::phrases::{seconds, thousands};
-use crate::run::RunRow;
+use crate::engine::RunRow;
 use serde::Serialize;
 
 /// How many of the last runs are looked at.
@@ -78,7 +78,7 @@ fn spread<T: Copy + PartialOrd>(mut numbers: Vec<T>) -> Option<Spread<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::RunOutcome;
+    use crate::engine::RunOutcome;
 
     fn row(name: &str, took_ms: u64, cost_usd: Option<f64>, outcome: Option<RunOutcome>) -> RunRow {
         let (id, started, chain) = (1, String::new(), "a -> b".to_string());

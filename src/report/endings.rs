@@ -4,7 +4,7 @@ use super::console::Console;
 use super::phrases::{iterations_words, outcome_words, thousands};
 use super::verdicts::human_words;
 use crate::chain::{Role, show_duration};
-use crate::run::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome, RunState, unverified_words};
+use crate::engine::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome, RunState, unverified_words};
 
 impl Console<'_> {
     /// Why a run ended, in a line without signs.

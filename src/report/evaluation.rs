@@ -2,10 +2,10 @@
 
 use super::paint::{Paint, printable};
 use super::phrases::{attempts_words, first_line, outcome_words, seconds, thousands, waiting_words};
-use crate::plan::Outline;
-use crate::run::{
+use crate::engine::{
     AttemptOutcome, CaseResult, EvalEvent, EvalFacts, EvalLedger, Event, EventKind, JudgedBy, RunOutcome, Score,
 };
+use crate::plan::Outline;
 use serde_json::{Value, json};
 use similar::TextDiff;
 use std::fmt::Write;

@@ -4,8 +4,8 @@
 use super::phrases::first_line;
 use super::tally::Tally;
 use crate::checks::Failure;
+use crate::engine::{AttemptOutcome, Event, EventKind};
 use crate::plan::Outline;
-use crate::run::{AttemptOutcome, Event, EventKind};
 use crate::verdict::{Decision, Severity};
 use std::fmt::Write;
 

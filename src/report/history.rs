@@ -2,8 +2,8 @@
 
 use super::paint::Paint;
 use super::phrases::{attempts_words, first_line, iterations_words, outcome_words, seconds, thousands};
+use crate::engine::{At, AttemptRow, HumanNeeded, RunOutcome, RunRow, RunState, State};
 use crate::plan::Outline;
-use crate::run::{At, AttemptRow, HumanNeeded, RunOutcome, RunRow, RunState, State};
 use std::fmt::Write;
 
 fn words(state: RunState) -> &'static str {

@@ -4,7 +4,7 @@
 use super::document::{Document, Paper, Row, Tried, cases, facts, findings, heading, origin, timeline};
 use super::paint::printable;
 use super::phrases::{seconds, thousands};
-use crate::run::RunState;
+use crate::engine::RunState;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");

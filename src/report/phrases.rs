@@ -1,6 +1,6 @@
 //! Outcomes, times and numbers in a few words.
 
-use crate::run::{AttemptOutcome, Feedback, FeedbackCause, Leftover, WaitReason};
+use crate::engine::{AttemptOutcome, Feedback, FeedbackCause, Leftover, WaitReason};
 
 /// How an attempt ended, in a few words.
 pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {

@@ -3,7 +3,7 @@
 use super::paint::Paint;
 use super::phrases::{attempts_words, first_line};
 use super::tally::{Sum, Tally};
-use crate::run::Event;
+use crate::engine::Event;
 use std::fmt::Write;
 
 /// The longest title, in characters.

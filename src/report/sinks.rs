@@ -2,8 +2,8 @@
 
 use super::github;
 use crate::checks::Failure;
+use crate::engine::Event;
 use crate::plan::Outline;
-use crate::run::Event;
 use std::io::{self, Write};
 
 /// Where newline-delimited JSON goes.

@@ -2,7 +2,7 @@
 
 use super::paint::Paint;
 use super::phrases::{attempts_words, seconds, thousands};
-use crate::run::{At, Event, EventKind, Finished, RunOutcome, RunState};
+use crate::engine::{At, Event, EventKind, Finished, RunOutcome, RunState};
 use crate::verdict::Decision;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::paint::Paint;
 use super::phrases::first_line;
-use crate::run::HumanNeeded;
+use crate::engine::HumanNeeded;
 use crate::verdict::{Decision, Finding, ReadFrom, Severity, Unclear, Verdict};
 
 /// How many findings of a verdict are shown; the rest are in its folder.

@@ -2,8 +2,8 @@
 
 use super::{Change, Changes, DisputeKind, Status};
 use crate::chain::Role;
+use crate::engine::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, RunOutcome, unverified_words};
 use crate::plan::Outline;
-use crate::run::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, RunOutcome, unverified_words};
 use crate::verdict::{Decision, ReadFrom, Verdict};
 use std::collections::BTreeSet;
 

@@ -2,9 +2,9 @@
 
 use super::super::replay;
 use super::*;
+use crate::engine::tests_drive;
 use crate::plan::tests::{planned, world};
 use crate::plan::{Plan, outline};
-use crate::run::tests_drive;
 use proptest::prelude::*;
 
 /// The default of `limits.rejections`.
@@ -110,8 +110,8 @@ fn the_state_diagram_of_the_docs_is_the_transition_table() {
         let verdict = Verdict::new(decision, "x".into(), Vec::new(), crate::verdict::ReadFrom::Line);
         EventKind::VerdictGiven { at: at.clone(), verdict, converged: false }
     };
-    let finished = crate::run::Finished::default();
-    let feedback = crate::run::Feedback { from: check.clone(), cause: FeedbackCause::Exhausted { iterations: 1 } };
+    let finished = crate::engine::Finished::default();
+    let feedback = crate::engine::Feedback { from: check.clone(), cause: FeedbackCause::Exhausted { iterations: 1 } };
     let planned = EventKind::AttemptPlanned { at: coder.clone(), iterations: None, retry: 0, feedback: None };
     let rejections = RunOutcome::NeedsHuman { step: 3, why: HumanNeeded::Rejections };
     let mut events = vec![

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Every room with the rooms that it may know. `run` is two rooms in one folder: the pure half, which much may know, and the
-/// driver, which only `cli` may.
+/// Every folder below `src`, or file in it, with the folders that it may import from.
 const ARROWS: [(&str, &[&str]); 21] = [
     ("exit", &[]),
     ("source", &[]),
@@ -15,77 +14,53 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("checks", &["source", "marker", "chain"]),
     ("verdict", &["source", "marker", "chain"]),
     ("plan", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict"]),
-    ("run (pure)", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan"]),
-    ("task", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run"]),
-    ("journal", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task"]),
-    ("report", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task"]),
-    ("proc", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task"]),
-    ("context", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task"]),
+    ("engine", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan"]),
+    ("task", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine"]),
+    ("journal", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task"]),
+    ("report", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task"]),
+    ("proc", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task"]),
+    ("context", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task"]),
     ("world", &["source"]),
     (
-        "run (driver)",
+        "runner",
         &[
-            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task", "journal",
+            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task", "journal",
             "report", "proc", "context", "world",
         ],
     ),
     (
         "eval",
         &[
-            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task", "journal",
-            "report", "proc", "context", "world",
+            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task", "journal",
+            "report", "proc", "context", "world", "runner",
         ],
     ),
     (
         "cli",
         &[
-            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run", "task", "journal",
-            "report", "proc", "context", "world", "eval", "exit",
+            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task", "journal",
+            "report", "proc", "context", "world", "runner", "eval", "exit",
         ],
     ),
     ("main", &["cli", "proc", "world", "report", "exit"]),
     (
         "lib",
         &[
-            "agent", "chain", "checks", "cli", "context", "eval", "exit", "journal", "marker", "plan", "proc",
-            "prompt", "report", "run", "source", "task", "verdict", "world",
+            "agent", "chain", "checks", "cli", "context", "engine", "eval", "exit", "journal", "marker", "plan",
+            "proc", "prompt", "report", "runner", "source", "task", "verdict", "world",
         ],
     ),
 ];
 
-const DRIVER: [&str; 18] = [
-    "templates.rs",
-    "start.rs",
-    "work.rs",
-    "cast.rs",
-    "lane.rs",
-    "lanes.rs",
-    "guard.rs",
-    "hooks.rs",
-    "idle.rs",
-    "tape.rs",
-    "attempt.rs",
-    "driver.rs",
-    "signals.rs",
-    "stage.rs",
-    "timers.rs",
-    "fill.rs",
-    "told.rs",
-    "reading.rs",
-];
 /// What pure rooms may not name.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];
 const PURE: [&str; 10] =
-    ["task", "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "run (pure)"];
+    ["task", "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine"];
 
 fn room_of(path: &Path) -> String {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {
-        ["run", file] if DRIVER.contains(file) => "run (driver)".into(),
-        // Presents both halves.
-        ["run", "mod.rs"] => "run (driver)".into(),
-        ["run", ..] => "run (pure)".into(),
         [file] => file.trim_end_matches(".rs").into(),
         [room, ..] => (*room).into(),
         [] => String::new(),
@@ -129,11 +104,7 @@ fn wrong_arrows(source: &Path) -> Vec<String> {
             for (index, _) in code.match_indices(prefix) {
                 let rest = &code[index + prefix.len()..];
                 let known = rest.split(|next: char| !next.is_alphanumeric() && next != '_').next().unwrap_or_default();
-                let own = room.split(' ').next() == Some(known);
-                let driver = known == "run"
-                    && !["cli", "eval", "run (driver)"].contains(&room.as_str())
-                    && names_the_driver(rest);
-                if !known.is_empty() && (driver || !own && !allowed.contains(&known)) {
+                if !known.is_empty() && known != room && !allowed.contains(&known) {
                     wrong.push(format!("{}: {room} may not know {known}", inside.display()));
                 }
             }
@@ -145,14 +116,6 @@ fn wrong_arrows(source: &Path) -> Vec<String> {
         wrong.extend(effects.map(|effect| format!("{}: {room} is pure and names {effect}", inside.display())));
     }
     wrong
-}
-
-/// Whether what is imported from `run` is the driver's.
-fn names_the_driver(rest: &str) -> bool {
-    let import = rest.split(';').next().unwrap_or_default();
-    ["drive", "Cast", "Failure", "Ended", "Lanes", "Numbers", "work_in_lanes"]
-        .iter()
-        .any(|name| import.split(|c: char| !c.is_alphanumeric()).any(|word| word == *name))
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn the_schema_of_evaluations_is_that_of_what_is_read() {
 
 #[test]
 fn the_schema_of_events_is_that_of_the_types() {
-    let mut schema = serde_json::to_value(schemars::schema_for!(forkhestra::run::Event)).unwrap();
+    let mut schema = serde_json::to_value(schemars::schema_for!(forkhestra::engine::Event)).unwrap();
     schema["title"] = "forkhestra event".into();
     same("event.schema.json", &schema);
 }

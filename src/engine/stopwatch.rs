@@ -52,7 +52,7 @@ impl Stopwatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::RunOutcome;
+    use crate::engine::RunOutcome;
 
     #[test]
     fn neither_pauses_nor_the_time_before_a_resume_count() {

@@ -1,9 +1,8 @@
 //! Hooks while a run is under way. They are run beside it, so that nothing waits for them, and what becomes of them changes nothing.
 
 use super::driver::Driver;
-use super::event::{Event, EventKind};
-use super::outcome::WaitReason;
 use crate::chain::HookKind;
+use crate::engine::{Event, EventKind, WaitReason};
 use crate::proc::{ByHand, Interrupts};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;

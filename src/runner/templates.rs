@@ -2,8 +2,8 @@
 //! the old one where not. Either is said once.
 
 use super::driver::Driver;
-use super::machine::Input;
 use crate::context::config_digest;
+use crate::engine::Input;
 use crate::journal::JournalError;
 use crate::plan::{Plan, PlannedStep};
 use crate::source::Diagnostic;

@@ -1,9 +1,8 @@
 //! One attempt on the stage: its streams, its scanner or reader, its logs, and what is shown of it.
 
-use super::finished::{Finished, Leftover, Tokens, UsageLimit};
-use super::outcome::Exit;
 use super::tape::{Got, Tape};
 use crate::agent::{ErrorClass, Format, Reader, Report, Usage};
+use crate::engine::{Exit, Finished, Leftover, Tokens, UsageLimit};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
 use crate::report::{ForeignWords, Screen, Stream};

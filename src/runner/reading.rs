@@ -1,15 +1,13 @@
 //! What an attempt decided, and what it did to the tree meanwhile.
 
 use super::driver::Driver;
-use super::event::At;
 use super::fill::{PATIENCE, asking};
-use super::finished::Finished;
-use super::outcome::Exit;
 use super::stage::Stage;
 use crate::agent::Format;
 use crate::chain::Role;
 use crate::checks::{OutputErrors, Profile, Tampering, joined, tests_run};
 use crate::context::{BUILDS, Snapshot};
+use crate::engine::{At, Exit, Finished};
 use crate::journal::{AttemptFolder, JournalError, word_of_attempt};
 use crate::marker::is_marker_line;
 use crate::plan::{Kind, PlannedStep};

@@ -1,7 +1,7 @@
 //! A template's prompt for one attempt: what it names is gathered, cut to size, and filled in.
 
-use super::event::At;
 use crate::context::{Repository, TreeChanges, gather};
+use crate::engine::At;
 use crate::plan::{Around, TaskFacts};
 use crate::proc::ask_git;
 use crate::prompt::{Rendered, TemplateError, Value, fit};

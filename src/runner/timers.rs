@@ -2,7 +2,7 @@
 //! still while the machine sleeps, as the attempt does; the run's time and its waits go on. Nobody sets either of them.
 
 use super::idle::IdleWatch;
-use super::machine::Timer;
+use crate::engine::Timer;
 use crate::world::Uptime;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};

@@ -3,8 +3,7 @@
 use super::attempt::sleep;
 use super::cast::Failure;
 use super::driver::Driver;
-use super::machine::{Effect, Input, Timer};
-use super::outcome::Sig;
+use crate::engine::{Effect, Input, Sig, Timer};
 use crate::proc::{Interrupts, StopRequests};
 use std::future::poll_fn;
 use std::io;

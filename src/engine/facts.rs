@@ -19,12 +19,14 @@ impl State {
     }
 
     /// What the last worker did to tests and to files that decide, in words.
-    pub(super) fn weakened(&self) -> &[String] {
+    #[must_use]
+    pub fn weakened(&self) -> &[String] {
         &self.weakened
     }
 
     /// Why the last worker's attempt does not count.
-    pub(super) fn voided(&self) -> &[String] {
+    #[must_use]
+    pub fn voided(&self) -> &[String] {
         &self.voided
     }
 
@@ -34,7 +36,8 @@ impl State {
     }
 
     /// How many tests a check ran the last time, and how many at the most; none where its output never said.
-    pub(super) fn tests_of(&self, step: u32) -> Option<(u32, u32)> {
+    #[must_use]
+    pub fn tests_of(&self, step: u32) -> Option<(u32, u32)> {
         self.step(step)?.tests
     }
 
@@ -49,22 +52,26 @@ impl State {
     }
 
     /// The last verdict of a judge.
-    pub(super) fn verdict(&self) -> Option<&(At, Verdict)> {
+    #[must_use]
+    pub fn verdict(&self) -> Option<&(At, Verdict)> {
         self.verdict.as_ref()
     }
 
     /// How often a judge was not understood, in a row.
-    pub(super) fn unclear(&self, step: u32) -> u32 {
+    #[must_use]
+    pub fn unclear(&self, step: u32) -> u32 {
         self.step(step).and_then(|step| step.unclear.as_ref()).map_or(0, |(_, asked)| *asked)
     }
 
     /// Why a judge was not understood the last time.
-    pub(super) fn last_unclear(&self, step: u32) -> Option<&Unclear> {
+    #[must_use]
+    pub fn last_unclear(&self, step: u32) -> Option<&Unclear> {
         self.step(step)?.unclear.as_ref().map(|(why, _)| why)
     }
 
     /// Whether the last attempt of a step changed nothing.
-    pub(super) fn was_idle(&self, step: u32) -> bool {
+    #[must_use]
+    pub fn was_idle(&self, step: u32) -> bool {
         self.step(step).is_some_and(|step| step.idle)
     }
 
@@ -91,12 +98,14 @@ impl State {
     }
 
     /// Whether the current attempt is one that is tried again.
-    pub(super) fn is_retry(&self) -> bool {
+    #[must_use]
+    pub fn is_retry(&self) -> bool {
         self.retry > 0
     }
 
     /// Whether a usage limit is waited out.
-    pub(super) fn is_waiting(&self) -> bool {
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
         self.phase == Phase::Waiting
     }
 
@@ -124,12 +133,14 @@ impl State {
     }
 
     /// How many attempts a step has had.
-    pub(super) fn attempts(&self, step: u32) -> u32 {
+    #[must_use]
+    pub fn attempts(&self, step: u32) -> u32 {
         self.step(step).map_or(0, |step| step.attempts)
     }
 
     /// Whether the last attempt of a step failed.
-    pub(super) fn last_failed(&self, step: u32) -> bool {
+    #[must_use]
+    pub fn last_failed(&self, step: u32) -> bool {
         self.step(step).is_some_and(|step| step.failed)
     }
 

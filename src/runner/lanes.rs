@@ -2,10 +2,9 @@
 
 use super::cast::{Cast, Failure};
 use super::driver::drive_in_lane;
-use super::event::{At, Event};
 use super::lane::{Answer, Lane, Numbers};
-use super::outcome::{LimitKind, RunOutcome, Sig};
 use super::signals::{Heard, Signals};
+use crate::engine::{At, Event, LimitKind, RunOutcome, Sig};
 use crate::journal::Journal;
 use crate::plan::{Plan, outline};
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity};

@@ -1,10 +1,10 @@
 //! The work of a run: the tree that it began at, and what has changed since.
 
 use super::driver::Driver;
-use super::event::{EventKind, Overrides};
 use super::fill::{PATIENCE, asking};
 use crate::chain::Role;
 use crate::context::{CACHES, Git, Repository, Snapshots, TreeChanges, small};
+use crate::engine::{EventKind, Overrides};
 use crate::journal::{Journal, JournalError, prepare_store, snapshot_store};
 use crate::proc::ask;
 use std::collections::BTreeSet;

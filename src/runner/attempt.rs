@@ -2,13 +2,11 @@
 
 use super::cast::Failure;
 use super::driver::Driver;
-use super::finished::{Finished, Leftover};
-use super::machine::{Effect, Input, Timer};
-use super::outcome::{Exit, Sig};
 use super::reading::Before;
 use super::signals::Heard;
 use super::stage::Stage;
 use super::tape::Got;
+use crate::engine::{Effect, Exit, Finished, Input, Leftover, Sig, Timer};
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
 use crate::proc::{Child, GivenUp, Report, end_survivors, is_busy};
 use crate::report::{Now, TICK, columns};

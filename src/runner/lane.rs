@@ -2,11 +2,9 @@
 //! for the machine, with its retries, waits and limits; what it tells becomes part of the whole.
 
 use super::driver::Driver;
-use super::event::{At, EVENT_VERSION, Event, EventKind};
-use super::finished::Finished;
-use super::outcome::AttemptOutcome;
 use super::stage::Stage;
 use crate::chain::Role;
+use crate::engine::{At, AttemptOutcome, EVENT_VERSION, Event, EventKind, Finished};
 use crate::journal::{AttemptFolder, JournalError, token_digest};
 use crate::verdict::{Said, ScoreMode, Unclear, evaluation, without_echo, without_quoted};
 use std::cell::{Cell, RefCell};

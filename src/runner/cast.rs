@@ -1,9 +1,7 @@
 //! What the driver works with, how a run begins, and how it ends.
 
-use super::event::{Event, Overrides};
-use super::finished::Leftover;
-use super::outcome::RunOutcome;
 use super::templates::Replan;
+use crate::engine::{Event, Leftover, Overrides, RunOutcome};
 use crate::journal::{Journal, JournalError};
 use crate::plan::Plan;
 use crate::report::{Console, Screen, Sinks};

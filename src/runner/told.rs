@@ -1,12 +1,11 @@
 //! What an attempt is told, and what people are told of one that failed: words out of earlier attempts' folders.
 
 use super::driver::Driver;
-use super::event::{At, Event, EventKind, Feedback, FeedbackCause};
 use super::fill::{Moment, fill};
-use super::outcome::AttemptOutcome;
 use crate::chain::Role;
 use crate::checks::{OutputErrors, failures, joined};
 use crate::context::OF_WORK;
+use crate::engine::{At, AttemptOutcome, Event, EventKind, Feedback, FeedbackCause};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::{Kind, PlannedPrompt, PlannedStep};
 use crate::prompt::{

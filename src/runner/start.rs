@@ -2,8 +2,8 @@
 
 use super::attempt::sleep;
 use super::cast::Failure;
-use super::outcome::Sig;
 use super::signals::{Heard, Signals};
+use crate::engine::Sig;
 use crate::journal::{BusyLock, RunLock, Taken};
 use crate::world::World;
 use jiff::Timestamp;

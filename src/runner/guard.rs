@@ -2,10 +2,10 @@
 //! the user's.
 
 use super::driver::Driver;
-use super::event::At;
 use crate::chain::Role;
 use crate::checks::{Deciding, Profile, Tampering, tampering};
 use crate::context::Guarded;
+use crate::engine::At;
 use crate::journal::{AttemptFolder, JournalError, Planted};
 use std::collections::BTreeSet;
 

@@ -3,16 +3,11 @@
 
 use super::attempt::{Attempt, sleep};
 use super::cast::{Again, Begin, Cast, Ended, Failure};
-use super::event::{At, EVENT_VERSION, Event, EventKind, Feedback, HighestAttempt};
 use super::hooks::HooksBeside;
 use super::lane::Lane;
-use super::machine::{Effect, Input, Timer};
-use super::outcome::RunOutcome;
 use super::reading::Before;
 use super::signals::{Heard, Signals};
 use super::stage::{Show, Stage};
-use super::state::State;
-use super::stopwatch::Stopwatch;
 use super::templates::TemplateWatch;
 use super::timers::Timers;
 use super::told::Told;
@@ -20,6 +15,9 @@ use super::work::Begun;
 use crate::chain::Limit;
 use crate::checks::Deciding;
 use crate::context::{GuardWatch, Snapshot, TreeWatch};
+use crate::engine::{
+    At, EVENT_VERSION, Effect, Event, EventKind, Feedback, HighestAttempt, Input, RunOutcome, State, Stopwatch, Timer,
+};
 use crate::journal::{JournalError, OwnFolder, Planted, token_digest};
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
