@@ -1,12 +1,12 @@
 //! The plan as JSON: for machines (`--dry-run --json`), and in its canonical form for the digest.
 
-use super::{Found, Isolation, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
+use super::{Found, Hook, Isolation, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
 use crate::chain::show_duration;
 use crate::prompt::{Late, Segment, show};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The plan, complete. Late names stand as `{{name}}`; values of the environment are left out, they may be secret.
 #[must_use]
@@ -123,6 +123,8 @@ pub fn digest(plan: &Plan) -> String {
                 "iterations": iterations(step),
                 "timeout": step.timeout.map(show_duration),
                 "idleTimeout": step.idle_timeout.map(show_duration),
+                "program": known_as(&step.program, &plan.root),
+                "format": step.format(),
                 "argv": arguments(step),
                 "set": environment(step)["set"],
                 "unset": step.env.unset,
@@ -134,10 +136,23 @@ pub fn digest(plan: &Plan) -> String {
     let limits = limits(&plan.limits);
     let mut canonical =
         json!({ "version": 1, "chain": plan.chain, "marker": plan.marker, "limits": limits, "steps": steps });
+    if plan.commits_tasks {
+        canonical["commits"] = json!(true);
+    }
     if !plan.hooks.is_empty() {
-        canonical["hooks"] = plan.hooks.iter().map(|hook| json!([hook.kind.name(), hook.line])).collect();
+        let hook = |hook: &Hook| json!([hook.kind.name(), known_as(&hook.program, &plan.root), hook.arguments]);
+        canonical["hooks"] = plan.hooks.iter().map(hook).collect();
     }
     sha256(&canonical)
+}
+
+/// A program as it is part of a plan: by its place in the project, else by its name.
+fn known_as(program: &Path, root: &Root) -> String {
+    let inside = match root {
+        Root::Folder(root) => program.strip_prefix(root).ok(),
+        Root::Temporary => None,
+    };
+    inside.unwrap_or_else(|| program.file_name().map_or(program, Path::new)).display().to_string()
 }
 
 /// The digests of a step's parts that may hold secrets or are long.

@@ -81,6 +81,8 @@ fn digest_runs_what_the_dry_run_showed_or_nothing() {
     refused(&["w", "-p", "go"]);
     config("two", "true");
     refused(&["w", "-p", "go"]);
+    place.config(r#"{ "agents": { "w": { "command": "touch one" } }, "hooks": { "onFinish": "true" }, "chains": {} }"#);
+    refused(&["w", "-p", "go"]);
     refused(&["w", "-p", "go", "--dry-run"]);
     assert!(!place.work("evil").exists());
 }
