@@ -139,7 +139,13 @@ pub(super) fn add_secrets(
     let mut faults = Vec::new();
     for (name, at) in &chain.secrets {
         let known = world.var(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty());
-        if given.contains_key(name) || known.is_none() && dry_run {
+        // What a diagnostic shows of a secret is its name.
+        let source = || Source::new("a secret", name.as_str(), &project.shell);
+        if let Some((_, typed)) = given.get_mut(name) {
+            *typed = source();
+            continue;
+        }
+        if known.is_none() && dry_run {
             continue;
         }
         let typed = || {
@@ -147,9 +153,8 @@ pub(super) fn add_secrets(
             Some(world.read_secret()).filter(|value| !value.is_empty())
         };
         match known.or_else(|| world.stdin_is_terminal().then(typed).flatten()) {
-            // What a diagnostic shows of it is its name.
             Some(value) => {
-                given.insert(name.clone(), (value, Source::new("a secret", name.as_str(), &project.shell)));
+                given.insert(name.clone(), (value, source()));
             }
             None => faults.push(no_secret(name, at)),
         }

@@ -36,12 +36,12 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     let given = given.map(|(name, (value, _))| (name.clone(), value.clone())).collect();
     let secrets = Secrets::of(chain, request.given);
     let declared = chain.vars.iter().map(|(name, text)| (name.clone(), text.value.clone()));
-    let declared = declared.chain(secrets.placeholders()).collect();
+    let declared = declared.collect();
     let context = Context {
         request,
         files,
         env,
-        vars: Vars::new(given, declared),
+        vars: Vars::new(given, declared).with_secrets(secrets.placeholders()),
         marker: request.config.marker.as_ref().map_or(marker::DEFAULT, |marker| &marker.value).to_string(),
         shown: show(&chain.items),
     };

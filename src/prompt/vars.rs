@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub struct Vars {
     given: IndexMap<String, String>,
     declared: IndexMap<String, String>,
+    secrets: BTreeSet<String>,
     used: RefCell<BTreeSet<String>>,
 }
 
@@ -20,7 +21,22 @@ impl Vars {
     /// `given` are `NAME=value` arguments, `declared` the chain's `vars`.
     #[must_use]
     pub fn new(given: IndexMap<String, String>, declared: IndexMap<String, String>) -> Self {
-        Self { given, declared, used: RefCell::default() }
+        Self { given, declared, secrets: BTreeSet::new(), used: RefCell::default() }
+    }
+
+    /// The same with secrets, for whose values placeholders are declared.
+    #[must_use]
+    pub fn with_secrets(self, placeholders: impl Iterator<Item = (String, String)>) -> Self {
+        let mut vars = self;
+        for (name, placeholder) in placeholders {
+            vars.secrets.insert(name.clone());
+            vars.declared.insert(name, placeholder);
+        }
+        vars
+    }
+
+    fn is_secret(&self, name: &str) -> bool {
+        self.secrets.contains(name)
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -72,6 +88,10 @@ pub fn expand_config(text: &Text, vars: &Vars, env: &dyn Env) -> Result<String, 
         match piece {
             Piece::Text(plain) => expanded.push_str(plain),
             Piece::Malformed(span) => faults.push(errors::malformed_variable(&text.place_of(span))),
+            // A secret comes from there, and stays one.
+            Piece::Variable { name, environment: true, .. } if vars.is_secret(name) => {
+                expanded.push_str(vars.get(name).unwrap_or_default());
+            }
             Piece::Variable { name, environment: true, default, span } => match env.var(name) {
                 Some(value) => match value.into_string() {
                     Ok(value) => expanded.push_str(&value),

@@ -83,6 +83,7 @@ fn a_secret_in_a_prompt_an_argument_or_a_hook_is_refused() {
     let ran = place.run(&["ship", "TOKEN=x", "-p", "use ${TOKEN}"]);
     assert!(ran.code(2).words().contains("a secret variable stands in a prompt"), "{}", ran.stderr);
     for (agents, hooks, what) in [
+        (r#""command": "true", "args": ["--key=${env:TOKEN}"]"#, "{}", "an argument"),
         (r#""command": "true", "args": ["--key=${TOKEN}"]"#, "{}", "an argument"),
         (r#""command": "true""#, r#"{ "onFinish": ["echo", "${TOKEN}"] }"#, "a hook"),
     ] {
