@@ -204,7 +204,7 @@ pub struct Backend {
 impl Backend {
     /// These, and where they say nothing, those of `earlier`.
     #[must_use]
-    pub(super) fn or(self, earlier: Self) -> Self {
+    pub(super) fn or(self, earlier: Self, project: bool) -> Self {
         let merged = |mut below: IndexMap<String, String>, above| {
             below.extend(above);
             below
@@ -242,7 +242,7 @@ impl Backend {
             help: self.help.or(earlier.help),
             exits: self.exits.or(earlier.exits),
             start_timeout: self.start_timeout.or(earlier.start_timeout),
-            isolation: self.isolation.or(earlier.isolation),
+            isolation: self.isolation.over(earlier.isolation, project),
         }
     }
 }

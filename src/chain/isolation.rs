@@ -50,11 +50,19 @@ impl Isolation {
         Self { wrap: reader.texts("wrap"), sandbox, writable: reader.texts("writable").unwrap_or_default() }
     }
 
-    /// These, and where they say nothing, those of `below`. Paths that can be written add up.
+    /// These, and where they say nothing, those of `below`. Paths that can be written add up. Of a `project` over what the user has
+    /// written only what is stricter counts.
     #[must_use]
-    pub fn or(self, below: Self) -> Self {
+    pub fn over(self, below: Self, project: bool) -> Self {
+        let held = project && below.sandbox.as_ref().is_some_and(|(sandbox, _)| *sandbox > Sandbox::Off);
+        let is_weaker = |own: &Self| match (&own.sandbox, &below.sandbox) {
+            (Some((own, _)), Some((below, _))) => own < below,
+            _ => false,
+        };
+        let sandbox = if held && is_weaker(&self) { None } else { self.sandbox };
+        let wrap = if project && below.wrap.as_ref().is_some_and(|words| !words.is_empty()) { None } else { self.wrap };
         let mut writable = below.writable;
-        writable.extend(self.writable);
-        Self { wrap: self.wrap.or(below.wrap), sandbox: self.sandbox.or(below.sandbox), writable }
+        writable.extend(if held { Vec::new() } else { self.writable });
+        Self { wrap: wrap.or(below.wrap), sandbox: sandbox.or(below.sandbox), writable }
     }
 }

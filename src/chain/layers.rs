@@ -138,7 +138,7 @@ fn add_settings(layer: &LayerSource, reader: Reader<'_>, config: &mut Config) {
             _ => config.asks_for_trust = trust.value == "ask",
         }
     }
-    config.isolation = Isolation::read(reader).or(std::mem::take(&mut config.isolation));
+    config.isolation = Isolation::read(reader).over(std::mem::take(&mut config.isolation), false);
     if layer.kind != LayerKind::Project {
         config.own_isolation = config.isolation.clone();
     }
@@ -169,7 +169,7 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
             None => (None, entry(layer, member, Backend::default(), Vec::new())),
         };
         faults.extend(earlier.faults);
-        let entry = entry(layer, member, backend.or(earlier.value), faults);
+        let entry = entry(layer, member, backend.or(earlier.value, layer.kind == LayerKind::Project), faults);
         // A refined one keeps its turn among those that are looked for.
         let index = index.unwrap_or(config.backends.len());
         config.backends.shift_insert(index, member.key.clone(), entry);
@@ -200,7 +200,7 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         let value = match earlier {
             Some(earlier) => {
                 faults.extend(earlier.faults);
-                refine(earlier.value, agent)
+                refine(earlier.value, agent, layer.kind == LayerKind::Project)
             }
             None => agent,
         };
@@ -278,7 +278,7 @@ const PROTOCOLS: [&str; 2] = ["carbon", "helium"];
 
 /// A later entry over an earlier one of its name, key by key. Its role stays unless it is set: who judges is not decided by who runs
 /// it. What only an agent CLI can honour does not reach a command, and the other way round.
-fn refine(earlier: Agent, later: Agent) -> Agent {
+fn refine(earlier: Agent, later: Agent, project: bool) -> Agent {
     let (before, now) = (runs(&earlier), runs(&later));
     let from_command = now == Runs::Backend && before == Runs::Command;
     let to_command = now == Runs::Command;
@@ -316,7 +316,7 @@ fn refine(earlier: Agent, later: Agent) -> Agent {
         permissions: later.permissions.or(earlier.permissions.filter(|_| !to_command)),
         timeout: later.timeout.or(earlier.timeout),
         idle_timeout: later.idle_timeout.or(earlier.idle_timeout),
-        isolation: later.isolation.or(earlier.isolation),
+        isolation: later.isolation.over(earlier.isolation, project),
     }
 }
 

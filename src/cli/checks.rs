@@ -3,7 +3,7 @@
 use super::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
 use super::config::{Project, project};
 use super::stage::exit_of;
-use super::trust::distrusted;
+use super::trust::{distrusted, outside_the_sandbox};
 use super::verdict::in_an_iteration;
 use super::{answer, json_line, refuse};
 use crate::checks::{Detected, Kind, OutputErrors, Profile, Wanted, detect, failures, joined, wanted};
@@ -58,7 +58,7 @@ pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exi
 /// Runs what the profile asks for.
 pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Exit {
     let project = project(world, common);
-    if let Some(fault) = distrusted(world, common, &project) {
+    if let Some(fault) = distrusted(world, common, &project).or_else(|| outside_the_sandbox(world, &project)) {
         return refuse(world, &[fault]);
     }
     let profile = args.profile.as_deref().and_then(Profile::named).unwrap_or_default();
@@ -77,7 +77,7 @@ pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Exit 
 /// Runs one command, and says what is wrong first.
 pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> Exit {
     let project = project(world, common);
-    if let Some(fault) = distrusted(world, common, &project) {
+    if let Some(fault) = distrusted(world, common, &project).or_else(|| outside_the_sandbox(world, &project)) {
         return refuse(world, &[fault]);
     }
     let found = detect(&project.root, world);

@@ -35,6 +35,7 @@ pub(super) fn commit_task(
     root: &Path,
     task: &TaskFacts,
     run: i64,
+    sandboxed: bool,
 ) -> Result<Committed, JournalError> {
     let done = journal.task(&task.id)?.is_some_and(|task| task.status == Status::Completed);
     if !done {
@@ -71,15 +72,15 @@ pub(super) fn commit_task(
         }
     };
     let from = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+    // Hooks may lie in the working tree, where an agent in a sandbox could write what would be run outside of it.
+    let quiet = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+    let quiet = if sandboxed { &quiet[..] } else { &[] };
     let subject: String = format!("task {}: {}", task.id, task.title).chars().take(SUBJECT).collect();
     let body = format!("Completed in run {run} of forkhestra.");
-    let made = git(&["--literal-pathspecs", "add", "-A", from[0], from[1]], &listed)
-        .and_then(|_| {
-            git(
-                &["--literal-pathspecs", "commit", "-q", "-m", &subject, "-m", &body, "--only", from[0], from[1]],
-                &listed,
-            )
-        })
+    let add = ["--literal-pathspecs", "add", "-A", from[0], from[1]];
+    let commit = ["--literal-pathspecs", "commit", "-q", "-m", &subject, "-m", &body, "--only", from[0], from[1]];
+    let made = git(&[quiet, &add].concat(), &listed)
+        .and_then(|_| git(&[quiet, &commit].concat(), &listed))
         .and_then(|_| git(&["rev-parse", "HEAD"], ""));
     Ok(match made {
         Ok(commit) => Committed::As(commit, files.len(), mixed),

@@ -5,7 +5,7 @@ use super::clis::clis;
 use super::config::{Project, project};
 use super::stage::event_queue;
 use super::templates::templates;
-use super::trust::distrusted;
+use super::trust::{distrusted, outside_the_sandbox};
 use super::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::proc::{Probe, ask, mechanisms, probe};
@@ -27,7 +27,10 @@ pub(super) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit 
     findings.extend(files(world, &project));
     findings.push(git(&project));
     findings.extend(templates(world, &project));
-    if let Some(fault) = Some(()).filter(|()| args.tries).and_then(|()| distrusted(world, common, &project)) {
+    if let Some(fault) = Some(())
+        .filter(|()| args.tries)
+        .and_then(|()| distrusted(world, common, &project).or_else(|| outside_the_sandbox(world, &project)))
+    {
         return refuse(world, &[fault]);
     }
     findings.extend(clis(world, &project, args.tries));

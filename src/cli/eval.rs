@@ -290,7 +290,7 @@ fn perform(
         if common.quiet { String::new() } else { evaluation_line(event, ledger, paint, common.verbose) }
     };
     let keeps_awake = project.config.keep_awake != Some(false);
-    let _awake = keeps_awake.then(|| Awake::take(&format!("run {run} evaluates")));
+    let _awake = keeps_awake.then(|| Awake::take(&format!("run {run} evaluates"), &project.root));
     let ended = runtime.block_on(async {
         let mut screen = Screen::start().map_err(Failure::Threads)?;
         let setting = Setting {

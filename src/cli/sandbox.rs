@@ -22,7 +22,7 @@ const TRIAL: [&str; 11] = [
 
 /// Why no step of the plan could run in its sandbox.
 pub(super) fn sandbox_fault(plan: &Plan) -> Option<Diagnostic> {
-    plan.steps.iter().find(|step| step.isolation.as_ref().is_some_and(|isolation| isolation.sandbox.is_some()))?;
+    plan.steps.iter().find(|step| step.is_sandboxed())?;
     let answer = ask(Path::new("bwrap"), &TRIAL.map(str::to_string), Path::new("/"));
     let words = match answer {
         Some(answer) if answer.code == Some(0) => return None,

@@ -9,7 +9,7 @@ use super::{refuse, task_errors};
 use crate::engine::{Overrides, RunOutcome, Sig};
 use crate::exit::Exit;
 use crate::journal::{BusyLock, Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
-use crate::plan::{Kind, Outline, Plan, Root, TaskFacts, outline};
+use crate::plan::{Kind, Outline, Plan, PlannedStep, Root, TaskFacts, outline};
 use crate::proc::{Awake, open_files, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
 use crate::runner::{Begin, Cast, Ended, Failure, Replan, drive, wait_for_lock};
@@ -131,7 +131,8 @@ pub(super) fn perform(world: &World, common: &Common, output: &Output, mut run: 
         Ok(sinks) => sinks,
         Err(fault) => return refuse(world, &[fault]),
     };
-    let awake = run.plan.keeps_awake.then(|| Awake::take(&format!("run {} of {}", run.number, run.outline.chain)));
+    let why = format!("run {} of {}", run.number, run.outline.chain);
+    let awake = run.plan.keeps_awake.then(|| Awake::take(&why, run.root));
     let ended = runtime.block_on(on_stage(world, common, (output, sinks), &mut run, begin));
     drop(awake);
     match ended {
@@ -182,7 +183,8 @@ fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'stat
         }
     };
     let paint = Paint::for_stderr(world);
-    match commit_task(world, &run.journal, run.root, task, run.number) {
+    let sandboxed = run.plan.steps.iter().any(PlannedStep::is_sandboxed);
+    match commit_task(world, &run.journal, run.root, task, run.number, sandboxed) {
         Ok(Committed::As(commit, files, mixed)) => {
             let files = if files == 1 { "1 file".into() } else { format!("{files} files") };
             said(&format!("  committed {files} of task {} as {}\n", task.id, commit.get(..12).unwrap_or(&commit)));

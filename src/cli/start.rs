@@ -53,7 +53,7 @@ pub(super) fn wait_for_start(world: &World, common: &Common, typed: &str, keeps_
             shown.strftime("%Y-%m-%d %H:%M %Z")
         ));
     }
-    let _awake = keeps_awake.then(|| Awake::take("a run starts later"));
+    let _awake = keeps_awake.then(|| Awake::take("a run starts later", world.cwd()));
     let runtime = match event_queue() {
         Ok(runtime) => runtime,
         Err(fault) => return Err(refuse(world, &[fault])),

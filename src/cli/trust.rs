@@ -4,7 +4,7 @@ use super::args::Common;
 use super::config::Project;
 use super::run::unsettled;
 use super::verdict::in_an_iteration;
-use crate::chain::LayerKind;
+use crate::chain::{LayerKind, Sandbox};
 use crate::report::print_error;
 use crate::source::{Diagnostic, Files};
 use crate::world::World;
@@ -15,6 +15,15 @@ use std::path::PathBuf;
 /// Why nothing of the project's config is run: nobody has agreed to it, or an agent of an earlier run has changed it.
 pub(super) fn untrusted(world: &World, common: &Common, project: &Project, accepted: bool) -> Option<Diagnostic> {
     distrusted(world, common, project).or_else(|| unsettled(project, accepted))
+}
+
+/// Why a check is not run by hand: it would be outside of the sandbox that the person wants for everything of a project.
+pub(super) fn outside_the_sandbox(world: &World, project: &Project) -> Option<Diagnostic> {
+    let demanded = project.config.own_isolation.sandbox.as_ref().is_some_and(|(sandbox, _)| *sandbox > Sandbox::Off);
+    (demanded && !in_an_iteration(world)).then(|| {
+        Diagnostic::error("run/outside", "your own config asks for a sandbox, and this would run outside of it")
+            .help("run it as a chain, in the sandbox: forkhestra run verify, forkhestra run test")
+    })
 }
 
 /// Why nothing of the project's config is run: the person wants to be asked, and has not agreed. Asks on a terminal.

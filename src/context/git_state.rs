@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 
 /// Sections of a config that make git run or hide something.
-const SECTIONS: [&str; 8] = ["filter", "diff", "merge", "alias", "include", "includeif", "core", "credential"];
+const SECTIONS: [&str; 10] =
+    ["filter", "diff", "merge", "alias", "include", "includeif", "core", "credential", "gpg", "log"];
 /// Keys of `core` that do not.
 const HARMLESS: [&str; 9] = [
     "repositoryformatversion",
@@ -48,6 +49,12 @@ pub(super) fn git_state(root: &Path) -> BTreeMap<String, String> {
                 state.insert(format!(".git/info/{name}"), digest(&lines.join("\n")));
             }
         }
+    }
+    let commondir = repository.git_dir.join("commondir");
+    if repository.git_dir == repository.common
+        && let Ok(text) = fs::symlink_metadata(&commondir).map(|_| small(&commondir).unwrap_or_default())
+    {
+        state.insert(".git/commondir".into(), digest(&text));
     }
     if fs::read_dir(repository.common.join("refs/replace")).is_ok_and(|mut found| found.next().is_some()) {
         state.insert(".git/refs/replace".into(), "there".into());

@@ -22,8 +22,11 @@ impl Repository {
     pub fn of(root: &Path) -> Option<Self> {
         let top = root.ancestors().find(|folder| folder.join(".git").exists())?.to_path_buf();
         let git = top.join(".git");
-        let git_dir = if git.is_dir() { git } else { worktree(&git)? };
-        let common = small(&git_dir.join("commondir")).map_or(git_dir.clone(), |common| git_dir.join(common.trim()));
+        let is_folder = git.is_dir();
+        let git_dir = if is_folder { git } else { worktree(&git)? };
+        // In a folder `.git` such a file is nobody's but who wants another config read.
+        let common = small(&git_dir.join("commondir")).filter(|_| !is_folder);
+        let common = common.map_or(git_dir.clone(), |common| git_dir.join(common.trim()));
         // A pipe in the place of one of these would keep git waiting, and us with it.
         let read = [git_dir.join("HEAD"), git_dir.join("index"), common.join("config"), common.join("packed-refs")];
         let odd = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| !found.is_file());

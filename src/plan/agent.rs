@@ -2,7 +2,7 @@
 
 use super::backend::{Headless, backend_command, backend_fields, backend_of};
 use super::context::{Context, Faults, Part, own_environment};
-use super::isolation::isolate;
+use super::isolation::{check_environment, is_project, isolate};
 use super::secrets::{no_secret, with_secrets};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Isolation, Kind, PlannedPrompt, PlannedStep, context, errors};
@@ -96,10 +96,11 @@ pub(super) fn plan_agent(
         _ => {}
     }
     let env = environment(context, number, step, agent, named.zip(headless.as_ref()), &mut faults);
-    let isolation = isolation_of(context, agent, named, (program.as_deref(), at), &mut faults);
+    let isolation = isolation_of(context, step, (agent, entry), named, program.as_deref(), &mut faults);
     let timeout = context.request.timeout.or(step.timeout).or(agent.timeout);
     let idle_timeout = context.request.idle_timeout.or(step.idle_timeout).or(agent.idle_timeout);
     check_timers(step, timeout, idle_timeout, &mut faults);
+    check_environment(isolation.as_ref(), &env, at, &mut faults);
     let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };
     let format = agent.output.or(named.and_then(|named| named.backend.output)).unwrap_or(Format::Plain);
     Ok(PlannedStep {
@@ -143,20 +144,28 @@ fn check_timers(step: &Step, timeout: Option<Duration>, idle_timeout: Option<Dur
 /// What stands between an agent and the machine. The demo's agents are ours, and work in a folder that is not there yet.
 fn isolation_of(
     context: &Context<'_>,
-    agent: &Agent,
+    step: &Step,
+    (agent, entry): (&Agent, Option<&Entry<Agent>>),
     named: Option<Named<'_>>,
-    (program, at): (Option<&Path>, &Place),
+    program: Option<&Path>,
     faults: &mut Faults,
 ) -> Option<Isolation> {
+    let config = context.request.config;
     let is_ours =
         |named: &Named<'_>| named.backend.program.as_ref().is_some_and(|program| program.value == OWN_PROGRAM);
     if named.as_ref().is_some_and(is_ours) {
         return None;
     }
+    let at = entry.map_or(&step.name.at, |entry| &entry.at);
+    let backend = named.and_then(|named| config.backends.get(named.name));
+    // Whatever of the step the project has written, or may have: its agent, its backend, its chain with arguments and variables.
+    let theirs = is_project(config, at)
+        || backend.is_some_and(|backend| is_project(config, &backend.at))
+        || config.backend.as_ref().is_some_and(|name| agent.backend.is_none() && is_project(config, &name.at))
+        || is_project(config, &step.name.at);
     let backend = named.map(|named| &named.backend.isolation);
-    let levels: Vec<_> =
-        [Some(&agent.isolation), backend, Some(&context.request.config.isolation)].into_iter().flatten().collect();
-    isolate(context, &levels, program, at, faults)
+    let levels: Vec<_> = [Some(&agent.isolation), backend, Some(&config.isolation)].into_iter().flatten().collect();
+    isolate(context, &levels, program, (at, theirs), faults)
 }
 
 /// What is wrong where a step without a prompt is an agent CLI by its bare name, which has no instructions of its own.

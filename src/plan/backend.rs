@@ -187,6 +187,11 @@ fn program(context: &Context<'_>, named: Named<'_>, at: &Place, faults: &mut Fau
         return None;
     };
     if program.value == OWN_PROGRAM {
+        let entry = context.request.config.backends.get(named.name);
+        if entry.is_some_and(|entry| entry.layer != LayerKind::BuiltIn) {
+            faults.0.push(errors::own_program_elsewhere(at));
+            return None;
+        }
         return Some(context.request.own_program.to_path_buf());
     }
     let base = &program.at.source.base;

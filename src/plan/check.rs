@@ -1,7 +1,7 @@
 //! A check's step: a shell line or a program, judged by its exit code.
 
 use super::context::{Context, Faults, own_environment};
-use super::isolation::isolate;
+use super::isolation::{check_environment, is_project, isolate};
 use super::secrets::with_secrets;
 use super::{Absence, EnvDelta, Found, Kind, PlannedStep, errors};
 use crate::agent::{find_all_on_path, find_command};
@@ -133,7 +133,15 @@ pub(super) fn plan_check(
         }
     }
     let levels = [&check.isolation, &context.request.config.isolation];
-    let isolation = isolate(context, &levels, program.as_deref(), &entry.at, &mut faults);
+    let isolation = isolate(
+        context,
+        &levels,
+        program.as_deref(),
+        (&entry.at, is_project(context.request.config, &entry.at)),
+        &mut faults,
+    );
+    let env = EnvDelta { set, ..EnvDelta::default() };
+    check_environment(isolation.as_ref(), &env, &entry.at, &mut faults);
     let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };
     Ok(PlannedStep {
         number,
@@ -148,7 +156,7 @@ pub(super) fn plan_check(
         program,
         argv,
         isolation,
-        env: EnvDelta { set, ..EnvDelta::default() },
+        env,
         prompt: None,
         level: Level::None,
     })

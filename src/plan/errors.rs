@@ -281,3 +281,27 @@ pub(super) fn secret_would_be_kept(at: &Place, what: &str) -> Diagnostic {
         .at(at, "would tell it")
         .help("a secret reaches a program through its environment only: \"env\": { \"NAME\": \"${NAME}\" } of the agent; a check has it there anyway")
 }
+
+pub(super) fn wrap_outside_the_sandbox(at: &Place, word: &str) -> Diagnostic {
+    Diagnostic::error(
+        "plan/sandbox-lifted",
+        format!("your own config asks for a sandbox, and the project's `wrap` would run `{word}` outside of it"),
+    )
+    .at(at, "runs outside")
+    .help("take `wrap` out here, or move it into your own config")
+}
+
+pub(super) fn loader_variable(at: &Place, name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "plan/sandbox-environment",
+        format!("`{name}` would be read by bubblewrap itself, outside of the sandbox"),
+    )
+    .at(at, "reaches what stands before the program")
+    .help("set it inside: \"command\": [\"env\", \"NAME=value\", \"program\"]")
+}
+
+pub(super) fn own_program_elsewhere(at: &Place) -> Diagnostic {
+    Diagnostic::error("plan/own-program", "`{self}` is for the backends that forkhestra brings")
+        .at(at, "not a program of yours")
+        .help("name the program: \"program\": \"forkhestra\"")
+}

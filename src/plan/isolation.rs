@@ -2,10 +2,10 @@
 //! (bwrap(1)).
 
 use super::context::{Context, Faults, path_of};
-use super::errors;
-use crate::agent::find_command;
+use super::{EnvDelta, errors};
+use crate::agent::{find_all_on_path, find_command};
 use crate::chain::{self, Config, LayerKind, Sandbox};
-use crate::prompt::{Late, Segment, expand_config, text};
+use crate::prompt::{Late, Segment, Vars, expand_config, text};
 use crate::source::{Kind, Place, Text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,12 +73,13 @@ pub(super) fn demanded(config: &Config) -> Sandbox {
     config.own_isolation.sandbox.as_ref().map_or(Sandbox::Off, |(sandbox, _)| *sandbox)
 }
 
-/// What an agent's or a check's own keys, its backend's and the config's say, the nearest first.
+/// What an agent's or a check's own keys, its backend's and the config's say, the nearest first. `theirs` says whether the project has a
+/// say in what the step runs.
 pub(super) fn isolate(
     context: &Context<'_>,
     levels: &[&chain::Isolation],
     run: Option<&Path>,
-    at: &Place,
+    (at, theirs): (&Place, bool),
     faults: &mut Faults,
 ) -> Option<Isolation> {
     let config = context.request.config;
@@ -87,8 +88,8 @@ pub(super) fn isolate(
     let demanded = demanded(config);
     let chosen = levels.iter().find_map(|level| level.sandbox.as_ref());
     let sandbox = chosen.map_or(Sandbox::Off, |(sandbox, _)| *sandbox);
-    // An entry of the user's own that the project has refined runs what the project says.
-    if let Some((_, place)) = chosen.filter(|(_, place)| sandbox < demanded && (is_project(place) || is_project(at))) {
+    // What the user excepts is the user's own, and not what the project makes of it.
+    if let Some((_, place)) = chosen.filter(|(_, place)| sandbox < demanded && (is_project(place) || theirs)) {
         faults.0.push(errors::sandbox_is_lifted(place, sandbox, demanded));
     }
     let mut writable: Vec<&Text> = levels.iter().rev().flat_map(|level| &level.writable).collect();
@@ -97,10 +98,13 @@ pub(super) fn isolate(
         faults.0.extend(opened.map(|path| errors::sandbox_is_opened(&path.at, &path.value)));
     }
     writable.dedup();
+    // A chain of the project does not fill in what the user's own config leaves open.
+    let none = Vars::default();
+    let vars_of = |text: &Text| if is_project(&text.at) { &context.vars } else { &none };
     let writable: Vec<PathBuf> = writable
         .into_iter()
         .filter_map(|path| {
-            let value = faults.many(expand_config(path, &context.vars, context.env))?;
+            let value = faults.many(expand_config(path, vars_of(path), context.env))?;
             Some(path_of(&value, &path.at.source.base, context.env))
         })
         .collect();
@@ -111,7 +115,11 @@ pub(super) fn isolate(
     let outermost = own.wrap.iter().filter(|own| is_theirs && wrap != Some(*own)).flatten();
     let mut words = Vec::new();
     for word in outermost.chain(wrap.into_iter().flatten()) {
-        words.extend(faults.many(expand_config(word, &context.vars, context.env)).map(|value| (value, word)));
+        words.extend(faults.many(expand_config(word, vars_of(word), context.env)).map(|value| (value, word)));
+    }
+    // It would stand outside of the sandbox.
+    if let Some((value, word)) = words.iter().find(|(_, word)| demanded > Sandbox::Off && is_project(&word.at)) {
+        faults.0.push(errors::wrap_outside_the_sandbox(&word.at, value));
     }
     let mut command: Vec<Vec<Segment>> = words.iter().skip(1).map(|(value, _)| text(value.as_str())).collect();
     let mut program = words.first().and_then(|(value, word)| {
@@ -121,8 +129,11 @@ pub(super) fn isolate(
     let sandboxed = (sandbox > Sandbox::Off).then_some(Sandboxed { profile: sandbox, writable });
     if let Some(sandboxed) = &sandboxed {
         let place = chosen.map_or(at, |(_, place)| place);
-        let found = find_command(BUBBLEWRAP, context.request.root, place, context.files, context.env);
-        let bubblewrap = faults.one(found.map_err(|_| errors::no_bubblewrap(place, sandbox)))?;
+        // One in a folder of the project may be an agent's.
+        let mut found = find_all_on_path(BUBBLEWRAP, context.files, context.env);
+        found.retain(|path| !path.starts_with(context.request.root));
+        let found = found.into_iter().next();
+        let bubblewrap = faults.one(found.ok_or_else(|| errors::no_bubblewrap(place, sandbox)))?;
         match program {
             None => program = Some(bubblewrap),
             Some(_) => command.push(text(bubblewrap.display().to_string())),
@@ -130,6 +141,15 @@ pub(super) fn isolate(
         command.extend(bubblewrap_words(context, sandboxed, run));
     }
     Some(Isolation { program: program?, argv: command, sandbox: sandboxed })
+}
+
+/// Variables that the loader of bubblewrap itself would heed (ld.so(8)): what stands before the command has the same environment.
+pub(super) fn check_environment(isolation: Option<&Isolation>, env: &EnvDelta, at: &Place, faults: &mut Faults) {
+    let is_loaders = |name: &str| name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name == "GCONV_PATH";
+    if isolation.is_some() {
+        let names = env.set.iter().map(|(name, _)| name.as_str()).filter(|name| is_loaders(name));
+        faults.0.extend(names.map(|name| errors::loader_variable(at, name)));
+    }
 }
 
 /// The arguments of bubblewrap up to the command. A later one wins over an earlier one on the same path.
@@ -158,11 +178,22 @@ fn bubblewrap_words(context: &Context<'_>, sandbox: &Sandboxed, program: Option<
         words.bind("--ro-bind", path);
     }
     words.bind("--bind", root);
-    for git in git_folders(context) {
+    let (git, is_file) = git_folder(context);
+    if is_file {
+        // Who could rewrite it would have any folder opened by the next run.
+        words.bind("--ro-bind-try", &root.join(".git"));
+    }
+    if let Some(git) = git {
         // A folder that something is mounted on cannot be moved away.
         words.bind("--bind", &git);
-        words.bind("--ro-bind-try", &git.join("config"));
-        words.bind("--ro-bind-try", &git.join("hooks"));
+        for name in ["config", "config.worktree"] {
+            words.bind("--ro-bind-try", &git.join(name));
+        }
+        let hooks = git.join("hooks");
+        match context.files.kind(&hooks) {
+            Ok(_) => words.bind("--ro-bind", &hooks),
+            Err(_) => words.flags(&["--tmpfs", &hooks.display().to_string()]),
+        }
     }
     for name in READ_ONLY {
         words.bind("--ro-bind-try", &root.join(name));
@@ -178,30 +209,35 @@ fn bubblewrap_words(context: &Context<'_>, sandbox: &Sandboxed, program: Option<
     words.0
 }
 
-/// The folders of the repository that the project is in: where `.git` is, and, of a linked working tree, what `.git` names
-/// (gitrepository-layout(5)).
-fn git_folders(context: &Context<'_>) -> Vec<PathBuf> {
+/// The folder of the repository that the project is in, and whether `.git` is a file: then it is that of a linked working tree, whose
+/// common folder is believed only when it names the working tree back (gitrepository-layout(5)).
+fn git_folder(context: &Context<'_>) -> (Option<PathBuf>, bool) {
     let files = context.files;
-    let found = context.request.root.ancestors().map(|folder| folder.join(".git"));
-    let Some((git, kind)) = found.into_iter().find_map(|path| files.kind(&path).ok().map(|kind| (path, kind))) else {
-        return Vec::new();
+    let mut found = context.request.root.ancestors().map(|folder| folder.join(".git"));
+    let Some((git, kind)) = found.find_map(|path| files.kind(&path).ok().map(|kind| (path, kind))) else {
+        return (None, false);
     };
     if matches!(kind, Kind::Folder) {
-        return vec![git];
+        return (Some(git), false);
     }
-    let named = |path: &Path, base: &Path, prefix: &str| {
-        let bytes = files.read(path).ok()?;
+    let line = |path: &Path, prefix: &str| {
+        let bytes = files.head(path, LONGEST_PATH).ok()?;
         let text = String::from_utf8_lossy(&bytes).trim().to_string();
-        Some(base.join(text.strip_prefix(prefix)?.trim()))
+        Some(PathBuf::from(text.strip_prefix(prefix)?.trim()))
     };
     let base = git.parent().unwrap_or(Path::new("/"));
-    let Some(own) = named(&git, base, "gitdir:") else { return Vec::new() };
-    // The working tree's own folder is inside the common one.
-    match named(&own.join("commondir"), &own, "") {
-        Some(common) => vec![plain(&common)],
-        None => vec![own],
-    }
+    let common = || {
+        let own = plain(&base.join(line(&git, "gitdir:")?));
+        let common = plain(&own.join(line(&own.join("commondir"), "")?));
+        let names_back = line(&own.join("gitdir"), "").is_some_and(|back| plain(&own.join(back)) == git);
+        let is_repository = ["HEAD", "objects", "refs"].iter().all(|name| files.kind(&common.join(name)).is_ok());
+        (names_back && is_repository && own.starts_with(common.join("worktrees"))).then_some(common)
+    };
+    (common(), true)
 }
+
+/// A longer line is no path, in bytes (`PATH_MAX`, limits.h(0p)).
+const LONGEST_PATH: usize = 4_096;
 
 /// The path without `..`, which may not cross links: git writes it without them.
 fn plain(path: &Path) -> PathBuf {

@@ -283,6 +283,12 @@ impl PlannedStep {
         }
     }
 
+    /// Whether it runs in a sandbox.
+    #[must_use]
+    pub fn is_sandboxed(&self) -> bool {
+        self.isolation.as_ref().is_some_and(|isolation| isolation.sandbox.is_some())
+    }
+
     /// The program that is started, with what stands before it, and its arguments.
     #[must_use]
     pub fn command(&self) -> (&Path, Vec<Cow<'_, [Segment]>>) {

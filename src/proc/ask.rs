@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -51,10 +51,10 @@ pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer
 }
 
 /// Asks git, free of what a person or an agent has set for it: no variables of the environment, no settings of the system or the
-/// user. None when it cannot be started or does not answer in time.
+/// user. `common` is the folder with its config, where that is known. None when it cannot be started or does not answer in time.
 #[must_use]
-pub fn ask_git(arguments: &[String], folder: &Path, patience: Duration) -> Option<Answer> {
-    let mut command = Command::new("git");
+pub fn ask_git(arguments: &[String], folder: &Path, common: Option<&Path>, patience: Duration) -> Option<Answer> {
+    let mut command = Command::new(outside(Path::new("git"), folder));
     let inherited = std::env::vars_os().map(|(name, _)| name);
     for name in inherited.filter(|name| name.as_encoded_bytes().starts_with(b"GIT_") && name != "GIT_EXEC_PATH") {
         command.env_remove(name);
@@ -66,6 +66,8 @@ pub fn ask_git(arguments: &[String], folder: &Path, patience: Duration) -> Optio
         ("LC_ALL", "C"),
     ];
     command.args(arguments).envs(own);
+    // Else a file `commondir` that somebody has put there would name it (gitrepository-layout(5)).
+    command.envs(common.map(|common| ("GIT_COMMON_DIR", common)));
     let answer = run(command, folder, patience, &[])?;
     (!answer.timed_out).then_some(answer)
 }
@@ -119,9 +121,19 @@ pub fn ask_with_input(
     patience: Duration,
     input: &[u8],
 ) -> Option<Answer> {
-    let mut command = Command::new(program);
+    let mut command = Command::new(outside(program, folder));
     command.args(arguments);
     run(command, folder, patience, input)
+}
+
+/// A program that is meant by its name, where PATH has it outside of this folder: one inside may be an agent's.
+pub(super) fn outside(program: &Path, folder: &Path) -> PathBuf {
+    let is_name = program.components().count() == 1 && !program.as_os_str().as_encoded_bytes().contains(&b'/');
+    let path = std::env::var_os("PATH").filter(|_| is_name).unwrap_or_default();
+    let mut places = std::env::split_paths(&path).filter(|place| place.is_absolute() && !place.starts_with(folder));
+    places
+        .find_map(|place| Some(place.join(program)).filter(|found| found.is_file()))
+        .unwrap_or_else(|| program.to_path_buf())
 }
 
 fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> Option<Answer> {

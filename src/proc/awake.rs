@@ -1,7 +1,9 @@
 //! Keeping the machine awake while something is under way, where systemd can (systemd-inhibit(1)).
 #![expect(clippy::disallowed_methods, reason = "the spawner")]
 
+use super::ask::outside;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -16,8 +18,8 @@ pub struct Awake(Child);
 impl Awake {
     /// Takes the lock; none where there is no systemd. One that is refused (polkit) changes nothing.
     #[must_use]
-    pub fn take(why: &str) -> Option<Self> {
-        let mut holder = Command::new("systemd-inhibit");
+    pub fn take(why: &str, root: &Path) -> Option<Self> {
+        let mut holder = Command::new(outside(Path::new("systemd-inhibit"), root));
         holder.args(["--what=idle:sleep", "--who=forkhestra", "--mode=block"]).arg(format!("--why={why}")).arg("cat");
         holder.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         holder.spawn().ok().map(Self)

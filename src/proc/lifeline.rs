@@ -19,6 +19,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// How often the tree is looked at again before it is given up, and how long each look waits: ten seconds in all.
@@ -68,6 +69,10 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "the spawner")]
 fn start(folder: &OsStr, stdin: &OsStr, program: &OsStr, arguments: &[OsString]) -> io::Result<Pid> {
     rustix::process::chdir(folder)?;
+    let is_sandbox = |word: &OsStr| Path::new(word).file_name().is_some_and(|name| name == BUBBLEWRAP);
+    if is_sandbox(program) || arguments.iter().any(|word| is_sandbox(word)) {
+        super::ourselves::keep_open_files_to_ourselves();
+    }
     let stdin = File::open(if stdin == "-" { OsStr::new("/dev/null") } else { stdin })?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::from(stdin)).process_group(0);

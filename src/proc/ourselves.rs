@@ -3,9 +3,10 @@
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, getpid, getrlimit, set_child_subreaper, setrlimit};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::process::{Child, Command};
 use std::sync::Arc;
 use tokio::io::Interest;
@@ -33,6 +34,19 @@ pub fn survive_full_files() -> io::Result<()> {
 pub fn adopt_orphans() {
     // Best effort: without it the token in the environment is what finds them.
     let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// What was open when we were started, beside the three standard streams, is not handed to the programs that we start: a folder outside
+/// of a sandbox among it would be a way out.
+pub(super) fn keep_open_files_to_ourselves() {
+    let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers: Vec<RawFd> = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        // SAFETY: the number was open a moment ago; of one that is not the call says EBADF, and does nothing.
+        #[expect(unsafe_code, reason = "descriptors that nobody here owns")]
+        let file = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(file, FdFlags::CLOEXEC);
+    }
 }
 
 /// SIGTSTP (Ctrl-Z) is held back while this lives, so that our agents can be stopped first. The signal stays pending, and is never

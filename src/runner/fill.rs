@@ -112,7 +112,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// git, read and never written: no pager, hooks, filters of others, or locks that it could take away from somebody; and nothing of
 /// the project's settings that would change what is read.
-const QUIET: [&str; 19] = [
+const QUIET: [&str; 27] = [
     "--no-pager",
     "--no-optional-locks",
     "-c",
@@ -131,6 +131,14 @@ const QUIET: [&str; 19] = [
     "core.safecrlf=false",
     "-c",
     "advice.addEmbeddedRepo=false",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "gpg.program=false",
+    "-c",
+    "gpg.ssh.program=false",
+    "-c",
+    "gpg.x509.program=false",
     "--no-replace-objects",
 ];
 
@@ -140,15 +148,17 @@ pub(super) fn asking(root: &Path, patience: Duration) -> impl Fn(&[&str]) -> Opt
     let until = Instant::now() + patience;
     move |words: &[&str]| {
         let mut all: Vec<String> = QUIET.iter().map(|word| (*word).to_string()).collect();
+        let mut common = None;
         if !words.contains(&"--git-dir") {
             let repository = Repository::of(root)?;
+            common = Some(repository.common.clone());
             let (folder, top) = (repository.git_dir.display().to_string(), repository.top.display().to_string());
             all.extend(["--git-dir".into(), folder, "--work-tree".into(), top]);
         }
         all.extend(words.iter().map(|word| (*word).to_string()));
         #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
         let left = until.saturating_duration_since(Instant::now());
-        let answer = if left.is_zero() { None } else { ask_git(&all, root, left) }?;
+        let answer = if left.is_zero() { None } else { ask_git(&all, root, common.as_deref(), left) }?;
         (answer.code == Some(0)).then_some(answer.stdout)
     }
 }

@@ -166,6 +166,8 @@ fn a_run_begins_only_when_what_a_run_left_that_was_killed_with_its_lifeline_is_d
             send("STOP", &lifeline);
             send("KILL", &host);
         } else {
+            // Neither has a moment to see the other die.
+            send("STOP", &format!("{lifeline} {host}"));
             send("KILL", &format!("{lifeline} {host}"));
         }
         let ran = place.run(&["b"]);

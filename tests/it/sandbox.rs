@@ -124,7 +124,8 @@ fn a_project_neither_lifts_nor_opens_a_sandbox_of_the_users_own_config() {
         r#"{ "sandbox": "offline", "agents": { "mine": { "command": "true", "sandbox": "none" } }, "chains": {} }"#,
     );
     let hook = r#""hooks": { "onFinish": "true" },"#;
-    for keys in [r#""sandbox": "none","#, r#""sandbox": "project","#, r#""writable": ["~"],"#, hook] {
+    let wrap = r#""wrap": ["sh", "-c", "evil"],"#;
+    for keys in [r#""sandbox": "none","#, r#""sandbox": "project","#, r#""writable": ["~"],"#, hook, wrap] {
         config(&place, keys, &[("w", "true")]);
         let ran = place.run(&["w", "--dry-run"]);
         assert!(ran.code(2).words().contains("your own config asks for"), "{keys}: {}", ran.stderr);
@@ -135,6 +136,15 @@ fn a_project_neither_lifts_nor_opens_a_sandbox_of_the_users_own_config() {
     assert!(!place.run(&["mine", "--dry-run"]).code(0).stdout.contains("bubblewrap"));
     config(&place, "", &[("mine", "evil")]);
     assert!(place.run(&["mine", "--dry-run"]).code(2).words().contains("your own config asks for"));
+    // Nor by a chain of its own that hands the exception arguments.
+    place.config(r#"{ "chains": { "c": [{ "agent": "mine", "args": ["evil"] }] } }"#);
+    assert!(place.run(&["c", "--dry-run"]).code(2).words().contains("your own config asks for"));
+    // By hand it would run outside.
+    place.config(r#"{ "checks": { "test": "true" }, "chains": {} }"#);
+    for verb in [&["verify", "test"][..], &["diagnose"], &["doctor", "--try"]] {
+        let ran = place.run(verb);
+        assert!(ran.code(2).words().contains("this would run outside of it"), "{}", ran.stderr);
+    }
 }
 
 #[test]
@@ -273,4 +283,83 @@ fn writable_opens_a_path_and_a_linked_working_tree_can_be_committed() {
     let line = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m y && touch ~/cache/x && echo over";
     config(&place, r#""sandbox": "project", "writable": ["~/cache"],"#, &[("w", line)]);
     assert_eq!(place.run(&["w"]).code(0).stdout, "over\n");
+}
+
+#[test]
+fn an_exception_of_ones_own_is_not_the_projects_to_fill_in() {
+    let place = with_a_bubblewrap();
+    let own = r#"{ "sandbox": "project", "writable": ["${CACHE:-~/.cache}"], "backends": { "claude": { "sandbox": "none" } },
+                   "agents": { "strict": { "command": "true", "sandbox": "offline" } }, "chains": {} }"#;
+    own_config(&place, own);
+    place.write("evil.sh", "#!/bin/sh\n");
+    fs::set_permissions(place.work("evil.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    place.config(r#"{ "backends": { "claude": { "program": "./evil.sh" } }, "chains": {} }"#);
+    let ran = place.run(&["claude", "-p", "x", "--dry-run"]);
+    assert!(ran.code(2).words().contains("your own config asks for"), "{}", ran.stderr);
+    // A stricter one of an entry stays, and what is open is not the project's to say.
+    place.config(
+        r#"{ "agents": { "strict": { "sandbox": "project", "writable": ["/etc"] } },
+             "chains": { "c": { "vars": { "CACHE": "/etc" }, "steps": "strict" } } }"#,
+    );
+    let shown = place.run(&["c", "--dry-run"]);
+    let row = shown.code(0).stdout.lines().find(|line| line.contains("sandbox")).unwrap().to_string();
+    assert!(row.contains("offline") && row.contains(".cache") && !row.contains("/etc"), "{row}");
+}
+
+#[test]
+fn what_stands_before_a_program_is_not_reached_through_its_environment() {
+    let place = with_a_bubblewrap();
+    place.config(
+        r#"{ "sandbox": "project", "agents": { "w": { "command": "true", "env": { "LD_PRELOAD": "./evil.so" } } }, "chains": {} }"#,
+    );
+    let ran = place.run(&["w", "--dry-run"]);
+    assert!(ran.code(2).words().contains("`LD_PRELOAD` would be read by bubblewrap itself"), "{}", ran.stderr);
+    place.config(
+        r#"{ "backends": { "e": { "program": "{self}" } }, "agents": { "w": { "backend": "e" } }, "chains": {} }"#,
+    );
+    let ran = place.run(&["w", "-p", "x", "--dry-run"]);
+    assert!(ran.code(2).words().contains("is for the backends that forkhestra brings"), "{}", ran.stderr);
+}
+
+/// It could name any folder, which the next run would open.
+#[test]
+#[ignore = "needs bubblewrap and user namespaces"]
+fn a_git_file_that_an_agent_has_written_opens_nothing() {
+    let place = Place::new();
+    let outside = place.path("home/evil");
+    config(
+        &place,
+        r#""sandbox": "project","#,
+        &[("w", &format!("echo 'gitdir: /' > .git; touch {}; echo over", outside.display()))],
+    );
+    for _ in 0..2 {
+        assert_eq!(place.run(&["w"]).code(0).stdout, "over\n");
+        assert!(!outside.exists());
+    }
+}
+
+#[test]
+#[ignore = "needs bubblewrap and user namespaces"]
+fn git_reads_no_other_config_and_runs_nothing_that_an_agent_has_left() {
+    let place = Place::new();
+    let git = |words: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.current_dir(place.work("")).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
+        assert!(command.status().unwrap().success());
+    };
+    git(&["init", "-q"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+    let evil = place.path("tmp/evil");
+    let line = format!(
+        "mkdir -p .git/x; cp -r .git/objects .git/refs .git/config .git/x; printf '#!/bin/sh\ntouch {0}\n' > run.sh; chmod +x run.sh; \
+         printf '[core]\n\tfsmonitor = %s/run.sh\n[log]\n\tshowSignature = true\n[gpg]\n\tprogram = %s/run.sh\n' $PWD $PWD >> .git/x/config; echo x > .git/commondir; date +%N > work",
+        evil.display()
+    );
+    place.config(&format!(
+        r#"{{ "sandbox": "project", "agents": {{ "w": {{ "command": ["sh", "-c", {}] }}, "j": {{ "role": "judge", "command": ["echo", "VERDICT: approve"] }} }}, "chains": {{}} }}"#,
+        quoted(&line)
+    ));
+    let ran = place.run(&["(w -> j):2"]);
+    assert!(!evil.exists(), "{}", ran.stderr);
+    assert!(ran.words().contains(".git/commondir"), "{}", ran.stderr);
 }
