@@ -1,6 +1,5 @@
 //! What stands between an agent's program and the machine: words before its command, and a sandbox.
 
-use super::read::Reader;
 use crate::source::{Place, Text};
 
 /// A ready-made sandbox. A later one is stricter.
@@ -44,12 +43,6 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Reads the three keys of an object.
-    pub(super) fn read(reader: Reader<'_>) -> Self {
-        let sandbox = reader.text("sandbox").and_then(|text| Some((Sandbox::named(&text.value)?, text.at)));
-        Self { wrap: reader.texts("wrap"), sandbox, writable: reader.texts("writable").unwrap_or_default() }
-    }
-
     /// These, and where they say nothing, those of `below`. Paths that can be written add up. Of a `project` over what the user has
     /// written only what is stricter counts.
     #[must_use]

@@ -138,7 +138,7 @@ fn add_settings(layer: &LayerSource, reader: Reader<'_>, config: &mut Config) {
             _ => config.asks_for_trust = trust.value == "ask",
         }
     }
-    config.isolation = Isolation::read(reader).over(std::mem::take(&mut config.isolation), false);
+    config.isolation = read::isolation(reader).over(std::mem::take(&mut config.isolation), false);
     if layer.kind != LayerKind::Project {
         config.own_isolation = config.isolation.clone();
     }

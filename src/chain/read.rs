@@ -7,7 +7,7 @@ use super::errors;
 use super::ir::{
     Agent, Chain, Check, Command, Delivery, Form, Group, HookKind, Item, Limit, Limits, Role, Run, Said, Step, Wants,
 };
-use super::isolation::Isolation;
+use super::isolation::{Isolation, Sandbox};
 use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
@@ -146,6 +146,12 @@ pub fn limits(reader: Reader<'_>) -> Limits {
     }
 }
 
+/// The keys `wrap`, `sandbox` and `writable` of an object.
+pub(super) fn isolation(reader: Reader<'_>) -> Isolation {
+    let sandbox = reader.text("sandbox").and_then(|text| Some((Sandbox::named(&text.value)?, text.at)));
+    Isolation { wrap: reader.texts("wrap"), sandbox, writable: reader.texts("writable").unwrap_or_default() }
+}
+
 /// An entry of `agents`.
 pub(super) fn agent(reader: Reader<'_>) -> Agent {
     let line = |reader: Reader<'_>| match reader.as_text() {
@@ -179,7 +185,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         permissions: reader.text("permissions").and_then(|text| Some((Permissions::named(&text.value)?, text.at))),
         timeout: reader.duration("timeout"),
         idle_timeout: reader.duration("idleTimeout"),
-        isolation: Isolation::read(reader),
+        isolation: isolation(reader),
     }
 }
 
@@ -245,7 +251,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         help: words("help"),
         exits: words("exits"),
         start_timeout: reader.duration("startTimeout"),
-        isolation: Isolation::read(reader),
+        isolation: isolation(reader),
     }
 }
 
@@ -277,7 +283,7 @@ pub(super) fn check(reader: Reader<'_>) -> Option<Check> {
         env: reader.text_map("env"),
         optional: reader.flag("optional").unwrap_or(false),
         timeout: reader.duration("timeout"),
-        isolation: Isolation::read(reader),
+        isolation: isolation(reader),
     })
 }
 

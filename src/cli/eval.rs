@@ -113,8 +113,7 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
     if args.dry_run {
         return preview(world, &project, &ready);
     }
-    let title = ready.outline.chain.clone();
-    let lock = match lock(world, common, &title, &project.root, args.wait) {
+    let lock = match lock(world, common, &ready.outline.chain, &project.root, args.wait) {
         Ok(lock) => lock,
         Err(exit) => return exit,
     };
@@ -289,8 +288,8 @@ fn perform(
     let mut say = |event: &Event, ledger: &EvalLedger| {
         if common.quiet { String::new() } else { evaluation_line(event, ledger, paint, common.verbose) }
     };
-    let keeps_awake = project.config.keep_awake != Some(false);
-    let _awake = keeps_awake.then(|| Awake::take(&format!("run {run} evaluates"), &project.root));
+    let _awake =
+        (project.config.keep_awake != Some(false)).then(|| Awake::take(&format!("run {run} evaluates"), &project.root));
     let ended = runtime.block_on(async {
         let mut screen = Screen::start().map_err(Failure::Threads)?;
         let setting = Setting {
