@@ -49,8 +49,8 @@ fn recorded(world: &World, decision: Decision, notes: &str) -> Result<(), Diagno
     let token = variable("FORKHESTRA_TOKEN").and_then(|token| token.into_string().ok());
     let result = variable("FORKHESTRA_RESULT").map(PathBuf::from);
     let (Some(token), Some(result)) = (token, result) else { return Err(outside(decision)) };
-    let Some(role) = role_of_call(&result, &token) else { return Err(stale(decision)) };
-    let role = Role::named(&role).unwrap_or_default();
+    let role = role_of_call(&result, &token).and_then(|role| Role::named(&role));
+    let Some(role) = role else { return Err(stale(decision)) };
     if !decision.is_open_to(role) {
         return Err(not_its_right(decision, role));
     }

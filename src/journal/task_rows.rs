@@ -2,7 +2,8 @@
 
 use crate::engine::Event;
 use crate::task::{AuditRow, Change, Changes, DisputeKind, Follower, Status, Task, replay};
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row, Transaction, params};
 
 /// The task of the run that works here.
 #[derive(Debug, Clone)]
@@ -138,6 +139,14 @@ pub(super) fn open_dispute(
     transaction.execute(insert, params![task, run, kind.name(), reason, at]).map(drop)
 }
 
+/// The value of a column by its name; one that this version does not know is an error, and never another value.
+pub(super) fn known<T>(row: &Row<'_>, column: usize, named: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    let unknown =
+        || rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("`{text}` is not known").into());
+    named(&text).ok_or_else(unknown)
+}
+
 pub(super) fn status_of(database: &Connection, task: &str) -> rusqlite::Result<Status> {
     let trail = trail_of(database, task)?;
     Ok(replay(trail.iter().map(|row| &row.change)).0)
@@ -148,9 +157,7 @@ pub(super) fn trail_of(database: &Connection, task: &str) -> rusqlite::Result<Ve
         "SELECT at, run, from_status, to_status, actor, notes, rejection FROM audit WHERE task = ?1 ORDER BY id";
     let mut select = database.prepare_cached(select)?;
     let rows = select.query_map([task], |row| {
-        let status = |column| -> rusqlite::Result<Status> {
-            Ok(Status::named(&row.get::<_, String>(column)?).unwrap_or_default())
-        };
+        let status = |column| known(row, column, Status::named);
         let change =
             Change { from: status(2)?, to: status(3)?, actor: row.get(4)?, notes: row.get(5)?, rejection: row.get(6)? };
         Ok(AuditRow { at: row.get(0)?, run: row.get(1)?, change })

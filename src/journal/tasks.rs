@@ -3,7 +3,7 @@
 use super::error::JournalError;
 use super::store::Journal;
 use super::task_rows::{
-    Following, NewTask, all_tasks, exists, free_id, insert_change, insert_task, status_of, trail_of,
+    Following, NewTask, all_tasks, exists, free_id, insert_change, insert_task, known, status_of, trail_of,
 };
 use crate::plan::Outline;
 use crate::task::{AuditRow, Change, Dispute, DisputeKind, Follower, Status, Task, replay};
@@ -242,7 +242,7 @@ impl Journal {
             Ok(Dispute {
                 id: row.get(0)?,
                 task: row.get(1)?,
-                kind: DisputeKind::named(&row.get::<_, String>(2)?).unwrap_or(DisputeKind::System),
+                kind: known(row, 2, DisputeKind::named)?,
                 reason: row.get(3)?,
                 opened: row.get(4)?,
                 decision: row.get(5)?,

@@ -13,7 +13,10 @@ use indexmap::IndexMap;
 
 /// Plans a built-in check: what the project's own files say, else nothing, which is skipped and never passed (C37).
 pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -> Result<PlannedStep, Vec<Diagnostic>> {
-    let kind = CheckKind::named(&step.name.value).unwrap_or(CheckKind::Verify);
+    // What is looked up as a check of ours has a kind, or the two lists differ.
+    let Some(kind) = CheckKind::named(&step.name.value) else {
+        return Err(vec![errors::unknown_check(&step.name.at, &step.name.value)]);
+    };
     let detected = detect(context.request.root, context.files);
     let profile = context.request.profile;
     let mut wanted = wanted(kind, profile, true, &detected, context.request.config);

@@ -305,3 +305,9 @@ pub(super) fn own_program_elsewhere(at: &Place) -> Diagnostic {
         .at(at, "not a program of yours")
         .help("name the program: \"program\": \"forkhestra\"")
 }
+
+pub(super) fn unknown_check(at: &Place, name: &str) -> Diagnostic {
+    Diagnostic::error("plan/unknown-check", format!("forkhestra has no check `{name}`"))
+        .at(at, "not a check of ours")
+        .help("name its command in `checks` of forge/chains.json; please report this, it should have been found before")
+}

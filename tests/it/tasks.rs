@@ -394,3 +394,13 @@ fn a_task_whose_specification_is_gone_is_named_and_the_others_go_on() {
     assert!(ran.code(1).words().contains("the specification of task 1, s.md, is no longer a file"), "{}", ran.stderr);
     assert!(place.run(&["task", "show", "2"]).code(0).stdout.contains("completed"));
 }
+
+#[test]
+fn a_status_or_a_dispute_that_this_version_does_not_know_is_an_error_and_never_another() {
+    let place = Place::new();
+    place.run(&["task", "add", "T"]).code(0);
+    place.run(&["task", "skip", "1"]).code(0);
+    place.sql("UPDATE audit SET to_status = 'paused' WHERE to_status = 'skipped'");
+    let ran = place.run(&["task", "show", "1"]);
+    assert!(ran.code(2).words().contains("`paused` is not known"), "{}", ran.all());
+}
