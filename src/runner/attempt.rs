@@ -10,6 +10,7 @@ use crate::engine::{Effect, Exit, Finished, Input, Leftover, Sig, Timer};
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
 use crate::proc::{Child, GivenUp, Report, end_survivors, is_busy};
 use crate::report::{Now, TICK, columns};
+use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -358,12 +359,10 @@ pub(super) async fn sleep(until: Option<Instant>) {
 
 /// Why a program could not be started, in words.
 fn spawn_words(errno: i32) -> String {
-    const E2BIG: i32 = 7;
-    const ENOEXEC: i32 = 8;
     let said = io::Error::from_raw_os_error(errno);
-    match errno {
-        E2BIG => format!("{said}; deliver the prompt on standard input: \"deliver\": \"stdin\""),
-        ENOEXEC => format!("{said}; a script needs a first line such as #!/bin/sh"),
+    match Errno::from_raw_os_error(errno) {
+        Errno::TOOBIG => format!("{said}; deliver the prompt on standard input: \"deliver\": \"stdin\""),
+        Errno::NOEXEC => format!("{said}; a script needs a first line such as #!/bin/sh"),
         _ => said.to_string(),
     }
 }
