@@ -311,3 +311,12 @@ pub(super) fn unknown_check(at: &Place, name: &str) -> Diagnostic {
         .at(at, "not a check of ours")
         .help("name its command in `checks` of forge/chains.json; please report this, it should have been found before")
 }
+
+pub(super) fn link_in_the_sandbox(at: &Place, path: &Path) -> Diagnostic {
+    Diagnostic::error(
+        "plan/sandbox-link",
+        format!("{} is a symbolic link, which a program in the sandbox could replace", path.display()),
+    )
+    .at(at, "runs in a sandbox")
+    .help("put the folder itself there")
+}

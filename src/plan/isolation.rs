@@ -128,6 +128,11 @@ pub(super) fn isolate(
     });
     let sandboxed = (sandbox > Sandbox::Off).then_some(Sandboxed { profile: sandbox, writable });
     if let Some(sandboxed) = &sandboxed {
+        // What a link names is protected, and the link itself is not: whoever writes the project could put another in its place.
+        let links = [".git", "forge", ".forkhestra"].map(|name| context.request.root.join(name));
+        faults.0.extend(
+            links.iter().filter(|path| context.files.is_link(path)).map(|path| errors::link_in_the_sandbox(at, path)),
+        );
         let place = chosen.map_or(at, |(_, place)| place);
         // One in a folder of the project may be an agent's.
         let mut found = find_all_on_path(BUBBLEWRAP, context.files, context.env);

@@ -321,6 +321,22 @@ fn what_stands_before_a_program_is_not_reached_through_its_environment() {
     assert!(ran.code(2).words().contains("is for the backends that forkhestra brings"), "{}", ran.stderr);
 }
 
+#[test]
+fn a_link_in_the_place_of_forge_is_refused_in_a_sandbox() {
+    let place = with_a_bubblewrap();
+    place.write(
+        "real/chains.json",
+        r#"{ "sandbox": "project", "agents": { "w": { "command": "true" } }, "chains": {} }"#,
+    );
+    std::os::unix::fs::symlink("real", place.work("forge")).unwrap();
+    let ran = place.run(&["w", "--dry-run"]);
+    assert!(
+        ran.code(2).words().contains("is a symbolic link, which a program in the sandbox could replace"),
+        "{}",
+        ran.stderr
+    );
+}
+
 /// It could name any folder, which the next run would open.
 #[test]
 #[ignore = "needs bubblewrap and user namespaces"]
