@@ -4,7 +4,7 @@ use super::backend::Backend;
 use super::check::check;
 use super::errors;
 use super::ir::{Agent, Chain, Check, HookKind, Limits, Run};
-use super::isolation::Isolation;
+use super::isolation::{Isolation, Sandbox};
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
@@ -98,6 +98,21 @@ pub struct Config {
     pub faults: Vec<Diagnostic>,
     /// The files that were read, lowest layer first.
     pub files: Vec<LayerSource>,
+}
+
+impl Config {
+    /// Whether this stands in the config of the project.
+    #[must_use]
+    pub fn is_project(&self, place: &Place) -> bool {
+        let mut project = self.files.iter().filter(|file| file.kind == LayerKind::Project);
+        project.any(|file| Arc::ptr_eq(&file.source, &place.source))
+    }
+
+    /// The sandbox that the user's own config asks for, whatever the project says.
+    #[must_use]
+    pub fn demanded_sandbox(&self) -> Sandbox {
+        self.own_isolation.sandbox.as_ref().map_or(Sandbox::Off, |(sandbox, _)| *sandbox)
+    }
 }
 
 /// Reads and merges the layers, lowest first. Never fails: every fault is in the result, at its entry where it has one.

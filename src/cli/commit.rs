@@ -2,8 +2,9 @@
 
 use crate::journal::{Journal, JournalError};
 use crate::plan::TaskFacts;
-use crate::proc::{ByHand, Interrupts};
+use crate::proc::{ByHand, Interrupts, find_outside};
 use crate::runner::{Uncommitted, uncommitted_of_task};
+use crate::source::Files;
 use crate::task::Status;
 use crate::world::World;
 use std::path::Path;
@@ -52,13 +53,20 @@ pub(super) fn commit_task(
         return Ok(if mixed.is_empty() { Committed::Nothing } else { Committed::Failed(all) });
     }
     let listed = files.join("\0");
+    let Some(program) = find_outside("git", root) else {
+        return Ok(Committed::Failed("there is no git on PATH, outside of the project".into()));
+    };
+    // It would name another config, with filters that git runs.
+    if world.kind(&root.join(".git/commondir")).is_ok() {
+        return Ok(Committed::Failed("there is a file `.git/commondir`, which git would follow; look at it".into()));
+    }
     let interrupts = Interrupts::listen(|signal| world.ignores(signal)).unwrap_or_default();
     let git = |arguments: &[&str], input: &str| {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_string()).collect();
         // Under a lifeline: it runs the user's git hooks.
         let by_hand = ByHand {
             lifeline: &world.lifeline(),
-            program: Path::new("git"),
+            program: &program,
             arguments: &arguments,
             folder: root,
             timeout: PATIENCE,

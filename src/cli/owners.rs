@@ -1,7 +1,7 @@
 //! Whose words are run: a config, a repository or a journal of another user would run as us (git refuses there, too: CVE-2022-24765).
 
 use crate::chain::PROJECT_FILES;
-use crate::proc::ask;
+use crate::proc::{ask, find_outside};
 use crate::source::{Diagnostic, Env, Files};
 use crate::world::World;
 use std::path::{Path, PathBuf};
@@ -34,10 +34,11 @@ fn is_ours(world: &World, owner: u32) -> bool {
 
 /// Whether the user, or the system, has told git that a folder is safe (git-config(1), `safe.directory`).
 fn is_safe(root: &Path) -> bool {
+    let git = find_outside("git", root).unwrap_or_default();
     let told = |scope: &str| {
         let words = ["config", scope, "--get-all", "safe.directory"].map(str::to_string);
         // From nowhere: the project's own config must not say that.
-        ask(Path::new("git"), &words, Path::new("/")).map(|answer| answer.stdout).unwrap_or_default()
+        ask(&git, &words, Path::new("/")).map(|answer| answer.stdout).unwrap_or_default()
     };
     let mut safe = Vec::new();
     for scope in ["--system", "--global"] {

@@ -254,7 +254,8 @@ fn elsewhere(project: &Project, events: &[Event]) -> Vec<String> {
     if project.root.display().to_string() != *root {
         found.push(format!("folder: it ran in {root}"));
     }
-    let words = ["--no-optional-locks", "ls-files", "--", ".forkhestra"].map(str::to_string);
+    let words =
+        ["--no-optional-locks", "-c", "core.fsmonitor=false", "ls-files", "--", ".forkhestra"].map(str::to_string);
     if ask(Path::new("git"), &words, &project.root).is_some_and(|answer| !answer.stdout.trim().is_empty()) {
         found.push("journal: git tracks `.forkhestra`, so it is from whoever committed it".into());
     }

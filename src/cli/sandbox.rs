@@ -22,8 +22,8 @@ const TRIAL: [&str; 11] = [
 
 /// Why no step of the plan could run in its sandbox.
 pub(super) fn sandbox_fault(plan: &Plan) -> Option<Diagnostic> {
-    plan.steps.iter().find(|step| step.is_sandboxed())?;
-    let answer = ask(Path::new("bwrap"), &TRIAL.map(str::to_string), Path::new("/"));
+    let sandbox = plan.steps.iter().find_map(|step| step.isolation.as_ref()?.sandbox.as_ref())?;
+    let answer = ask(&sandbox.bubblewrap, &TRIAL.map(str::to_string), Path::new("/"));
     let words = match answer {
         Some(answer) if answer.code == Some(0) => return None,
         Some(answer) => answer.stderr.lines().next().unwrap_or_default().trim().to_string(),

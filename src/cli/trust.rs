@@ -19,8 +19,7 @@ pub(super) fn untrusted(world: &World, common: &Common, project: &Project, accep
 
 /// Why a check is not run by hand: it would be outside of the sandbox that the person wants for everything of a project.
 pub(super) fn outside_the_sandbox(world: &World, project: &Project) -> Option<Diagnostic> {
-    let demanded = project.config.own_isolation.sandbox.as_ref().is_some_and(|(sandbox, _)| *sandbox > Sandbox::Off);
-    (demanded && !in_an_iteration(world)).then(|| {
+    (project.config.demanded_sandbox() > Sandbox::Off && !in_an_iteration(world)).then(|| {
         Diagnostic::error("run/outside", "your own config asks for a sandbox, and this would run outside of it")
             .help("run it as a chain, in the sandbox: forkhestra run verify, forkhestra run test")
     })

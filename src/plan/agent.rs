@@ -2,7 +2,7 @@
 
 use super::backend::{Headless, backend_command, backend_fields, backend_of};
 use super::context::{Context, Faults, Part, own_environment};
-use super::isolation::{check_environment, is_project, isolate};
+use super::isolation::{check_environment, isolate};
 use super::secrets::{no_secret, with_secrets};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Isolation, Kind, PlannedPrompt, PlannedStep, context, errors};
@@ -159,10 +159,10 @@ fn isolation_of(
     let at = entry.map_or(&step.name.at, |entry| &entry.at);
     let backend = named.and_then(|named| config.backends.get(named.name));
     // Whatever of the step the project has written, or may have: its agent, its backend, its chain with arguments and variables.
-    let theirs = is_project(config, at)
-        || backend.is_some_and(|backend| is_project(config, &backend.at))
-        || config.backend.as_ref().is_some_and(|name| agent.backend.is_none() && is_project(config, &name.at))
-        || is_project(config, &step.name.at);
+    let theirs = config.is_project(at)
+        || backend.is_some_and(|backend| config.is_project(&backend.at))
+        || config.backend.as_ref().is_some_and(|name| agent.backend.is_none() && config.is_project(&name.at))
+        || config.is_project(&step.name.at);
     let backend = named.map(|named| &named.backend.isolation);
     let levels: Vec<_> = [Some(&agent.isolation), backend, Some(&config.isolation)].into_iter().flatten().collect();
     isolate(context, &levels, program, (at, theirs), faults)

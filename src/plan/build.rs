@@ -35,8 +35,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     let given = request.given.iter().filter(|(name, _)| !chain.secrets.contains_key(*name));
     let given = given.map(|(name, (value, _))| (name.clone(), value.clone())).collect();
     let secrets = Secrets::of(chain, request.given);
-    let declared = chain.vars.iter().map(|(name, text)| (name.clone(), text.value.clone()));
-    let declared = declared.collect();
+    let declared = chain.vars.iter().map(|(name, text)| (name.clone(), text.value.clone())).collect();
     let context = Context {
         request,
         files,
@@ -244,7 +243,7 @@ fn guarded(context: &Context<'_>, steps: &[PlannedStep], templates: &[PathBuf]) 
 /// A larger program is no script, in bytes.
 const SCRIPT: u64 = 1 << 20;
 /// A longer word is no path, in bytes.
-const LONGEST_PATH: usize = 4_096;
+pub(super) const LONGEST_PATH: usize = 4_096;
 
 /// The lines that checks run: those of the config, and those of this plan.
 fn lines(context: &Context<'_>, steps: &[PlannedStep]) -> Vec<String> {

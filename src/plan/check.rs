@@ -1,7 +1,7 @@
 //! A check's step: a shell line or a program, judged by its exit code.
 
 use super::context::{Context, Faults, own_environment};
-use super::isolation::{check_environment, is_project, isolate};
+use super::isolation::{check_environment, isolate};
 use super::secrets::with_secrets;
 use super::{Absence, EnvDelta, Found, Kind, PlannedStep, errors};
 use crate::agent::{find_all_on_path, find_command};
@@ -140,7 +140,7 @@ pub(super) fn plan_check(
         context,
         &levels,
         program.as_deref(),
-        (&entry.at, is_project(context.request.config, &entry.at)),
+        (&entry.at, context.request.config.is_project(&entry.at)),
         &mut faults,
     );
     let env = EnvDelta { set, ..EnvDelta::default() };

@@ -2,7 +2,6 @@
 
 use super::context::{Context, Faults};
 use super::errors;
-use super::isolation::{demanded, is_project};
 use super::secrets::no_secret;
 use crate::agent::find_command;
 use crate::chain::{HookKind, Run, Sandbox};
@@ -38,9 +37,8 @@ pub(super) fn hooks(context: &Context<'_>) -> Result<Vec<Hook>, Vec<Diagnostic>>
             Run::Words(words) => words.first().map(|word| &word.at),
         };
         // Hooks run outside, as what they tell of is outside.
-        if let Some(at) =
-            at.filter(|at| demanded(context.request.config) > Sandbox::Off && is_project(context.request.config, at))
-        {
+        let config = context.request.config;
+        if let Some(at) = at.filter(|at| config.demanded_sandbox() > Sandbox::Off && config.is_project(at)) {
             faults.0.push(errors::hook_outside_the_sandbox(at, kind.name()));
         }
         let (line, program, arguments) = match run {

@@ -1,14 +1,14 @@
 //! What stands between a step's program and the machine: the words of `wrap`, and the sandbox as a command line of bubblewrap
 //! (bwrap(1)).
 
+use super::build::LONGEST_PATH;
 use super::context::{Context, Faults, path_of};
 use super::{EnvDelta, errors};
 use crate::agent::{find_all_on_path, find_command};
-use crate::chain::{self, Config, LayerKind, Sandbox};
+use crate::chain::{self, Sandbox};
 use crate::prompt::{Late, Segment, Vars, expand_config, text};
 use crate::source::{Kind, Place, Text};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The program of the sandbox.
 const BUBBLEWRAP: &str = "bwrap";
@@ -47,6 +47,8 @@ pub struct Isolation {
 pub struct Sandboxed {
     /// Which one.
     pub profile: Sandbox,
+    /// The program that makes it.
+    pub bubblewrap: PathBuf,
     /// The paths that can be written, beside the project and a temporary folder of its own.
     pub writable: Vec<PathBuf>,
 }
@@ -62,17 +64,6 @@ impl Sandboxed {
     }
 }
 
-/// Whether this stands in the config of the project.
-pub(super) fn is_project(config: &Config, place: &Place) -> bool {
-    let mut project = config.files.iter().filter(|file| file.kind == LayerKind::Project);
-    project.any(|file| Arc::ptr_eq(&file.source, &place.source))
-}
-
-/// The sandbox that the user's own config asks for, whatever the project says.
-pub(super) fn demanded(config: &Config) -> Sandbox {
-    config.own_isolation.sandbox.as_ref().map_or(Sandbox::Off, |(sandbox, _)| *sandbox)
-}
-
 /// What an agent's or a check's own keys, its backend's and the config's say, the nearest first. `theirs` says whether the project has a
 /// say in what the step runs.
 pub(super) fn isolate(
@@ -84,8 +75,8 @@ pub(super) fn isolate(
 ) -> Option<Isolation> {
     let config = context.request.config;
     let own = &config.own_isolation;
-    let is_project = |place: &Place| is_project(config, place);
-    let demanded = demanded(config);
+    let is_project = |place: &Place| config.is_project(place);
+    let demanded = config.demanded_sandbox();
     let chosen = levels.iter().find_map(|level| level.sandbox.as_ref());
     let sandbox = chosen.map_or(Sandbox::Off, |(sandbox, _)| *sandbox);
     // What the user excepts is the user's own, and not what the project makes of it.
@@ -126,8 +117,8 @@ pub(super) fn isolate(
         let found = find_command(value, &word.at.source.base, &word.at, context.files, context.env);
         faults.one(found)
     });
-    let sandboxed = (sandbox > Sandbox::Off).then_some(Sandboxed { profile: sandbox, writable });
-    if let Some(sandboxed) = &sandboxed {
+    let mut sandboxed = None;
+    if sandbox > Sandbox::Off {
         // What a link names is protected, and the link itself is not: whoever writes the project could put another in its place.
         let links = [".git", "forge", ".forkhestra"].map(|name| context.request.root.join(name));
         faults.0.extend(
@@ -140,10 +131,12 @@ pub(super) fn isolate(
         let found = found.into_iter().next();
         let bubblewrap = faults.one(found.ok_or_else(|| errors::no_bubblewrap(place, sandbox)))?;
         match program {
-            None => program = Some(bubblewrap),
+            None => program = Some(bubblewrap.clone()),
             Some(_) => command.push(text(bubblewrap.display().to_string())),
         }
-        command.extend(bubblewrap_words(context, sandboxed, run));
+        let made = Sandboxed { profile: sandbox, bubblewrap, writable };
+        command.extend(bubblewrap_words(context, &made, run));
+        sandboxed = Some(made);
     }
     Some(Isolation { program: program?, argv: command, sandbox: sandboxed })
 }
@@ -240,9 +233,6 @@ fn git_folder(context: &Context<'_>) -> (Option<PathBuf>, bool) {
     };
     (common(), true)
 }
-
-/// A longer line is no path, in bytes (`PATH_MAX`, limits.h(0p)).
-const LONGEST_PATH: usize = 4_096;
 
 /// The path without `..`, which may not cross links: git writes it without them.
 fn plain(path: &Path) -> PathBuf {

@@ -126,14 +126,20 @@ pub fn ask_with_input(
     run(command, folder, patience, input)
 }
 
-/// A program that is meant by its name, where PATH has it outside of this folder: one inside may be an agent's.
-pub(super) fn outside(program: &Path, folder: &Path) -> PathBuf {
-    let is_name = program.components().count() == 1 && !program.as_os_str().as_encoded_bytes().contains(&b'/');
-    let path = std::env::var_os("PATH").filter(|_| is_name).unwrap_or_default();
-    let mut places = std::env::split_paths(&path).filter(|place| place.is_absolute() && !place.starts_with(folder));
-    places
-        .find_map(|place| Some(place.join(program)).filter(|found| found.is_file()))
-        .unwrap_or_else(|| program.to_path_buf())
+/// A program that is meant by its name, where PATH has it outside of a project: one inside may be an agent's.
+#[must_use]
+pub fn find_outside(name: &str, project: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut places = std::env::split_paths(&path).filter(|place| place.is_absolute() && !place.starts_with(project));
+    places.find_map(|place| Some(place.join(name)).filter(|found| found.is_file()))
+}
+
+/// The same for a program that may be a path; one that is only inside cannot be started.
+pub(super) fn outside(program: &Path, project: &Path) -> PathBuf {
+    match program.to_str().filter(|name| !name.contains('/')) {
+        Some(name) => find_outside(name, project).unwrap_or_default(),
+        None => program.to_path_buf(),
+    }
 }
 
 fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> Option<Answer> {

@@ -18,7 +18,7 @@ mod table;
 mod tree;
 mod wire;
 
-pub use ask::{Answer, ByHand, Interrupts, ask, ask_git, ask_with_input};
+pub use ask::{Answer, ByHand, Interrupts, ask, ask_git, ask_with_input, find_outside};
 pub use awake::Awake;
 pub use child::{Child, Launch, SpawnError, is_busy};
 pub use lifeline::lifeline;

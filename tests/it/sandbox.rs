@@ -337,6 +337,73 @@ fn a_link_in_the_place_of_forge_is_refused_in_a_sandbox() {
     );
 }
 
+/// The folder of the project may stand first on PATH, and an agent may have put programs there.
+#[test]
+#[ignore = "needs bubblewrap and user namespaces"]
+fn no_program_of_ours_is_taken_from_a_folder_of_the_project() {
+    let mut place = Place::new();
+    let (evil, bin) = (place.path("home/evil"), place.work("venv/bin"));
+    for name in ["bwrap", "git", "systemd-inhibit"] {
+        place.write(&format!("venv/bin/{name}"), format!("#!/bin/sh\ntouch {}\n", evil.display()));
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    place.set("PATH", &format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    config(&place, r#""sandbox": "project","#, &[("w", "echo over")]);
+    assert_eq!(place.run(&["w"]).code(0).stdout, "over\n");
+    let _ = place.run(&["verify"]);
+    let _ = place.run(&["doctor"]);
+    assert!(!evil.exists());
+}
+
+#[test]
+#[ignore = "needs bubblewrap and user namespaces"]
+fn a_folder_that_the_shell_holds_open_is_no_way_out() {
+    let place = Place::new();
+    config(&place, r#""sandbox": "project","#, &[("w", "touch /proc/self/fd/9/evil; echo over")]);
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra").display().to_string();
+    let like = place.command(&[]);
+    let home = place.path("home");
+    let script = format!("exec 9<{}; exec {program} w", home.display());
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", &script]).current_dir(place.work("")).env_clear();
+    command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "over\n");
+    assert!(!home.join("evil").exists());
+}
+
+/// Hooks may lie in the working tree (husky), where an agent in a sandbox writes.
+#[test]
+#[ignore = "needs bubblewrap and user namespaces"]
+fn the_commit_of_a_task_runs_no_hook_after_a_sandbox() {
+    let place = Place::new();
+    let git = |words: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.current_dir(place.work("")).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
+        assert!(command.status().unwrap().success());
+    };
+    let evil = place.path("tmp/evil");
+    let line = format!(
+        "printf '#!/bin/sh\\ntouch {}\\n' > .husky/pre-commit; chmod +x .husky/pre-commit; echo new > work",
+        evil.display()
+    );
+    place.config(&format!(
+        r#"{{ "sandbox": "project", "commit": "task", "agents": {{ "w": {{ "command": ["sh", "-c", {}] }} }}, "chains": {{ "task": "w" }} }}"#,
+        quoted(&line)
+    ));
+    place.write(".husky/pre-commit", "#!/bin/sh\n");
+    git(&["init", "-q"]);
+    git(&["config", "core.hooksPath", ".husky"]);
+    git(&["config", "user.name", "a"]);
+    git(&["config", "user.email", "a@b"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "x"]);
+    let _ = place.run(&["task", "add", "T"]).code(0);
+    let ran = place.run(&["task", "run"]);
+    assert!(ran.code(0).words().contains("committed"), "{}", ran.stderr);
+    assert!(!evil.exists());
+}
+
 /// It could name any folder, which the next run would open.
 #[test]
 #[ignore = "needs bubblewrap and user namespaces"]
