@@ -22,9 +22,8 @@ use crate::report::{
     Paint, Screen, Tally, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render,
 };
 use crate::runner::Failure;
-use crate::source::{Diagnostic, Files, Place, Source};
+use crate::source::{Diagnostic, Files, Place, Source, sha256};
 use crate::world::World;
-use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -259,7 +258,7 @@ fn digest(desk: &Desk<'_>, facts: &EvalFacts, outline: &Outline) -> String {
     let templates = desk.templates();
     let suite = (desk.suite.min_score, &desk.suite.examples, mode, templates);
     let whole = serde_json::json!([asked, expected, steps, facts.cases, suite]);
-    Sha256::digest(whole.to_string()).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+    sha256(whole.to_string())
 }
 
 /// `--dry-run`: who is asked what, and how often at most.

@@ -6,10 +6,8 @@ use super::run::unsettled;
 use super::verdict::in_an_iteration;
 use crate::chain::{LayerKind, Sandbox};
 use crate::report::print_error;
-use crate::source::{Diagnostic, Files};
+use crate::source::{Diagnostic, Files, sha256};
 use crate::world::World;
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Why nothing of the project's config is run: nobody has agreed to it, or an agent of an earlier run has changed it.
@@ -61,16 +59,7 @@ pub(super) fn distrusted(world: &World, common: &Common, project: &Project) -> O
 
 /// The config as it is, in this folder: the same words elsewhere run other files.
 fn digest(project: &Project, text: &str) -> String {
-    let mut hash = Sha256::new();
-    hash.update(project.root.as_os_str().as_encoded_bytes());
-    hash.update([0]);
-    hash.update(text);
-    let mut hexadecimal = String::with_capacity(64);
-    for byte in hash.finalize() {
-        // Writing to a String cannot fail.
-        let _ = write!(hexadecimal, "{byte:02x}");
-    }
-    hexadecimal
+    sha256([project.root.as_os_str().as_encoded_bytes(), &[0], text.as_bytes()].concat())
 }
 
 /// The file of what the person has agreed to: a digest and a folder in each line.

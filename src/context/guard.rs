@@ -3,9 +3,8 @@
 use super::git_state::git_state;
 use super::tree::{ordinary, walker};
 use crate::checks::{Deciding, Tests, commands_of, files_named, lines_of, says_commands, tests_of};
-use sha2::{Digest, Sha256};
+use crate::source::sha256;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write;
 use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -153,10 +152,7 @@ pub fn config_digest(path: &Path) -> String {
 }
 
 pub(super) fn digest(text: &str) -> String {
-    let mut hexadecimal = String::with_capacity(32);
-    for byte in Sha256::digest(text).iter().take(16) {
-        // Writing to a String cannot fail.
-        let _ = write!(hexadecimal, "{byte:02x}");
-    }
-    hexadecimal
+    let mut digest = sha256(text);
+    digest.truncate(32);
+    digest
 }

@@ -9,11 +9,11 @@ use super::lock::RunLock;
 use super::task_rows::{self, Following};
 use crate::engine::{Event, EventKind};
 use crate::plan::Outline;
+use crate::source::sha256;
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::{Connection, Transaction, params};
 use sha2::{Digest, Sha256};
 use std::cell::Cell;
-use std::fmt::Write;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -335,12 +335,7 @@ fn project(transaction: &Transaction<'_>, event: &Event, token: Option<&str>) ->
 /// The digest by which the journal knows an attempt's token without keeping it.
 #[must_use]
 pub fn token_digest(token: &[u8]) -> String {
-    let mut hexadecimal = String::with_capacity(64);
-    for byte in Sha256::digest(token) {
-        // Writing to a String cannot fail.
-        let _ = write!(hexadecimal, "{byte:02x}");
-    }
-    hexadecimal
+    sha256(token)
 }
 
 /// What tells a damaged event: eight bytes of SHA-256 over its number and text.

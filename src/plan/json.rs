@@ -3,9 +3,8 @@
 use super::{Found, Hook, Isolation, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
 use crate::chain::show_duration;
 use crate::prompt::{Late, Segment, show};
+use crate::source::sha256;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The plan, complete. Late names stand as `{{name}}`; values of the environment are left out, they may be secret.
@@ -143,7 +142,7 @@ pub fn digest(plan: &Plan) -> String {
         let hook = |hook: &Hook| json!([hook.kind.name(), known_as(&hook.program, &plan.root), hook.arguments]);
         canonical["hooks"] = plan.hooks.iter().map(hook).collect();
     }
-    sha256(&canonical)
+    sha256(canonical.to_string())
 }
 
 /// A program as it is part of a plan: by its place in the project, else by its name.
@@ -165,9 +164,9 @@ pub(super) struct Digests {
 pub(super) fn digests(step: &PlannedStep) -> Digests {
     let prompt = |prompt: &super::PlannedPrompt| json!([prompt.deliver, said(prompt)]);
     Digests {
-        arguments: sha256(&arguments(step)),
-        environment: sha256(&environment(step)),
-        prompt: step.prompt.as_ref().map(|said| sha256(&prompt(said))),
+        arguments: sha256(arguments(step).to_string()),
+        environment: sha256(environment(step).to_string()),
+        prompt: step.prompt.as_ref().map(|said| sha256(prompt(said).to_string())),
     }
 }
 
@@ -207,13 +206,4 @@ fn pieces(segments: &[Segment]) -> Value {
         Segment::Late(late) => json!({ "late": late.name() }),
     });
     pieces.collect()
-}
-
-fn sha256(value: &Value) -> String {
-    let mut hexadecimal = String::with_capacity(64);
-    for byte in Sha256::digest(value.to_string()) {
-        // Writing to a String cannot fail.
-        let _ = write!(hexadecimal, "{byte:02x}");
-    }
-    hexadecimal
 }

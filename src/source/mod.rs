@@ -3,9 +3,11 @@
 mod diagnostic;
 mod files;
 mod nearest;
+mod sha256;
 mod text;
 
 pub use diagnostic::{Diagnostic, Severity};
 pub use files::{COLOR, Env, Files, Kind};
 pub use nearest::nearest;
+pub use sha256::sha256;
 pub use text::{Place, Source, Span, Text};
