@@ -10,7 +10,7 @@ use crate::engine::{Overrides, RunOutcome, Sig};
 use crate::exit::Exit;
 use crate::journal::{BusyLock, Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
 use crate::plan::{Kind, Outline, Plan, PlannedStep, Root, TaskFacts, outline};
-use crate::proc::{Awake, open_files, start_time};
+use crate::proc::{Awake, end_forks, open_files, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
 use crate::runner::{Begin, Cast, Ended, Failure, Replan, drive, wait_for_lock};
 use crate::source::{Diagnostic, Env};
@@ -240,7 +240,7 @@ pub(super) fn lock(world: &World, common: &Common, title: &str, root: &Path, wai
 }
 
 /// Where the process that took the lock is dead, only lifelines of it hold it, which end what it left: that is done for them, and they
-/// are waited for. One that is still held then belongs to a process that we do not see, in another container.
+/// are waited for. So do its forks that have not become lifelines: they are ended. One that is still held then belongs to a process that we do not see, in another container.
 fn after_lifelines(world: &World, common: &Common, root: &Path, mut busy: BusyLock) -> Result<Taken, Exit> {
     if busy.process().is_none_or(|process| start_time(process).is_some()) {
         return Ok(Taken::Busy(busy));
@@ -248,6 +248,8 @@ fn after_lifelines(world: &World, common: &Common, root: &Path, mut busy: BusyLo
     let ended = Journal::existing(root).map_err(|error| broken_journal(&error));
     let ended = ended.and_then(|journal| journal.map_or(Ok(()), |journal| end_last(world, common, &journal)));
     ended.map_err(|fault| refuse(world, &[fault]))?;
+    // What cannot be seen holds it on.
+    let _ = end_forks(busy.file());
     for _ in 0..LIFELINE_LOOKS {
         busy = match busy.again().map_err(|error| refuse(world, &[broken_journal(&error)]))? {
             Taken::Held(lock) => return Ok(Taken::Held(lock)),

@@ -104,6 +104,12 @@ impl BusyLock {
         self.holder.rsplit_once(", process ")?.1.split(',').next()?.parse().ok()
     }
 
+    /// The file that is locked.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.lock.file
+    }
+
     /// Tries once more; who has it still is told by getting this one back.
     ///
     /// # Errors

@@ -25,6 +25,6 @@ pub use lifeline::lifeline;
 pub use line::{GivenUp, Line};
 pub use ourselves::{StopRequests, adopt_orphans, open_files, survive_full_files};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
-pub use survivors::{end_old, end_survivors};
+pub use survivors::{end_forks, end_old, end_survivors};
 pub use table::{inherited, start_time};
 pub use wire::Report;

@@ -1,9 +1,13 @@
 //! Processes of an attempt whose lifeline is gone: found by the token in their environment.
 
 use super::lifeline::LIFELINE;
-use super::table::{Process, all, children, descendants, has_argument, has_variable, kill, pid, process, start_time};
+use super::table::{
+    Process, all, children, descendants, has_argument, has_variable, is_of_our_program, kill, locks, pid, process,
+    start_time,
+};
 use crate::engine::Leftover;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
+use std::fs::File;
 
 /// Kills everything that an attempt without a lifeline left: what has come to us, `lifeline` aside, and every process that was
 /// given a variable `NAME=value` which is ours. Until none is left; says which they were.
@@ -112,4 +116,18 @@ pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Re
         std::thread::sleep(LOOK_PAUSE);
     }
     Ok(ended)
+}
+
+/// Ends the processes that a dead host of ours was about to make lifelines of: stopped between fork and exec they hold its lock, and have
+/// neither a lifeline's name nor its environment.
+///
+/// # Errors
+/// When the file is not open any more.
+pub fn end_forks(lock: &File) -> std::io::Result<()> {
+    let lock = lock.metadata()?;
+    let forks = all().into_values().filter(|process| process.name != LIFELINE && !process.zombie);
+    for fork in forks.filter(|process| is_of_our_program(process.pid) && locks(process.pid, &lock)) {
+        kill(&fork, Signal::KILL);
+    }
+    Ok(())
 }

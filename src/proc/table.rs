@@ -4,8 +4,10 @@
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// After so many ancestors nobody looks any further.
 const DEEPEST: usize = 1_000;
@@ -106,6 +108,24 @@ pub(super) fn has_argument(pid: i32, wanted: &[u8]) -> bool {
 pub(super) fn has_variable(pid: i32, is_ours: &dyn Fn(&[u8]) -> bool) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|&byte| byte == 0).any(is_ours)
+}
+
+/// Whether a process runs the program that we are. One between fork and exec still does.
+pub(super) fn is_of_our_program(pid: i32) -> bool {
+    let program = |process: &str| fs::metadata(format!("/proc/{process}/exe")).map(|file| (file.dev(), file.ino()));
+    matches!((program("self"), program(&pid.to_string())), (Ok(ours), Ok(theirs)) if ours == theirs)
+}
+
+/// Whether a process shares in a lock of a file (`flock(2)`), which is told with each of its open files (`proc_pid_fdinfo(5)`).
+pub(super) fn locks(pid: i32, file: &Metadata) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    descriptors.flatten().any(|descriptor| {
+        let is_it =
+            fs::metadata(descriptor.path()).is_ok_and(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()));
+        let number = descriptor.file_name();
+        let said = || fs::read_to_string(Path::new(&format!("/proc/{pid}/fdinfo")).join(number)).unwrap_or_default();
+        is_it && said().lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK"))
+    })
 }
 
 /// Sends a signal to exactly this process: a pidfd holds it, and its start time tells that the number is still its own.

@@ -1,6 +1,7 @@
 //! V-04, V-05, V-06, V-10: what an agent leaves behind is ended, and so is everything when we are killed.
 
 use super::support::{Place, Running, send};
+use std::io::Write;
 
 /// R-10, V-04: a daemon that left the session and holds the output.
 #[test]
@@ -203,4 +204,24 @@ fn a_lock_whose_process_we_do_not_see_is_refused_and_not_waited_for() {
     let ran = place.run(&["b"]);
     assert!(ran.code(2).words().contains("another run works in"), "{}", ran.stderr);
     assert_eq!(place.calls("b"), 0);
+}
+
+/// A lifeline that is stopped as it is started, when its host dies: it is a copy of the host then, and has its lock.
+#[test]
+fn a_copy_of_a_dead_host_that_holds_its_lock_is_ended_by_the_next_run() {
+    let place = Place::new();
+    place.agent("b", "print done").write(".forkhestra/lock", "a, process 4194303, since then");
+    let lock = std::fs::File::open(place.work(".forkhestra/lock")).unwrap();
+    lock.lock().unwrap();
+    let mut command = place.command(&["--help"]);
+    // It waits for room to print: the pipe is full.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let room = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
+    writer.write_all(&vec![b'.'; room]).unwrap();
+    let copy = Running::of(command.stdin(lock).stdout(writer).spawn().unwrap(), &place);
+    // It held the lock and the pipe, too.
+    drop(command);
+    assert_eq!(place.run(&["b"]).code(0).stdout, "done\n");
+    drop(reader);
+    assert_eq!(copy.end().code, None);
 }
