@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -145,7 +145,7 @@ pub(super) fn outside(program: &Path, project: &Path) -> PathBuf {
 fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> Option<Answer> {
     command.current_dir(folder).stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut tree = Tree::group(&mut command).ok()?;
-    let interrupts = Interrupts::of_the_run();
+    let interrupts = OF_THE_RUN.clone();
     if let Some(mut pipe) = tree.input() {
         // Beside the reading, and one that does not read keeps nobody.
         let input = input.to_vec();
@@ -240,10 +240,15 @@ pub struct Interrupts {
     /// The number of the signal by which we are to end; 0 for none.
     end: Arc<AtomicUsize>,
     stop: Option<Arc<StopRequests>>,
+    /// When a question first met the signal, where it is given a moment.
+    met: Option<Arc<Mutex<Option<Instant>>>>,
 }
 
 /// What a run that is under way was told while it asked a question.
-static OF_THE_RUN: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+static OF_THE_RUN: LazyLock<Interrupts> =
+    LazyLock::new(|| Interrupts { met: Some(Arc::default()), ..Interrupts::default() });
+/// How long the questions of a run go on after a signal, all together: what answers as usual is not cut off.
+const MOMENT: Duration = Duration::from_secs(1);
 
 impl Interrupts {
     /// Listens from now on, but for what was ignored when we were started (nohup).
@@ -257,12 +262,24 @@ impl Interrupts {
         Ok(heard)
     }
 
-    /// From now on a signal ends the question that is under way, whoever else listens to it.
+    /// From now on a signal ends the questions of the run, whoever else listens to it: the one that is under way and all others, until
+    /// [`Self::heard`].
     ///
     /// # Errors
     /// When the operating system does not let us.
     pub fn end_questions(ignored: impl Fn(i32) -> bool) -> io::Result<()> {
-        Self { end: Arc::clone(&OF_THE_RUN), stop: None }.register(ignored)
+        Self::heard();
+        OF_THE_RUN.register(ignored)
+    }
+
+    /// The run has heard of its signal. What it asks from now on is answered.
+    pub fn heard() {
+        OF_THE_RUN.end.store(0, Ordering::Relaxed);
+        OF_THE_RUN.first_met(|met| *met = None);
+    }
+
+    fn first_met<T>(&self, use_it: impl FnOnce(&mut Option<Instant>) -> T) -> Option<T> {
+        self.met.as_ref().map(|met| use_it(&mut met.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     fn register(&self, ignored: impl Fn(i32) -> bool) -> io::Result<()> {
@@ -275,12 +292,6 @@ impl Interrupts {
         Ok(())
     }
 
-    /// Those of the run, from now on: what came before is heard by the run itself.
-    fn of_the_run() -> Self {
-        OF_THE_RUN.store(0, Ordering::Relaxed);
-        Self { end: Arc::clone(&OF_THE_RUN), stop: None }
-    }
-
     /// From now on whoever looks here is to end.
     pub fn end_all(&self) {
         self.end.store(usize::try_from(Signal::TERM.as_raw()).unwrap_or_default(), Ordering::Relaxed);
@@ -290,6 +301,7 @@ impl Interrupts {
     #[must_use]
     pub fn ended(&self) -> bool {
         self.signal().is_some()
+            && self.first_met(|met| met.get_or_insert_with(Instant::now).elapsed() >= MOMENT).unwrap_or(true)
     }
 
     /// The number of the signal by which we were asked to end.

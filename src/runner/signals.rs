@@ -76,6 +76,9 @@ impl Signals {
         poll_fn(|context| {
             for (heard, stream) in &mut self.streams {
                 if stream.poll_recv(context).is_ready() {
+                    if matches!(heard, Heard::End(_)) {
+                        Interrupts::heard();
+                    }
                     return Poll::Ready(*heard);
                 }
             }

@@ -9,7 +9,7 @@
     reason = "an agent, not the program"
 )]
 
-use rustix::process::{Signal, getpid, kill_process, setsid};
+use rustix::process::{Signal, Uid, getpid, kill_process, setsid};
 use std::env;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -35,6 +35,11 @@ fn play() -> Result<u8> {
     match arguments.get(1).map(String::as_str) {
         // A background process, and the two forks of a daemon.
         Some("--hang") => hang(&arguments[2]),
+        // What sudo leaves: a process whose user is another one, from a file that is setuid.
+        Some("--as-root") => {
+            rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?;
+            hang(&arguments[2])
+        }
         Some("--daemon") => {
             setsid()?;
             Command::new(env::current_exe()?).arg("--hang").arg(&arguments[2]).spawn()?;

@@ -18,9 +18,11 @@ fn linked(name: &str, agent: &str) -> (Place, std::path::PathBuf) {
 fn small_files_of_ours_replace_a_link_and_nothing_is_written_through_it() {
     for (name, agent) in [(".gitignore", "print x"), ("tampered.json", "sh echo >> forge/chains.json")] {
         let (place, outside) = linked(name, agent);
-        place.config(r#"{"checks": {"t": "true"}, "chains": {}}"#);
-        let _ = place.run(&["a -> t"]);
-        assert_eq!(fs::read(outside).unwrap(), b"theirs", "{name}");
+        place.config(r#"{"checks": {"t": {"run": "true"}}, "chains": {}}"#);
+        let ran = place.run(&["a -> t"]);
+        assert_eq!(fs::read(outside).unwrap(), b"theirs", "{name}: {}", ran.stderr);
+        let ours = fs::symlink_metadata(place.work(".forkhestra").join(name)).unwrap();
+        assert!(ours.is_file(), "{name}: {}", ran.stderr);
     }
 }
 

@@ -1,7 +1,11 @@
 //! V-04, V-05, V-06, V-10: what an agent leaves behind is ended, and so is everything when we are killed.
 
 use super::support::{Place, Running, send};
+use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// R-10, V-04: a daemon that left the session and holds the output.
 #[test]
@@ -199,7 +203,7 @@ fn an_agent_dies_with_its_lifeline_although_nobody_is_left_to_end_it() {
 fn a_lock_whose_process_we_do_not_see_is_refused_and_not_waited_for() {
     let place = Place::new();
     place.agent("b", "").write(".forkhestra/lock", "a, process 4194303, since then");
-    let theirs = std::fs::File::open(place.work(".forkhestra/lock")).unwrap();
+    let theirs = fs::File::open(place.work(".forkhestra/lock")).unwrap();
     theirs.lock().unwrap();
     let ran = place.run(&["b"]);
     assert!(ran.code(2).words().contains("another run works in"), "{}", ran.stderr);
@@ -211,7 +215,7 @@ fn a_lock_whose_process_we_do_not_see_is_refused_and_not_waited_for() {
 fn a_copy_of_a_dead_host_that_holds_its_lock_is_ended_by_the_next_run() {
     let place = Place::new();
     place.agent("b", "print done").write(".forkhestra/lock", "a, process 4194303, since then");
-    let lock = std::fs::File::open(place.work(".forkhestra/lock")).unwrap();
+    let lock = fs::File::open(place.work(".forkhestra/lock")).unwrap();
     lock.lock().unwrap();
     let mut command = place.command(&["--help"]);
     // It waits for room to print: the pipe is full.
@@ -224,4 +228,32 @@ fn a_copy_of_a_dead_host_that_holds_its_lock_is_ended_by_the_next_run() {
     assert_eq!(place.run(&["b"]).code(0).stdout, "done\n");
     drop(reader);
     assert_eq!(copy.end().code, None);
+}
+
+/// As `sudo` in an agent does it. Only root can make a program setuid, and the lifeline tries for ten seconds: `.ci/run` runs this one.
+#[test]
+#[ignore = "needs root"]
+fn a_process_that_became_another_users_is_named_as_still_running() {
+    let place = Place::new();
+    let (program, root) = (place.path("bin/forkhestra"), place.path("bin/root"));
+    fs::copy(assert_cmd::cargo::cargo_bin!("forkhestra"), &program).unwrap();
+    place.config(
+        r#"{"agents": {"a": {"command": ["sh", "-c", "$ROOT --as-root $UP & while [ ! -e $UP ]; do sleep 0.01; done"]}}, "chains": {}}"#,
+    );
+    let owned = Command::new("chown").args(["-R", "12345:12345"]).arg(place.path("")).status().unwrap();
+    assert!(owned.success());
+    fs::copy(env!("CARGO_BIN_EXE_fake-agent"), &root).unwrap();
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o4755)).unwrap();
+    let ours = place.command(&["a"]);
+    let mut command = Command::new(program);
+    command.args(ours.get_args()).env_clear().current_dir(place.path("project")).uid(12_345).gid(12_345);
+    command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = command.env("UP", place.path("tmp/up")).env("ROOT", &root).output().unwrap();
+    let words = String::from_utf8(ran.stderr).unwrap();
+    let (_, left) = words.split_once("could not be ended, and still runs: root (pid ").expect(&words);
+    let pid: String = left.chars().take_while(char::is_ascii_digit).collect();
+    assert!(fs::exists(format!("/proc/{pid}")).unwrap(), "{words}");
+    assert_eq!(ran.status.code(), Some(0), "{words}");
+    send("KILL", &pid);
+    place.assert_nothing_is_left();
 }

@@ -34,6 +34,7 @@ mod outputs;
 mod people;
 mod plain_verbs;
 mod preflight;
+mod promises;
 mod prompts;
 mod queue;
 mod resume;

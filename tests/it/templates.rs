@@ -402,3 +402,17 @@ fn init_below_a_project_with_a_config_writes_there() {
     assert!(ran.status.success(), "{ran:?}");
     assert!(place.work("forge/agents/coder/prompt.md").exists() && !place.work("deep/er/forge").exists());
 }
+
+/// A repository on a dead network file system.
+#[test]
+fn a_signal_ends_the_wait_for_a_git_that_hangs() {
+    let place = Place::new();
+    place.write("forge/agents/a/prompt.md", "{{task_prompt}}\n{{git_diff_output}}\n").config("{\"chains\": {}}");
+    git(&place, &["init", "-q"]);
+    let up = place.path("tmp/up");
+    place.agent("a", "print x").agent("git", &format!("hang {}", up.display()));
+    let running = place.start(&["a", "-p", "go"]);
+    place.wait_for(&up);
+    running.signal("INT");
+    assert_eq!((running.end().code, place.calls("a")), (Some(130), 0));
+}
