@@ -413,6 +413,9 @@ fn a_signal_ends_the_wait_for_a_git_that_hangs() {
     place.agent("a", "print x").agent("git", &format!("hang {}", up.display()));
     let running = place.start(&["a", "-p", "go"]);
     place.wait_for(&up);
+    let signalled = std::time::Instant::now();
     running.signal("INT");
     assert_eq!((running.end().code, place.calls("a")), (Some(130), 0));
+    // One question alone would be waited for longer.
+    assert!(signalled.elapsed() < std::time::Duration::from_secs(18));
 }
