@@ -1,7 +1,7 @@
 //! The command line as clap reads it. No I/O.
 
-use super::eval_args::EvalArgs;
-use super::task_args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
+use crate::cli::eval::args::EvalArgs;
+use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 

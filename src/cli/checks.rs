@@ -1,12 +1,12 @@
 //! `detect`, `verify`, `diagnose`: the project's own commands, found by its files and run by hand.
 
-use super::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
-use super::config::{Project, project};
-use super::stage::exit_of;
-use super::trust::{distrusted, outside_the_sandbox};
-use super::verdict::in_an_iteration;
-use super::{answer, json_line, refuse};
 use crate::checks::{Detected, Kind, OutputErrors, Profile, Wanted, detect, failures, joined, wanted};
+use crate::cli::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
+use crate::cli::config::{Project, project};
+use crate::cli::run::execute::exit_of;
+use crate::cli::trust::{distrusted, outside_the_sandbox};
+use crate::cli::verdict::in_an_iteration;
+use crate::cli::{answer, json_line, refuse};
 use crate::context::TreeWatch;
 use crate::engine::{RunOutcome, Sig};
 use crate::exit::Exit;

@@ -1,10 +1,11 @@
 //! `completions` and `man`: what shells and manuals are told, from the same tables as the parser; and the candidates of one word.
 
-use super::args::{Cli, Common, CompletionsArgs, ManArgs};
-use super::config::project;
-use super::explain::codes;
-use super::{answer, refuse, words};
 use crate::chain::limit_names;
+use crate::cli::args::{Cli, Common, CompletionsArgs, ManArgs};
+use crate::cli::argv;
+use crate::cli::config::project;
+use crate::cli::explain::codes;
+use crate::cli::{answer, refuse};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::report::{print, print_bytes};
@@ -100,7 +101,7 @@ pub(super) fn candidates(world: &World, arguments: &[OsString]) -> Exit {
     if typing_first {
         lines.extend(lines_of(&mut command(world), words.clone(), index));
     }
-    if !words::is_verb(&first) {
+    if !argv::is_verb(&first) {
         words.insert(1, "run".into());
         index += 1;
     }

@@ -1,8 +1,8 @@
 //! Finding and reading the config layers, for all verbs.
 
-use super::args::Common;
-use super::owners::strangers;
 use crate::chain::{Config, LayerKind, LayerSource, PROJECT_FILES, load};
+use crate::cli::args::Common;
+use crate::cli::owners::strangers;
 use crate::source::{Diagnostic, Files, Kind, Source};
 use crate::world::World;
 use std::io::ErrorKind;

@@ -1,8 +1,8 @@
 //! `list`: what there is to run.
 
-use super::args::{Common, ListArgs};
-use super::config::project;
-use super::{answer, json_line};
+use crate::cli::args::{Common, ListArgs};
+use crate::cli::config::project;
+use crate::cli::{answer, json_line};
 use crate::exit::Exit;
 use crate::report::{Paint, list as list_text, list_json, print_error, render};
 use crate::world::World;

@@ -1,47 +1,26 @@
 //! What was typed, and one verb per file: parse, one operation, render.
 
 mod args;
-mod chain;
+mod argv;
 mod checks;
-mod clis;
-mod commit;
 mod complete;
 mod config;
-mod demo;
 mod doctor;
 mod eval;
-mod eval_args;
 mod explain;
-mod history;
 mod init;
 mod list;
-mod migrate;
-mod names;
-mod output;
 mod owners;
 mod people;
-mod queue;
 mod render;
 mod report;
-mod resume;
 mod run;
 mod runs;
-mod sandbox;
 mod show;
-mod stage;
-mod start;
-mod survivors;
 mod task;
-mod task_args;
-mod task_errors;
-mod task_facts;
-mod task_import;
-mod task_run;
-mod templates;
 mod trust;
 mod validate;
 mod verdict;
-mod words;
 
 use crate::exit::Exit;
 use crate::report::{Paint, print_error, render};
@@ -57,7 +36,7 @@ use std::ffi::OsString;
 /// Runs what was typed; the arguments without the program's name.
 #[must_use]
 pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
-    let arguments = match words::normalise(arguments) {
+    let arguments = match argv::normalise(arguments) {
         Ok(arguments) => arguments,
         Err(fault) => return refuse(world, &[fault]),
     };
@@ -78,7 +57,7 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
     }
     match verb {
         Verb::Run(args) => run::run(world, &common, &args),
-        Verb::Resume(args) => resume::resume(world, &common, &args),
+        Verb::Resume(args) => run::resume::resume(world, &common, &args),
         Verb::Runs(args) => runs::runs(world, &common, &args),
         Verb::List(args) => list::list(world, &common, &args),
         Verb::Show(args) => show::show(world, &common, &args),
@@ -120,7 +99,7 @@ fn quick_run(arguments: &[OsString]) -> Option<(Common, RunArgs)> {
 /// Runs the scripted agent of the built-in demo; the arguments without the hidden verb.
 #[must_use]
 pub fn demo(world: &World, arguments: &[OsString]) -> Exit {
-    demo::act(world, arguments)
+    run::demo::act(world, arguments)
 }
 
 /// Prints what may stand in a word of a command line; the arguments without the hidden verb.

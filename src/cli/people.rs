@@ -1,8 +1,8 @@
 //! What only people may do: refused to whoever was started by an attempt of this folder, also in a cleaned environment.
 
-use super::task_errors::only_a_human;
-use super::verdict::in_an_iteration;
 use crate::chain::Role;
+use crate::cli::task::errors::only_a_human;
+use crate::cli::verdict::in_an_iteration;
 use crate::journal::role_of_call;
 use crate::proc::inherited;
 use crate::source::{Diagnostic, Env};

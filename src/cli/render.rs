@@ -1,11 +1,11 @@
 //! `render`: the exact prompt of an agent, and where every piece of it comes from. Starts nothing and writes nothing.
 
-use super::args::{Common, RenderArgs};
-use super::chain::split;
-use super::config::project;
-use super::run::{Typed, planned, said_by, said_of, task_of};
-use super::{answer, json_line, refuse};
 use crate::chain::parse;
+use crate::cli::args::{Common, RenderArgs};
+use crate::cli::config::project;
+use crate::cli::run::chain::split;
+use crate::cli::run::{Typed, planned, said_by, said_of, task_of};
+use crate::cli::{answer, json_line, refuse};
 use crate::context::{OF_WORK, TreeChanges};
 use crate::engine::{At, Overrides};
 use crate::exit::Exit;

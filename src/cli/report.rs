@@ -1,11 +1,11 @@
 //! `report`: a run as a document that stands by itself.
 
-use super::args::{Common, ReportArgs};
-use super::config::shell;
-use super::history::{journal, meant};
-use super::stage::{broken_journal, resume_line};
-use super::{answer, json_line, refuse};
 use crate::agent::{Format, Reader};
+use crate::cli::args::{Common, ReportArgs};
+use crate::cli::config::shell;
+use crate::cli::run::execute::{broken_journal, resume_line};
+use crate::cli::runs::history::{journal, meant};
+use crate::cli::{answer, json_line, refuse};
 use crate::engine::{At, EventKind, RunState};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};

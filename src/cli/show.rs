@@ -1,12 +1,12 @@
 //! `show`: one chain of the config.
 
-use super::args::{Common, ShowArgs};
-use super::chain::named;
-use super::config::project;
-use super::run::earlier_runs;
-use super::{answer, json_line, refuse};
 use crate::agent::{Found, find_all_on_path, lookup};
 use crate::chain::{Config, LayerKind, Role, Step};
+use crate::cli::args::{Common, ShowArgs};
+use crate::cli::config::project;
+use crate::cli::run::chain::named;
+use crate::cli::run::earlier_runs;
+use crate::cli::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::report::{Paint, show_chain, show_chain_json};
 use crate::source::Place;

@@ -1,10 +1,10 @@
 //! `"trust": "ask"` of a person's own config: what a project's config says is run only after the person has agreed to it.
 
-use super::args::Common;
-use super::config::Project;
-use super::run::unsettled;
-use super::verdict::in_an_iteration;
 use crate::chain::{LayerKind, Sandbox};
+use crate::cli::args::Common;
+use crate::cli::config::Project;
+use crate::cli::run::unsettled;
+use crate::cli::verdict::in_an_iteration;
 use crate::report::print_error;
 use crate::source::{Diagnostic, Files, sha256};
 use crate::world::World;

@@ -1,9 +1,9 @@
 //! `validate`: everything that is wrong with a config, used or not.
 
-use super::args::{Common, ValidateArgs};
-use super::config::{project, single};
-use super::{answer, json_line, refuse};
 use crate::chain::{Chain, Config, Item, LayerKind, Limit, Limits, Said, Step, Wants};
+use crate::cli::args::{Common, ValidateArgs};
+use crate::cli::config::{project, single};
+use crate::cli::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::plan::{Request, build};
 use crate::report::diagnostic_json;

@@ -1,6 +1,6 @@
 //! Diagnostics and failures in words, with the lines they are about: the only place that knows miette.
 
-use super::paint::{Paint, printable};
+use crate::report::paint::{Paint, printable};
 use crate::source::{Diagnostic, Place, Severity};
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode, ThemeCharacters, ThemeStyles,

@@ -1,10 +1,10 @@
 //! Why a run ended, and how to go on.
 
-use super::console::Console;
-use super::phrases::{iterations_words, outcome_words, thousands};
-use super::verdicts::human_words;
 use crate::chain::{Role, show_duration};
 use crate::engine::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome, RunState, unverified_words};
+use crate::report::phrases::{iterations_words, outcome_words, thousands};
+use crate::report::terminal::console::Console;
+use crate::report::verdicts::human_words;
 
 impl Console<'_> {
     /// Why a run ended, in a line without signs.

@@ -1,11 +1,11 @@
 //! GitHub Actions: attempts as groups of the log, errors as annotations, the end as the step's summary
 //! (docs.github.com, "Workflow commands").
 
-use super::phrases::first_line;
-use super::tally::Tally;
 use crate::checks::Failure;
 use crate::engine::{AttemptOutcome, Event, EventKind};
 use crate::plan::Outline;
+use crate::report::phrases::first_line;
+use crate::report::tally::Tally;
 use crate::verdict::{Decision, Severity};
 use std::fmt::Write;
 
@@ -90,7 +90,7 @@ pub fn step_summary(tally: &Tally, good: bool, reason: &str) -> String {
     let title = tally.name.as_ref().unwrap_or(&tally.chain);
     let sign = if good { "✅" } else { "❌" };
     let mut text = format!("### {sign} forkhestra: `{}`, {}\n\n", title.replace('`', "'"), reason);
-    text.push_str(&super::document::steps_table(tally));
+    text.push_str(&crate::report::page::steps_table(tally));
     text.push('\n');
     text
 }

@@ -1,9 +1,9 @@
 //! Where events go beside the journal and the console: newline-delimited JSON for machines, and the log of GitHub Actions.
 
-use super::github;
 use crate::checks::Failure;
 use crate::engine::Event;
 use crate::plan::Outline;
+use crate::report::github;
 use std::io::{self, Write};
 
 /// Where newline-delimited JSON goes.

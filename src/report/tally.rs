@@ -1,8 +1,8 @@
 //! What a run came to: a fold over its events, from which the closing table, the summary for machines and the reports are made.
 
-use super::paint::Paint;
-use super::phrases::{attempts_words, seconds, thousands};
 use crate::engine::{At, Event, EventKind, Finished, RunOutcome, RunState};
+use crate::report::paint::Paint;
+use crate::report::phrases::{attempts_words, seconds, thousands};
 use crate::verdict::Decision;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! What agents decided, in lines for people.
 
-use super::paint::Paint;
-use super::phrases::first_line;
 use crate::engine::HumanNeeded;
+use crate::report::paint::Paint;
+use crate::report::phrases::first_line;
 use crate::verdict::{Decision, Finding, ReadFrom, Severity, Unclear, Verdict};
 
 /// How many findings of a verdict are shown; the rest are in its folder.

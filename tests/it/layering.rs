@@ -134,3 +134,16 @@ fn an_arrow_the_wrong_way_is_found() {
         ["chain/mod.rs: chain may not know plan", "chain/mod.rs: chain is pure and names std::fs"]
     );
 }
+
+#[test]
+fn no_folder_holds_more_than_twenty_files() {
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let mut folders = std::collections::BTreeMap::new();
+    for file in files {
+        *folders.entry(file.parent().unwrap().to_path_buf()).or_insert(0) += 1;
+    }
+    assert!(folders.len() > 20);
+    folders.retain(|_, files| *files > 20);
+    assert!(folders.is_empty(), "{folders:?}");
+}

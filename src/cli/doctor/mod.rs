@@ -1,0 +1,132 @@
+//! `doctor`: whether this machine keeps our promises, and what of it a run would find.
+
+pub(super) mod backends;
+pub(super) mod templates;
+
+use crate::cli::args::{Common, DoctorArgs};
+use crate::cli::config::{Project, project};
+use crate::cli::doctor::backends::clis;
+use crate::cli::doctor::templates::templates;
+use crate::cli::run::execute::event_queue;
+use crate::cli::trust::{distrusted, outside_the_sandbox};
+use crate::cli::{answer, json_line, refuse};
+use crate::exit::Exit;
+use crate::proc::{Probe, ask, mechanisms, probe};
+use crate::report::{Finding, Health, Paint, doctor as show};
+use crate::source::Files;
+use crate::world::World;
+use serde_json::json;
+use std::path::Path;
+
+/// Looks, tries out, and says.
+pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit {
+    let runtime = match event_queue() {
+        Ok(runtime) => runtime,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    let mut findings = vec![daemon(&runtime.block_on(probe(&world.lifeline(), world.own_program())))];
+    findings.extend(kernel());
+    let project = project(world, common);
+    findings.extend(files(world, &project));
+    findings.push(git(&project));
+    findings.extend(templates(world, &project));
+    if let Some(fault) = Some(())
+        .filter(|()| args.tries)
+        .and_then(|()| distrusted(world, common, &project).or_else(|| outside_the_sandbox(world, &project)))
+    {
+        return refuse(world, &[fault]);
+    }
+    findings.extend(clis(world, &project, args.tries));
+    let sick = findings.iter().any(|finding| finding.health == Health::Bad);
+    let release = world.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
+    let system = format!("Linux {} {}", String::from_utf8_lossy(&release).trim(), std::env::consts::ARCH);
+    let version = env!("CARGO_PKG_VERSION");
+    let told = answer(&if args.json {
+        let bad = findings.iter().filter(|finding| finding.health == Health::Bad);
+        let problems: Vec<String> = bad.map(|finding| format!("{}: {}", finding.name, finding.words)).collect();
+        json_line(json!({ "forkhestra": version, "system": system, "findings": findings, "problems": problems }))
+    } else {
+        show(&format!("forkhestra {version}, {system}"), &findings, Paint::for_stdout(world))
+    });
+    if sick { Exit::Incomplete } else { told }
+}
+
+fn finding(name: &'static str, health: Health, words: impl Into<String>) -> Finding {
+    Finding { name: name.into(), health, words: words.into() }
+}
+
+fn daemon(probe: &Probe) -> Finding {
+    const NAME: &str = "daemons";
+    match probe {
+        Probe::Ended(after) => finding(
+            NAME,
+            Health::Good,
+            format!("one that forked twice and left its session was ended in {} ms", after.as_millis().max(1)),
+        ),
+        Probe::Survived(pid) => finding(
+            NAME,
+            Health::Bad,
+            format!("one that forked twice lives on (pid {pid}): agents can leave processes behind on this machine"),
+        ),
+        Probe::Failed(why) => finding(NAME, Health::Bad, format!("cannot be tried out: {why}")),
+    }
+}
+
+fn kernel() -> [Finding; 3] {
+    let found = mechanisms();
+    let health = |there: bool| if there { Health::Good } else { Health::Absent };
+    let words = |there: bool, yes: &str, no: &str| if there { yes.to_string() } else { no.to_string() };
+    [
+        finding(
+            "pidfd",
+            health(found.pidfd),
+            words(found.pidfd, "a signal cannot hit a stranger", "none; processes are signalled by their numbers"),
+        ),
+        finding(
+            "child lists",
+            health(found.child_lists),
+            words(found.child_lists, "/proc lists the children of a process", "none; the whole of /proc is searched"),
+        ),
+        finding(
+            "cgroup",
+            health(found.cgroup),
+            words(found.cgroup, "one of our own, not needed", "none of our own; not needed"),
+        ),
+    ]
+}
+
+/// git is only asked, and only by templates.
+fn git(project: &Project) -> Finding {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
+    let Some(version) = ask(Path::new("git"), &words(&["--version"]), &project.root) else {
+        return finding("git", Health::Absent, "not on PATH; templates that show changes would show none");
+    };
+    let inside = ask(Path::new("git"), &words(&["rev-parse", "--is-inside-work-tree"]), &project.root);
+    let inside = inside.is_some_and(|answer| answer.stdout.trim() == "true");
+    let version = version.stdout.trim().trim_start_matches("git version ").to_string();
+    finding("git", Health::Good, format!("{version}; {}", if inside { "a repository" } else { "no repository here" }))
+}
+
+fn files(world: &World, project: &Project) -> [Finding; 2] {
+    let found = &project.config;
+    let entries =
+        found.backends.values().map(|entry| &entry.faults).chain(found.agents.values().map(|entry| &entry.faults));
+    let entries = entries
+        .chain(found.checks.values().map(|entry| &entry.faults))
+        .chain(found.chains.values().map(|entry| &entry.faults));
+    let faults = found.faults.iter().chain(entries.flatten()).filter(|fault| fault.is_error()).count();
+    let config = match (project.config.files.last(), faults) {
+        (Some(file), 0) => finding("config", Health::Good, file.source.name.clone()),
+        (file, faults) => {
+            let name = file.map_or("", |file| file.source.name.as_str());
+            finding("config", Health::Bad, format!("{name}: {faults} faults; `forkhestra validate` shows them"))
+        }
+    };
+    let root = project.root.display();
+    let journal = if world.can_write(&project.root) {
+        finding("journal", Health::Good, format!("{root}/.forkhestra can be written"))
+    } else {
+        finding("journal", Health::Bad, format!("{root} cannot be written; a run keeps its journal there"))
+    };
+    [config, journal]
+}

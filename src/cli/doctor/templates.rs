@@ -1,0 +1,56 @@
+//! What `doctor` finds of templates and skills: each is loaded, and rendered with dummy values.
+
+use crate::cli::config::Project;
+use crate::plan::places;
+use crate::prompt::{Template, Value, load};
+use crate::report::{Finding, Health};
+use crate::source::{Diagnostic, Files, Kind};
+use crate::world::World;
+use std::collections::BTreeSet;
+
+/// Templates that are written for a repository, always the two of them.
+const PAIR: [&str; 2] = ["carbon", "helium"];
+
+/// Every template that an agent of the config asks for, or that is there.
+pub(in crate::cli) fn templates(world: &World, project: &Project) -> Vec<Finding> {
+    let places = places(&project.config, &project.root, world);
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    let own = project.config.agents.values().filter(|entry| entry.layer != crate::chain::LayerKind::BuiltIn);
+    names.extend(own.filter_map(|entry| entry.value.template.as_ref()).map(|name| name.value.clone()));
+    let there = world.files_below(&places.templates);
+    let prompts = there.iter().filter(|path| path.file_name().is_some_and(|name| name == "prompt.md"));
+    let folders = prompts.filter_map(|path| path.parent()?.strip_prefix(&places.templates).ok()?.to_str());
+    names.extend(folders.filter(|name| !name.is_empty()).map(str::to_string));
+    let pair = PAIR.iter().any(|name| matches!(world.kind(&places.templates.join(name)), Ok(Kind::Folder)));
+    if pair || project.config.templates.is_some() {
+        names.extend(PAIR.map(str::to_string));
+    }
+    let look = |name: String| {
+        let found = load(&name, true, &places, true, world).and_then(|found| match found {
+            Some(template) => rendered(&template).map(|()| template),
+            None => Err(Vec::new()),
+        });
+        let (health, words) = match found {
+            Ok(template) => {
+                let skills = template.skills().count();
+                let skills = if skills == 1 { "1 skill".into() } else { format!("{skills} skills") };
+                (Health::Good, format!("{}, {skills}, renders", template.origin()))
+            }
+            Err(faults) => (Health::Bad, faults.iter().map(said).collect::<Vec<_>>().join("; ")),
+        };
+        Finding { name: format!("template {name}"), health, words }
+    };
+    names.into_iter().map(look).collect()
+}
+
+/// Renders with a value for everything: sums need a number.
+fn rendered(template: &Template) -> Result<(), Vec<Diagnostic>> {
+    let rendered = template.render(&|_| Some(Value::new("1")));
+    rendered.map(drop).map_err(|error| vec![Diagnostic::error("template/render", error.to_string())])
+}
+
+fn said(fault: &Diagnostic) -> String {
+    let place = fault.places.first().map_or_else(String::new, |(place, _)| format!(" ({place})"));
+    let help = fault.help.as_ref().map_or_else(String::new, |help| format!(": {help}"));
+    format!("{}{place}{help}", fault.message)
+}

@@ -1,0 +1,501 @@
+//! `eval`: a prompt measured by a suite, and improved.
+
+pub(super) mod args;
+
+use crate::chain::{Limits, Permissions, bad_duration, parse_duration};
+use crate::cli::args::Common;
+use crate::cli::config::{Project, project, shell};
+use crate::cli::eval::args::{EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
+use crate::cli::people::no_run_by_a_judge;
+use crate::cli::run::execute::{broken_journal, event_queue, exit_of, lock, resume_line, worker};
+use crate::cli::run::limits;
+use crate::cli::run::output::run_hooks;
+use crate::cli::run::survivors::end_last;
+use crate::cli::runs::history::{journal, meant};
+use crate::cli::trust::untrusted;
+use crate::cli::{answer, refuse};
+use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides, RunOutcome};
+use crate::eval::{Desk, Evaluated, Prompts, Setting, Suite, evaluate, held_out, tokens, too_few_cases};
+use crate::exit::Exit;
+use crate::journal::{Journal, NewRun};
+use crate::plan::{Outline, OutlineStep, Part, outline};
+use crate::proc::Awake;
+use crate::report::{
+    Paint, Screen, Tally, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render,
+};
+use crate::runner::Failure;
+use crate::source::{Diagnostic, Files, Place, Source, sha256};
+use crate::world::World;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Everything about evaluations.
+pub(in crate::cli) fn eval(world: &World, common: &Common, args: &EvalArgs) -> Exit {
+    match &args.verb {
+        EvalVerb::Run(args) => begin(world, common, args, options(world, common, args, None)),
+        EvalVerb::Improve(args) => begin(world, common, &args.run, options(world, common, &args.run, Some(args))),
+        EvalVerb::Show { run, prompt, json } => show(world, common, *run, *prompt, *json),
+    }
+}
+
+/// What was typed, with paths that mean the same from everywhere.
+fn options(world: &World, common: &Common, args: &EvalRunArgs, improve: Option<&EvalImproveArgs>) -> EvalOptions {
+    let shell = shell(world, common);
+    let absolute = |path: &PathBuf| shell.join(path).display().to_string();
+    EvalOptions {
+        improves: improve.is_some(),
+        suite: absolute(&args.suite),
+        prompts: args.prompts.as_ref().map(absolute),
+        cases: args.case.clone(),
+        jobs: args.jobs,
+        fresh: args.fresh,
+        holdout: improve.map_or(0.0, |improve| improve.holdout),
+        seed: improve.map_or(0, |improve| improve.seed),
+        generations: improve.map_or(0, |improve| improve.generations),
+        max_tokens: improve.map_or(0, |improve| improve.max_tokens as usize),
+        always: improve.is_some_and(|improve| improve.always),
+        out: improve.and_then(|improve| improve.out.as_ref()).map(absolute),
+        write: improve.is_some_and(|improve| improve.write),
+        json: args.json,
+    }
+}
+
+/// An evaluation that is ready to go.
+struct Ready {
+    suite: Suite,
+    prompts: Prompts,
+    facts: EvalFacts,
+    overrides: Overrides,
+    limits: Limits,
+    times: (Option<Duration>, Option<Duration>),
+    outline: Outline,
+    digest: String,
+    warnings: Vec<Diagnostic>,
+}
+
+impl Ready {
+    fn desk<'a>(&'a self, world: &'a World, project: &'a Project) -> Desk<'a> {
+        Desk {
+            world,
+            config: &project.config,
+            root: &project.root,
+            suite: &self.suite,
+            prompts: &self.prompts,
+            limits: &self.limits,
+            permissions: self.overrides.permissions.as_deref().and_then(Permissions::named),
+            timeout: self.times.0,
+            idle_timeout: self.times.1,
+        }
+    }
+}
+
+fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOptions) -> Exit {
+    if let Err(fault) = no_run_by_a_judge(world) {
+        return refuse(world, &[fault]);
+    }
+    let project = project(world, common);
+    if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| untrusted(world, common, &project, false)) {
+        return refuse(world, &[fault]);
+    }
+    let overrides = Overrides {
+        timeout: args.timeout.clone(),
+        permissions: args.permissions.clone(),
+        idle_timeout: args.idle_timeout.clone(),
+        limits: args.limit.clone(),
+        ..Overrides::default()
+    };
+    let ready = match prepare(world, &project, options, overrides) {
+        Ok(ready) => ready,
+        Err(faults) => return refuse(world, &faults),
+    };
+    if !common.quiet {
+        print_error(&render(&ready.warnings, Paint::for_stderr(world)));
+    }
+    if args.dry_run {
+        return preview(world, &project, &ready);
+    }
+    let lock = match lock(world, common, &ready.outline.chain, &project.root, args.wait) {
+        Ok(lock) => lock,
+        Err(exit) => return exit,
+    };
+    let begun = Journal::open(&project.root).and_then(|mut journal| {
+        if let Err(fault) = end_last(world, common, &journal) {
+            return Ok(Err(fault));
+        }
+        let started = &world.timestamp();
+        let run =
+            journal.begin(NewRun { worker: worker(), started, digest: &ready.digest, outline: &ready.outline })?;
+        Ok(Ok((journal, run)))
+    });
+    match begun {
+        Ok(Err(fault)) => refuse(world, &[fault]),
+        Ok(Ok((mut journal, run))) => {
+            // To the end of the run.
+            journal.hold(lock);
+            perform(world, common, &project, &ready, (journal, run), &[], &[])
+        }
+        Err(error) => refuse(world, &[broken_journal(&error)]),
+    }
+}
+
+/// Reads everything and finds every fault.
+fn prepare(
+    world: &World,
+    project: &Project,
+    options: EvalOptions,
+    overrides: Overrides,
+) -> Result<Ready, Vec<Diagnostic>> {
+    let (path, folder) = (Path::new(&options.suite), options.prompts.as_ref().map(Path::new));
+    let (suite, prompts) = (Suite::read(path, &world.relative(path), world), Prompts::read(folder, world));
+    let (mut suite, prompts) = match (suite, prompts) {
+        (Ok(suite), Ok(prompts)) => (suite, prompts),
+        (suite, prompts) => {
+            return Err(suite.err().into_iter().chain(prompts.err()).flatten().collect());
+        }
+    };
+    suite.keep(&options.cases)?;
+    let time = |option: &str, text: &Option<String>| {
+        let Some(text) = text else { return Ok(None) };
+        let source = Source::new(option, text.as_str(), &project.shell);
+        parse_duration(text).map(Some).map_err(|fault| vec![bad_duration(&Place::whole(&source), option, text, fault)])
+    };
+    let times = (time("--timeout", &overrides.timeout)?, time("--idle-timeout", &overrides.idle_timeout)?);
+    let limits = limits(&overrides.limits, project)?.or(suite.limits.clone());
+    let ids: Vec<&str> = suite.cases.iter().map(|case| case.id.as_str()).collect();
+    if options.holdout > 0.0 && ids.len() < 2 {
+        return Err(vec![too_few_cases(ids.len())]);
+    }
+    check_target(world, &options, &suite)?;
+    let held = held_out(&ids, options.holdout, options.seed);
+    let cases = ids.iter().zip(held).map(|(id, held_out)| CaseFacts { id: (*id).to_string(), held_out }).collect();
+    let facts = EvalFacts {
+        suite: world.relative(path),
+        executor: suite.executor.value.clone(),
+        evaluator: suite.evaluator.as_ref().map(|agent| agent.value.clone()),
+        improver: options.improves.then(|| suite.rewriter().value.clone()),
+        tokens: tokens(&suite.prompt),
+        prompt: suite.prompt.clone(),
+        cases,
+        options,
+    };
+    let mut ready = Ready {
+        suite,
+        prompts,
+        facts,
+        overrides,
+        limits,
+        times,
+        outline: Outline::default(),
+        digest: String::new(),
+        warnings: Vec::new(),
+    };
+    let desk = ready.desk(world, project);
+    let warnings = desk.check(ready.facts.options.improves, ready.facts.options.max_tokens)?;
+    let outline = whole_outline(&desk, &ready.facts);
+    ready.digest = digest(&desk, &ready.facts, &outline);
+    (ready.warnings, ready.outline) = (warnings, outline);
+    Ok(ready)
+}
+
+/// Where the prompt that wins is to be written must be writable now, not after hours.
+fn check_target(world: &World, options: &EvalOptions, suite: &Suite) -> Result<(), Vec<Diagnostic>> {
+    if options.write && suite.prompt_file.is_none() {
+        let fault = Diagnostic::error(
+            "eval/write",
+            "--write writes the suite's promptFile, and the prompt stands in the suite itself",
+        )
+        .help("move it into a file and name that as `promptFile`, or use --out FILE");
+        return Err(vec![fault]);
+    }
+    match &options.out {
+        Some(out) if world.kind(Path::new(out)).is_ok() || out.ends_with('/') => {
+            let fault = Diagnostic::error("eval/out", format!("{out} exists already"))
+                .help("--out never overwrites: name another file");
+            Err(vec![fault])
+        }
+        Some(out) => world.try_out(Path::new(out)).map_err(|error| {
+            let fault = Diagnostic::error("eval/out", format!("{out} cannot be written: {error}"));
+            vec![fault.help("name a file in a folder that can be written")]
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The three agents as the steps of one run.
+fn whole_outline(desk: &Desk<'_>, facts: &EvalFacts) -> Outline {
+    let suite = desk.suite;
+    let step = |agent, part| -> Option<OutlineStep> { outline(&desk.plan(agent, part, "?").ok()?).steps.pop() };
+    let mut whole = Outline {
+        chain: format!("eval {} {}", if facts.options.improves { "improve" } else { "run" }, facts.suite),
+        ..Outline::default()
+    };
+    if let Ok(plan) = desk.plan(&suite.executor, Part::Answers, "?") {
+        let first = outline(&plan);
+        (whole.marker, whole.limits) = (first.marker, first.limits);
+    }
+    let evaluator = suite.evaluator.as_ref().unwrap_or(&suite.executor);
+    let agents = [(&suite.executor, Part::Answers), (evaluator, Part::Evaluates), (suite.rewriter(), Part::Answers)];
+    let number = if facts.options.improves {
+        3
+    } else if suite.evaluator.is_some() {
+        2
+    } else {
+        1
+    };
+    whole.steps = agents.into_iter().take(number).filter_map(|(agent, part)| step(agent, part)).collect();
+    whole
+}
+
+/// What is asked of whom about what, in one word.
+fn digest(desk: &Desk<'_>, facts: &EvalFacts, outline: &Outline) -> String {
+    let asked: Vec<_> = desk.suite.cases.iter().map(|case| desk.execute_prompt(&facts.prompt, case).ok()).collect();
+    let expected: Vec<_> =
+        desk.suite.cases.iter().map(|case| (&case.expected, format!("{:?}", case.criteria))).collect();
+    let steps: Vec<_> = outline
+        .steps
+        .iter()
+        .map(|step| (&step.name, &step.program, &step.backend, step.format, &step.arguments, &step.environment))
+        .collect();
+    let mode = format!("{:?}", desk.suite.score_mode);
+    let templates = desk.templates();
+    let suite = (desk.suite.min_score, &desk.suite.examples, mode, templates);
+    let whole = serde_json::json!([asked, expected, steps, facts.cases, suite]);
+    sha256(whole.to_string())
+}
+
+/// `--dry-run`: who is asked what, and how often at most.
+fn preview(world: &World, project: &Project, ready: &Ready) -> Exit {
+    let (desk, facts) = (ready.desk(world, project), &ready.facts);
+    let Some(case) = desk.suite.cases.first() else { return Exit::Success };
+    let first = desk.execute_prompt(&facts.prompt, case).unwrap_or_default();
+    answer(&crate::report::evaluation_preview(facts, &ready.outline, &case.id, &first, Paint::for_stdout(world)))
+}
+
+fn perform(
+    world: &World,
+    common: &Common,
+    project: &Project,
+    ready: &Ready,
+    (mut journal, run): (Journal, i64),
+    events: &[Event],
+    limits: &[String],
+) -> Exit {
+    let runtime = match event_queue() {
+        Ok(runtime) => runtime,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    journal.abort_after(world.abort_after());
+    let (desk, paint) = (ready.desk(world, project), Paint::for_stderr(world));
+    let mut say = |event: &Event, ledger: &EvalLedger| {
+        if common.quiet { String::new() } else { evaluation_line(event, ledger, paint, common.verbose) }
+    };
+    let _awake =
+        (project.config.keep_awake != Some(false)).then(|| Awake::take(&format!("run {run} evaluates"), &project.root));
+    let ended = runtime.block_on(async {
+        let mut screen = Screen::start().map_err(Failure::Threads)?;
+        let setting = Setting {
+            desk: &desk,
+            facts: ready.facts.clone(),
+            digest: &ready.digest,
+            overrides: &ready.overrides,
+            outline: &ready.outline,
+            limits,
+            attempts: journal.highest_attempts(run),
+            journal: &journal,
+            run,
+            events,
+            screen: &mut screen,
+            say: &mut say,
+        };
+        evaluate(setting).await
+    });
+    match ended {
+        Ok(Evaluated { outcome, ledger }) => {
+            let written =
+                if outcome == RunOutcome::Succeeded { write(world, ready, &ledger) } else { Ok(String::new()) };
+            told(world, common, ready, run, &ledger);
+            if !common.quiet && !matches!(outcome, RunOutcome::Succeeded | RunOutcome::NotMet) {
+                let resume = resume_line(world, common, &project.root, run);
+                print_error(&paint.dim(&format!("  {resume} goes on with it\n")));
+            }
+            let events = journal.events(run).unwrap_or_default();
+            let (tally, exit) = (Tally::of(&events), exit_of(outcome));
+            let hooks =
+                desk.plan(&ready.suite.executor, Part::Answers, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
+            let reason =
+                if outcome == RunOutcome::Succeeded { "complete" } else { "not every case passed, or it was cut off" };
+            let folder = world.relative(&journal.run_folder(run));
+            let json = tally.json(exit.code(), reason, &folder, None).to_string() + "\n";
+            run_hooks(world, common, &hooks, &project.root, &tally, &json);
+            match written {
+                Ok(words) => {
+                    print_error(if common.quiet { "" } else { &words });
+                    exit_of(outcome)
+                }
+                Err(fault) => {
+                    print_error(&render(&[fault], paint));
+                    Exit::Incomplete
+                }
+            }
+        }
+        Err(failure) => {
+            let fault = Diagnostic::error("run/failed", failure.to_string()).help("nothing of the run is left running");
+            print_error(&render(&[fault], paint));
+            Exit::Incomplete
+        }
+    }
+}
+
+fn told(world: &World, common: &Common, ready: &Ready, run: i64, ledger: &EvalLedger) {
+    let paint = Paint::for_stdout(world);
+    if ready.facts.options.json {
+        let _ = answer(&(evaluation_json(ledger, run).to_string() + "\n"));
+    } else if !common.quiet {
+        let text = evaluation_text(ledger, run, paint, common.verbose) + &prompt_diff(ledger, common.verbose, paint);
+        let _ = answer(&format!("\n{text}"));
+    }
+}
+
+/// Writes the prompt that has won where it was asked to be written.
+fn write(world: &World, ready: &Ready, ledger: &EvalLedger) -> Result<String, Diagnostic> {
+    let generation = ledger.chosen.as_ref().map_or(0, |(generation, _)| *generation);
+    let options = &ready.facts.options;
+    let prompt = ledger.prompts.get(&generation).map_or("", |known| known.prompt.as_str());
+    let text = format!("{}\n", prompt.trim_end());
+    let failed = |path: &Path, why: String| {
+        Diagnostic::error("eval/write", format!("the prompt was not written to {}: {why}", path.display()))
+            .help("`forkhestra eval show --prompt` prints it")
+    };
+    if let Some(out) = &options.out {
+        let path = Path::new(out);
+        world.create(path, &text).map_err(|error| failed(path, error.to_string()))?;
+        return Ok(format!("  written to {}\n", world.relative(path)));
+    }
+    let Some(path) = ready.suite.prompt_file.as_ref().filter(|_| options.write && generation > 0) else {
+        return Ok(String::new());
+    };
+    let now = world.read(path).map_err(|error| failed(path, error.to_string()))?;
+    let text_now = String::from_utf8_lossy(&now);
+    if text_now.trim_start_matches('\u{feff}').trim() != ready.suite.prompt.trim() {
+        return Err(failed(path, "somebody has changed it meanwhile".into()));
+    }
+    world.replace(path, &text).map_err(|error| failed(path, error.to_string()))?;
+    Ok(format!("  written to {}\n", world.relative(path)))
+}
+
+/// Whether these events are an evaluation's.
+pub(in crate::cli) fn ledger_of(events: &[Event]) -> Option<EvalLedger> {
+    Some(EvalLedger::of_events(events)).filter(|ledger| ledger.facts.is_some())
+}
+
+fn show(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: bool) -> Exit {
+    match shown(world, common, run, prompt, json) {
+        Ok(text) => answer(&text),
+        Err(fault) => refuse(world, &[fault]),
+    }
+}
+
+fn shown(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: bool) -> Result<String, Diagnostic> {
+    let broken = |error| broken_journal(&error);
+    let (_, journal) = journal(world, common)?;
+    let of = |run: i64| journal.events(run).map(|events| ledger_of(&events)).map_err(broken);
+    let found = if let Some(run) = run {
+        let (row, _) = meant(&journal, Some(run), |_, _| true, "yet")?;
+        of(row.id)?.map(|ledger| (row.id, ledger))
+    } else {
+        let rows = journal.runs().map_err(broken)?.into_iter().filter(|row| row.chain.starts_with("eval "));
+        let mut found = None;
+        for row in rows {
+            found = of(row.id)?.map(|ledger| (row.id, ledger));
+            if found.is_some() {
+                break;
+            }
+        }
+        found
+    };
+    let Some((run, ledger)) = found else { return Err(no_evaluation(run)) };
+    let paint = Paint::for_stdout(world);
+    if prompt {
+        let generation = ledger.chosen.as_ref().map_or(0, |(generation, _)| *generation);
+        return Ok(ledger.prompts.get(&generation).map_or_else(String::new, |known| known.prompt.clone() + "\n"));
+    }
+    if json {
+        return Ok(evaluation_json(&ledger, run).to_string() + "\n");
+    }
+    Ok(evaluation_text(&ledger, run, paint, common.verbose) + &prompt_diff(&ledger, common.verbose, paint))
+}
+
+fn no_evaluation(run: Option<i64>) -> Diagnostic {
+    let message = run.map_or("there is no evaluation yet".into(), |run| format!("run {run} is no evaluation"));
+    Diagnostic::error("eval/none", message)
+        .help("`forkhestra runs` lists all runs; `forkhestra eval run SUITE` begins one")
+}
+
+/// Goes on with an evaluation that was cut off: what the journal knows is not asked again.
+pub(in crate::cli) fn resume(
+    world: &World,
+    common: &Common,
+    project: &Project,
+    (mut journal, run): (Journal, i64),
+    events: &[Event],
+    limits: &[String],
+    accept: bool,
+) -> Exit {
+    let ready = match again(world, project, run, events, limits, accept) {
+        Ok(ready) => ready,
+        Err(faults) => return refuse(world, &faults),
+    };
+    if let Err(error) = journal.begin_again(run, &ready.outline, worker()) {
+        return refuse(world, &[broken_journal(&error)]);
+    }
+    perform(world, common, project, &ready, (journal, run), events, limits)
+}
+
+/// What a resume would do, or why it cannot.
+pub(in crate::cli) fn resume_told(
+    world: &World,
+    project: &Project,
+    run: i64,
+    events: &[Event],
+    limits: &[String],
+) -> Result<String, Vec<Diagnostic>> {
+    let ready = again(world, project, run, events, limits, true)?;
+    let ledger = ledger_of(events).unwrap_or_default();
+    let judged = ledger.results.values().filter(|result| result.error.is_none()).count();
+    let paint = Paint::for_stdout(world);
+    Ok(format!(
+        "{}\n   {judged} results are there and are not asked for again\n\n{}\n",
+        paint.bold(&format!("Resume of run {run}: {}", ready.outline.chain)),
+        paint.dim("Nothing was run and nothing was written.")
+    ))
+}
+
+fn again(
+    world: &World,
+    project: &Project,
+    run: i64,
+    events: &[Event],
+    limits: &[String],
+    accept: bool,
+) -> Result<Ready, Vec<Diagnostic>> {
+    let facts = ledger_of(events).and_then(|ledger| ledger.facts);
+    let started = events.iter().find_map(|event| match &event.event {
+        EventKind::RunStarted { overrides, digest, .. } => Some((overrides.clone(), digest)),
+        _ => None,
+    });
+    let (Some(facts), Some((mut overrides, digest))) = (facts, started) else {
+        return Err(vec![no_evaluation(Some(run))]);
+    };
+    let later = events.iter().filter_map(|event| match &event.event {
+        EventKind::RunResumed { limits, .. } => Some(limits),
+        _ => None,
+    });
+    overrides.limits = overrides.limits.iter().chain(later.flatten()).chain(limits).cloned().collect();
+    let ready = prepare(world, project, facts.options, overrides)?;
+    if *digest != ready.digest && !accept {
+        let fault = Diagnostic::error("resume/changed", "the suite, its prompts or its agents have changed since")
+            .help("--accept-changes goes on all the same, with the results that are there; or begin a new evaluation");
+        return Err(vec![fault]);
+    }
+    Ok(ready)
+}

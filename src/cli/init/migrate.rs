@@ -1,0 +1,163 @@
+//! Templates of another house become ours: `{name}` becomes `{{name}}`, folders get the names of our agents, skills are kept.
+
+use crate::prompt::{VARIABLES, built_in_files};
+use std::path::{Path, PathBuf};
+
+/// Their roles and ours.
+const ROLES: [(&str, &str); 2] = [("builder", "carbon"), ("inspector", "helium")];
+
+/// A file that was converted.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Migrated {
+    /// Where it goes, below the root.
+    pub(in crate::cli) path: PathBuf,
+    /// What it says now.
+    pub(in crate::cli) text: String,
+    /// What could not be converted.
+    pub(in crate::cli) left: Vec<String>,
+}
+
+/// Where one of their Markdown files goes, and what it becomes; none for one that is neither template nor skill. `path` is below
+/// their folder.
+pub(in crate::cli) fn migrated(path: &Path, text: &str) -> Option<Migrated> {
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    let (file, folders) = parts.split_last()?;
+    let stem = file.strip_suffix(".md")?;
+    // A folder `templates` of all roles: the file says whose it is.
+    let first = folders
+        .first()
+        .map(|first| if *first == "templates" { stem.split('.').next().unwrap_or(stem) } else { *first });
+    let role = first.map(|role| ROLES.iter().find(|(theirs, _)| *theirs == role).map_or(role, |(_, ours)| *ours));
+    let is_skill = folders.last() == Some(&"skills");
+    let path = match (role, is_skill) {
+        (Some("skills") | None, true) => PathBuf::from("forge/skills").join(file),
+        (Some(role), true) => Path::new("forge/agents").join(role).join("skills").join(file),
+        (Some(role), false) if stem.contains("template") || stem == "prompt" => {
+            Path::new("forge/agents").join(role).join("prompt.md")
+        }
+        _ => return None,
+    };
+    let (text, left) = converted(text);
+    Some(Migrated { path, text, left })
+}
+
+/// `{name}` of a variable becomes `{{name}}`, with a sum too; `{if_x}` and `{end_if}` become a block; what nobody knows stays, and names
+/// among it are listed.
+fn converted(text: &str) -> (String, Vec<String>) {
+    if let Some(converted) = of_python(text) {
+        return (converted, Vec::new());
+    }
+    let (mut converted, mut left, mut rest) = (String::new(), Vec::new(), text);
+    while let Some(open) = rest.find('{') {
+        let after = &rest[open + 1..];
+        if after.starts_with('{') {
+            // Theirs already, or somebody's JSON.
+            let braces = 1 + after.len() - after.trim_start_matches('{').len();
+            converted.push_str(&rest[..open + braces]);
+            rest = &rest[open + braces..];
+            continue;
+        }
+        converted.push_str(&rest[..open]);
+        let inside = after.find(['}', '\n']).filter(|end| after[*end..].starts_with('}')).map(|end| &after[..end]);
+        // `${name}` is a shell's.
+        let inside = inside.filter(|_| !rest[..open].ends_with('$'));
+        if let Some(tag) = inside.and_then(tag) {
+            converted.push_str(&tag);
+            rest = &after[inside.map_or(0, str::len) + 1..];
+        } else {
+            let name = inside.filter(|name| looks_like_a_name(name));
+            left.extend(name.filter(|name| !left.contains(&(*name).to_string())).map(str::to_string));
+            converted.push('{');
+            rest = after;
+        }
+    }
+    converted.push_str(rest);
+    (converted, left)
+}
+
+/// A text for Python's `str.format`: every brace is doubled or stands around a known name. None for any other.
+fn of_python(text: &str) -> Option<String> {
+    let (mut converted, mut rest, mut doubled) = (String::new(), text, false);
+    while let Some(next) = rest.find(['{', '}']) {
+        converted.push_str(&rest[..next]);
+        let after = &rest[next + 1..];
+        if let Some(after) = ["{", "}"].iter().find_map(|brace| rest[next..].strip_prefix(*brace)?.strip_prefix(*brace))
+        {
+            converted.push_str(&rest[next..=next]);
+            (rest, doubled) = (after, true);
+        } else if rest[next..].starts_with('{') {
+            let (inside, after) = after.split_once('}')?;
+            converted.push_str(&tag(inside)?);
+            rest = after;
+        } else {
+            return None;
+        }
+    }
+    converted.push_str(rest);
+    // Without a doubled brace there is nothing to tell apart; and `{{name}}` of a known name is ours already.
+    let ours = text
+        .split("{{")
+        .skip(1)
+        .any(|after| after.split_once("}}").is_some_and(|(name, _)| tag(name.trim()).is_some()));
+    (doubled && !ours).then_some(converted)
+}
+
+fn looks_like_a_name(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.chars().all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '_')
+}
+
+/// What stands in braces, in our own; none for what is none of theirs.
+fn tag(inside: &str) -> Option<String> {
+    let known = |name: &str| VARIABLES.iter().any(|(known, _)| *known == name);
+    if inside == "end_if" {
+        return Some("{{/if}}".into());
+    }
+    if let Some(name) = inside.strip_prefix("if_") {
+        return known(name).then(|| format!("{{{{#if {name}}}}}"));
+    }
+    if inside.strip_prefix("skill:").is_some_and(|name| !name.is_empty() && !name.contains(' ')) {
+        return Some(format!("{{{{{inside}}}}}"));
+    }
+    let name = inside.split([' ', '+', '-']).next().unwrap_or_default();
+    let sum = inside[name.len()..].trim_start();
+    let is_sum = |sum: &str| sum.strip_prefix(['+', '-']).is_some_and(|number| number.trim().parse::<u32>().is_ok());
+    (known(name) && (sum.is_empty() || is_sum(sum))).then(|| format!("{{{{{inside}}}}}"))
+}
+
+/// Our own templates and skills, where they go.
+pub(in crate::cli) fn our_templates() -> Vec<(PathBuf, &'static str)> {
+    let place = |name: &str| match name.strip_prefix("../") {
+        Some(shared) => Path::new("forge").join(shared),
+        None => Path::new("forge/agents").join(name),
+    };
+    built_in_files().into_iter().map(|(name, text)| (place(&name), text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn their_templates_and_skills_find_their_place_and_their_variables_their_braces() {
+        let of = |path: &str, text: &str| migrated(Path::new(path), text);
+        let builder =
+            of("builder/templates/builder.template.md", "Do {task_prompt} with {tool_name} and {\"a\": {}} {{x}}")
+                .unwrap();
+        assert_eq!(builder.path, Path::new("forge/agents/carbon/prompt.md"));
+        assert_eq!(builder.text, "Do {{task_prompt}} with {tool_name} and {\"a\": {}} {{x}}");
+        assert_eq!(builder.left, ["tool_name"]);
+        let seed =
+            of("builder/prompt.md", "{if_rejected}#{rejection_count + 1}: {reviewer_notes}{end_if} ${name} {return}")
+                .unwrap();
+        assert_eq!(seed.text, "{{#if rejected}}#{{rejection_count + 1}}: {{reviewer_notes}}{{/if}} ${name} {return}");
+        let python = of("builder/prompt.md", "Task {task_id}\n{{\"status\": \"ok\", \"a\": {{}}}}\n").unwrap();
+        assert_eq!(python.text, "Task {{task_id}}\n{\"status\": \"ok\", \"a\": {}}\n");
+        assert_eq!(of("builder/prompt.md", "{{task_id}} {{if}}").unwrap().text, "{{task_id}} {{if}}");
+        assert_eq!(of("templates/inspector.template.md", "").unwrap().path, Path::new("forge/agents/helium/prompt.md"));
+        assert_eq!(of("inspector/skills/rules.md", "").unwrap().path, Path::new("forge/agents/helium/skills/rules.md"));
+        assert_eq!(of("skills/a.md", "{skill:b}").unwrap().text, "{{skill:b}}");
+        assert_eq!(of("builder/notes.md", "x"), None);
+        assert_eq!(of("builder/prompt.txt", "x"), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! `init`: a commented chains.json and role prompts that run at once. The one verb that writes outside `.forkhestra/`.
+
+pub(super) mod migrate;
+
+use crate::chain::PROJECT_FILES;
+use crate::cli::args::{Common, InitArgs};
+use crate::cli::config::{Project, project};
+use crate::cli::init::migrate::{Migrated, migrated, our_templates};
+use crate::cli::{answer, refuse};
+use crate::exit::Exit;
+use crate::plan::places;
+use crate::source::{Diagnostic, Files};
+use crate::world::World;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+const FILES: [(&str, &str); 3] = [
+    ("forge/chains.json", include_str!("../../../forge/init/chains.json")),
+    ("forge/prompts/coder.md", include_str!("../../../forge/init/coder.md")),
+    ("forge/prompts/reviewer.md", include_str!("../../../forge/init/reviewer.md")),
+];
+
+/// Writes the files, all or none of them over what is there.
+pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> Exit {
+    let project = project(world, common);
+    let shell = project.shell.clone();
+    let place = |path: PathBuf| placed(world, &project, &path);
+    if args.templates {
+        let ours = our_templates().into_iter().map(|(path, text)| (place(path), text.to_string()));
+        return beside(world, &shell, &ours.collect::<Vec<_>>(), "");
+    }
+    if let Some(from) = &args.from {
+        return take_over(world, &shell, &shell.join(from), &place);
+    }
+    if project.root != shell {
+        return refuse(world, &[above(&project.root)]);
+    }
+    // A config of either name would be a second one.
+    let ours: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).chain(PROJECT_FILES).collect();
+    let present: Vec<&str> = ours.into_iter().filter(|name| world.kind(&shell.join(name)).is_ok()).collect();
+    if !present.is_empty() {
+        return refuse(world, &[already_there(&present)]);
+    }
+    let mut text = String::new();
+    for (name, content) in FILES {
+        if let Err(error) = world.create(&shell.join(name), content) {
+            return refuse(world, &[not_written(name, &error.to_string())]);
+        }
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "wrote {name}");
+    }
+    text.push_str("\nTry:  forkhestra hello\nThen: forkhestra ship FEATURE=\"a greeting\" --dry-run\n");
+    answer(&text)
+}
+
+/// Where a template or a skill goes that is at home below `forge/`: below the project's root, unless the key `templates` of the config says
+/// another place.
+fn placed(world: &World, project: &Project, path: &Path) -> PathBuf {
+    let places = places(&project.config, &project.root, world);
+    let moved = path.strip_prefix("forge/agents").map(|below| places.templates.join(below));
+    let moved = moved.or_else(|_| path.strip_prefix("forge/skills").map(|below| places.shared.join(below)));
+    let moved = moved.unwrap_or_else(|_| path.to_path_buf());
+    moved.strip_prefix(&project.shell).map_or_else(|_| moved.clone(), Path::to_path_buf)
+}
+
+/// Writes what is not there yet, and says what was left alone.
+fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) -> Exit {
+    let mut text = String::new();
+    for (path, content) in files {
+        let name = path.display();
+        // Writing to a String cannot fail.
+        let _ = if world.kind(&shell.join(path)).is_ok() {
+            writeln!(text, "kept  {name}, which is there already")
+        } else if let Err(error) = world.create(&shell.join(path), content) {
+            return refuse(world, &[not_written(&name.to_string(), &error.to_string())]);
+        } else {
+            writeln!(text, "wrote {name}")
+        };
+    }
+    answer(&(text + more))
+}
+
+/// Templates and skills of another tool.
+fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -> PathBuf) -> Exit {
+    let (mut files, mut more) = (Vec::new(), String::new());
+    for path in world.files_below(from) {
+        let below = path.strip_prefix(from).unwrap_or(&path);
+        let text = match world.read(&path).map(String::from_utf8) {
+            Ok(Ok(text)) => text,
+            Ok(Err(_)) => {
+                let _ = writeln!(more, "not taken over: {}, it is not UTF-8", below.display());
+                continue;
+            }
+            Err(error) => {
+                let _ = writeln!(more, "not taken over: {}, {error}", below.display());
+                continue;
+            }
+        };
+        let found = migrated(below, &text).map(|found| Migrated { path: place(found.path), ..found });
+        let _ = match found {
+            None => writeln!(more, "not taken over: {}", below.display()),
+            Some(Migrated { path, .. }) if files.iter().any(|(known, _)| *known == path) => {
+                writeln!(more, "not taken over: {}, another one is {} already", below.display(), path.display())
+            }
+            Some(Migrated { path, text, left }) => {
+                files.push((path.clone(), text));
+                if left.is_empty() {
+                    Ok(())
+                } else {
+                    writeln!(more, "{}: nobody knows {}; see docs/templates.md", path.display(), left.join(", "))
+                }
+            }
+        };
+    }
+    if files.is_empty() {
+        return refuse(world, &[nothing_to_take(from)]);
+    }
+    beside(world, shell, &files, &more)
+}
+
+fn nothing_to_take(from: &Path) -> Diagnostic {
+    Diagnostic::error("init/from", format!("{} holds no templates", from.display()))
+        .help("they are ROLE/templates/NAME.template.md or ROLE/prompt.md, and ROLE/skills/NAME.md")
+}
+
+fn above(root: &Path) -> Diagnostic {
+    Diagnostic::error("init/above", format!("{} has a config already, which holds here, too", root.display()))
+        .help("edit that one; for a project of its own here: forkhestra init -C .")
+}
+
+fn already_there(names: &[&str]) -> Diagnostic {
+    Diagnostic::error("init/exists", format!("{} is there already; nothing was written", names.join(", ")))
+        .help("move it away, or edit it: `forkhestra validate` checks it")
+}
+
+fn not_written(name: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("init/write", format!("cannot write {name}: {why}"))
+}

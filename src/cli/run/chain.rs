@@ -1,0 +1,173 @@
+//! Which chain was typed, with which variables.
+
+use crate::agent::BUILT_IN_CHECKS;
+use crate::chain::{Chain, Config, check_name, parse};
+use crate::cli::args::RunArgs;
+use crate::cli::argv::torn;
+use crate::cli::config::Project;
+use crate::cli::run::names::{BareWord, bare_word, nearly_a_verb, several_words};
+use crate::report::print_error;
+use crate::source::{Diagnostic, Env, Place, Source, nearest};
+use crate::world::World;
+use indexmap::IndexMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Variables with their values and where they were typed.
+pub(in crate::cli) type Given = IndexMap<String, (String, Arc<Source>)>;
+
+/// Tells variables from the chain, and finds the chain.
+///
+/// # Errors
+/// Every fault of the words.
+pub(in crate::cli) fn chosen(
+    world: &World,
+    args: &RunArgs,
+    project: &Project,
+) -> Result<(Chain, Given), Vec<Diagnostic>> {
+    let (given, words) = split(&args.words, &project.shell)?;
+    match (&args.chain, words.as_slice()) {
+        (Some(_), [text, ..]) => Err(vec![both(text)]),
+        (Some(name), []) => Ok((named(name, &project.config)?, given)),
+        (None, [text]) if text.trim_end().ends_with('-') => Err(vec![torn(&format!("`{text}` ends in half an arrow"))]),
+        (None, [.., last]) if last.trim_end().ends_with('-') => Err(vec![torn("half an arrow is left")]),
+        (None, [text]) if check_name(text).is_ok() => {
+            let is_broken = project.config.faults.iter().any(Diagnostic::is_error);
+            if is_broken && !is_known(text, &project.config) {
+                return Err(project.config.faults.clone());
+            }
+            match bare_word(world, text, &project.config).map_err(|fault| vec![fault])? {
+                BareWord::Chain => Ok((named(text, &project.config)?, given)),
+                BareWord::Step => Ok((parse(&Source::new("command line", *text, &project.shell))?, given)),
+            }
+        }
+        (None, [text]) => Ok((parse(&Source::new("command line", *text, &project.shell))?, given)),
+        (None, []) => Err(vec![nothing()]),
+        (None, words) => {
+            let verb =
+                words.first().filter(|word| !is_known(word, &project.config)).and_then(|word| nearly_a_verb(word));
+            Err(vec![verb.unwrap_or_else(|| several_words(words, &project.config))])
+        }
+    }
+}
+
+/// Tells variables from other words.
+///
+/// # Errors
+/// Variables that were given twice.
+pub(in crate::cli) fn split<'a>(words: &'a [String], shell: &Path) -> Result<(Given, Vec<&'a str>), Vec<Diagnostic>> {
+    let (mut given, mut rest, mut faults) = (Given::new(), Vec::new(), Vec::new());
+    for word in words {
+        let assignment = word.split_once('=').filter(|(name, _)| {
+            name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        });
+        match assignment {
+            Some((name, value)) => {
+                let source = Source::new("command line", word.as_str(), shell);
+                if given.insert(name.to_string(), (value.to_string(), source)).is_some() {
+                    faults.push(twice(name));
+                }
+            }
+            None => rest.push(word.as_str()),
+        }
+    }
+    if faults.is_empty() { Ok((given, rest)) } else { Err(faults) }
+}
+
+/// A chain of the config by its name.
+///
+/// # Errors
+/// One diagnostic with the nearest name; faults of the config itself where they may be the reason.
+pub(in crate::cli) fn named(name: &str, config: &Config) -> Result<Chain, Vec<Diagnostic>> {
+    if let Some(entry) = config.chains.get(name) {
+        Ok(entry.value.clone())
+    } else {
+        // In a file that could not be read the chain may well be.
+        let unreadable = config.faults.iter().any(Diagnostic::is_error);
+        Err(if unreadable { config.faults.clone() } else { vec![unknown(name, config)] })
+    }
+}
+
+/// Whether the config, or we, call a step or a chain so.
+fn is_known(word: &str, config: &Config) -> bool {
+    let named =
+        config.agents.contains_key(word) || config.checks.contains_key(word) || config.chains.contains_key(word);
+    named || BUILT_IN_CHECKS.contains(&word)
+}
+
+fn unknown(name: &str, config: &Config) -> Diagnostic {
+    let known: Vec<&str> = config.chains.keys().map(String::as_str).collect();
+    let help = match nearest(name, known.iter().copied()) {
+        _ if config.agents.contains_key(name) => {
+            format!("`{name}` is an agent: `forkhestra {name}` runs it, `forkhestra render {name}` shows its prompt")
+        }
+        _ if config.checks.contains_key(name) || BUILT_IN_CHECKS.contains(&name) => {
+            format!("`{name}` is a check: `forkhestra {name}` runs it")
+        }
+        _ if !name.is_empty() && name.bytes().all(|next| next.is_ascii_digit()) => {
+            format!("run {name} is shown by `forkhestra runs show {name}`")
+        }
+        Some(near) => format!("did you mean `{near}`? There are: {}", known.join(", ")),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    Diagnostic::error("usage/unknown-chain", format!("no chain is called `{name}`")).help(help)
+}
+
+fn both(word: &str) -> Diagnostic {
+    Diagnostic::error("usage/two-chains", format!("there are two chains: --chain and `{word}`"))
+        .help("give one of them; a variable is written NAME=value")
+}
+
+fn nothing() -> Diagnostic {
+    Diagnostic::error("usage/no-chain", "no chain was given").help(
+        "type one, \"coder:3 -> reviewer\", or name one of the config: --chain NAME. `forkhestra list` shows them",
+    )
+}
+
+fn twice(name: &str) -> Diagnostic {
+    Diagnostic::error("usage/variable-twice", format!("the variable `{name}` was given twice")).help("give it once")
+}
+
+/// Adds the secrets of a chain that were not typed: from the environment, or asked for on the terminal. A dry run needs none.
+///
+/// # Errors
+/// Every secret that nobody gives.
+pub(in crate::cli) fn add_secrets(
+    world: &World,
+    chain: &Chain,
+    given: &mut Given,
+    project: &Project,
+    dry_run: bool,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut faults = Vec::new();
+    for (name, at) in &chain.secrets {
+        let known = world.var(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty());
+        // What a diagnostic shows of a secret is its name.
+        let source = || Source::new("a secret", name.as_str(), &project.shell);
+        if let Some((_, typed)) = given.get_mut(name) {
+            *typed = source();
+            continue;
+        }
+        if known.is_none() && dry_run {
+            continue;
+        }
+        let typed = || {
+            print_error(&format!("The secret {name} (it is not shown): "));
+            Some(world.read_secret()).filter(|value| !value.is_empty())
+        };
+        match known.or_else(|| world.stdin_is_terminal().then(typed).flatten()) {
+            Some(value) => {
+                given.insert(name.clone(), (value, source()));
+            }
+            None => faults.push(no_secret(name, at)),
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+fn no_secret(name: &str, at: &Place) -> Diagnostic {
+    Diagnostic::error("usage/secret", format!("the secret `{name}` is not given, and never kept"))
+        .at(at, "declared here")
+        .help(format!("set it in the environment, {name}=…, or run this in a terminal, where it is asked for"))
+}

@@ -1,0 +1,63 @@
+//! The scripted agents of the built-in demo: real processes that do real, small work in the current folder, without a model.
+
+#![expect(clippy::disallowed_methods, reason = "an agent, not the runner: it works in its own folder")]
+
+use crate::exit::Exit;
+use crate::marker::DEFAULT;
+use crate::report::print;
+use crate::source::Env;
+use crate::world::World;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read};
+
+/// Plays the role that the step names.
+pub(in crate::cli) fn act(world: &World, arguments: &[OsString]) -> Exit {
+    let variable = |name: &str| world.var(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
+    let role = arguments.first().and_then(|role| role.to_str()).unwrap_or_default();
+    let words = match role {
+        "planner" => plan(&variable("FORKHESTRA_ITERATION")),
+        "coder" => code(&variable("FORKHESTRA_ROUND")),
+        "reviewer" => review(),
+        _ => return Exit::Refused,
+    };
+    match words.and_then(|words| print(&words)) {
+        Ok(()) => Exit::Success,
+        Err(_) => Exit::Incomplete,
+    }
+}
+
+/// Two iterations: a first draft without the marker, then the plan and the marker.
+fn plan(iteration: &str) -> io::Result<String> {
+    if iteration == "1" {
+        fs::write("notes.md", "- a program that greets\n")?;
+        return Ok("I read the prompt and took notes. The plan is not written yet.\n".into());
+    }
+    fs::write("plan.md", "1. Write greet.sh, which prints: hello, world\n2. Let the check run it.\n")?;
+    Ok(format!("The plan is in plan.md.\n{DEFAULT}\n"))
+}
+
+/// A typo in round 1, mended in round 2, when the check's output has come with the prompt; in round 3 what the reviewer asks for.
+fn code(round: &str) -> io::Result<String> {
+    if round == "1" {
+        fs::write("greet.sh", "echo \"hello, wrld\"\n")?;
+        return Ok("I wrote greet.sh.\n".into());
+    }
+    let mut prompt = String::new();
+    io::stdin().read_to_string(&mut prompt)?;
+    if let Some(finding) = prompt.lines().find(|line| line.starts_with("- F1")) {
+        fs::write("greet.sh", "#!/bin/sh\necho \"hello, world\"\n")?;
+        return Ok(format!("The reviewer found: {finding}\nF1: mended, greet.sh says now what runs it.\n"));
+    }
+    let found = prompt.lines().find(|line| line.contains("wrld")).unwrap_or("nothing");
+    fs::write("greet.sh", "echo \"hello, world\"\n")?;
+    Ok(format!("My prompt brings the check's output: {found}\nThat is a typo of mine. I mended greet.sh.\n"))
+}
+
+fn review() -> io::Result<String> {
+    let program = fs::read_to_string("greet.sh")?;
+    if program.starts_with("#!") {
+        return Ok("I read greet.sh: it greets, and it says what runs it.\nVERDICT: approve\n".into());
+    }
+    Ok("I read greet.sh.\n- greet.sh:1: no first line says what runs it; `#!/bin/sh` would\nVERDICT: reject\n".into())
+}

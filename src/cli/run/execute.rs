@@ -1,0 +1,398 @@
+//! Everything between a plan and its end: the root, its lock, its journal, the run, the exit code.
+
+use crate::cli::args::Common;
+use crate::cli::refuse;
+use crate::cli::run::output::{Output, Over, close, run_hooks, verbosity};
+use crate::cli::run::sandbox::sandbox_fault;
+use crate::cli::run::survivors::end_last;
+use crate::cli::task::commit::{Committed, commit_task};
+use crate::cli::task::errors as task_errors;
+use crate::engine::{Overrides, RunOutcome, Sig};
+use crate::exit::Exit;
+use crate::journal::{BusyLock, Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
+use crate::plan::{Kind, Outline, Plan, PlannedStep, Root, TaskFacts, outline};
+use crate::proc::{Awake, end_forks, open_files, start_time};
+use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
+use crate::runner::{Begin, Cast, Ended, Failure, Replan, drive, wait_for_lock};
+use crate::source::{Diagnostic, Env};
+use crate::world::World;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// How a run begins, beside its plan.
+pub(in crate::cli) struct NewStart<'a> {
+    pub(in crate::cli) overrides: Overrides,
+    /// In a queue of tasks, the backends whose login worked in it before.
+    pub(in crate::cli) queue: Option<Vec<String>>,
+    /// Whether another run in the folder is waited for.
+    pub(in crate::cli) wait: bool,
+    /// Plans again, where templates that are edited meanwhile are to be read.
+    pub(in crate::cli) replan: Option<Replan<'a>>,
+}
+
+/// With fewer files open at once not even the waiting for signals can begin. What needs more says so itself.
+const FILES: u64 = 16;
+
+/// How often, and how many times, it is looked whether lifelines of a dead run have let go of the lock: two seconds in all, after what they
+/// held is ended.
+const LIFELINE_LOOK: Duration = Duration::from_millis(20);
+const LIFELINE_LOOKS: usize = 100;
+
+/// Runs a plan from its beginning.
+pub(in crate::cli) fn start(world: &World, common: &Common, output: &Output, plan: &Plan, new: NewStart<'_>) -> Exit {
+    let root = match &plan.root {
+        Root::Folder(folder) => Ok(folder.clone()),
+        Root::Temporary => world.make_temporary_folder(),
+    };
+    let root = match root {
+        Ok(root) => root,
+        Err(error) => return refuse(world, &[no_temporary_folder(&error.to_string())]),
+    };
+    if let Some(fault) = sandbox_fault(plan) {
+        return refuse(world, &[fault]);
+    }
+    let lock = match lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait) {
+        Ok(lock) => lock,
+        Err(exit) => return exit,
+    };
+    let outline = outline(plan);
+    let begun = Journal::open(&root).and_then(|mut journal| {
+        let new = NewRun { worker: worker(), started: &world.timestamp(), digest: &plan.digest, outline: &outline };
+        let moved = plan.task.as_ref().map(|task| still_there(&journal, task)).transpose()?.flatten();
+        if let Some(fault) = moved {
+            return Ok(Err(fault));
+        }
+        if let Err(fault) = end_last(world, common, &journal) {
+            return Ok(Err(fault));
+        }
+        let run = journal.begin(new)?;
+        if let Some(task) = &plan.task {
+            journal.follow(run, &task.id, &outline)?;
+        }
+        Ok(Ok((journal, run)))
+    });
+    let (mut journal, run) = match begun {
+        Ok(Ok(begun)) => begun,
+        Ok(Err(fault)) => return refuse(world, &[fault]),
+        Err(error) => return refuse(world, &[broken_journal(&error)]),
+    };
+    journal.hold(lock);
+    perform(
+        world,
+        common,
+        output,
+        Run { plan, outline: &outline, root: &root, journal, number: run, replan: new.replan },
+        Begin::New(Box::new(new.overrides), new.queue),
+    )
+}
+
+/// What was planned for a task that somebody has moved meanwhile is not run.
+fn still_there(journal: &Journal, planned: &TaskFacts) -> Result<Option<Diagnostic>, JournalError> {
+    let now = journal.task(&planned.id)?;
+    Ok(match now {
+        None => Some(task_errors::unknown(&planned.id, None)),
+        Some(task) if task.status.name() != planned.status => {
+            Some(task_errors::refused(&Refused::Moved(task.status), &planned.id))
+        }
+        Some(_) => None,
+    })
+}
+
+/// We ourselves, as the journal names us.
+pub(in crate::cli) fn worker() -> Worker {
+    let pid = i32::try_from(std::process::id()).unwrap_or(0);
+    Worker { pid, start_time: start_time(pid).unwrap_or(0) }
+}
+
+/// A journal that cannot be used, and what to do.
+pub(in crate::cli) fn broken_journal(error: &JournalError) -> Diagnostic {
+    Diagnostic::error("journal/open", error.to_string()).help(error.help())
+}
+
+/// A run that is ready to go.
+pub(in crate::cli) struct Run<'a> {
+    pub(in crate::cli) plan: &'a Plan,
+    pub(in crate::cli) outline: &'a Outline,
+    pub(in crate::cli) root: &'a Path,
+    pub(in crate::cli) journal: Journal,
+    pub(in crate::cli) number: i64,
+    /// Plans again, where templates that are edited meanwhile are to be read.
+    pub(in crate::cli) replan: Option<Replan<'a>>,
+}
+
+/// Drives a run to its end, and says how it ended.
+pub(in crate::cli) fn perform(world: &World, common: &Common, output: &Output, mut run: Run<'_>, begin: Begin) -> Exit {
+    let runtime = match event_queue() {
+        Ok(runtime) => runtime,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    let sinks = match output.sinks(world) {
+        Ok(sinks) => sinks,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    let why = format!("run {} of {}", run.number, run.outline.chain);
+    let awake = run.plan.keeps_awake.then(|| Awake::take(&why, run.root));
+    let ended = runtime.block_on(on_stage(world, common, (output, sinks), &mut run, begin));
+    drop(awake);
+    match ended {
+        Ok(ended) => {
+            let exit = exit(&ended);
+            let (task_status, commit) = task_is_over(world, common, &run);
+            let Ok(events) = run.journal.events(run.number) else { return exit };
+            let folder = relative_folder(world, &run);
+            let resume = resume_line(world, common, run.root, run.number);
+            let console = Console::new(run.outline, None, Paint::plain(), Verbosity::Normal, &folder, &resume);
+            let transcripts = folder.display().to_string();
+            let mut over = Over { events: &events, console, transcripts, resume, exit, task_status, commit };
+            let Some((tally, json, printed)) = close(world, common, output, &mut over) else { return exit };
+            // Whoever waits for this folder need not wait for hooks.
+            run.journal.let_go();
+            run_hooks(world, common, &run.plan.hooks, run.root, &tally, &json);
+            match printed {
+                Err(error) if exit == Exit::Success => {
+                    print_error(&format!("forkhestra: cannot write its output: {error}\n"));
+                    Exit::Incomplete
+                }
+                _ => exit,
+            }
+        }
+        Err(failure) => {
+            let help = match &failure {
+                Failure::Journal(error) => error.help(),
+                Failure::Threads(_) => "the machine has no room; end something, or raise its limits (ulimit -u)".into(),
+                Failure::Signals(_) | Failure::Token(_) | Failure::Lost => "nothing of the run is left running".into(),
+            };
+            let fault = Diagnostic::error("run/failed", failure.to_string()).help(help);
+            print_error(&render(&[fault], Paint::for_stderr(world)));
+            Exit::Incomplete
+        }
+    }
+}
+
+/// The status that the task of a run has now, and the commit that was made of its work where the user wants one.
+fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'static str>, Option<String>) {
+    let Some(task) = &run.plan.task else { return (None, None) };
+    let status = run.journal.task(&task.id).ok().flatten().map(|task| task.status.name());
+    if !run.plan.commits_tasks {
+        return (status, None);
+    }
+    let said = |words: &str| {
+        if !common.quiet {
+            print_error(words);
+        }
+    };
+    let paint = Paint::for_stderr(world);
+    let sandboxed = run.plan.steps.iter().any(PlannedStep::is_sandboxed);
+    match commit_task(world, &run.journal, run.root, task, run.number, sandboxed) {
+        Ok(Committed::As(commit, files, mixed)) => {
+            let files = if files == 1 { "1 file".into() } else { format!("{files} files") };
+            said(&format!("  committed {files} of task {} as {}\n", task.id, commit.get(..12).unwrap_or(&commit)));
+            if !mixed.is_empty() {
+                let words = format!("! left out, changed before the work began: {}", mixed.join(", "));
+                said(&format!("{}\n", paint.warn(&words)));
+            }
+            (status, Some(commit))
+        }
+        Ok(Committed::Nothing) => (status, None),
+        Ok(Committed::Failed(why)) => {
+            said(&format!(
+                "{}\n",
+                paint.warn(&format!("! task {} is completed, and was not committed: {why}", task.id))
+            ));
+            (status, None)
+        }
+        Err(error) => {
+            print_error(&render(&[broken_journal(&error)], paint));
+            (status, None)
+        }
+    }
+}
+
+/// Takes the root for this run alone (V-41).
+pub(in crate::cli) fn lock(
+    world: &World,
+    common: &Common,
+    title: &str,
+    root: &Path,
+    wait: bool,
+) -> Result<RunLock, Exit> {
+    let failed =
+        |error: JournalError| refuse(world, &[Diagnostic::error("run/lock", error.to_string()).help(error.help())]);
+    let mut taken = RunLock::take(root).map_err(failed)?;
+    if let Taken::Busy(busy) = taken {
+        taken = after_lifelines(world, common, root, busy)?;
+    }
+    let mut lock = match taken {
+        Taken::Held(lock) => lock,
+        Taken::Busy(busy) if wait => {
+            if !common.quiet {
+                print_error(&format!("waiting for another run here: {}\n", busy.holder));
+            }
+            let runtime = match event_queue() {
+                Ok(runtime) => runtime,
+                Err(fault) => return Err(refuse(world, &[fault])),
+            };
+            match runtime.block_on(wait_for_lock(world, busy)) {
+                Ok(Ok(lock)) => lock,
+                Ok(Err(signal)) => return Err(exit_of(RunOutcome::Interrupted { signal })),
+                Err(error) => return Err(refuse(world, &[Diagnostic::error("run/lock", error.to_string())])),
+            }
+        }
+        Taken::Busy(busy) => return Err(refuse(world, &[busy_root(root, &busy.holder)])),
+    };
+    lock.sign(&format!("{title}, process {}, since {}", std::process::id(), world.timestamp())).map_err(failed)?;
+    Ok(lock)
+}
+
+/// Where the process that took the lock is dead, only lifelines of it hold it, which end what it left: that is done for them, and they
+/// are waited for. So do its forks that have not become lifelines: they are ended. One that is still held then belongs to a process that we do not see, in another container.
+fn after_lifelines(world: &World, common: &Common, root: &Path, mut busy: BusyLock) -> Result<Taken, Exit> {
+    if busy.process().is_none_or(|process| start_time(process).is_some()) {
+        return Ok(Taken::Busy(busy));
+    }
+    let ended = Journal::existing(root).map_err(|error| broken_journal(&error));
+    let ended = ended.and_then(|journal| journal.map_or(Ok(()), |journal| end_last(world, common, &journal)));
+    ended.map_err(|fault| refuse(world, &[fault]))?;
+    // What cannot be seen holds it on.
+    let _ = end_forks(busy.file());
+    for _ in 0..LIFELINE_LOOKS {
+        busy = match busy.again().map_err(|error| refuse(world, &[broken_journal(&error)]))? {
+            Taken::Held(lock) => return Ok(Taken::Held(lock)),
+            Taken::Busy(busy) => busy,
+        };
+        std::thread::sleep(LIFELINE_LOOK);
+    }
+    Ok(Taken::Busy(busy))
+}
+
+/// What waits for everything that happens.
+pub(in crate::cli) fn event_queue() -> Result<Runtime, Diagnostic> {
+    // tokio panics where it finds no descriptor for its signals.
+    let most = open_files(FILES);
+    if most < FILES {
+        return Err(Diagnostic::error("run/runtime", format!("only {most} files may be open at once"))
+            .help(format!("a run needs {FILES}: ulimit -n 1024")));
+    }
+    Builder::new_current_thread().enable_all().build().map_err(|error| {
+        Diagnostic::error("run/runtime", format!("the operating system gives us no event queue: {error}"))
+    })
+}
+
+fn busy_root(root: &Path, holder: &str) -> Diagnostic {
+    Diagnostic::error("run/busy", format!("another run works in {}: {holder}", root.display()))
+        .help("two runs in one folder would undo each other's work. Wait for it with --wait, end it, or work in another folder")
+}
+
+/// Where its transcripts are, from where the user stands.
+fn relative_folder(world: &World, run: &Run<'_>) -> PathBuf {
+    let folder = run.journal.run_folder(run.number);
+    folder.strip_prefix(world.cwd()).map_or(folder.clone(), PathBuf::from)
+}
+
+async fn on_stage(
+    world: &World,
+    common: &Common,
+    (output, sinks): (&Output, Sinks),
+    run: &mut Run<'_>,
+    begin: Begin,
+) -> Result<Ended, Failure> {
+    let folder = relative_folder(world, run);
+    let Run { plan, outline, root, journal, number, replan } = run;
+    let (plan, root, number, replan) = (*plan, *root, *number, *replan);
+    journal.abort_after(world.abort_after());
+    let (paint, stdout) = (Paint::for_stderr(world), Paint::for_stdout(world));
+    let verbosity = verbosity(common);
+    let mut screen = Screen::start().map_err(Failure::Threads)?;
+    if verbosity > Verbosity::Quiet {
+        screen.say(&render(&plan.warnings, paint));
+    }
+    if let Some((names, file)) = plan.redefined.as_ref().filter(|_| verbosity > Verbosity::Quiet) {
+        screen.say(&paint.dim(&format!("{}: from {file}\n", names.join(", "))));
+    }
+    if verbosity > Verbosity::Quiet && is_demo(plan) {
+        screen.say(&demo_note(paint, root));
+    }
+    let resume = resume_line(world, common, root, number);
+    let dumb = world.var("TERM").is_some_and(|term| term == "dumb");
+    let live = paint.terminal && !dumb && !world.is_still() && screen.has_room_for_live(stdout.terminal);
+    let paint = if dumb { paint.still() } else { paint };
+    if sinks.listens_for_errors() {
+        screen.use_one_stream();
+    }
+    let cast = Cast {
+        plan,
+        root,
+        replan,
+        world,
+        journal,
+        run: number,
+        screen: &mut screen,
+        console: Console::new(outline, Some(plan), paint, verbosity, &folder, &resume),
+        sinks,
+        show_output: verbosity > Verbosity::Quiet && !output.owns_stdout(),
+        terminal: stdout.terminal,
+        live,
+        prefix: output.prefix,
+    };
+    drive(cast, begin).await
+}
+
+/// The command line that goes on with a run, from where the user stands.
+pub(in crate::cli) fn resume_line(world: &World, common: &Common, root: &Path, number: i64) -> String {
+    let elsewhere = common.cwd.is_some() || !world.cwd().starts_with(root);
+    let cwd = if elsewhere { format!(" --cwd {}", quoted(&root.display().to_string())) } else { String::new() };
+    format!("forkhestra resume {number}{cwd}")
+}
+
+fn is_demo(plan: &Plan) -> bool {
+    plan.steps.iter().any(|step| matches!(&step.kind, Kind::Agent { backend: Some(name), .. } if name == "demo"))
+}
+
+fn demo_note(paint: Paint, root: &Path) -> String {
+    paint.dim(&format!(
+        "This is a demonstration: the agents follow a script, no model is asked, and the work is done in\n{}\n\n",
+        root.display()
+    ))
+}
+
+fn exit(ended: &Ended) -> Exit {
+    match ended.outcome {
+        RunOutcome::Succeeded | RunOutcome::OutputClosed if ended.output_error.is_some() => match &ended.output_error {
+            Some(error) if error.kind() != ErrorKind::BrokenPipe => {
+                print_error(&format!("forkhestra: cannot write its output: {error}\n"));
+                Exit::Incomplete
+            }
+            _ => Exit::OutputClosed,
+        },
+        outcome => exit_of(outcome),
+    }
+}
+
+/// The exit code of a run that ended so.
+pub(in crate::cli) fn exit_of(outcome: RunOutcome) -> Exit {
+    match outcome {
+        RunOutcome::Succeeded => Exit::Success,
+        RunOutcome::Failed { .. }
+        | RunOutcome::Exhausted { .. }
+        | RunOutcome::Rejected { .. }
+        | RunOutcome::Failing { .. }
+        | RunOutcome::NotMet
+        | RunOutcome::OutOfResources { .. }
+        | RunOutcome::Stalled { .. } => Exit::Incomplete,
+        RunOutcome::NeedsHuman { .. } => Exit::HumanNeeded,
+        RunOutcome::LimitReached { .. } => Exit::LimitReached,
+        RunOutcome::OutputClosed => Exit::OutputClosed,
+        RunOutcome::Interrupted { signal } => match signal {
+            Sig::Hup => Exit::HungUp,
+            Sig::Int => Exit::Interrupted,
+            Sig::Term | Sig::Kill => Exit::Terminated,
+        },
+    }
+}
+
+fn no_temporary_folder(why: &str) -> Diagnostic {
+    Diagnostic::error("run/temporary", format!("cannot make a temporary folder for the demo: {why}"))
+        .help("set TMPDIR to a folder that can be written")
+}

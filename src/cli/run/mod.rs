@@ -1,0 +1,361 @@
+//! `run`: plan, show or drive, and say how it ended.
+
+pub(super) mod chain;
+pub(super) mod demo;
+pub(super) mod execute;
+pub(super) mod names;
+pub(super) mod output;
+pub(super) mod resume;
+pub(super) mod sandbox;
+pub(super) mod start_at;
+pub(super) mod survivors;
+
+use crate::chain::{Chain, Config, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
+use crate::checks::{Profile, Scope};
+use crate::cli::args::{Common, RunArgs};
+use crate::cli::config::{Project, project};
+use crate::cli::people::no_run_by_a_judge;
+use crate::cli::run::chain::{Given, add_secrets, chosen};
+use crate::cli::run::execute::{NewStart, broken_journal, start};
+use crate::cli::run::output::Output;
+use crate::cli::run::start_at::{check_start, wait_for_start};
+use crate::cli::task::errors::unknown;
+use crate::cli::task::facts::facts;
+use crate::cli::trust::untrusted;
+use crate::cli::{answer, json_line, refuse};
+use crate::context::config_digest;
+use crate::engine::Overrides;
+use crate::exit::Exit;
+use crate::journal::{Journal, JournalError, forget_tampering, tampered};
+use crate::plan::{Plan, Request, TaskFacts, build, to_json};
+use crate::proc::ask;
+use crate::report::{EarlierRuns, Paint, dry_run, print_error, render};
+use crate::runner::Replan;
+use crate::source::{Diagnostic, Place, Source, Text};
+use crate::world::World;
+use std::borrow::Cow;
+use std::path::Path;
+
+/// Runs a chain, or shows what it would do.
+pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
+    if let Err(fault) = no_run_by_a_judge(world) {
+        return refuse(world, &[fault]);
+    }
+    let project = project(world, common);
+    // Before the config is asked for anything: an agent may have broken it.
+    let wants_to_run = Some(()).filter(|()| !args.dry_run);
+    if let Some(fault) = wants_to_run.and_then(|()| untrusted(world, common, &project, args.accept_changes)) {
+        return refuse(world, &[fault]);
+    }
+    if let Some(fault) =
+        args.task.as_ref().filter(|_| !args.dry_run).and_then(|_| disbelieved(&project, args.accept_changes))
+    {
+        return refuse(world, &[fault]);
+    }
+    let chosen = chosen(world, args, &project).and_then(|(chain, mut given)| {
+        add_secrets(world, &chain, &mut given, &project, args.dry_run)?;
+        Ok((chain, given))
+    });
+    let (chain, given) = match chosen {
+        Ok(chosen) => chosen,
+        Err(faults) => return refuse(world, &faults),
+    };
+    let said = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project);
+    let typed = said.and_then(|said| {
+        let task =
+            args.task.as_ref().map(|id| task_of(world, &project, id)).transpose().map_err(|fault| vec![fault])?;
+        let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
+        Ok(Typed { said, overrides: overrides(args), task })
+    });
+    let typed = match typed {
+        Ok(typed) => typed,
+        Err(faults) => return refuse(world, &faults),
+    };
+    let mut plan = match planned(world, &project, &chain, &given, &typed) {
+        Ok(plan) => plan,
+        Err(faults) => return refuse(world, &faults),
+    };
+    if let Some(fault) = args.digest.as_deref().and_then(|digest| another_plan(&plan, digest)) {
+        return refuse(world, &[fault]);
+    }
+    let reads_stdin = reads_stdin(args.prompt.as_deref(), args.prompt_file.as_deref());
+    // A prompt was read already where it waited for its time to start.
+    let is_asked = |world: &World| !reads_stdin && args.start_at.is_none() && world.stdin_has_unread_data();
+    let told = is_asked(world);
+    plan.warnings.extend(told.then(unread_stdin));
+    if let Some(fault) = args.base.as_deref().and_then(|base| no_commit(&project, base)) {
+        return refuse(world, &[fault]);
+    }
+    if let Err(fault) = check_start(world, args.start_at.as_ref()) {
+        return refuse(world, &[fault]);
+    }
+    if args.dry_run {
+        if !common.quiet {
+            print_error(&render(&plan.warnings, Paint::for_stderr(world)));
+        }
+        let earlier = earlier_runs(&project, plan.name.as_deref(), &plan.chain);
+        return answer(&if args.json {
+            let mut json = to_json(&plan);
+            json["earlier"] = serde_json::to_value(earlier).unwrap_or_default();
+            json_line(json)
+        } else {
+            dry_run(&plan, earlier.as_ref(), Paint::for_stdout(world), common.verbose)
+        });
+    }
+    let output = match Output::of(world, common, &args.told.with_json(args.json)) {
+        Ok(output) => output,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    if let Some(typed) = &args.start_at {
+        // What it runs is read again when the time has come.
+        return match wait_for_start(world, common, typed, plan.keeps_awake) {
+            Ok(()) => {
+                // Standard input is read once.
+                let piped = if reads_stdin { plan.prompt.clone() } else { None };
+                let again = RunArgs { start_at: None, ..args.clone() };
+                let again = if reads_stdin { RunArgs { prompt: piped, prompt_file: None, ..again } } else { again };
+                run(world, common, &again)
+            }
+            Err(exit) => exit,
+        };
+    }
+    let replan = || planned(world, &project, &chain, &given, &typed);
+    let new = NewStart {
+        overrides: typed.overrides.clone(),
+        queue: args.queue.clone(),
+        wait: args.wait,
+        replan: args.accept_changes.then_some(Replan(&replan)),
+    };
+    let exit = start(world, common, &output, &plan, new);
+    // What writes into the pipe may have been slower than our start.
+    if !told && !common.quiet && is_asked(world) {
+        print_error(&render(&[unread_stdin()], Paint::for_stderr(world)));
+    }
+    exit
+}
+
+/// Why this is not what a dry run showed.
+fn another_plan(plan: &Plan, digest: &str) -> Option<Diagnostic> {
+    (plan.digest != digest).then(|| {
+        Diagnostic::error(
+            "run/digest",
+            format!("this is not the plan of the digest {digest}: its own is {}", plan.digest),
+        )
+        .help("look at it again (--dry-run), and name the digest that it shows; it covers the command line, too")
+    })
+}
+
+/// What is wrong with a commit that changes are to be shown from.
+fn no_commit(project: &Project, base: &str) -> Option<Diagnostic> {
+    let commit = format!("{base}^{{commit}}");
+    let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit].map(str::to_string);
+    let found = ask(Path::new("git"), &words, &project.root).is_some_and(|answer| answer.code == Some(0));
+    (!found).then(|| {
+        Diagnostic::error("usage/base", format!("there is no commit `{base}` here"))
+            .help("name a commit, a branch or a tag of this repository: --base main")
+    })
+}
+
+/// Whether the prompt comes from standard input.
+fn reads_stdin(prompt: Option<&str>, file: Option<&str>) -> bool {
+    prompt == Some("-") || file == Some("-")
+}
+
+/// What earlier runs of a chain took and cost, as far as the journal can be read.
+pub(in crate::cli) fn earlier_runs(project: &Project, name: Option<&str>, chain: &str) -> Option<EarlierRuns> {
+    let rows = Journal::existing(&project.root).ok()??.runs().ok()?;
+    EarlierRuns::of(&rows, name, chain)
+}
+
+/// Config that an agent of an earlier run has changed is not taken for granted, unless somebody says so.
+pub(in crate::cli) fn unsettled(project: &Project, accepted: bool) -> Option<Diagnostic> {
+    let found = tampered(&project.root)?;
+    let still =
+        |(path, digest): &&(String, String)| (config_digest(&project.root.join(path)) == *digest) != found.at_work;
+    let files: Vec<&str> = found.files.iter().filter(still).map(|(path, _)| path.as_str()).collect();
+    if files.is_empty() || accepted {
+        forget_tampering(&project.root);
+        return None;
+    }
+    let how = if found.at_work { "while it was at work," } else { "by" };
+    let message =
+        format!("{} was changed {how} `{}` in run {}, which no agent may", files.join(", "), found.agent, found.run);
+    Some(
+        Diagnostic::error("run/tampered", message)
+            .help("put it back (git checkout …), or look at it and take it as it is: --accept-changes"),
+    )
+}
+
+/// Why what the journal says of tasks and earlier runs cannot be believed, unless it is accepted as it is.
+pub(in crate::cli) fn disbelieved(project: &Project, accepted: bool) -> Option<Diagnostic> {
+    let broken = |error: JournalError| Some(broken_journal(&error));
+    let mut journal = match Journal::existing(&project.root) {
+        Ok(journal) => journal?,
+        Err(error) => return broken(error),
+    };
+    match journal.is_intact() {
+        Ok(true) => None,
+        Ok(false) if accepted => journal.accept().err().and_then(broken),
+        Ok(false) => {
+            let error = JournalError::Tampered { path: journal.path().to_path_buf(), agent: None };
+            Some(Diagnostic::error("journal/tampered", error.to_string()).help(error.help()))
+        }
+        Err(error) => broken(error),
+    }
+}
+
+/// What the command line said beside the chain and its variables.
+pub(in crate::cli) struct Typed {
+    pub(in crate::cli) said: Said,
+    pub(in crate::cli) overrides: Overrides,
+    pub(in crate::cli) task: Option<TaskFacts>,
+}
+
+/// The task of the command line.
+pub(in crate::cli) fn task_of(world: &World, project: &Project, id: &str) -> Result<TaskFacts, Diagnostic> {
+    let journal = Journal::existing(&project.root).map_err(|error| broken_journal(&error))?;
+    journal.map_or_else(|| Err(unknown(id, None)), |journal| facts(world, project, &journal, id))
+}
+
+/// A task's own words, where the command line has no others.
+pub(in crate::cli) fn said_by(task: &TaskFacts, project: &Project) -> Said {
+    let line = |text: &str, words: &str| if text.is_empty() { String::new() } else { format!("\n\n{words}") };
+    let spec = line(&task.spec, &format!("The specification is in `{}`.", task.spec));
+    let tests = line(&task.tests, &format!("What shows that it is done: {}", task.tests));
+    let words = format!("{}{spec}{tests}", task.title);
+    let source = Source::new(format!("task {}", task.id), words.as_str(), &project.shell);
+    Said { inline: Some(Text { value: words, at: Place::whole(&source) }), file: None }
+}
+
+/// Builds the plan.
+///
+/// # Errors
+/// Every fault at once.
+pub(in crate::cli) fn planned(
+    world: &World,
+    project: &Project,
+    chain: &Chain,
+    given: &Given,
+    typed: &Typed,
+) -> Result<Plan, Vec<Diagnostic>> {
+    let Overrides { timeout, permissions, idle_timeout, limits: limited, profile, scope, .. } = &typed.overrides;
+    let time = |option: &str, text: &Option<String>| {
+        let Some(text) = text else { return Ok(None) };
+        let source = Source::new(option, text.as_str(), &project.shell);
+        parse_duration(text).map(Some).map_err(|fault| vec![bad_duration(&Place::whole(&source), option, text, fault)])
+    };
+    let timeout = time("--timeout", timeout)?;
+    let idle_timeout = time("--idle-timeout", idle_timeout)?;
+    let limits = limits(limited, project)?;
+    let config = overridden(project, &typed.overrides);
+    let request = Request {
+        chain,
+        config: &config,
+        root: &project.root,
+        said: &typed.said,
+        given,
+        timeout,
+        idle_timeout,
+        limits: &limits,
+        permissions: permissions.as_deref().and_then(Permissions::named),
+        part: None,
+        task: typed.task.as_ref(),
+        profile: profile.as_deref().and_then(Profile::named).unwrap_or_default(),
+        budgeted: profile.is_some(),
+        scope: scope.as_deref().and_then(Scope::named),
+        own_program: world.own_program(),
+    };
+    build(&request, world, world)
+}
+
+/// The config with the agent CLI and the model of the command line.
+fn overridden<'a>(project: &'a Project, overrides: &Overrides) -> Cow<'a, Config> {
+    let mut config = Cow::Borrowed(&project.config);
+    let text = |option: &str, value: &String| {
+        let source = Source::new(option, value.as_str(), &project.shell);
+        Text { value: value.clone(), at: Place::whole(&source) }
+    };
+    if let Some(backend) = &overrides.backend {
+        config.to_mut().backend = Some(text("--backend", backend));
+    }
+    if let Some(model) = &overrides.model {
+        for entry in config.to_mut().agents.values_mut() {
+            let agent = &mut entry.value;
+            let words = agent.system_prompt.is_some() || agent.system_prompt_text.is_some();
+            let by_cli = agent.backend.as_ref().map_or(words, |backend| backend.value != "demo");
+            if by_cli && agent.command.is_none() {
+                agent.model = Some(text("--model", model));
+            }
+        }
+    }
+    config
+}
+
+/// What has to be remembered of the command line for a resume.
+fn overrides(args: &RunArgs) -> Overrides {
+    let (timeout, idle_timeout) = (args.timeout.clone(), args.idle_timeout.clone());
+    Overrides {
+        timeout,
+        permissions: args.permissions.clone(),
+        backend: args.backend.clone(),
+        model: args.model.clone(),
+        idle_timeout,
+        limits: args.limit.clone(),
+        profile: args.profile.clone(),
+        scope: args.scope.clone(),
+        base: args.base.clone(),
+    }
+}
+
+/// The command line's limits; a later one of a name wins.
+pub(in crate::cli) fn limits(texts: &[String], project: &Project) -> Result<Limits, Vec<Diagnostic>> {
+    let (mut limits, mut faults) = (Limits::default(), Vec::new());
+    for text in texts {
+        match parse_limit(&Source::new("--limit", text.as_str(), &project.shell)) {
+            Ok(limit) => limits = limit.or(limits),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() { Ok(limits) } else { Err(faults) }
+}
+
+/// The command line's level of the prompt.
+///
+/// # Errors
+/// When it is to be read, and cannot be.
+pub(in crate::cli) fn said_of(
+    world: &World,
+    prompt: Option<&str>,
+    file: Option<&str>,
+    project: &Project,
+) -> Result<Said, Vec<Diagnostic>> {
+    let text = |name: &str, value: &str| {
+        let source = Source::new(name, value, &project.shell);
+        Some(Text { value: value.to_string(), at: Place::whole(&source) })
+    };
+    if reads_stdin(prompt, file) {
+        if world.stdin_is_terminal() {
+            return Err(vec![stdin_is_a_terminal()]);
+        }
+        let bytes = world.read_stdin().map_err(|error| vec![stdin_unreadable(&error.to_string())])?;
+        let prompt = String::from_utf8(bytes).map_err(|_| vec![stdin_unreadable("it is not UTF-8")])?;
+        return Ok(Said { inline: text("standard input", &prompt), file: None });
+    }
+    let inline = prompt.and_then(|prompt| text("--prompt", prompt));
+    let file = file.and_then(|file| text("--prompt-file", file));
+    Ok(Said { inline, file })
+}
+
+fn stdin_is_a_terminal() -> Diagnostic {
+    Diagnostic::error("usage/stdin", "the prompt is to come from standard input, which is a terminal")
+        .help("pipe it in: forkhestra … -p - < prompt.md")
+}
+
+fn unread_stdin() -> Diagnostic {
+    Diagnostic::warning("usage/unread-stdin", "standard input has data, and nobody reads it")
+        .help("`-p -` takes it as the prompt; `< /dev/null` says that it is not meant")
+}
+
+fn stdin_unreadable(why: &str) -> Diagnostic {
+    Diagnostic::error("usage/stdin", format!("cannot read the prompt from standard input: {why}"))
+}

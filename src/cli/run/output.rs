@@ -1,0 +1,265 @@
+//! What a run tells beside its console: events and a summary for machines, a table, hooks, the log of GitHub Actions.
+
+use crate::chain::{HookKind, show_duration};
+use crate::cli::args::{Common, OutputArgs};
+use crate::cli::config::shell;
+use crate::engine::{Event, LimitKind, RunOutcome, RunState};
+use crate::exit::Exit;
+use crate::plan::{Hook, Limits};
+use crate::proc::{ByHand, Interrupts};
+use crate::report::{Console, Ndjson, Paint, Sinks, Tally, Verbosity, print, print_error, step_summary};
+use crate::source::{Diagnostic, Env, Files, Kind};
+use crate::world::World;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The longest that a hook may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What machines are told.
+#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
+pub(in crate::cli) struct Output {
+    /// Whether events go to standard output.
+    pub(in crate::cli) events: bool,
+    /// The file that events are appended to.
+    pub(in crate::cli) file: Option<PathBuf>,
+    /// Whether the summary goes to standard output.
+    pub(in crate::cli) json: bool,
+    /// Whether each line of an agent begins with its name.
+    pub(in crate::cli) prefix: bool,
+    /// Whether nothing is said.
+    quiet: bool,
+}
+
+impl Output {
+    /// Reads what was typed.
+    ///
+    /// # Errors
+    /// What cannot be written, and two things on one stream.
+    pub(in crate::cli) fn of(world: &World, common: &Common, args: &OutputArgs) -> Result<Self, Diagnostic> {
+        let shell = shell(world, common);
+        let json = args.output.as_deref() == Some("json");
+        let (events, file) = match args.events.as_deref() {
+            None => (false, None),
+            Some("ndjson") => (true, None),
+            Some(other) => match other.strip_prefix("ndjson=").filter(|file| !file.is_empty()) {
+                Some(file) => (false, Some(shell.join(file))),
+                None => return Err(bad_events(other)),
+            },
+        };
+        if events && json {
+            return Err(both());
+        }
+        if let Some(file) = &file {
+            match world.kind(file) {
+                Ok(Kind::Folder) => return Err(no_file(file, "it is a folder")),
+                // One that nobody reads would hold us up for ever.
+                Ok(Kind::Other) if file != Path::new("/dev/null") => {
+                    return Err(no_file(file, "it is no ordinary file; for a pipe use --events ndjson"));
+                }
+                _ => world.append(file, "").map_err(|error| no_file(file, &error.to_string()))?,
+            }
+        }
+        Ok(Self { events, file, json, prefix: args.prefix, quiet: common.quiet })
+    }
+
+    /// Whether standard output is for machines, and agents' output goes to the transcripts only.
+    pub(in crate::cli) fn owns_stdout(&self) -> bool {
+        self.events || self.json
+    }
+
+    /// Where events go.
+    ///
+    /// # Errors
+    /// When the file cannot be opened any more.
+    pub(in crate::cli) fn sinks(&self, world: &World) -> Result<Sinks, Diagnostic> {
+        let ndjson = match &self.file {
+            Some(path) => {
+                let file = world.appender(path).map_err(|error| no_file(path, &error.to_string()))?;
+                Ndjson::File(Box::new(file), path.display().to_string())
+            }
+            None if self.events => Ndjson::Stdout,
+            None => Ndjson::Off,
+        };
+        let github = Some(()).filter(|()| !self.quiet && in_github(world)).and_then(|()| world.token().ok());
+        Ok(Sinks { ndjson, github })
+    }
+}
+
+/// A run that is over.
+pub(in crate::cli) struct Over<'a> {
+    pub(in crate::cli) events: &'a [Event],
+    pub(in crate::cli) console: Console<'a>,
+    pub(in crate::cli) transcripts: String,
+    pub(in crate::cli) resume: String,
+    pub(in crate::cli) exit: Exit,
+    /// The status that its task has now.
+    pub(in crate::cli) task_status: Option<&'static str>,
+    /// The commit that was made of its task.
+    pub(in crate::cli) commit: Option<String>,
+}
+
+/// The last words: a table for people, a summary for machines. Returns the summary, and why it could not be printed.
+pub(in crate::cli) fn close(
+    world: &World,
+    common: &Common,
+    output: &Output,
+    over: &mut Over<'_>,
+) -> Option<(Tally, String, io::Result<()>)> {
+    for event in over.events {
+        let _ = over.console.event(event);
+    }
+    let tally = Tally::of(over.events);
+    let outcome = tally.outcome?;
+    let (reason, good) = (over.console.reason(outcome), outcome == RunOutcome::Succeeded);
+    let next = next(outcome, &tally, &over.resume, &over.console.outline().limits);
+    if !common.quiet {
+        print_error(&last_words(&over.console, &tally, &over.resume, Paint::for_stderr(world)));
+    }
+    let mut json = tally.json(over.exit.code(), &reason, &over.transcripts, Some(&next));
+    json["taskStatus"] = over.task_status.into();
+    json["commit"] = over.commit.clone().into();
+    let json = json.to_string() + "\n";
+    let printed = if output.json { print(&json) } else { Ok(()) };
+    let summary = world.var("GITHUB_STEP_SUMMARY").filter(|_| in_github(world));
+    if let Some(file) = summary {
+        // Its loss changes nothing of the run.
+        let _ = world.append(Path::new(&file), &step_summary(&tally, good, &reason));
+    }
+    Some((tally, json, printed))
+}
+
+fn in_github(world: &World) -> bool {
+    world.var("GITHUB_ACTIONS").is_some_and(|value| value == "true")
+}
+
+/// Runs the hooks that are meant, one after the other, with the summary on their standard input. A signal ends them.
+pub(in crate::cli) fn run_hooks(
+    world: &World,
+    common: &Common,
+    hooks: &[Hook],
+    root: &Path,
+    tally: &Tally,
+    json: &str,
+) {
+    let human = tally.needs_human();
+    let good = tally.outcome == Some(RunOutcome::Succeeded);
+    let wanted = |hook: &&Hook| match hook.kind {
+        HookKind::Finish => true,
+        HookKind::Fail => !good && !human,
+        HookKind::Human => human,
+        HookKind::Task => tally.task.is_some(),
+        // While it is under way.
+        HookKind::Wait => false,
+    };
+    let mut wanted = hooks.iter().filter(wanted).peekable();
+    if wanted.peek().is_none() {
+        return;
+    }
+    let Ok(interrupts) = Interrupts::listen(|signal| world.ignores(signal)) else { return };
+    for hook in wanted {
+        run_hook(world, hook, root, json, common, &interrupts);
+        if interrupts.ended() {
+            return;
+        }
+    }
+}
+
+/// What people are told when all is over: what each step came to, and what to type next.
+pub(in crate::cli) fn last_words(console: &Console<'_>, tally: &Tally, resume: &str, paint: Paint) -> String {
+    let Some(outcome) = tally.outcome else { return String::new() };
+    let next = match console.go_on(outcome) {
+        // It was said already; of a failure one looks at the words first.
+        Some(_) if !matches!(RunState::of(Some(outcome), false), RunState::Incomplete | RunState::Exhausted) => {
+            String::new()
+        }
+        _ => paint.dim(&format!("  next: {}\n", next(outcome, tally, resume, &console.outline().limits))),
+    };
+    tally.table(paint) + &next
+}
+
+/// The one command to type next.
+fn next(outcome: RunOutcome, tally: &Tally, resume: &str, limits: &Limits) -> String {
+    let cwd = resume.split_once(" --cwd ").map_or_else(String::new, |(_, folder)| format!(" --cwd {folder}"));
+    let run = tally.run;
+    match (outcome, &tally.last) {
+        (RunOutcome::LimitReached { limit }, _) => {
+            format!("{resume} --limit {}={}", limit.key(), doubled(limit, limits))
+        }
+        (RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed, _) => resume.to_string(),
+        (RunOutcome::NeedsHuman { .. }, _) if tally.task.is_some() => format!("forkhestra dispute list{cwd}"),
+        (RunOutcome::Succeeded, _) | (_, None) => format!("forkhestra report {run}{cwd}"),
+        (_, Some(at)) => format!("forkhestra runs log {run} {}{cwd}", at.step),
+    }
+}
+
+/// Twice a limit, as it is written.
+fn doubled(limit: LimitKind, limits: &Limits) -> String {
+    match limit {
+        LimitKind::Time => limits.time.map(|time| show_duration(time * 2)),
+        LimitKind::Cost => limits.cost.map(|cost| (cost * 2.0).to_string()),
+        LimitKind::Tokens => limits.tokens.map(|tokens| tokens.saturating_mul(2).to_string()),
+        LimitKind::Iterations => limits.iterations.map(|iterations| iterations.saturating_mul(2).to_string()),
+        LimitKind::Wait => Some(show_duration(limits.wait * 2)),
+    }
+    .unwrap_or_default()
+}
+
+/// Runs a hook; whatever becomes of it, the run stays what it was.
+fn run_hook(world: &World, hook: &Hook, root: &Path, json: &str, common: &Common, interrupts: &Interrupts) {
+    let mut show = |bytes: &[u8]| {
+        if !common.quiet {
+            print_error(&String::from_utf8_lossy(bytes));
+        }
+    };
+    let by_hand = ByHand {
+        lifeline: &world.lifeline(),
+        program: &hook.program,
+        arguments: &hook.arguments,
+        folder: root,
+        timeout: PATIENCE,
+        input: json.as_bytes(),
+        interrupts,
+    };
+    let answer = by_hand.run(&mut show);
+    let why = match answer {
+        Some(_) if interrupts.ended() => "was ended, as we were asked to".to_string(),
+        Some(answer) if answer.timed_out => "took more than 30 s, and was ended".to_string(),
+        Some(answer) => match answer.code {
+            Some(0) => return,
+            Some(code) => format!("failed with exit code {code}"),
+            None => "was killed".into(),
+        },
+        None => "could not be started".into(),
+    };
+    print_error(&format!(
+        "{}\n",
+        Paint::for_stderr(world).warn(&format!("! the hook {} {why}; the run stays as it ended", hook.kind.name()))
+    ));
+}
+
+/// How much is said.
+pub(in crate::cli) fn verbosity(common: &Common) -> Verbosity {
+    match (common.quiet, common.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (_, true) => Verbosity::Verbose,
+        _ => Verbosity::Normal,
+    }
+}
+
+fn bad_events(typed: &str) -> Diagnostic {
+    Diagnostic::error("usage/events", format!("`{typed}` is no form of events"))
+        .help("write --events ndjson for standard output, or --events ndjson=FILE")
+}
+
+fn both() -> Diagnostic {
+    Diagnostic::error("usage/output", "events and the summary would both go to standard output")
+        .help("write the events to a file: --events ndjson=FILE")
+}
+
+fn no_file(path: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error("usage/events", format!("cannot write events to {}: {why}", path.display()))
+        .help("name a file in a folder that exists")
+}

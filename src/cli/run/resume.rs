@@ -1,0 +1,411 @@
+//! `resume`: a run that was cut off goes on where it was.
+
+use crate::chain::{Chain, Said, parse};
+use crate::cli::args::{Common, ResumeArgs};
+use crate::cli::config::{Project, project};
+use crate::cli::eval;
+use crate::cli::people::only_people;
+use crate::cli::run::chain::{Given, add_secrets, named};
+use crate::cli::run::execute::{Run, broken_journal, lock, perform, worker};
+use crate::cli::run::output::Output;
+use crate::cli::run::sandbox::sandbox_fault;
+use crate::cli::run::survivors::survivors;
+use crate::cli::run::{Typed, disbelieved, planned, unsettled};
+use crate::cli::runs::history::{journal, meant};
+use crate::cli::task::errors as task_errors;
+use crate::cli::trust::distrusted;
+use crate::cli::{answer, json_line, refuse};
+use crate::engine::{Event, EventKind, Input, Overrides, RunOutcome, RunRow, RunState, State, Stopwatch};
+use crate::exit::Exit;
+use crate::journal::{Journal, JournalError, RunLock, tampered};
+use crate::plan::{Outline, Plan, TaskFacts, outline};
+use crate::proc::ask;
+use crate::report::{Paint, print_error, render, resume_plan};
+use crate::runner::{Again, Begin, Replan};
+use crate::source::{Diagnostic, Place, Source, Text};
+use crate::task::Status;
+use crate::verdict::{Decision, ReadFrom, Verdict, findings};
+use crate::world::World;
+use serde_json::json;
+use std::path::Path;
+
+/// Goes on with a run, or says what that would do.
+pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit {
+    if let Err(fault) = only_people(world, &project(world, common).root) {
+        return refuse(world, &[fault]);
+    }
+    if args.dry_run {
+        return match prepare(world, common, args) {
+            Err(faults) => refuse(world, &faults),
+            Ok(Ready::Chain(ready)) => answer(&ready.told(world, args)),
+            Ok(Ready::Evaluation(cut)) => {
+                match eval::resume_told(world, &cut.project, cut.row.id, &cut.events, &args.limit) {
+                    Ok(text) => answer(&text),
+                    Err(faults) => refuse(world, &faults),
+                }
+            }
+        };
+    }
+    // What is wrong is said without the lock, unless a run that is at work is to be waited for.
+    if let Err(faults) = if args.wait { Ok(()) } else { prepare(world, common, args).map(drop) } {
+        return refuse(world, &faults);
+    }
+    let root = project(world, common).root;
+    let lock = match lock(world, common, "a resume", &root, args.wait) {
+        Ok(lock) => lock,
+        Err(exit) => return exit,
+    };
+    // Only now nobody else changes what is read.
+    match prepare(world, common, args) {
+        Err(faults) => refuse(world, &faults),
+        Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready, lock),
+        Ok(Ready::Evaluation(cut)) => {
+            let CutOff { project, mut journal, row, events } = *cut;
+            journal.hold(lock);
+            if let Err(fault) = survivors(&journal, row.id, &events) {
+                return refuse(world, &[fault]);
+            }
+            eval::resume(world, common, &project, (journal, row.id), &events, &args.limit, args.accept_changes)
+        }
+    }
+}
+
+/// A run that may go on.
+struct CutOff {
+    project: Project,
+    journal: Journal,
+    row: RunRow,
+    events: Vec<Event>,
+}
+
+/// What goes on.
+enum Ready {
+    Chain(Box<ReadyChain>),
+    Evaluation(Box<CutOff>),
+}
+
+/// Everything that the resume of a chain needs.
+struct ReadyChain {
+    project: Project,
+    journal: Journal,
+    row: RunRow,
+    events: Vec<Event>,
+    asked: (Chain, Given, Typed),
+    plan: Plan,
+    outline: Outline,
+    changes: Vec<String>,
+}
+
+impl ReadyChain {
+    fn told(&self, world: &World, args: &ResumeArgs) -> String {
+        let (mut state, mut watch) = (State::default(), Stopwatch::default());
+        for event in &self.events {
+            state.evolve(&event.event);
+            watch.see(event);
+        }
+        if let Some(at) = state.under_way() {
+            let folder = self.journal.attempt_folder(self.row.id, at.step, &at.name, at.attempt);
+            watch.worked(folder.worked_ms().unwrap_or(0));
+        }
+        // What would be decided, and is not done.
+        let input = Input::Resume {
+            elapsed_ms: watch.milliseconds(),
+            leftovers: Vec::new(),
+            attempts: Vec::new(),
+            limits: Vec::new(),
+            decided: decided(args),
+            more: more(args),
+            tree: None,
+        };
+        let (events, _) = state.decide(&self.plan, input);
+        let next = events.into_iter().find_map(|event| match event {
+            EventKind::AttemptPlanned { at, .. } | EventKind::AttemptHeld { at, .. } => Some(at),
+            _ => None,
+        });
+        if args.json {
+            let told = json!({
+                "run": self.row.id,
+                "chain": self.outline.chain,
+                "next": next,
+                "workedMs": watch.milliseconds(),
+                "changes": self.changes,
+            });
+            return json_line(told);
+        }
+        let paint = Paint::for_stdout(world);
+        resume_plan((self.row.id, &self.outline), (&state, next.as_ref()), watch.milliseconds(), &self.changes, paint)
+    }
+}
+
+fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, Vec<Diagnostic>> {
+    let broken = |error| vec![broken_journal(&error)];
+    if args.reject.as_ref().is_some_and(|words| words.trim().is_empty()) {
+        return Err(vec![no_reason()]);
+    }
+    let (project, journal) = journal(world, common).map_err(|fault| vec![fault])?;
+    journal.check().map_err(broken)?;
+    if let Some(fault) = disbelieved(&project, args.accept_changes && !args.dry_run) {
+        return Err(vec![fault]);
+    }
+    if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| distrusted(world, common, &project)) {
+        return Err(vec![fault]);
+    }
+    // What differs since a crash is told below, where it concerns this run.
+    let settled = tampered(&project.root).is_none_or(|known| known.at_work);
+    if let Some(fault) = Some(()).filter(|()| !settled).and_then(|()| unsettled(&project, args.accept_changes)) {
+        return Err(vec![fault]);
+    }
+    let decides = args.approve || args.reject.is_some();
+    let rows = journal.runs().map_err(broken)?;
+    let exhausted = |row: &RunRow| row.outcome.is_some_and(RunOutcome::is_exhausted);
+    let fits = |row: &RunRow, state: RunState| match state {
+        _ if decides => state.waits(),
+        _ if args.more.is_some() => exhausted(row),
+        // Who has run the chain again since does not mean the old one.
+        RunState::Incomplete => !rows.iter().any(|later| later.id > row.id && later.chain == row.chain),
+        state => state.may_resume() && !exhausted(row),
+    };
+    let wanted = match args.more {
+        _ if decides => "that waits for a person",
+        Some(_) => "that has used up its count",
+        None => "to go on with",
+    };
+    let (row, state) = meant(&journal, args.run, fits, wanted).map_err(|fault| vec![fault])?;
+    if state == RunState::Running {
+        return Err(vec![still_running(row.id)]);
+    }
+    if state == RunState::NeverBegan {
+        return Err(vec![never_began()]);
+    }
+    if decides && !state.waits() {
+        return Err(vec![nobody_waits(row.id)]);
+    }
+    match (args.more, exhausted(&row)) {
+        (Some(_), false) => return Err(vec![not_exhausted(row.id, state)]),
+        (None, true) if !decides => return Err(vec![is_exhausted(row.id, state)]),
+        _ => {}
+    }
+    if !decides && args.more.is_none() && state == RunState::NeedsHuman {
+        return Err(vec![needs_a_person(row.id)]);
+    }
+    if !decides && args.more.is_none() && !state.may_resume() {
+        return Err(vec![finished(row.id, state)]);
+    }
+    let events = journal.events(row.id).map_err(broken)?;
+    if eval::ledger_of(&events).is_some() {
+        if decides {
+            return Err(vec![nobody_waits(row.id)]);
+        }
+        let changes = elsewhere(&project, &events);
+        if !changes.is_empty() && !args.accept_changes && !args.dry_run {
+            return Err(vec![changed(&changes)]);
+        }
+        return Ok(Ready::Evaluation(Box::new(CutOff { project, journal, row, events })));
+    }
+    let mut asked = restored(&project, &events, args)?;
+    add_secrets(world, &asked.0, &mut asked.1, &project, args.dry_run)?;
+    let plan = planned(world, &project, &asked.0, &asked.1, &asked.2)?;
+    if let Some(task) = &plan.task
+        && let Some(fault) = moved(&journal, &row, task, decides).map_err(broken)?
+    {
+        return Err(vec![fault]);
+    }
+    let now = outline(&plan);
+    let mut changes = match journal.outline(row.id).map_err(broken)? {
+        Some(before) => changes(&before, &now, args)?,
+        None => Vec::new(),
+    };
+    changes.extend(elsewhere(&project, &events));
+    if !changes.is_empty() && !args.accept_changes && !args.dry_run {
+        return Err(vec![changed(&changes)]);
+    }
+    Ok(Ready::Chain(Box::new(ReadyChain { project, journal, row, events, asked, plan, outline: now, changes })))
+}
+
+/// The chain, its variables, and what else the command line said when the run began.
+fn restored(project: &Project, events: &[Event], args: &ResumeArgs) -> Result<(Chain, Given, Typed), Vec<Diagnostic>> {
+    let Some(EventKind::RunStarted { chain, name, prompt, vars, overrides, task, .. }) =
+        events.first().map(|event| &event.event)
+    else {
+        return Err(vec![never_began()]);
+    };
+    let chain = match name {
+        Some(name) => named(name, &project.config)?,
+        None => parse(&Source::new("the run's chain", chain.as_str(), &project.shell))?,
+    };
+    let given = vars.iter().map(|(name, value)| {
+        (name.clone(), (value.clone(), Source::new("the run's variables", format!("{name}={value}"), &project.shell)))
+    });
+    let inline = prompt.as_ref().map(|prompt| Text {
+        value: prompt.clone(),
+        at: Place::whole(&Source::new("the run's prompt", prompt.as_str(), &project.shell)),
+    });
+    let later = events.iter().filter_map(|event| match &event.event {
+        EventKind::RunResumed { limits, .. } => Some(limits),
+        _ => None,
+    });
+    let limits = overrides.limits.iter().chain(later.flatten()).chain(&args.limit).cloned().collect();
+    let overrides = Overrides { limits, ..overrides.clone() };
+    Ok((chain, given.collect(), Typed { said: Said { inline, file: None }, overrides, task: task.clone() }))
+}
+
+/// A journal that came with a checkout holds what somebody else has run, and wants run again.
+fn elsewhere(project: &Project, events: &[Event]) -> Vec<String> {
+    let Some(EventKind::RunStarted { root, .. }) = events.first().map(|event| &event.event) else { return Vec::new() };
+    let mut found = Vec::new();
+    if project.root.display().to_string() != *root {
+        found.push(format!("folder: it ran in {root}"));
+    }
+    let words =
+        ["--no-optional-locks", "-c", "core.fsmonitor=false", "ls-files", "--", ".forkhestra"].map(str::to_string);
+    if ask(Path::new("git"), &words, &project.root).is_some_and(|answer| !answer.stdout.trim().is_empty()) {
+        found.push("journal: git tracks `.forkhestra`, so it is from whoever committed it".into());
+    }
+    found
+}
+
+/// What is different from when the run began. A run cannot go on in a chain of other steps.
+fn changes(before: &Outline, now: &Outline, args: &ResumeArgs) -> Result<Vec<String>, Vec<Diagnostic>> {
+    if !now.has_the_shape_of(before) {
+        return Err(vec![other_steps(&before.chain, &now.chain)]);
+    }
+    let mut before = before.clone();
+    for limit in &args.limit {
+        // Asked for just now.
+        before.limits.copy(limit.split('=').next().unwrap_or_default(), &now.limits);
+    }
+    Ok(before.changes(now))
+}
+
+fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, lock: RunLock) -> Exit {
+    let ReadyChain { project, mut journal, row, events, asked: (chain, given, typed), plan, outline, changes } = ready;
+    if !changes.is_empty() && !common.quiet {
+        print_error(&render(&[taken(&changes)], Paint::for_stderr(world)));
+    }
+    if let Some(fault) = sandbox_fault(&plan) {
+        return refuse(world, &[fault]);
+    }
+    if let Err(error) = journal.begin_again(row.id, &outline, worker()) {
+        return refuse(world, &[broken_journal(&error)]);
+    }
+    if let Some(task) = &plan.task
+        && let Err(error) = journal.follow(row.id, &task.id, &outline)
+    {
+        return refuse(world, &[broken_journal(&error)]);
+    }
+    let leftovers = match survivors(&journal, row.id, &events) {
+        Ok(leftovers) => leftovers,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    journal.hold(lock);
+    let replan = || planned(world, &project, &chain, &given, &typed);
+    let replan = args.accept_changes.then_some(Replan(&replan));
+    let run = Run { plan: &plan, outline: &outline, root: &project.root, journal, number: row.id, replan };
+    match Output::of(world, common, &args.told.with_json(args.json)) {
+        Ok(output) => {
+            let (limits, decided, more) = (args.limit.clone(), decided(args), more(args));
+            let begin = Begin::Again(Box::new(Again { events, leftovers, limits, decided, more }));
+            perform(world, common, &output, run, begin)
+        }
+        Err(fault) => refuse(world, &[fault]),
+    }
+}
+
+/// Why a run of a task cannot go on: somebody has moved the task since.
+fn moved(
+    journal: &Journal,
+    run: &RunRow,
+    planned: &TaskFacts,
+    decides: bool,
+) -> Result<Option<Diagnostic>, JournalError> {
+    let Some(task) = journal.task(&planned.id)?.filter(|task| planned.added.is_empty() || task.added == planned.added)
+    else {
+        return Ok(Some(task_errors::unknown(&planned.id, None)));
+    };
+    let waits = decides && matches!(task.status, Status::Disputed | Status::Failed);
+    if task.status.is_terminal() && !waits {
+        return Ok(Some(task_errors::terminal(&task.id, task.status)));
+    }
+    let last = journal.trail(&task.id)?.pop();
+    // Times are whole seconds. What an earlier run did in the one in which this one began was done before it.
+    let since = last
+        .filter(|row| row.run != Some(run.id) && (row.at > run.started || row.run.is_none() && row.at == run.started));
+    Ok(since.map(|row| task_errors::moved_since(&task.id, run.id, &row.change.actor)))
+}
+
+fn never_began() -> Diagnostic {
+    Diagnostic::error("resume/empty", "the run was cut off before it had begun").help("begin a new one")
+}
+
+fn still_running(run: i64) -> Diagnostic {
+    Diagnostic::error("resume/running", format!("run {run} is at work"))
+        .help(format!("`forkhestra runs log {run} -f` follows it"))
+}
+
+/// What the command line decides about the work.
+fn decided(args: &ResumeArgs) -> Option<Verdict> {
+    let verdict = |decision, notes: &str| Verdict::new(decision, notes.to_string(), findings(notes), ReadFrom::Person);
+    match &args.reject {
+        Some(notes) => Some(verdict(Decision::Reject, notes)),
+        None => args.approve.then(|| verdict(Decision::Approve, &args.notes)),
+    }
+}
+
+fn nobody_waits(run: i64) -> Diagnostic {
+    Diagnostic::error("resume/nobody-waits", format!("run {run} does not wait for a person's decision")).help(
+        "--approve and --reject are for a run that ended with exit code 3; `forkhestra runs` shows how each ended",
+    )
+}
+
+fn needs_a_person(run: i64) -> Diagnostic {
+    Diagnostic::error("resume/decide", format!("run {run} waits for a person's decision")).help(format!(
+        "decide: forkhestra resume {run} --approve, or forkhestra resume {run} --reject \"what has to be fixed\""
+    ))
+}
+
+fn no_reason() -> Diagnostic {
+    Diagnostic::error("resume/no-reason", "a reject says why").help("--reject \"what has to be fixed\"")
+}
+
+fn finished(run: i64, state: RunState) -> Diagnostic {
+    let how = if state == RunState::Complete { "all its steps succeeded" } else { "not every case passed" };
+    Diagnostic::error("resume/finished", format!("run {run} is over: {how}"))
+        .help(format!("begin a new run; `forkhestra runs show {run}` tells what happened in this one"))
+}
+
+fn more(args: &ResumeArgs) -> Option<u32> {
+    args.more.map(|more| more.get().into())
+}
+
+fn is_exhausted(run: i64, state: RunState) -> Diagnostic {
+    let decide = match state {
+        RunState::NeedsHuman => "\nor decide: --approve, or --reject \"what has to be fixed\"",
+        _ => "",
+    };
+    Diagnostic::error("resume/exhausted", format!("run {run} has used up its iterations or rounds"))
+        .help(format!("give it more of them: forkhestra resume {run} --more 3{decide}"))
+}
+
+fn not_exhausted(run: i64, state: RunState) -> Diagnostic {
+    let fault =
+        Diagnostic::error("resume/not-exhausted", format!("run {run} has not used up its iterations or rounds"));
+    match state {
+        RunState::Complete => fault.help("it is complete; begin a new run"),
+        state if state.may_resume() => fault.help(format!("it goes on without --more: forkhestra resume {run}")),
+        _ => fault.help(format!("`forkhestra runs show {run}` tells how it ended")),
+    }
+}
+
+fn other_steps(before: &str, now: &str) -> Diagnostic {
+    Diagnostic::error("resume/other-steps", "the chain has other steps than when the run began")
+        .help(format!("it was: {before}\nit is now: {now}\nbegin a new run, or bring the chain back"))
+}
+
+fn changed(changes: &[String]) -> Diagnostic {
+    Diagnostic::error("resume/changed", format!("what would run has changed since: {}", changes.join("; ")))
+        .help("--accept-changes goes on with what it is now; `resume --dry-run` shows it")
+}
+
+fn taken(changes: &[String]) -> Diagnostic {
+    Diagnostic::warning("resume/changed", format!("goes on with what has changed since: {}", changes.join("; ")))
+}

@@ -1,0 +1,106 @@
+//! What the verbs about earlier runs share: the journal that is there, and the run that is meant.
+
+use crate::cli::args::Common;
+use crate::cli::config::{Project, project};
+use crate::cli::run::execute::broken_journal;
+use crate::engine::{RunOutcome, RunRow, RunState};
+use crate::journal::{Journal, Lease};
+use crate::proc::start_time;
+use crate::source::Diagnostic;
+use crate::world::World;
+use std::path::Path;
+
+/// How many runs an error names.
+const NAMED: usize = 5;
+
+/// The project and its journal.
+///
+/// # Errors
+/// When there is none, or it cannot be read.
+pub(in crate::cli) fn journal(world: &World, common: &Common) -> Result<(Project, Journal), Diagnostic> {
+    let project = project(world, common);
+    match Journal::existing(&project.root) {
+        Ok(Some(journal)) => Ok((project, journal)),
+        Ok(None) => Err(no_journal(&project.root)),
+        Err(error) => Err(broken_journal(&error)),
+    }
+}
+
+/// Whether the process that took a lease lives.
+pub(in crate::cli) fn is_alive(lease: Lease) -> bool {
+    start_time(lease.pid) == Some(lease.start_time)
+}
+
+/// How a run is now.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub(in crate::cli) fn state(journal: &Journal, row: &RunRow) -> Result<RunState, Diagnostic> {
+    let lease = journal.lease().map_err(|error| broken_journal(&error))?;
+    let alive = lease.is_some_and(|lease| lease.run == row.id && is_alive(lease));
+    Ok(RunState::of_run(row, alive))
+}
+
+/// The run of this number; without one the last that `fits`.
+///
+/// # Errors
+/// When there is none; the last ones are named.
+pub(in crate::cli) fn meant(
+    journal: &Journal,
+    id: Option<i64>,
+    fits: impl Fn(&RunRow, RunState) -> bool,
+    wanted: &str,
+) -> Result<(RunRow, RunState), Diagnostic> {
+    let rows = journal.runs().map_err(|error| broken_journal(&error))?;
+    let last: Vec<String> = rows.iter().take(NAMED).map(|row| row.id.to_string()).collect();
+    let mut others = Vec::new();
+    for row in rows {
+        if id.is_none_or(|id| id == row.id) {
+            let state = state(journal, &row)?;
+            if id.is_some() || fits(&row, state) {
+                return Ok((row, state));
+            }
+            others.push(format!("run {} {}", row.id, how(&row, state)));
+        }
+    }
+    others.truncate(NAMED);
+    Err(match id {
+        Some(id) => unknown_run(id, &last),
+        None => no_such_run(wanted, &others),
+    })
+}
+
+/// How a run stands, and what goes on with it.
+fn how(row: &RunRow, state: RunState) -> String {
+    let id = row.id;
+    match state {
+        RunState::Running => "is at work".into(),
+        RunState::Complete => "is complete".into(),
+        RunState::NotMet => "came to its end, and not every case passed".into(),
+        RunState::NeverBegan => "was cut off before it had begun".into(),
+        _ if row.outcome.is_some_and(RunOutcome::is_exhausted) => {
+            format!("has used up its count: forkhestra resume {id} --more N")
+        }
+        RunState::NeedsHuman => format!("waits for a decision: forkhestra resume {id} --approve, or --reject \"why\""),
+        RunState::Incomplete => format!("did not complete, and its chain was run again since: forkhestra resume {id}"),
+        _ => format!("can go on: forkhestra resume {id}"),
+    }
+}
+
+fn no_journal(root: &Path) -> Diagnostic {
+    Diagnostic::error("journal/none", format!("no run was ever begun in {}", root.display()))
+        .help("go to the folder of the run, or name it with --cwd")
+}
+
+fn unknown_run(id: i64, last: &[String]) -> Diagnostic {
+    Diagnostic::error("journal/unknown-run", format!("there is no run {id}"))
+        .help(format!("the last ones are {}; `forkhestra runs` lists them all", last.join(", ")))
+}
+
+fn no_such_run(wanted: &str, last: &[String]) -> Diagnostic {
+    let help = match last {
+        [] => "no run was begun here".into(),
+        last => last.join("\n"),
+    };
+    Diagnostic::error("journal/no-run", format!("there is no run {wanted}")).help(help)
+}

@@ -1,0 +1,87 @@
+//! What the verbs about tasks share: the journal, the task that is meant, and what a plan knows of it.
+
+use crate::cli::args::Common;
+use crate::cli::config::{Project, project};
+use crate::cli::run::execute::broken_journal;
+use crate::cli::task::errors;
+use crate::journal::Journal;
+use crate::plan::TaskFacts;
+use crate::source::{Diagnostic, Files};
+use crate::task::{Task, waits_for};
+use crate::world::World;
+use std::path::Path;
+
+/// The project and its journal, which is made where there is none.
+pub(in crate::cli) fn journal(world: &World, common: &Common) -> Result<(Project, Journal), Diagnostic> {
+    let project = project(world, common);
+    let journal = Journal::open(&project.root).map_err(|error| broken_journal(&error))?;
+    Ok((project, journal))
+}
+
+/// The journal for somebody who looks: nothing is made where there is none.
+pub(in crate::cli) fn seen(world: &World, common: &Common) -> Result<Option<Journal>, Diagnostic> {
+    Journal::existing(&project(world, common).root).map_err(|error| broken_journal(&error))
+}
+
+/// The task of this name.
+pub(in crate::cli) fn known<'a>(tasks: &'a [Task], id: &str) -> Result<&'a Task, Diagnostic> {
+    let near = || crate::source::nearest(id, tasks.iter().map(|task| task.id.as_str()));
+    tasks.iter().find(|task| task.id == id).ok_or_else(|| errors::unknown(id, near()))
+}
+
+/// A specification's path from the root: a plain file inside of it, wherever links lead.
+pub(in crate::cli) fn spec_of(world: &World, project: &Project, spec: &str) -> Result<String, Diagnostic> {
+    spec_in(world, &project.root, &project.shell.join(spec), spec)
+}
+
+/// The same of a path.
+pub(in crate::cli) fn spec_in(world: &World, root: &Path, path: &Path, spec: &str) -> Result<String, Diagnostic> {
+    let real = |path: &std::path::Path| Files::canonical(world, path).ok();
+    let (Some(file), Some(root)) = (real(path), real(root)) else {
+        return Err(errors::no_spec(spec));
+    };
+    match (file.strip_prefix(&root), world.kind(&file)) {
+        (Ok(inside), Ok(crate::source::Kind::File { .. })) => Ok(inside.display().to_string()),
+        (Err(_), _) => Err(errors::spec_outside(spec)),
+        _ => Err(errors::no_spec(spec)),
+    }
+}
+
+/// A task as a plan knows it.
+///
+/// # Errors
+/// When there is none of this name, when it is over, and when it waits for another one.
+pub(in crate::cli) fn facts(
+    world: &World,
+    project: &Project,
+    journal: &Journal,
+    id: &str,
+) -> Result<TaskFacts, Diagnostic> {
+    let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
+    let task = known(&tasks, id)?;
+    if task.status.is_terminal() {
+        return Err(errors::terminal(id, task.status));
+    }
+    if let Some(spec) = &task.spec {
+        let found = spec_in(world, &project.root, &project.root.join(spec), spec);
+        found.map_err(|_| errors::spec_gone(id, spec))?;
+    }
+    match waits_for(task, &tasks).as_slice() {
+        [] => Ok(of(task)),
+        before => Err(errors::waits(id, before)),
+    }
+}
+
+fn of(task: &Task) -> TaskFacts {
+    TaskFacts {
+        id: task.id.clone(),
+        title: task.title.clone(),
+        spec: task.spec.clone().unwrap_or_default(),
+        tests: task.tests.clone().unwrap_or_default(),
+        status: task.status.name().into(),
+        rejections: task.rejections,
+        notes: task.notes.clone().unwrap_or_default(),
+        cut_off: task.cut_off,
+        added: task.added.clone(),
+    }
+}

@@ -1,0 +1,119 @@
+//! `task import`: tasks from lines of JSON, all of them or none.
+
+use crate::cli::args::Common;
+use crate::cli::run::execute::broken_journal;
+use crate::cli::task::args::TaskImportArgs;
+use crate::cli::task::errors;
+use crate::cli::task::facts::{journal, spec_of};
+use crate::cli::{answer, json_line, refuse};
+use crate::exit::Exit;
+use crate::journal::NewTask;
+use crate::source::{Diagnostic, Files, Place, Source};
+use crate::task::check_id;
+use crate::world::World;
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// One line: `{"title": "Log in", "spec": "docs/login.md", "after": ["1"], "id": "login", "tests": "cargo test login"}`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    title: String,
+    spec: Option<String>,
+    tests: Option<String>,
+    after: Option<After>,
+    id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum After {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Reads the lines, and adds the tasks.
+pub(in crate::cli) fn import(world: &World, common: &Common, args: &TaskImportArgs) -> Exit {
+    imported(world, common, args).unwrap_or_else(|faults| refuse(world, &faults))
+}
+
+fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exit, Vec<Diagnostic>> {
+    let one = |fault: Diagnostic| vec![fault];
+    let shell = crate::cli::config::shell(world, common);
+    let bytes = if args.file == "-" { world.read_stdin() } else { world.read(&shell.join(&args.file)) };
+    let bytes = bytes.map_err(|error| one(errors::import_unreadable(&args.file, &error.to_string())))?;
+    let text = String::from_utf8(bytes).map_err(|_| one(errors::import_unreadable(&args.file, "it is not UTF-8")))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_string();
+    let name = if args.file == "-" { "standard input" } else { &args.file };
+    let source = Source::new(name, text.as_str(), &shell);
+    let (project, mut journal) = journal(world, common).map_err(one)?;
+    let known = journal.tasks().map_err(|error| one(broken_journal(&error)))?;
+    let mut names: BTreeSet<String> = known.into_iter().map(|task| task.id).collect();
+    let (mut tasks, mut faults, mut start) = (Vec::new(), Vec::new(), 0);
+    for line in text.split_inclusive('\n') {
+        let words = line.trim();
+        let place = Place::new(&source, start..start + line.trim_end().len());
+        start += line.len();
+        if words.is_empty() {
+            continue;
+        }
+        let read: Line = match serde_json::from_str(words) {
+            Ok(read) => read,
+            Err(error) => {
+                faults.push(errors::import_line(&place, &error.to_string()));
+                continue;
+            }
+        };
+        let title = read.title.trim();
+        if title.is_empty() || title.contains('\n') {
+            faults.push(errors::bad_title().at(&place, "this task"));
+        }
+        let after = match read.after {
+            Some(After::One(id)) => vec![id],
+            Some(After::Many(ids)) => ids,
+            None => Vec::new(),
+        };
+        for id in read.id.iter().chain(&after) {
+            faults.extend(check_id(id).err().map(|fault| errors::bad_id(id, fault).at(&place, "this task")));
+        }
+        for before in after.iter().filter(|before| !names.contains(*before)) {
+            faults.push(errors::import_after(&place, before));
+        }
+        if let Some(id) = &read.id
+            && !names.insert(id.clone())
+        {
+            faults.push(errors::import_twice(&place, id));
+        }
+        let spec = match read.spec.as_deref().map(|spec| spec_of(world, &project, spec)).transpose() {
+            Ok(spec) => spec,
+            Err(fault) => {
+                faults.push(fault.at(&place, "this task"));
+                None
+            }
+        };
+        tasks.push(NewTask { id: read.id, title: title.into(), spec, tests: read.tests, after });
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let added = journal.add_tasks(&tasks, &world.timestamp()).map_err(|error| one(broken_journal(&error)))?;
+    let ids = added.map_err(|refused| one(errors::refused(&refused, name)))?;
+    Ok(answer(&if args.json {
+        json_line(json!({ "tasks": ids }))
+    } else {
+        format!(
+            "{} added{}\n",
+            count(ids.len()),
+            if ids.is_empty() { String::new() } else { format!(": {}", ids.join(", ")) }
+        )
+    }))
+}
+
+fn count(tasks: usize) -> String {
+    match tasks {
+        0 => "no task".into(),
+        1 => "1 task".into(),
+        many => format!("{many} tasks"),
+    }
+}

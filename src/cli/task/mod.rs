@@ -1,0 +1,236 @@
+//! `task` and `dispute`: what is to be done, and what a human decides about it.
+
+pub(super) mod args;
+pub(super) mod commit;
+pub(super) mod errors;
+pub(super) mod facts;
+pub(super) mod import;
+pub(super) mod queue;
+pub(super) mod run;
+
+use crate::cli::args::Common;
+use crate::cli::config::project;
+use crate::cli::people::only_people;
+use crate::cli::run::execute::broken_journal;
+use crate::cli::runs::history::is_alive;
+use crate::cli::task::args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
+use crate::cli::task::facts::{journal, known, seen, spec_of};
+use crate::cli::verdict::{in_an_iteration, record, record_for};
+use crate::cli::{answer, json_line, refuse};
+use crate::exit::Exit;
+use crate::journal::{Journal, NewTask, Refused, RunLock};
+use crate::report::{Paint, dispute_text, disputes_text, task_text, tasks_text};
+use crate::source::Diagnostic;
+use crate::task::{Change, Dispute, Resolution, Status, check_id, resolve, waits_for};
+use crate::verdict::Decision;
+use crate::world::World;
+use serde_json::json;
+use std::path::Path;
+
+/// Carries a command about tasks out.
+pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> Exit {
+    if in_an_iteration(world) {
+        return by_an_agent(world, common, args);
+    }
+    let looks = matches!(args.verb, TaskVerb::List { .. } | TaskVerb::Show { .. } | TaskVerb::Update { .. });
+    if !looks && let Err(fault) = only_people(world, &project(world, common).root) {
+        return refuse(world, &[fault]);
+    }
+    let done = match &args.verb {
+        TaskVerb::Add(args) => add(world, common, args),
+        TaskVerb::Import(args) => return import::import(world, common, args),
+        TaskVerb::List { json } => list(world, common, *json),
+        TaskVerb::Show { id, json } => show(world, common, id, *json),
+        TaskVerb::Run(args) => return run::run(world, common, args),
+        TaskVerb::Approve(args) => decide(world, common, args, Status::Completed),
+        TaskVerb::Reject(args) => decide(world, common, args, Status::InProgress),
+        TaskVerb::Skip(args) => decide(world, common, args, Status::Skipped),
+        TaskVerb::Reset(args) => decide(world, common, args, Status::Pending),
+        TaskVerb::Delete { id } => delete(world, common, id),
+        TaskVerb::Update { .. } => return record(world, Decision::Submit, ""),
+    };
+    done.unwrap_or_else(|fault| refuse(world, &[fault]))
+}
+
+/// Seed 000's spellings of an agent's verbs; what only a human may do is refused.
+fn by_an_agent(world: &World, common: &Common, args: &TaskArgs) -> Exit {
+    match &args.verb {
+        TaskVerb::Update { id, .. } => record_for(world, id, Decision::Submit, ""),
+        TaskVerb::Approve(args) => record_for(world, &args.id, Decision::Approve, &args.notes),
+        TaskVerb::Reject(args) => record_for(world, &args.id, Decision::Reject, &args.notes),
+        TaskVerb::Skip(args) => record_for(world, &args.id, Decision::Skip, &args.notes),
+        TaskVerb::List { json } => list(world, common, *json).unwrap_or_else(|fault| refuse(world, &[fault])),
+        TaskVerb::Show { id, json } => show(world, common, id, *json).unwrap_or_else(|fault| refuse(world, &[fault])),
+        _ => refuse(world, &[errors::only_a_human()]),
+    }
+}
+
+/// Carries a command about disputes out.
+pub(in crate::cli) fn dispute(world: &World, common: &Common, args: &DisputeArgs) -> Exit {
+    let Some(verb) = &args.verb else {
+        return record(world, Decision::Dispute, args.reason.as_deref().unwrap_or_default());
+    };
+    if let Some(recorded) = crate::cli::verdict::dispute(world, verb) {
+        return recorded;
+    }
+    let done = match verb {
+        DisputeVerb::List { json } => disputes(world, common, *json),
+        DisputeVerb::Show { id, json } => show_dispute(world, common, *id, *json),
+        DisputeVerb::Resolve { id, decision, notes } => only_people(world, &project(world, common).root)
+            .and_then(|()| resolve_dispute(world, common, *id, decision, notes)),
+        DisputeVerb::Delete { id } => {
+            only_people(world, &project(world, common).root).and_then(|()| delete_dispute(world, common, *id))
+        }
+        DisputeVerb::Create { .. } => Ok(Exit::Success),
+    };
+    done.unwrap_or_else(|fault| refuse(world, &[fault]))
+}
+
+fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagnostic> {
+    let title = args.title.trim();
+    if title.is_empty() || title.contains('\n') {
+        return Err(errors::bad_title());
+    }
+    for id in args.id.iter().chain(&args.after) {
+        check_id(id).map_err(|fault| errors::bad_id(id, fault))?;
+    }
+    let (project, mut journal) = journal(world, common)?;
+    let spec = match &args.spec {
+        Some(spec) => Some(spec_of(world, &project, spec)?),
+        None => None,
+    };
+    let new = NewTask {
+        id: args.id.clone(),
+        title: title.into(),
+        spec,
+        tests: args.tests.clone(),
+        after: args.after.clone(),
+    };
+    match journal.add_task(&new, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+        Ok(id) if args.json => Ok(answer(&json_line(json!({ "task": id })))),
+        Ok(id) => Ok(answer(&format!("task {id} added\n"))),
+        Err(refused) => Err(errors::refused(&refused, args.id.as_deref().unwrap_or(title))),
+    }
+}
+
+fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
+    let tasks =
+        seen(world, common)?.map(|journal| journal.tasks().map_err(|error| broken_journal(&error))).transpose()?;
+    let tasks = tasks.unwrap_or_default();
+    if as_json {
+        return Ok(answer(&(json!(tasks).to_string() + "\n")));
+    }
+    Ok(answer(&tasks_text(&tasks, Paint::for_stdout(world))))
+}
+
+fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit, Diagnostic> {
+    let Some(journal) = seen(world, common)? else { return Err(errors::unknown(id, None)) };
+    let broken = |error| broken_journal(&error);
+    let tasks = journal.tasks().map_err(broken)?;
+    let task = known(&tasks, id)?;
+    let trail = journal.trail(id).map_err(broken)?;
+    let runs = journal.runs_of(id).map_err(broken)?;
+    let disputes: Vec<_> = journal.disputes().map_err(broken)?.into_iter().filter(|one| one.task == id).collect();
+    let waits = waits_for(task, &tasks);
+    if as_json {
+        let told = json!({ "task": task, "waitsFor": waits, "runs": runs, "audit": trail, "disputes": disputes });
+        return Ok(answer(&json_line(told)));
+    }
+    Ok(answer(&task_text(task, &waits, &runs, &trail, &disputes, Paint::for_stdout(world))))
+}
+
+fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> Result<Exit, Diagnostic> {
+    let (project, mut journal) = journal(world, common)?;
+    let broken = |error| broken_journal(&error);
+    let tasks = journal.tasks().map_err(broken)?;
+    let task = known(&tasks, &args.id)?;
+    not_at_work(&project.root, &journal, &args.id)?;
+    if to == Status::InProgress && args.notes.trim().is_empty() {
+        return Err(errors::reject_without_notes());
+    }
+    if task.status == to && to != Status::InProgress {
+        return Err(errors::already(&args.id, to));
+    }
+    let change = Change { from: task.status, to, actor: "human".into(), notes: args.notes.clone(), rejection: false };
+    match journal.move_task(&args.id, &change, &world.timestamp()).map_err(broken)? {
+        Ok(()) => Ok(answer(&format!("task {} is {} now\n", args.id, to.name()))),
+        Err(refused) => Err(errors::refused(&refused, &args.id)),
+    }
+}
+
+/// A run that works on the task would go on as if nothing had been decided.
+fn not_at_work(root: &Path, journal: &Journal, id: &str) -> Result<(), Diagnostic> {
+    let broken = |error| broken_journal(&error);
+    // A process in another PID namespace is not seen; its lock is.
+    let locked = RunLock::is_held(root).map_err(broken)?;
+    let lease = journal.lease().map_err(broken)?.filter(|lease| locked || is_alive(*lease));
+    let Some(lease) = lease else { return Ok(()) };
+    let works = journal.runs_of(id).map_err(broken)?.contains(&lease.run);
+    if works { Err(errors::at_work(id, lease.run)) } else { Ok(()) }
+}
+
+fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> {
+    let (project, mut journal) = journal(world, common)?;
+    not_at_work(&project.root, &journal, id)?;
+    match journal.delete_task(id).map_err(|error| broken_journal(&error))? {
+        Ok(()) => Ok(answer(&format!("task {id} is gone; its runs stay\n"))),
+        Err(refused) => Err(errors::refused(&refused, id)),
+    }
+}
+
+fn disputes(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
+    let found = seen(world, common)?.map(|journal| journal.disputes().map_err(|error| broken_journal(&error)));
+    let disputes = found.transpose()?.unwrap_or_default();
+    if as_json {
+        return Ok(answer(&(json!(disputes).to_string() + "\n")));
+    }
+    let stale = |opened: &str| world.days_since(opened).is_some_and(|days| days >= STALE_DAYS);
+    Ok(answer(&disputes_text(&disputes, &stale, Paint::for_stdout(world))))
+}
+
+/// After so long a dispute is said to be old (S0-19).
+const STALE_DAYS: u64 = 7;
+
+fn known_dispute(disputes: &[Dispute], id: i64) -> Result<&Dispute, Diagnostic> {
+    disputes.iter().find(|dispute| dispute.id == id).ok_or_else(|| errors::no_dispute(&id.to_string()))
+}
+
+fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Result<Exit, Diagnostic> {
+    let Some(journal) = seen(world, common)? else { return Err(errors::no_dispute(&id.to_string())) };
+    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let dispute = known_dispute(&disputes, id)?;
+    if as_json {
+        return Ok(answer(&json_line(json!(dispute))));
+    }
+    Ok(answer(&dispute_text(dispute, Paint::for_stdout(world))))
+}
+
+fn delete_dispute(world: &World, common: &Common, id: i64) -> Result<Exit, Diagnostic> {
+    let (project, mut journal) = journal(world, common)?;
+    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let dispute = known_dispute(&disputes, id)?;
+    not_at_work(&project.root, &journal, &dispute.task)?;
+    match journal.delete_dispute(id, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+        Ok((task, status)) => Ok(answer(&format!("dispute {id} is deleted; task {task} is {} now\n", status.name()))),
+        Err(refused) => Err(errors::refused(&refused, &id.to_string())),
+    }
+}
+
+fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, notes: &str) -> Result<Exit, Diagnostic> {
+    let (project, mut journal) = journal(world, common)?;
+    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let dispute = known_dispute(&disputes, id)?;
+    not_at_work(&project.root, &journal, &dispute.task)?;
+    let minor = !dispute.is_open() && dispute.resolved.is_none();
+    let resolution = Resolution::named(decision).unwrap_or(Resolution::Custom);
+    let change = |from: Status| resolve(from, resolution, notes);
+    match journal.resolve_dispute(id, decision, &change, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+        Ok(task) if minor => Ok(answer(&format!("dispute {id} is noted as resolved; task {task} stays as it is\n"))),
+        Ok(task) => {
+            let to = change(Status::Disputed).to;
+            Ok(answer(&format!("dispute {id} is resolved; task {task} is {} now\n", to.name())))
+        }
+        Err(Refused::Unknown(_)) => Err(errors::no_dispute(&id.to_string())),
+        Err(refused) => Err(errors::refused(&refused, &id.to_string())),
+    }
+}

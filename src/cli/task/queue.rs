@@ -1,0 +1,274 @@
+//! `task run --all`: the tasks one after the other, as one thing: limits over all of it, one table, one exit code.
+
+use crate::agent::ErrorClass;
+use crate::chain::{Limits, show_duration};
+use crate::cli::args::{Common, RunArgs};
+use crate::cli::config::Project;
+use crate::cli::refuse;
+use crate::cli::run as driven;
+use crate::cli::run::execute::broken_journal;
+use crate::cli::run::limits;
+use crate::cli::task::args::TaskRunArgs;
+use crate::cli::task::errors;
+use crate::cli::task::run::wait_for_others;
+use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, State, Tokens};
+use crate::exit::Exit;
+use crate::journal::{Journal, JournalError};
+use crate::plan::JUDGED_ITERATIONS;
+use crate::report::{Paint, QueueRow, print_error, queue_table};
+use crate::source::Diagnostic;
+use crate::task::next;
+use crate::world::World;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// What the runs of a queue have come to.
+#[derive(Debug, Default)]
+struct Sofar {
+    /// When it began, by the clock that counts sleep.
+    begun: Duration,
+    used: Tokens,
+    iterations: u32,
+    /// The backends whose login has worked.
+    logins: BTreeSet<String>,
+    rows: Vec<QueueRow>,
+    worst: Exit,
+}
+
+/// Why no other task is begun.
+enum Stop {
+    /// None is left.
+    Done,
+    /// What stopped this one would stop every other one.
+    With(Exit),
+    /// A limit of the whole queue.
+    Limit(LimitKind),
+}
+
+/// What a queue works with.
+pub(in crate::cli) struct Queue<'a> {
+    pub(in crate::cli) world: &'a World,
+    pub(in crate::cli) common: &'a Common,
+    pub(in crate::cli) project: &'a Project,
+    pub(in crate::cli) args: &'a TaskRunArgs,
+    pub(in crate::cli) journal: &'a Journal,
+    /// The command line of a task's run: its name, its limits, and the backends whose login has worked.
+    pub(in crate::cli) to_run: &'a dyn Fn(String, Vec<String>, Vec<String>) -> RunArgs,
+}
+
+/// Works on every task that can be worked on.
+pub(in crate::cli) fn all(queue: &Queue<'_>) -> Exit {
+    let Queue { world, common, project, args, .. } = *queue;
+    let (whole, each) = match (limits(&args.limit, project), limits(&args.limit_each, project)) {
+        (Ok(whole), Ok(each)) => (whole, each),
+        (whole, each) => {
+            let faults = whole.err().into_iter().chain(each.err()).flatten().collect::<Vec<_>>();
+            return refuse(world, &faults);
+        }
+    };
+    // What the config says of each run still holds, and so does the bound of a chain with a judge.
+    let mut each = each.or(project.config.limits.clone());
+    if whole.iterations.is_some() {
+        each.iterations.get_or_insert(JUDGED_ITERATIONS);
+    }
+    let mut sofar = Sofar { begun: world.uptime(), ..Sofar::default() };
+    let stopped = loop {
+        match task_after(queue, (&whole, &each), &mut sofar) {
+            Ok(None) => {}
+            Ok(Some(stop)) => break stop,
+            Err(fault) => return refuse(world, &[fault]),
+        }
+    };
+    if sofar.rows.is_empty() {
+        return refuse(world, &[errors::nothing_to_run()]);
+    }
+    let exit = match &stopped {
+        Stop::Done | Stop::With(_) => sofar.worst,
+        Stop::Limit(_) => worse(sofar.worst, Exit::LimitReached),
+    };
+    if !common.quiet {
+        let words = match stopped {
+            Stop::Limit(limit) => {
+                Some(format!("the limit `{}` of the queue is reached; the other tasks wait", limit.key()))
+            }
+            Stop::With(Exit::HumanNeeded | Exit::Incomplete | Exit::LimitReached) => {
+                Some("what stopped this task would stop the others; they wait".into())
+            }
+            Stop::Done | Stop::With(_) => None,
+        };
+        print_error(&queue_table(&sofar.rows, words.as_deref(), Paint::for_stderr(world)));
+    }
+    exit
+}
+
+/// Works on the next task; says when the queue is over.
+fn task_after(
+    queue: &Queue<'_>,
+    (whole, each): (&Limits, &Limits),
+    sofar: &mut Sofar,
+) -> Result<Option<Stop>, Diagnostic> {
+    let Queue { world, common, project, args, journal, .. } = *queue;
+    let broken = |error: JournalError| broken_journal(&error);
+    if args.wait
+        && let Err(exit) = wait_for_others(world, common, &project.root)
+    {
+        return Ok(Some(Stop::With(exit)));
+    }
+    let tasks = journal.tasks().map_err(broken)?;
+    let done: Vec<String> = sofar.rows.iter().map(|row| row.task.clone()).collect();
+    let Some(id) = next(&tasks, &done).map(|task| task.id.clone()) else { return Ok(Some(Stop::Done)) };
+    let left = match left(whole, sofar, world.uptime().saturating_sub(sofar.begun)) {
+        Ok(left) => left,
+        Err(limit) => return Ok(Some(Stop::Limit(limit))),
+    };
+    if !common.quiet {
+        print_error(&format!("task {id}\n"));
+    }
+    let before = journal.runs_of(&id).map_err(broken)?.last().copied();
+    let limits = written(&stricter(&left, each), args);
+    let is_of_the_whole = |limit: LimitKind| is_stricter(limit, &left, each);
+    let exit = driven::run(world, common, &(queue.to_run)(id.clone(), limits, sofar.logins.iter().cloned().collect()));
+    let run = journal.runs_of(&id).map_err(broken)?.last().copied().filter(|run| before != Some(*run));
+    let events = match run {
+        Some(run) => journal.events(run).map_err(broken)?,
+        None => Vec::new(),
+    };
+    let status = journal.task(&id).map_err(broken)?.map_or("deleted", |task| task.status.name());
+    let title = tasks.iter().find(|task| task.id == id).map_or_else(String::new, |task| task.title.clone());
+    sofar.rows.push(QueueRow::of(id, title, status, run, &events));
+    if let Some(run) = run {
+        sofar.count(&events, &journal.outline(run).map_err(broken)?.unwrap_or_default());
+    }
+    // What one task is refused for, its specification for example, is no reason to leave out the others.
+    let exit = if exit == Exit::Refused { Exit::Incomplete } else { exit };
+    sofar.worst = worse(sofar.worst, exit);
+    Ok(stops(exit, &events, &is_of_the_whole))
+}
+
+impl Sofar {
+    fn count(&mut self, events: &[Event], outline: &crate::plan::Outline) {
+        let mut state = State::default();
+        for event in events {
+            state.evolve(&event.event);
+            if let EventKind::AttemptFinished { at, finished, .. } = &event.event
+                && finished.tokens.is_some_and(|tokens| tokens.total() > 0)
+            {
+                let step = outline.steps.get((at.step as usize).saturating_sub(1));
+                self.logins.extend(step.and_then(|step| step.backend.clone()));
+            }
+        }
+        self.used = self.used.plus(&state.billed());
+        self.iterations = self.iterations.saturating_add(state.iterations());
+    }
+}
+
+/// Whether what ended a run ends the queue, too: whoever asked us to end, a service that is away for too long, a login that is refused, a
+/// limit that was typed for all of it.
+fn stops(exit: Exit, events: &[Event], is_of_the_whole: &dyn Fn(LimitKind) -> bool) -> Option<Stop> {
+    let outcome = events.iter().rev().find_map(|event| match event.event {
+        EventKind::RunFinished { outcome } => Some(outcome),
+        _ => None,
+    });
+    let refused = events.iter().rev().find_map(|event| match &event.event {
+        EventKind::AttemptFinished { outcome, finished, .. } => {
+            Some(finished.error_class == Some(ErrorClass::Credentials) && *outcome != AttemptOutcome::Completed)
+        }
+        _ => None,
+    });
+    match outcome {
+        Some(RunOutcome::LimitReached { limit }) if is_of_the_whole(limit) => Some(Stop::Limit(limit)),
+        Some(RunOutcome::LimitReached { limit: LimitKind::Wait } | RunOutcome::OutOfResources { .. }) => {
+            Some(Stop::With(exit))
+        }
+        Some(RunOutcome::NeedsHuman { why: HumanNeeded::Login, .. }) => Some(Stop::With(exit)),
+        Some(RunOutcome::Failed { .. }) if refused == Some(true) => Some(Stop::With(exit)),
+        _ if !matches!(exit, Exit::Success | Exit::Incomplete | Exit::HumanNeeded | Exit::LimitReached) => {
+            Some(Stop::With(exit))
+        }
+        _ => None,
+    }
+}
+
+/// Whether what is left of a limit of the whole queue is no more than what each run may use: then it is that one that was reached.
+fn is_stricter(limit: LimitKind, left: &Limits, each: &Limits) -> bool {
+    fn within<T: PartialOrd>(left: Option<T>, each: Option<T>) -> bool {
+        left.is_some_and(|left| each.is_none_or(|each| left <= each))
+    }
+    let cost = |limits: &Limits| limits.cost.as_ref().map(|(cost, _)| *cost);
+    let tokens = |limits: &Limits| limits.tokens.as_ref().map(|(tokens, _)| *tokens);
+    match limit {
+        LimitKind::Time => within(left.time, each.time),
+        LimitKind::Cost => within(cost(left), cost(each)),
+        LimitKind::Tokens => within(tokens(left), tokens(each)),
+        LimitKind::Iterations => within(left.iterations, each.iterations),
+        // Of one wait in a row, and never a sum.
+        LimitKind::Wait => false,
+    }
+}
+
+/// What is left of the limits of the whole, or the one of which nothing is.
+fn left(whole: &Limits, sofar: &Sofar, passed: Duration) -> Result<Limits, LimitKind> {
+    let mut left = whole.clone();
+    if let Some(time) = &mut left.time {
+        *time = time.checked_sub(passed).filter(|time| time.as_millis() > 0).ok_or(LimitKind::Time)?;
+    }
+    if let Some((cost, _)) = &mut left.cost {
+        *cost = Some(sofar.used.cost_left(Some(*cost))).filter(|cost| *cost > 0.0).ok_or(LimitKind::Cost)?;
+    }
+    if let Some((tokens, _)) = &mut left.tokens {
+        let rest = tokens.checked_sub(sofar.used.total()).filter(|rest| *rest > 0);
+        *tokens = rest.ok_or(LimitKind::Tokens)?;
+    }
+    if let Some(iterations) = &mut left.iterations {
+        let rest = iterations.checked_sub(sofar.iterations).filter(|rest| *rest > 0);
+        *iterations = rest.ok_or(LimitKind::Iterations)?;
+    }
+    Ok(left)
+}
+
+/// The smaller ones of both.
+fn stricter(left: &Limits, each: &Limits) -> Limits {
+    fn least<T: Copy + PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(if other < one { other } else { one }),
+            (one, other) => one.or(other),
+        }
+    }
+    let cost = least(left.cost.as_ref().map(|(cost, _)| *cost), each.cost.as_ref().map(|(cost, _)| *cost));
+    let tokens =
+        least(left.tokens.as_ref().map(|(tokens, _)| *tokens), each.tokens.as_ref().map(|(tokens, _)| *tokens));
+    let at = |limits: &Limits| limits.cost.as_ref().map(|(_, at)| at.clone());
+    let of = |limits: &Limits| limits.tokens.as_ref().map(|(_, at)| at.clone());
+    Limits {
+        time: least(left.time, each.time),
+        cost: cost.zip(at(left).or_else(|| at(each))),
+        tokens: tokens.zip(of(left).or_else(|| of(each))),
+        iterations: least(left.iterations, each.iterations),
+        ..Limits::default()
+    }
+}
+
+/// As they are typed. What is no sum holds for each run as it was typed.
+fn written(limits: &Limits, args: &TaskRunArgs) -> Vec<String> {
+    let sums = ["time=", "cost=", "tokens=", "iterations="];
+    let others = args.limit.iter().chain(&args.limit_each).filter(|text| !sums.iter().any(|sum| text.starts_with(sum)));
+    let sums = [
+        limits.time.map(|time| format!("time={}", show_duration(time))),
+        limits.cost.as_ref().map(|(cost, _)| format!("cost={cost}")),
+        limits.tokens.as_ref().map(|(tokens, _)| format!("tokens={tokens}")),
+        limits.iterations.map(|iterations| format!("iterations={iterations}")),
+    ];
+    sums.into_iter().flatten().chain(others.cloned()).collect()
+}
+
+/// The worse of two exit codes: a signal, a limit, a human, a step that did not complete.
+fn worse(one: Exit, other: Exit) -> Exit {
+    let weight = |exit: Exit| match exit {
+        Exit::Success => 0,
+        Exit::Incomplete | Exit::Refused => 1,
+        Exit::HumanNeeded => 2,
+        Exit::LimitReached => 3,
+        _ => 4,
+    };
+    if weight(other) > weight(one) { other } else { one }
+}

@@ -1,0 +1,105 @@
+//! `task run`: the task that is meant, or one after the other, each by a run of its own.
+
+use crate::cli::args::{Common, RunArgs};
+use crate::cli::refuse;
+use crate::cli::run as driven;
+use crate::cli::run::chain::split;
+use crate::cli::run::execute::{broken_journal, lock};
+use crate::cli::run::limits;
+use crate::cli::run::start_at::wait_for_start;
+use crate::cli::task::args::TaskRunArgs;
+use crate::cli::task::errors;
+use crate::cli::task::facts::journal as journal_of;
+use crate::cli::task::queue::{Queue, all};
+use crate::exit::Exit;
+use crate::journal::Journal;
+use crate::source::Diagnostic;
+use crate::task::next;
+use crate::world::World;
+use std::path::Path;
+
+/// Works on one task, or on all of them.
+pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
+    let (project, journal) = match journal_of(world, common) {
+        Ok(found) => found,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    let (vars, ids): (Vec<String>, Vec<String>) = args.words.iter().cloned().partition(|word| word.contains('='));
+    if let Err(faults) = split(&vars, &project.shell) {
+        return refuse(world, &faults);
+    }
+    let picked = match (ids.as_slice(), args.all) {
+        ([], true) => {
+            // What would be refused then is refused now.
+            if let Err(faults) = limits(&args.limit, &project).and_then(|_| limits(&args.limit_each, &project)) {
+                return refuse(world, &faults);
+            }
+            if args.wait
+                && let Err(exit) = wait_for_others(world, common, &project.root)
+            {
+                return exit;
+            }
+            if let Err(fault) = next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run)) {
+                return refuse(world, &[fault]);
+            }
+            let keeps_awake = project.config.keep_awake != Some(false);
+            if let Some(start) = &args.start_at
+                && let Err(exit) = wait_for_start(world, common, start, keeps_awake)
+            {
+                return exit;
+            }
+            let to_run = |id: String, limit: Vec<String>, logins: Vec<String>| RunArgs {
+                limit,
+                queue: Some(logins),
+                ..run_args(args, &vars, id)
+            };
+            return all(&Queue { world, common, project: &project, args, journal: &journal, to_run: &to_run });
+        }
+        ([], false) => {
+            // What the run that is waited for leaves is picked from.
+            if args.wait
+                && let Err(exit) = wait_for_others(world, common, &project.root)
+            {
+                return exit;
+            }
+            next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run))
+        }
+        ([id], false) => Ok(id.clone()),
+        _ => Err(errors::two_tasks()),
+    };
+    match picked {
+        Ok(id) => driven::run(world, common, &run_args(args, &vars, id)),
+        Err(fault) => refuse(world, &[fault]),
+    }
+}
+
+/// Waits until no other run works in the root.
+pub(in crate::cli) fn wait_for_others(world: &World, common: &Common, root: &Path) -> Result<(), Exit> {
+    lock(world, common, "task run", root, true).map(drop)
+}
+
+fn next_of(journal: &Journal) -> Result<Option<String>, Diagnostic> {
+    let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
+    Ok(next(&tasks, &[]).map(|task| task.id.clone()))
+}
+
+fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
+    RunArgs {
+        words: vars.to_vec(),
+        chain: Some(args.chain.clone()),
+        task: Some(id),
+        permissions: args.permissions.clone(),
+        backend: args.backend.clone(),
+        model: args.model.clone(),
+        limit: args.limit.iter().chain(&args.limit_each).cloned().collect(),
+        profile: args.profile.clone(),
+        scope: args.scope.clone(),
+        accept_changes: args.accept_changes,
+        dry_run: args.dry_run,
+        wait: args.wait,
+        start_at: args.start_at.clone().filter(|_| !args.all),
+        json: args.json,
+        told: args.told.clone(),
+        ..RunArgs::default()
+    }
+}

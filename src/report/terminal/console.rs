@@ -1,0 +1,488 @@
+//! The console: our own lines about a run, a fold over its events. Agents' output passes beside it.
+
+use crate::chain::{Role, show_duration};
+use crate::engine::{
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, RunOutcome, Sig, Stopwatch, Tokens,
+    WaitReason,
+};
+use crate::plan::{Outline, OutlineStep, Plan};
+use crate::report::paint::Paint;
+use crate::report::phrases::{
+    attempts_words, edited_words, first_line, leftover_names, outcome_words, refused_words, round_words, seconds,
+    thousands, waiting_words,
+};
+use crate::report::tally::Sum;
+use crate::report::text::dry_run::prompt_block;
+use crate::report::verdicts::{trend, unclear_words, verdict_lines};
+use crate::verdict::Decision;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// How many lines of a hopeless agent are shown.
+const EXCERPT: usize = 10;
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Failures only.
+    Quiet,
+    /// What begins, what ends and why.
+    Normal,
+    /// Prompts and process ids too.
+    Verbose,
+}
+
+/// The fold.
+#[derive(Debug)]
+pub struct Console<'a> {
+    pub(in crate::report) outline: &'a Outline,
+    /// For prompts, where they are known.
+    plan: Option<&'a Plan>,
+    pub(in crate::report) paint: Paint,
+    pub(in crate::report) verbosity: Verbosity,
+    folder: String,
+    pub(in crate::report) resume: String,
+    watch: Stopwatch,
+    attempts: u32,
+    pub(in crate::report) used: Sum,
+    /// How many iterations the loop of a step has by now.
+    planned: HashMap<u32, u32>,
+    /// When the usage limit ends that the last attempt met.
+    pub(in crate::report) resets_at: Option<String>,
+    /// The attempt that works just now, and what it has used so far.
+    pub(in crate::report) under_way: Option<At>,
+    pub(in crate::report) spending: Option<Tokens>,
+    pub(in crate::report) rejections: u32,
+    /// The checks that had no command.
+    pub(in crate::report) unverified: BTreeSet<String>,
+    /// What each check found the last time.
+    errors: HashMap<u32, Vec<String>>,
+    /// The attempt that the run may stop at, with its outcome.
+    pub(in crate::report) last: Option<(At, AttemptOutcome, bool)>,
+    pid: i32,
+    /// Whether a countdown stands in the terminal's current line.
+    counting: bool,
+}
+
+impl<'a> Console<'a> {
+    /// For a run of this outline, whose transcripts are in `folder`, and which `resume`, a command line, goes on with; the
+    /// plan itself has the prompts that `-v` shows.
+    #[must_use]
+    pub fn new(
+        outline: &'a Outline,
+        plan: Option<&'a Plan>,
+        paint: Paint,
+        verbosity: Verbosity,
+        folder: &Path,
+        resume: &str,
+    ) -> Self {
+        let folder = folder.display().to_string();
+        Self {
+            outline,
+            plan,
+            paint,
+            verbosity,
+            folder,
+            resume: resume.into(),
+            watch: Stopwatch::default(),
+            attempts: 0,
+            used: Sum::default(),
+            resets_at: None,
+            planned: HashMap::new(),
+            under_way: None,
+            spending: None,
+            rejections: 0,
+            unverified: BTreeSet::new(),
+            errors: HashMap::new(),
+            last: None,
+            pid: 0,
+            counting: false,
+        }
+    }
+
+    /// What each line of an agent begins with, where that is asked for.
+    #[must_use]
+    pub fn prefix(&self, name: &str, on_terminal: bool) -> String {
+        let prefix = format!("{name} {} ", self.paint.sign("│", "|"));
+        if on_terminal { self.paint.dim(&prefix) } else { prefix }
+    }
+
+    /// What was planned.
+    #[must_use]
+    pub fn outline(&self) -> &Outline {
+        self.outline
+    }
+
+    /// What is said about an event; often nothing.
+    pub fn event(&mut self, event: &Event) -> String {
+        self.watch.see(event);
+        let text = match &event.event {
+            EventKind::RunStarted { steps, task, .. } => {
+                let task = task.as_ref().map(|task| format!("  task {}: {}\n", task.id, first_line(&task.title)));
+                self.run_started(event.run, *steps) + &task.unwrap_or_default()
+            }
+            EventKind::RunResumed { .. } => self.run_resumed(event.run),
+            EventKind::RoundStarted { round, rounds, .. } => self.round_started(*round, *rounds),
+            EventKind::AttemptPlanned { at, iterations, retry, .. } => {
+                self.attempts += 1;
+                self.planned.extend(iterations.map(|iterations| (at.step, iterations)));
+                self.attempt_planned(at, *iterations, *retry)
+            }
+            EventKind::UsageReported { tokens, .. } => {
+                self.spending = Some(*tokens);
+                String::new()
+            }
+            EventKind::AttemptStarted { at, pid, .. } => {
+                self.pid = *pid;
+                (self.under_way, self.spending) = (Some(at.clone()), None);
+                if self.verbosity == Verbosity::Verbose {
+                    self.paint.dim(&format!("  pid {pid}\n"))
+                } else {
+                    String::new()
+                }
+            }
+            EventKind::AttemptStopped { at, signal } => self
+                .warning(&format!("{} was stopped by signal {signal}; kill -CONT {} lets it go on", at.name, self.pid)),
+            EventKind::AttemptContinued { at } => self.warning(&format!("{} goes on", at.name)),
+            EventKind::WaitStarted { at, reason, wait_ms, until } => {
+                self.waiting(at, *reason, *wait_ms, until.as_deref())
+            }
+            EventKind::RunPaused => {
+                // The terminal has just echoed `^Z`.
+                let echo = if self.paint.terminal { "\n" } else { "" };
+                format!("{echo}{}", self.warning("paused: the agent and every timer stand still until SIGCONT (fg)"))
+            }
+            EventKind::RunContinued => self.warning("goes on"),
+            EventKind::AttemptTimedOut { at, why, with } => self.timed_out(at, *why, *with),
+            EventKind::Terminating { why, with } => self.terminating(*why, *with),
+            EventKind::AttemptFinished { at, outcome, marker, finished } => {
+                self.last = Some((at.clone(), outcome.clone(), *marker));
+                (self.under_way, self.spending) = (None, None);
+                self.attempt_finished(at, outcome, *marker, finished)
+            }
+            EventKind::VerdictGiven { verdict, converged, .. } => {
+                self.rejections += u32::from(verdict.decision == Decision::Reject && !converged);
+                verdict_lines(verdict, *converged, self.rejections, self.paint)
+            }
+            EventKind::VerdictUnclear { at, why, asked } => self.warning(&unclear_words(&at.name, why, *asked)),
+            EventKind::TemplatesEdited { files, taken, why } => {
+                self.warning(&edited_words(files, *taken, why.as_deref()))
+            }
+            EventKind::TasksProposed { tasks, unread, .. } => {
+                let count = if tasks.len() == 1 { "a task".into() } else { format!("{} tasks", tasks.len()) };
+                let mut text = format!("  {count} proposed; `forkhestra task list` shows what is new\n");
+                for line in unread {
+                    text.push_str(&self.warning(&format!("left out: {line}")));
+                }
+                text
+            }
+            EventKind::NothingSubmitted { at } => {
+                self.warning(&format!("{} changed nothing; it is asked once more", at.name))
+            }
+            EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => self.round_failed(*round, feedback),
+            EventKind::StepSkipped { step, name, why, absent } => {
+                if *absent {
+                    self.unverified.insert(name.clone());
+                }
+                self.warning(&format!("{step}/{} {name}: skipped, {why}", self.outline.steps.len()))
+            }
+            EventKind::RunFinished { outcome } => {
+                let text = self.run_finished(*outcome);
+                // A failure is said even to those who want quiet.
+                let said = self.verbosity > Verbosity::Quiet || *outcome != RunOutcome::Succeeded;
+                return if said { text } else { String::new() };
+            }
+            _ => String::new(),
+        };
+        if self.verbosity == Verbosity::Quiet || text.is_empty() {
+            return String::new();
+        }
+        // A countdown makes room.
+        if std::mem::take(&mut self.counting) { format!("\r\x1b[K{text}") } else { text }
+    }
+
+    fn warning(&self, words: &str) -> String {
+        format!("{}\n", self.paint.warn(&format!("! {words}")))
+    }
+
+    fn waiting(&self, at: &At, reason: WaitReason, wait_ms: u64, until: Option<&str>) -> String {
+        let until = until.map_or_else(String::new, |until| format!(", until {until}"));
+        let words = format!(
+            "{}: {}, {}{until}, then the same iteration again",
+            at.name,
+            waiting_words(reason),
+            seconds(wait_ms)
+        );
+        self.warning(&words)
+    }
+
+    /// The line that counts a wait down on a terminal, and when to say it anew.
+    pub fn countdown(&mut self, left: Duration) -> (String, Option<Duration>) {
+        if !self.paint.terminal || self.verbosity == Verbosity::Quiet {
+            return (String::new(), None);
+        }
+        self.counting = true;
+        let left = Duration::from_secs(u64::try_from(left.as_millis().div_ceil(1000)).unwrap_or(0));
+        let words = format!("  goes on in {}", show_duration(left));
+        (format!("\r{}\x1b[K", self.paint.dim(&words)), Some(Duration::from_secs(1)))
+    }
+
+    /// What is said of a prompt that holds the marker itself.
+    #[must_use]
+    pub fn discounted(&self, name: &str, lines: usize) -> String {
+        if self.verbosity == Verbosity::Quiet {
+            return String::new();
+        }
+        let marker = &self.outline.marker;
+        self.warning(&format!(
+            "what {name} is told holds {marker} alone on a line ({lines}); as many may be an echo, and do not count"
+        ))
+    }
+
+    /// Something lay where an attempt's folder belongs before the attempt began.
+    #[must_use]
+    pub fn planted(&self, name: &str, aside: &str) -> String {
+        self.warning(&format!(
+            "the folder of this attempt of {name} was there before it began; nothing in it counts, and it was put aside: {aside}"
+        ))
+    }
+
+    /// What is said of a tree that has changes which are not of the run.
+    #[must_use]
+    pub fn uncommitted(&self, files: &[String]) -> String {
+        const NAMED: usize = 3;
+        if self.verbosity == Verbosity::Quiet {
+            return String::new();
+        }
+        let named = files.iter().take(NAMED).map(|file| first_line(file)).collect::<Vec<_>>().join(", ");
+        let more = if files.len() > NAMED { ", …" } else { "" };
+        let count = if files.len() == 1 { "1 file".into() } else { format!("{} files", files.len()) };
+        self.warning(&format!("not committed before this work began, and no part of it: {count}, {named}{more}"))
+    }
+
+    /// The end of what a hopeless agent printed (V-25).
+    #[must_use]
+    pub fn excerpt(&self, stream: &str, text: &str) -> String {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        if lines.is_empty() {
+            return String::new();
+        }
+        let last = lines.iter().skip(lines.len().saturating_sub(EXCERPT));
+        let heading = self.paint.dim(&format!("the end of its {stream}:"));
+        last.fold(format!("  {heading}\n"), |text, line| text + "    " + &first_line(line) + "\n")
+    }
+
+    fn title(&self) -> &str {
+        self.outline.name.as_deref().unwrap_or(&self.outline.chain)
+    }
+
+    fn run_started(&self, run: i64, steps: u32) -> String {
+        let steps = if steps == 1 { "1 step".into() } else { format!("{steps} steps") };
+        let about = format!("(run {run}, {steps})");
+        let chain = match self.outline.name {
+            Some(_) => format!("  {}\n", self.paint.dim(&self.outline.chain)),
+            None => String::new(),
+        };
+        format!("{} {} {}\n{chain}", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
+    }
+
+    fn run_resumed(&self, run: i64) -> String {
+        let before = attempts_words(self.attempts);
+        let about = format!("(run {run} goes on, after {before} and {})", seconds(self.watch.milliseconds()));
+        format!("{} {} {}\n", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
+    }
+
+    fn round_started(&self, round: u32, rounds: u32) -> String {
+        if rounds == 1 {
+            return String::new();
+        }
+        let sign = self.paint.sign("↻", "~");
+        format!("{}\n", self.paint.bold(&format!("{sign} round {round} of {rounds}")))
+    }
+
+    /// `2/5 coder, iteration 1 of 3`.
+    fn label(&self, at: &At, iterations: Option<u32>) -> String {
+        let place = self.paint.dim(&format!("{}/{}", at.step, self.outline.steps.len()));
+        let iteration = iterations.map_or_else(String::new, |count| format!(", iteration {} of {count}", at.iteration));
+        format!("{place} {}{iteration}", self.paint.bold(&at.name))
+    }
+
+    fn step(&self, at: &At) -> Option<&OutlineStep> {
+        self.outline.steps.get((at.step as usize).checked_sub(1)?)
+    }
+
+    /// Of how many iterations an attempt is one: as it was planned, which may be more than the chain says.
+    pub(in crate::report) fn iterations(&self, at: &At) -> Option<u32> {
+        let planned = self.planned.get(&at.step).copied();
+        self.step(at)?.iterations.map(|iterations| planned.unwrap_or(iterations))
+    }
+
+    /// Whether a check is optional; none for an agent.
+    fn is_check(&self, at: &At) -> Option<bool> {
+        let step = self.step(at)?;
+        step.check.as_ref().map(|_| step.optional)
+    }
+
+    fn attempt_planned(&self, at: &At, iterations: Option<u32>, retry: u32) -> String {
+        let again = if retry > 0 { format!(", tried again ({retry} of 3)") } else { String::new() };
+        let line = match self.step(at).and_then(|step| step.check.as_deref()) {
+            Some(line) => self.paint.dim(&format!("  $ {}", first_line(line))),
+            None => String::new(),
+        };
+        let step = self.plan.and_then(|plan| plan.steps.get((at.step as usize).checked_sub(1)?));
+        let prompt = match step {
+            Some(step) if self.verbosity == Verbosity::Verbose && !step.is_check() => {
+                prompt_block(step, self.paint, true)
+            }
+            _ => String::new(),
+        };
+        format!("{} {}{again}{line}\n{prompt}", self.paint.sign("▶", ">"), self.label(at, iterations))
+    }
+
+    fn timed_out(&self, at: &At, why: Cut, with: Sig) -> String {
+        let step = self.step(at);
+        let time = |time: Option<&String>| time.cloned().unwrap_or_default();
+        let what = match why {
+            Cut::Timeout => format!("timeout of {} is over", time(step.and_then(|step| step.timeout.as_ref()))),
+            Cut::Idle => format!(
+                "idle timeout of {} is over: no output and no CPU time",
+                time(step.and_then(|step| step.idle_timeout.as_ref()))
+            ),
+            Cut::Start => format!(
+                "start timeout of {} is over: it has not said a word",
+                time(step.and_then(|step| step.start_timeout.as_ref()))
+            ),
+            Cut::Lingering => "marker was printed, and it does not exit".into(),
+        };
+        self.warning(&format!("{}: the {what}; it gets {with}", at.name))
+    }
+
+    fn terminating(&self, why: Ending, with: Option<Sig>) -> String {
+        let asked = matches!(why, Ending::Asked { .. });
+        let why_is_ctrl_c = why == Ending::Asked { signal: Sig::Int };
+        let why = match why {
+            Ending::Asked { signal } => format!("{signal} received"),
+            Ending::OutputClosed => "standard output was closed".into(),
+            Ending::Limit { limit } => self.limit_words(limit),
+        };
+        let again = if asked { "a second" } else { "a" };
+        let what = match with {
+            Some(Sig::Kill) => "; killing the agent".into(),
+            Some(signal) => format!("; the agent gets {signal}, {again} Ctrl-C kills it"),
+            None => String::new(),
+        };
+        // The terminal has just echoed `^C`.
+        let echo = if self.paint.terminal && why_is_ctrl_c { "\n" } else { "" };
+        format!("{echo}{}\n", self.paint.warn(&format!("! {why}{what}")))
+    }
+
+    fn attempt_finished(&mut self, at: &At, outcome: &AttemptOutcome, marker: bool, finished: &Finished) -> String {
+        let label = self.label(at, self.iterations(at));
+        let check = self.is_check(at);
+        let judge = self.step(at).is_some_and(|step| step.role == Some(Role::Judge));
+        let how = match outcome {
+            AttemptOutcome::Unfinished if judge => "exit 0, no verdict".into(),
+            outcome => outcome_words(outcome, marker, self.iterations(at).is_some()),
+        };
+        self.used.add(finished);
+        self.resets_at = finished.usage_limit.as_ref().and_then(|limit| limit.resets_at.clone());
+        let mut facts = vec![how];
+        if check == Some(true) && *outcome != AttemptOutcome::Completed {
+            facts.push("optional".into());
+        }
+        facts.push(seconds(finished.took_ms));
+        if let Some(tokens) = &finished.tokens {
+            let all = tokens.input + tokens.output + tokens.cache_read + tokens.cache_write;
+            facts.push(format!("{} tokens", thousands(all)));
+            facts.extend(tokens.cost_usd.map(|cost| format!("${cost:.2}")));
+        }
+        let (sign, paint): (_, fn(Paint, &str) -> String) = match outcome {
+            AttemptOutcome::Completed => (self.paint.sign("✓", "+"), Paint::good),
+            AttemptOutcome::Unfinished | AttemptOutcome::Limited | AttemptOutcome::Unavailable { .. } => {
+                (self.paint.sign("○", "o"), Paint::warn)
+            }
+            _ if check == Some(true) => (self.paint.sign("○", "o"), Paint::warn),
+            _ => (self.paint.sign("✗", "x"), Paint::bad),
+        };
+        if check.is_some() {
+            let before = self.errors.insert(at.step, finished.errors.clone());
+            facts.extend(before.and_then(|before| trend(&before, &finished.errors)));
+        }
+        let mut text = format!("{} {label}: {}\n", paint(self.paint, sign), facts.join(", "));
+        let mut note = |words: String| {
+            let _ = writeln!(text, "  {}", self.paint.warn(&words));
+        };
+        if let Some(error) = &finished.error {
+            // A program that was not started reports nothing.
+            let is_ours = *outcome == (AttemptOutcome::Unavailable { reason: WaitReason::Machine });
+            let who = if is_ours { "" } else { "its program reports: " };
+            note(format!("{who}{}", first_line(error)));
+        }
+        if !finished.denials.is_empty() {
+            let step = self.outline.steps.get((at.step as usize).saturating_sub(1));
+            note(refused_words(&finished.denials, step.and_then(|step| step.allows.as_deref())));
+        }
+        if let Some(line) = finished.near_miss.as_deref().filter(|_| !marker && check.is_none()) {
+            note(format!("the marker counts only alone on its line, not in: {}", first_line(line)));
+        }
+        if !finished.voided.is_empty() {
+            note(format!("it changed: {}", first_line(&finished.voided.join(", "))));
+        }
+        for words in finished.weakened.iter().chain(&finished.touched) {
+            note(first_line(words));
+        }
+        if let Some(words) = &finished.lifeline {
+            note(words.clone());
+        }
+        if !finished.leftovers.is_empty() {
+            let (running, ended): (Vec<_>, Vec<_>) = finished.leftovers.iter().partition(|left| left.running);
+            for (words, left) in [("left running, and ended", ended), ("could not be ended, and still runs", running)] {
+                if !left.is_empty() {
+                    note(format!("{words}: {}", leftover_names(&left)));
+                }
+            }
+        }
+        text
+    }
+
+    fn round_failed(&self, round: u32, feedback: &Feedback) -> String {
+        let why = round_words(feedback);
+        format!("  {}\n", self.paint.dim(&format!("round {round} ends: {why}")))
+    }
+
+    fn run_finished(&self, outcome: RunOutcome) -> String {
+        let mut facts = vec![attempts_words(self.attempts)];
+        facts.push(seconds(self.watch.milliseconds()));
+        facts.extend(self.used.used());
+        if outcome == RunOutcome::Succeeded {
+            facts.extend(self.excess());
+        }
+        let facts = self.paint.dim(&format!("({})", facts.join(", ")));
+        let words = format!("{}: {}", self.title(), self.reason(outcome));
+        let first = if outcome == RunOutcome::Succeeded {
+            self.paint.good(&format!("{} {words}", self.paint.sign("✓", "+")))
+        } else {
+            self.paint.bad(&format!("{} {words}", self.paint.sign("✗", "x")))
+        };
+        let where_to = match (&outcome, &self.last) {
+            (
+                RunOutcome::Succeeded
+                | RunOutcome::OutOfResources { .. }
+                | RunOutcome::Interrupted { .. }
+                | RunOutcome::LimitReached { .. }
+                | RunOutcome::OutputClosed,
+                _,
+            )
+            | (_, None) => self.folder.clone(),
+            (_, Some((at, ..))) => format!("{}/{}-{}/{}", self.folder, at.step, at.name, at.attempt),
+        };
+        let go_on = self.go_on(outcome).map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
+        format!("{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
+    }
+}
+
+#[cfg(test)]
+#[path = "console_tests.rs"]
+mod tests;

@@ -1,0 +1,73 @@
+//! The one line on a terminal that moves while an agent works: where the run is, for how long, since when nothing was heard, and what
+//! it has used. It stands below everything that stays, and makes room for it.
+
+use crate::report::phrases::{seconds, thousands};
+use crate::report::terminal::console::{Console, Verbosity};
+use std::time::Duration;
+
+/// How often it is drawn anew.
+pub const TICK: Duration = Duration::from_millis(250);
+/// Silence from here on is worth a word.
+const SILENT: Duration = Duration::from_secs(5);
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const PLAIN_SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
+
+/// What the live line is told about the attempt under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// How long it has been at work.
+    pub elapsed: Duration,
+    /// Since when it has said nothing.
+    pub silent: Duration,
+    /// How wide the terminal is, in columns.
+    pub columns: usize,
+}
+
+impl Console<'_> {
+    /// The line now; none where there is nothing to say, or nobody to look.
+    #[must_use]
+    pub fn live(&self, now: Now) -> Option<String> {
+        if !self.paint.terminal || self.verbosity == Verbosity::Quiet {
+            return None;
+        }
+        let at = self.under_way.as_ref()?;
+        let frame = usize::try_from(now.elapsed.as_millis() / TICK.as_millis()).unwrap_or(0);
+        let spinner = if self.paint.unicode {
+            SPINNER[frame % SPINNER.len()]
+        } else {
+            PLAIN_SPINNER[frame % PLAIN_SPINNER.len()]
+        };
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let mut words = vec![format!("{}/{} {}", at.step, self.outline.steps.len(), at.name)];
+        if let Some(most) = self.iterations(at) {
+            words.push(format!("iteration {}/{most}", at.iteration));
+        }
+        if at.round > 1 {
+            words.push(format!("round {}", at.round));
+        }
+        // Tenths of a second would only flicker.
+        let whole = |time: Duration| seconds(millis(time) / 1000 * 1000).replace(".0 s", " s");
+        words.push(whole(now.elapsed));
+        if now.silent >= SILENT {
+            words.push(format!("silent for {}", whole(now.silent)));
+        }
+        let tokens = self.used.tokens.unwrap_or(0) + self.spending.map_or(0, |tokens| tokens.total());
+        if tokens > 0 {
+            words.push(format!("{} tokens", thousands(tokens)));
+        }
+        let cost = match (self.used.cost_usd, self.spending.and_then(|tokens| tokens.cost_usd)) {
+            (None, None) => None,
+            (one, other) => Some(one.unwrap_or(0.0) + other.unwrap_or(0.0)),
+        };
+        words.extend(cost.map(|cost| format!("${cost:.2}")));
+        let line = format!("{spinner} {}", words.join(" · "));
+        // One column is left free, so that no terminal wraps.
+        let most = now.columns.saturating_sub(1);
+        let line: String = if line.chars().count() > most {
+            line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+        } else {
+            line
+        };
+        Some(self.paint.dim(&if self.paint.unicode { line } else { line.replace('·', "-").replace('…', "~") }))
+    }
+}

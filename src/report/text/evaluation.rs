@@ -1,0 +1,374 @@
+//! An evaluation for people: a line as each case is judged, and the table of all cases and generations at its end.
+
+use crate::engine::{
+    AttemptOutcome, CaseResult, EvalEvent, EvalFacts, EvalLedger, Event, EventKind, JudgedBy, RunOutcome, Score,
+};
+use crate::plan::Outline;
+use crate::report::paint::{Paint, printable};
+use crate::report::phrases::{attempts_words, first_line, outcome_words, seconds, thousands, waiting_words};
+use serde_json::{Value, json};
+use similar::TextDiff;
+use std::fmt::Write;
+
+/// More cases than these, and the table leaves out those that passed everywhere.
+const MANY: usize = 40;
+/// The longest id that is shown, in characters.
+const LONGEST: usize = 32;
+
+/// A generation's name.
+fn name_of(generation: u32) -> String {
+    if generation == 0 { "original".into() } else { format!("gen {generation}") }
+}
+
+fn score_words(result: &CaseResult) -> String {
+    match (result.judged_by, result.pass) {
+        (JudgedBy::Nobody, _) => "error".into(),
+        (_, true) => format!("pass {:.2}", result.score),
+        (_, false) => format!("fail {:.2}", result.score),
+    }
+}
+
+fn painted(result: &CaseResult, words: &str, paint: Paint) -> String {
+    match (result.judged_by, result.pass) {
+        (JudgedBy::Nobody, _) => paint.warn(words),
+        (_, true) => paint.good(words),
+        (_, false) => paint.bad(words),
+    }
+}
+
+/// What people are told of an event as it happens; `ledger` knows it already.
+#[must_use]
+pub fn evaluation_line(event: &Event, ledger: &EvalLedger, paint: Paint, verbose: bool) -> String {
+    let warning = |words: &str| format!("{}\n", paint.warn(&format!("  ! {words}")));
+    match &event.event {
+        EventKind::Evaluation { what } => told(what, ledger, paint, verbose),
+        EventKind::WaitStarted { at, reason, wait_ms, .. } => {
+            warning(&format!("{}: {}, {}", at.name, waiting_words(*reason), seconds(*wait_ms)))
+        }
+        EventKind::AttemptFinished { at, outcome, finished, .. } => match outcome {
+            // What is wrong with an evaluation comes with its own event.
+            AttemptOutcome::Completed | AttemptOutcome::Limited | AttemptOutcome::Unfinished => String::new(),
+            outcome => {
+                let error = finished.error.as_deref().map(|error| format!(": {}", first_line(error)));
+                let words = outcome_words(outcome, false, false);
+                warning(&format!("{} {words}{} (attempt {})", at.name, error.unwrap_or_default(), at.attempt))
+            }
+        },
+        EventKind::VerdictUnclear { at, why, .. } => warning(&format!("{}: {}", at.name, why.words())),
+        _ => String::new(),
+    }
+}
+
+fn told(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: bool) -> String {
+    match what {
+        EvalEvent::Began { facts } => {
+            let held = facts.cases.iter().filter(|case| case.held_out).count();
+            let count = facts.cases.len();
+            let held = if held > 0 { format!(", {held} of them held out") } else { String::new() };
+            let cases = if count == 1 { "1 case".into() } else { format!("{count} cases{held}") };
+            let mut agents = format!("executor {}", facts.executor);
+            for (role, name) in [("evaluator", &facts.evaluator), ("improver", &facts.improver)] {
+                if let Some(name) = name {
+                    let _ = write!(agents, ", {role} {name}");
+                }
+            }
+            format!("{} {}\n", paint.bold(&format!("{}: {cases}", facts.suite)), paint.dim(&format!("({agents})")))
+        }
+        EvalEvent::Judged { result } => {
+            let Some(facts) = &ledger.facts else { return String::new() };
+            let done = ledger
+                .results
+                .range((result.generation, String::new())..(result.generation + 1, String::new()))
+                .count();
+            let place = format!("[{done}/{}]", facts.cases.len());
+            let generation =
+                if facts.options.improves { format!("{:9}", name_of(result.generation)) } else { String::new() };
+            let id = shortened(&result.case);
+            let words = painted(result, &format!("{:10}", score_words(result)), paint);
+            let mut notes = Vec::new();
+            notes.extend(result.held_out.then(|| "held out".to_string()));
+            notes.extend(result.cached.then(|| "answer known from before".to_string()));
+            if result.pass && !result.issues.is_empty() {
+                notes.push("passes in spite of issues".into());
+            }
+            if result.dropped > 0 {
+                notes.push(format!("{} of its remarks quoted the expected output, and were dropped", result.dropped));
+            }
+            let notes = if notes.is_empty() { String::new() } else { paint.dim(&format!(" ({})", notes.join(", "))) };
+            let mut text = format!("  {place:9}{generation}{words} {id}{notes}\n");
+            if let Some(error) = &result.error {
+                let _ = writeln!(text, "{}", paint.warn(&format!("    {}", printable(&first_line(error)))));
+            }
+            if verbose {
+                for issue in &result.issues {
+                    let _ = writeln!(text, "    {}", paint.dim(&printable(&first_line(issue))));
+                }
+            }
+            text
+        }
+        EvalEvent::Proposed { generation, tokens, refused, .. } => {
+            let words = match refused {
+                Some(why) => paint.warn(&format!("{}: not tried, {}", name_of(*generation), refusal(why))),
+                None => paint.bold(&format!("{}: {tokens} tokens", name_of(*generation))),
+            };
+            format!("{words}\n")
+        }
+        EvalEvent::Chose { .. } => String::new(),
+    }
+}
+
+fn refusal(why: &str) -> String {
+    match why {
+        "empty" => "it is empty".into(),
+        "already_seen" => "it was there before".into(),
+        "leakage_detected" => "it gives a case or an example away (leakage_detected)".into(),
+        "sanity_check:too_short" => "it is too short (sanity_check:too_short)".into(),
+        "sanity_check:too_long" => "it is too long (sanity_check:too_long)".into(),
+        "sanity_check:too_large_increase" => "it has grown too much (sanity_check:too_large_increase)".into(),
+        other => other.to_string(),
+    }
+}
+
+fn stopped(why: &str) -> String {
+    match why {
+        "pass" => "every case that it is improved by passes".into(),
+        "no_improvement" => "the last candidates were no better".into(),
+        "max_iterations" => "the last generation was tried".into(),
+        "leakage" => "the last candidate gave a case away".into(),
+        other => match other.strip_prefix("sanity_check:") {
+            Some(_) => format!("the last candidate was refused ({other})"),
+            None => printable(&first_line(other)),
+        },
+    }
+}
+
+fn shortened(id: &str) -> String {
+    match id.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}…", printable(&id[..cut])),
+        None => printable(id),
+    }
+}
+
+/// Who would be asked what, and how often at most.
+#[must_use]
+pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prompt: &str, paint: Paint) -> String {
+    let held: Vec<&str> = facts.cases.iter().filter(|case| case.held_out).map(|case| case.id.as_str()).collect();
+    let (cases, options) = (facts.cases.len(), &facts.options);
+    let mut text = format!("{}\n", paint.bold(&outline.chain));
+    let mut line = |name: &str, words: &str| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<10}")));
+    };
+    let parts = [("executor", true), ("evaluator", facts.evaluator.is_some()), ("improver", true)];
+    for (step, (name, _)) in outline.steps.iter().zip(parts).filter(|(_, (_, there))| *there) {
+        let level = step.permissions.map_or_else(String::new, |level| format!(", permissions {}", level.name()));
+        line(name, &format!("{} ({}{level})", step.name, step.program));
+    }
+    line("prompt", &format!("{} tokens", facts.tokens));
+    line("cases", &format!("{cases}, {} at once", options.jobs));
+    if !held.is_empty() {
+        line("held out", &held.join(", "));
+    }
+    let agents = u64::from(facts.evaluator.is_some()) + 1;
+    let asked = cases as u64 * agents;
+    if options.improves {
+        let whole = asked * (u64::from(options.generations) + 1) + u64::from(options.generations);
+        line(
+            "at most",
+            &format!("{whole} attempts in {} generations after the original, retries aside", options.generations),
+        );
+    } else {
+        line("at most", &format!("{asked} attempts, retries aside"));
+    }
+    line("limits", &outline.limits.words());
+    let _ = write!(
+        text,
+        "\n{}\n{}\n",
+        paint.dim(&format!("what the executor is asked about `{case}`:")),
+        printable(prompt.trim_end())
+    );
+    let _ = writeln!(text, "\n{}", paint.dim("Nothing was run and nothing was written."));
+    text
+}
+
+/// The table of cases and generations, and what came of it.
+#[must_use]
+pub fn evaluation_text(ledger: &EvalLedger, run: i64, paint: Paint, verbose: bool) -> String {
+    let Some(facts) = &ledger.facts else { return "the evaluation has not begun\n".into() };
+    let generations: Vec<u32> = ledger.prompts.keys().copied().collect();
+    let shown = |id: &str| {
+        verbose || facts.cases.len() <= MANY || {
+            let results =
+                generations.iter().filter_map(|generation| ledger.results.get(&(*generation, id.to_string())));
+            results.clone().count() == 0 || results.clone().any(|result| !result.pass)
+        }
+    };
+    let cases: Vec<_> = facts.cases.iter().filter(|case| shown(&case.id)).collect();
+    let held_out = facts.cases.iter().any(|case| case.held_out);
+    let width = cases.iter().map(|case| shortened(&case.id).chars().count()).max().unwrap_or(0).max(8);
+    let mut text = String::new();
+    let headings: Vec<String> = generations.iter().map(|generation| format!("  {:>9}", name_of(*generation))).collect();
+    let heading = headings.concat();
+    // Writing to a String cannot fail.
+    let part_of = |words: &str| if held_out { format!("  {words:8}") } else { String::new() };
+    let _ = writeln!(text, "{}", paint.dim(&format!("{:width$}{}{heading}", "case", part_of("part"))));
+    for case in &cases {
+        let part = if case.held_out { "held out" } else { "" };
+        let mut line = format!("{:width$}{}", shortened(&case.id), paint.dim(&part_of(part)));
+        for generation in &generations {
+            let cell = match ledger.results.get(&(*generation, case.id.clone())) {
+                Some(result) => painted(result, &format!("{:>9}", score_words(result)), paint),
+                None => format!("{:>9}", paint.sign("·", "-")),
+            };
+            let _ = write!(line, "  {cell}");
+        }
+        let _ = writeln!(text, "{line}");
+    }
+    if cases.len() < facts.cases.len() {
+        let left = facts.cases.len() - cases.len();
+        let words = if left == 1 {
+            "1 case that passed everywhere is".into()
+        } else {
+            format!("{left} cases that passed everywhere are")
+        };
+        let _ = writeln!(text, "{}", paint.dim(&format!("{words} not shown; -v shows all")));
+    }
+    for part in [false, true].into_iter().filter(|part| !part || held_out) {
+        let name = match (held_out, part) {
+            (false, _) => "all",
+            (true, false) => "training",
+            (true, true) => "held out",
+        };
+        let mut line = format!("{name:width$}{}", part_of(""));
+        for generation in &generations {
+            let cell = ledger.score(*generation, part).map_or_else(|| paint.sign("·", "-").into(), sum);
+            let _ = write!(line, "  {cell:>9}");
+        }
+        let _ = writeln!(text, "{}", paint.bold(line.trim_end()));
+    }
+    text.push('\n');
+    text.push_str(&came_out(ledger, run, paint));
+    text
+}
+
+fn sum(score: Score) -> String {
+    format!("{}/{} {:.2}", score.passed, score.cases, score.mean)
+}
+
+fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
+    let mut text = String::new();
+    let good = |words: String| paint.good(&format!("{} {words}", paint.sign("✓", "+")));
+    let bad = |words: String| paint.bad(&format!("{} {words}", paint.sign("✗", "x")));
+    let improves = ledger.facts.as_ref().is_some_and(|facts| facts.options.improves);
+    let halted = match ledger.outcome {
+        Some(RunOutcome::LimitReached { limit }) => Some(format!("the limit `{}` is reached", limit.key())),
+        Some(RunOutcome::Interrupted { signal }) => Some(format!("interrupted by {signal}")),
+        Some(RunOutcome::NeedsHuman { .. }) if improves => Some("an agent could not be understood, or failed".into()),
+        _ => None,
+    };
+    let all = ledger.facts.as_ref().map_or(0, |facts| facts.cases.len());
+    let line = match &ledger.chosen {
+        _ if halted.is_some() => {
+            let judged = ledger.results.values().filter(|result| result.error.is_none()).count();
+            let of = if improves { String::new() } else { format!(" of {all}") };
+            bad(format!("{}; {judged}{of} results are there", halted.unwrap_or_default()))
+        }
+        Some((0, why)) => {
+            let whole = [false, true].iter().all(|part| ledger.score(0, *part).is_none_or(|score| score.is_perfect()));
+            let tried = ledger
+                .prompts
+                .keys()
+                .rev()
+                .find(|generation| **generation > 0 && ledger.score(**generation, true).is_some());
+            let why = match tried {
+                Some(generation) => format!(
+                    "generation {generation} is better on the cases that it was improved by, and not on the held-out ones"
+                ),
+                None => stopped(why),
+            };
+            let words = format!("the original prompt is kept: {why}");
+            if whole { good(words) } else { bad(words) }
+        }
+        Some((generation, why)) => good(format!("generation {generation} is the best: {}", stopped(why))),
+        None if improves => bad("not over yet".into()),
+        None => match ledger.score(0, false) {
+            Some(score) if score.is_perfect() && score.cases == 1 => good("the case passed".into()),
+            Some(score) if score.is_perfect() => good(format!("all {} cases passed", score.cases)),
+            Some(score) if score.unjudged > 0 => {
+                bad(format!("{} of {} cases passed, {} could not be judged", score.passed, score.cases, score.unjudged))
+            }
+            Some(score) => bad(format!("{} of {} cases passed", score.passed, score.cases)),
+            None => bad("no case was judged".into()),
+        },
+    };
+    let mut facts = vec![attempts_words(ledger.attempts)];
+    let spent = ledger.spent.total();
+    if spent > 0 {
+        facts.push(format!("{} tokens", thousands(spent)));
+        facts.push(ledger.spent.cost_usd.map_or_else(|| "cost unknown".into(), |cost| format!("${cost:.2}")));
+    }
+    let _ = writeln!(text, "{line} {}", paint.dim(&format!("({})", facts.join(", "))));
+    let unseen = ledger.prompts.iter().filter_map(|(generation, known)| Some((generation, known.refused.as_ref()?)));
+    for (generation, why) in unseen {
+        let _ = writeln!(text, "  {}", paint.dim(&format!("{} was not tried: {}", name_of(*generation), refusal(why))));
+    }
+    if ledger.chosen.as_ref().is_some_and(|(generation, _)| *generation > 0) {
+        let _ = writeln!(text, "  {}", paint.dim(&format!("the prompt: forkhestra eval show {run} --prompt")));
+    }
+    let _ = writeln!(text, "  {}", paint.dim(&format!("transcripts: .forkhestra/runs/{run}")));
+    text
+}
+
+/// What each generation changed, against the one that it is compared with: the original.
+#[must_use]
+pub fn prompt_diff(ledger: &EvalLedger, every: bool, paint: Paint) -> String {
+    let Some(original) = ledger.prompts.get(&0) else { return String::new() };
+    let chosen = ledger.chosen.as_ref().map_or(0, |(generation, _)| *generation);
+    let mut text = String::new();
+    for (generation, proposal) in ledger.prompts.iter().filter(|(generation, _)| **generation > 0) {
+        if !every && *generation != chosen {
+            continue;
+        }
+        let diff = TextDiff::from_lines(original.prompt.as_str(), proposal.prompt.as_str());
+        let unified =
+            diff.unified_diff().header("original", &name_of(*generation)).missing_newline_hint(false).to_string();
+        text.push('\n');
+        for line in unified.lines() {
+            let line = printable(line);
+            let painted = match line.chars().next() {
+                Some('+') => paint.good(&line),
+                Some('-') => paint.bad(&line),
+                Some('@') => paint.dim(&line),
+                _ => line,
+            };
+            let _ = writeln!(text, "{painted}");
+        }
+    }
+    text
+}
+
+/// All of it for machines.
+#[must_use]
+pub fn evaluation_json(ledger: &EvalLedger, run: i64) -> Value {
+    let generations = ledger.prompts.iter().map(|(generation, proposal)| {
+        json!({
+            "generation": generation,
+            "prompt": proposal.prompt,
+            "tokens": proposal.tokens,
+            "refused": proposal.refused,
+            "training": ledger.score(*generation, false),
+            "heldOut": ledger.score(*generation, true),
+            "cases": ledger.of(*generation).collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "run": run,
+        "suite": ledger.facts.as_ref().map(|facts| &facts.suite),
+        "generations": generations.collect::<Vec<_>>(),
+        "chosen": ledger.chosen.as_ref().map(|(generation, _)| generation),
+        "stopped": ledger.chosen.as_ref().map(|(_, why)| why),
+        "attempts": ledger.attempts,
+        "tokens": ledger.spent.total(),
+        "costUsd": ledger.spent.cost_usd,
+    })
+}

@@ -1,0 +1,66 @@
+//! A rendered prompt, piece by piece: where each comes from, and how large it is.
+
+use crate::prompt::{Origin, Piece, Rendered};
+use crate::report::paint::{Paint, printable};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// The longest excerpt of a piece, in characters.
+const EXCERPT: usize = 60;
+
+fn words(origin: &Origin) -> String {
+    match origin {
+        Origin::Template(place) => format!("{place}"),
+        Origin::Skill(name, place) => format!("skill {name} ({place})"),
+        Origin::Variable(name) => format!("variable {name}"),
+        Origin::Late(name) => format!("variable {name}, known only in a run"),
+        Origin::Note => "note that it was cut".into(),
+        Origin::Guard => "fence that the value had left open".into(),
+    }
+}
+
+/// Tokens, by the usual rule of thumb.
+fn tokens(text: &str) -> usize {
+    text.len().div_ceil(4)
+}
+
+/// A table of all pieces, and their sum.
+#[must_use]
+pub fn explained(rendered: &Rendered, paint: Paint) -> String {
+    let mut text = format!("{}\n", paint.dim(&format!("{:>7}  {:>7}  from", "chars", "~tokens")));
+    let shown = || rendered.pieces.iter().filter(|piece| !piece.text.trim().is_empty());
+    let width = shown().map(|piece| words(&piece.origin).chars().count()).max().unwrap_or(0);
+    let mut line = |characters: usize, tokens: usize, words: &str| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{characters:>7}  {tokens:>7}  {words}");
+    };
+    for piece in shown() {
+        let excerpt = paint.dim(&excerpt(&piece.text));
+        line(piece.text.chars().count(), tokens(&piece.text), &format!("{:<width$}  {excerpt}", words(&piece.origin)));
+    }
+    let whole = rendered.text();
+    line(whole.chars().count(), tokens(&whole), &paint.bold("the whole prompt"));
+    text
+}
+
+fn excerpt(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let line = printable(line);
+    match line.char_indices().nth(EXCERPT) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+/// The same for machines, with the texts.
+#[must_use]
+pub fn explained_json(rendered: &Rendered) -> Value {
+    let piece = |piece: &Piece| json!({ "from": words(&piece.origin), "characters": piece.text.chars().count(), "estimatedTokens": tokens(&piece.text), "text": piece.text });
+    let text = rendered.text();
+    json!({
+        "characters": text.chars().count(),
+        "estimatedTokens": tokens(&text),
+        "pieces": rendered.pieces.iter().map(piece).collect::<Vec<_>>(),
+        "text": text,
+    })
+}

@@ -1,0 +1,252 @@
+//! Runs that were: a table of them, and one of them in every attempt.
+
+use crate::engine::{At, AttemptRow, HumanNeeded, RunOutcome, RunRow, RunState, State};
+use crate::plan::Outline;
+use crate::report::paint::Paint;
+use crate::report::phrases::{attempts_words, first_line, iterations_words, outcome_words, seconds, thousands};
+use std::fmt::Write;
+
+fn words(state: RunState) -> &'static str {
+    match state {
+        RunState::Running => "running",
+        RunState::Crashed => "crashed",
+        RunState::Interrupted => "interrupted",
+        RunState::LimitReached => "limit reached",
+        RunState::Unclear => "unclear",
+        RunState::NeedsHuman => "needs a human",
+        RunState::NoCommand => "no command",
+        RunState::Complete => "complete",
+        RunState::Incomplete => "incomplete",
+        RunState::Exhausted => "exhausted",
+        RunState::NotMet => "not met",
+        RunState::NeverBegan => "never began",
+    }
+}
+
+/// What more there is to say of an end.
+fn why(outcome: Option<RunOutcome>) -> String {
+    match outcome {
+        None | Some(RunOutcome::Succeeded) => String::new(),
+        Some(RunOutcome::Failed { step }) => format!(": step {step} failed"),
+        Some(RunOutcome::Exhausted { step }) => {
+            format!(": step {step} did not complete in its last iteration or round")
+        }
+        Some(RunOutcome::Rejected { step }) => format!(": step {step} rejected"),
+        Some(RunOutcome::NeedsHuman { step, why }) => match why {
+            HumanNeeded::Login => format!(": the login of step {step} is refused"),
+            HumanNeeded::Disputed => format!(": step {step} disputes what it was asked"),
+            HumanNeeded::Unclear => format!(": step {step} gave no clear verdict"),
+            HumanNeeded::NotAJudge => format!(": step {step} rejected and is no judge"),
+            HumanNeeded::NoCommand => format!(": the check of step {step} has nothing to run"),
+            HumanNeeded::NoJudge => ": the task waits for a judge, and its chain has none".into(),
+            HumanNeeded::Rejections => format!(": step {step} rejected, and no round is left"),
+        },
+        Some(RunOutcome::Failing { step }) => format!(": step {step} failed again and again, at once"),
+        Some(RunOutcome::Stalled { step }) => format!(": step {step} went on without anything new"),
+        Some(RunOutcome::LimitReached { limit }) => format!(": `{}`", limit.key()),
+        Some(RunOutcome::OutOfResources { step }) => format!(": no room for a process of step {step}"),
+        Some(RunOutcome::Interrupted { signal }) => format!(" by {signal}"),
+        Some(RunOutcome::OutputClosed) => ": standard output was closed".into(),
+        Some(RunOutcome::NotMet) => ": not every case passed, or no prompt was better".into(),
+    }
+}
+
+fn painted(state: RunState, paint: Paint, words: &str) -> String {
+    match state {
+        RunState::Complete => paint.good(words),
+        RunState::Incomplete | RunState::Exhausted | RunState::NotMet => paint.bad(words),
+        RunState::Running => paint.bold(words),
+        _ => paint.warn(words),
+    }
+}
+
+/// The longest part of a chain that the table shows, in characters.
+const CHAIN: usize = 40;
+
+/// All runs, the newest first.
+#[must_use]
+pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
+    if rows.is_empty() {
+        return "no run yet\n".into();
+    }
+    let title = |row: &RunRow| shortened(row.name.as_ref().unwrap_or(&row.chain));
+    let width = rows.iter().map(|(row, _)| title(row).chars().count()).max().unwrap_or(0).max(5);
+    let heading = format!(
+        "{:>4}  {:width$}  {:20}  {:13}  {:>10}  {:>10}  {}",
+        "run", "chain", "begun", "state", "iterations", "time", "cost"
+    );
+    let mut text = format!("{}\n", paint.dim(&heading));
+    for (row, state) in rows {
+        let state = painted(*state, paint, &format!("{:13}", words(*state)));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{:>4}  {:width$}  {:20}  {state}  {:>10}  {:>10}  {}",
+            row.id,
+            title(row),
+            whole_seconds(&row.started),
+            row.iterations,
+            seconds(row.took_ms),
+            cost(row.cost_usd, row.tokens)
+        );
+    }
+    text
+}
+
+/// One run in every attempt.
+#[must_use]
+pub fn run(
+    row: &RunRow,
+    state: RunState,
+    attempts: &[AttemptRow],
+    outline: Option<&Outline>,
+    resume: &str,
+    paint: Paint,
+) -> String {
+    let title = row.name.as_ref().unwrap_or(&row.chain);
+    let mut text = format!("{} {}\n", paint.bold(&format!("run {}", row.id)), paint.bold(title));
+    let mut line = |name: &str, words: &str| {
+        let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<9}")));
+    };
+    line("chain", &row.chain);
+    line("begun", &whole_seconds(&row.started));
+    line("ended", &row.ended.as_deref().map_or_else(|| "not yet".into(), whole_seconds));
+    line("state", &painted(state, paint, &(words(state).to_string() + &why(row.outcome))));
+    line("time", &seconds(row.took_ms));
+    line("cost", &cost(row.cost_usd, row.tokens));
+    text.push('\n');
+    let steps = outline.map_or(0, |outline| outline.steps.len());
+    for attempt in attempts {
+        let looped = outline.and_then(|outline| outline.steps.get((attempt.step as usize).checked_sub(1)?)?.iterations);
+        let of = if steps > 0 { format!("/{steps}") } else { String::new() };
+        let mut place = format!("{}{of} {}", attempt.step, attempt.name);
+        if attempt.round > 1 {
+            let _ = write!(place, ", round {}", attempt.round);
+        }
+        if let Some(most) = looped {
+            let _ = write!(place, ", iteration {} of {most}", attempt.iteration);
+        }
+        let how = match &attempt.outcome {
+            Some(outcome) => outcome_words(outcome, false, looped.is_some()),
+            None if state == RunState::Running => "under way".into(),
+            None => "cut off".into(),
+        };
+        let took = attempt.took_ms.map_or_else(String::new, |took| format!(", {}", seconds(took)));
+        let used = match (attempt.cost_usd, attempt.tokens) {
+            (None, None) => String::new(),
+            (usd, tokens) => format!(", {}", cost(usd, tokens)),
+        };
+        let _ = writeln!(text, "{place}: {how}{took}{used}\n  {}", paint.dim(&attempt.folder));
+        if let Some(session) = &attempt.session {
+            let _ = writeln!(text, "  {}", paint.dim(&format!("its session: {}", first_line(session))));
+        }
+    }
+    text.push_str(&by_step(attempts, paint));
+    if state.may_resume() {
+        let more = if state == RunState::Exhausted { " --more N" } else { "" };
+        let _ = writeln!(text, "\n{}", paint.dim(&format!("{resume}{more} goes on with it")));
+    }
+    text
+}
+
+/// What the attempts of a step have taken and cost together.
+#[derive(Default)]
+struct Sum<'a> {
+    step: u32,
+    name: &'a str,
+    attempts: u32,
+    took_ms: u64,
+    tokens: Option<u64>,
+    usd: Option<f64>,
+}
+
+/// What each step has taken and cost, where there is more than one attempt of any.
+fn by_step(attempts: &[AttemptRow], paint: Paint) -> String {
+    let mut sums: Vec<Sum<'_>> = Vec::new();
+    for attempt in attempts {
+        let known = sums.iter().position(|sum| sum.step == attempt.step);
+        let index = known.unwrap_or_else(|| {
+            sums.push(Sum { step: attempt.step, name: &attempt.name, ..Sum::default() });
+            sums.len() - 1
+        });
+        let sum = &mut sums[index];
+        sum.attempts += 1;
+        sum.took_ms += attempt.took_ms.unwrap_or(0);
+        sum.tokens = attempt.tokens.map(|tokens| tokens + sum.tokens.unwrap_or(0)).or(sum.tokens);
+        sum.usd = attempt.cost_usd.map(|usd| usd + sum.usd.unwrap_or(0.0)).or(sum.usd);
+    }
+    if sums.len() == attempts.len() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", paint.dim("by step"));
+    for sum in sums {
+        let attempts = attempts_words(sum.attempts);
+        let (took, cost) = (seconds(sum.took_ms), cost(sum.usd, sum.tokens));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {} {}: {attempts}, {took}, {cost}", sum.step, sum.name);
+    }
+    text
+}
+
+/// What a resume would do.
+#[must_use]
+pub fn resume_plan(
+    (run, outline): (i64, &Outline),
+    (state, next): (&State, Option<&At>),
+    at_work_ms: u64,
+    changes: &[String],
+    paint: Paint,
+) -> String {
+    let title = outline.name.as_ref().unwrap_or(&outline.chain);
+    let mut text = format!("{} {}\n", paint.bold(&format!("Resume of run {run}:")), paint.bold(title));
+    let mut line = |name: &str, words: &str| {
+        let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<9}")));
+    };
+    let next = match next {
+        None => "nothing, it would end".into(),
+        Some(at) => {
+            let step = outline.steps.get((at.step as usize).saturating_sub(1));
+            let of = step.and_then(|step| step.iterations).map_or_else(String::new, |most| format!(" of {most}"));
+            let round = if at.round > 1 { format!(", round {}", at.round) } else { String::new() };
+            let steps = outline.steps.len();
+            format!("step {} of {steps}, {}, iteration {}{of}{round}", at.step, at.name, at.iteration)
+        }
+    };
+    line("next", &next);
+    let used = state.used();
+    let tokens = Some(used.total()).filter(|total| *total > 0);
+    let so_far = format!(
+        "{}, {}, cost {}",
+        iterations_words(state.iterations()),
+        seconds(at_work_ms),
+        cost(used.cost_usd, tokens)
+    );
+    line("so far", &so_far);
+    line("limits", &outline.limits.words());
+    for change in changes {
+        line("changed", &paint.warn(&first_line(change)));
+    }
+    let _ = writeln!(text, "\n{}", paint.dim("Nothing was run and nothing was written."));
+    text
+}
+
+/// Without the fraction, in UTC.
+pub(in crate::report) fn whole_seconds(time: &str) -> String {
+    let (date, clock) = time.split_once('T').unwrap_or((time, ""));
+    format!("{date} {}Z", clock.split(['.', 'Z']).next().unwrap_or_default())
+}
+
+fn shortened(chain: &str) -> String {
+    match chain.char_indices().nth(CHAIN) {
+        Some((cut, _)) => format!("{}…", &chain[..cut]),
+        None => chain.to_string(),
+    }
+}
+
+fn cost(usd: Option<f64>, tokens: Option<u64>) -> String {
+    match (usd, tokens) {
+        (Some(usd), _) => format!("${usd:.2}"),
+        (None, Some(tokens)) => format!("{} tokens", thousands(tokens)),
+        (None, None) => "-".into(),
+    }
+}

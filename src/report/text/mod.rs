@@ -1,0 +1,11 @@
+//! What verbs print for people: plans, lists, chains, earlier runs and tasks.
+
+pub(super) mod doctor;
+pub(super) mod dry_run;
+pub(super) mod earlier;
+pub(super) mod evaluation;
+pub(super) mod explain;
+pub(super) mod history;
+pub(super) mod listing;
+pub(super) mod queue;
+pub(super) mod tasks;

@@ -1,0 +1,78 @@
+//! A queue of tasks when it is over: a table, and what it came to.
+
+use crate::engine::Event;
+use crate::report::paint::Paint;
+use crate::report::phrases::{attempts_words, first_line};
+use crate::report::tally::{Sum, Tally};
+use std::fmt::Write;
+
+/// The longest title, in characters.
+const TITLE: usize = 40;
+
+/// A task of a queue, and what its run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueRow {
+    /// Its name.
+    pub task: String,
+    title: String,
+    status: &'static str,
+    run: Option<i64>,
+    sum: Sum,
+}
+
+impl QueueRow {
+    /// Of a task with this status, whose run, if it had one, told these events.
+    #[must_use]
+    pub fn of(task: String, title: String, status: &'static str, run: Option<i64>, events: &[Event]) -> Self {
+        Self { task, title, status, run, sum: Tally::of(events).all }
+    }
+}
+
+/// The table, what stopped the queue if something did, and the sum.
+#[must_use]
+pub fn queue_table(rows: &[QueueRow], stopped: Option<&str>, paint: Paint) -> String {
+    let widest = |cell: &dyn Fn(&QueueRow) -> usize| rows.iter().map(cell).max().unwrap_or(0).max(5);
+    let title = |row: &QueueRow| first_line(&row.title).chars().take(TITLE).collect::<String>();
+    let (names, titles) = (widest(&|row| row.task.chars().count()), widest(&|row| title(row).chars().count()));
+    let heading = format!(
+        "  {:names$}  {:titles$}  {:<11} {:>8} {:>14} {:>9} {:>5}",
+        "task", "title", "status", "attempts", "tokens", "cost", "run"
+    );
+    let mut text = format!("\n{}\n", paint.dim(&heading));
+    let mut all = Sum::default();
+    for row in rows {
+        let status = format!("{:<11}", row.status);
+        let status = match row.status {
+            "completed" | "skipped" => paint.good(&status),
+            "disputed" | "failed" => paint.bad(&status),
+            _ => paint.warn(&status),
+        };
+        let run = row.run.map_or_else(|| "-".into(), |run| run.to_string());
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "  {:names$}  {:titles$}  {status} {:>8} {:>14} {:>9} {run:>5}",
+            row.task,
+            title(row),
+            row.sum.attempts,
+            row.sum.tokens_cell(),
+            row.sum.cost_cell()
+        );
+        all.join(&row.sum);
+    }
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for row in rows {
+        match counts.iter_mut().find(|(status, _)| *status == row.status) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((row.status, 1)),
+        }
+    }
+    let counts = counts.iter().map(|(status, count)| format!("{count} {status}")).collect::<Vec<_>>().join(", ");
+    let used = all.used().into_iter().fold(attempts_words(all.attempts), |words, used| words + ", " + &used);
+    if let Some(why) = stopped {
+        let _ = writeln!(text, "{}", paint.warn(&format!("! {why}")));
+    }
+    let tasks = if rows.len() == 1 { "1 task".into() } else { format!("{} tasks", rows.len()) };
+    let _ = writeln!(text, "{}", paint.bold(&format!("{tasks}: {counts} ({used})")));
+    text
+}

@@ -1,0 +1,139 @@
+//! Tasks and disputes for people.
+
+use crate::report::paint::Paint;
+use crate::report::phrases::first_line;
+use crate::task::{AuditRow, Dispute, Status, Task, waits_for};
+use std::fmt::Write;
+
+fn painted(status: Status, paint: Paint, words: &str) -> String {
+    match status {
+        Status::Completed => paint.good(words),
+        Status::Disputed | Status::Failed => paint.bad(words),
+        Status::InProgress | Status::Review => paint.bold(words),
+        Status::Pending | Status::Skipped => paint.dim(words),
+    }
+}
+
+/// All tasks, in the order in which they were added.
+#[must_use]
+pub fn tasks_text(tasks: &[Task], paint: Paint) -> String {
+    if tasks.is_empty() {
+        return "no task yet; `forkhestra task add \"…\"` adds one\n".into();
+    }
+    let width = tasks.iter().map(|task| task.id.len()).max().unwrap_or(0).max(4);
+    let mut text = format!("{}\n", paint.dim(&format!("{:width$}  {:11}  title", "task", "status")));
+    for task in tasks {
+        let mut notes = Vec::new();
+        if task.rejections > 0 {
+            let count =
+                if task.rejections == 1 { "1 rejection".into() } else { format!("{} rejections", task.rejections) };
+            notes.push(count);
+        }
+        let waits = waits_for(task, tasks);
+        if !waits.is_empty() && !task.status.is_terminal() {
+            notes.push(format!("waits for {}", waits.join(", ")));
+        }
+        let notes = if notes.is_empty() { String::new() } else { paint.dim(&format!("  ({})", notes.join("; "))) };
+        let status = painted(task.status, paint, &format!("{:11}", task.status.name()));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{:width$}  {status}  {}{notes}", task.id, first_line(&task.title));
+    }
+    text
+}
+
+/// One task, and everything that happened to it.
+#[must_use]
+pub fn task_text(
+    task: &Task,
+    waits: &[&str],
+    runs: &[i64],
+    trail: &[AuditRow],
+    disputes: &[Dispute],
+    paint: Paint,
+) -> String {
+    let mut text = format!("{} {}\n", paint.bold(&format!("task {}", task.id)), paint.bold(&first_line(&task.title)));
+    let mut line = |name: &str, words: &str| {
+        let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<10}")));
+    };
+    line("status", &painted(task.status, paint, task.status.name()));
+    line("rejections", &task.rejections.to_string());
+    if let Some(spec) = &task.spec {
+        line("spec", spec);
+    }
+    if let Some(tests) = &task.tests {
+        line("tests", tests);
+    }
+    if !waits.is_empty() {
+        line("waits for", &waits.join(", "));
+    }
+    if !runs.is_empty() {
+        line("runs", &runs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    }
+    for dispute in disputes {
+        let open = if dispute.is_open() { "open" } else { dispute.decision.as_deref().unwrap_or("noted") };
+        line("dispute", &format!("{} ({}, {open}): {}", dispute.id, dispute.kind.name(), first_line(&dispute.reason)));
+    }
+    text.push('\n');
+    for row in trail {
+        let notes = first_line(&row.change.notes);
+        let notes = if notes.is_empty() { notes } else { format!(": {notes}") };
+        let run = row.run.map_or_else(String::new, |run| format!(", run {run}"));
+        let _ = writeln!(
+            text,
+            "{}  {} → {}  {}{notes}",
+            paint.dim(&row.at),
+            row.change.from.name(),
+            row.change.to.name(),
+            paint.dim(&format!("{}{run}", row.change.actor)),
+        );
+    }
+    text
+}
+
+/// All disputes; `is_stale` tells an old one by when it was opened.
+#[must_use]
+pub fn disputes_text(disputes: &[Dispute], is_stale: &dyn Fn(&str) -> bool, paint: Paint) -> String {
+    if disputes.is_empty() {
+        return "no dispute\n".into();
+    }
+    let mut text = String::new();
+    for dispute in disputes {
+        let state = match &dispute.decision {
+            Some(decision) => paint.dim(&format!("resolved: {decision}")),
+            None if !dispute.is_open() => paint.dim("noted"),
+            None if is_stale(&dispute.opened) => paint.warn("open for more than 7 days"),
+            None => paint.bold("open"),
+        };
+        let kind = dispute.kind.name();
+        let _ = writeln!(
+            text,
+            "{:>4}  task {}  {kind:8}  {state}  {}",
+            dispute.id,
+            dispute.task,
+            first_line(&dispute.reason)
+        );
+    }
+    if disputes.iter().any(Dispute::is_open) {
+        let _ = writeln!(
+            text,
+            "\n{}",
+            paint.dim("to decide: forkhestra dispute resolve ID coder|reviewer|custom --notes \"…\"")
+        );
+    }
+    text
+}
+
+/// One dispute, whole.
+#[must_use]
+pub fn dispute_text(dispute: &Dispute, paint: Paint) -> String {
+    let mut text =
+        format!("{}  task {}, {}\n", paint.bold(&format!("dispute {}", dispute.id)), dispute.task, dispute.kind.name());
+    let _ = writeln!(text, "   {} {}", paint.dim("opened  "), dispute.opened);
+    if let (Some(decision), Some(resolved)) = (&dispute.decision, &dispute.resolved) {
+        let notes = dispute.notes.as_deref().filter(|notes| !notes.is_empty());
+        let notes = notes.map_or_else(String::new, |notes| format!(": {notes}"));
+        let _ = writeln!(text, "   {} {resolved}, for {decision}{notes}", paint.dim("resolved"));
+    }
+    let _ = writeln!(text, "\n{}", dispute.reason);
+    text
+}
