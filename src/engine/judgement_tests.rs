@@ -155,11 +155,9 @@ fn play(plan: &Plan, deeds: &[Deed]) -> (Option<RunOutcome>, Seen) {
     loop {
         let mut next = None;
         for input in inputs.drain(..) {
-            let (events, effects) = state.decide(plan, input);
-            for event in &events {
-                state.evolve(event);
-            }
-            for effect in effects {
+            let transition = state.decide(plan, input);
+            state = transition.state;
+            for effect in transition.effects {
                 match effect {
                     Effect::Finish(outcome) => return (Some(outcome), seen),
                     Effect::Spawn { at, .. } => next = Some(at.step),

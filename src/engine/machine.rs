@@ -1,155 +1,55 @@
 //! The run as a decider: `decide` says what happens next, `evolve` remembers what happened. No clock, no I/O, no async:
 //! everything from outside is an input, everything to be done is an effect. What follows an attempt stands in `progress`.
 
-use super::event::{At, Ending, EventKind, Feedback, HighestAttempt};
-use super::finished::{Finished, Leftover, Tokens};
+use super::event::{At, Ending, EventKind};
+use super::finished::{Finished, Tokens};
+use super::input::{Effect, Input, Timer};
 use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig, WaitReason};
 use super::state::{Phase, State};
 use crate::agent::ErrorClass;
 use crate::chain::{Limit, UsageReport};
 use crate::plan::{Plan, PlannedStep};
-use crate::verdict::{Decision as Decided, Said, Unclear, Verdict};
+use crate::verdict::{Decision as Decided, Said, Unclear};
 use std::time::Duration;
 
 /// How long an agent may go on after its marker.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// What is timed. All of them stand still while the run is paused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Timer {
-    /// The attempt's `timeout`.
-    Timeout,
-    /// The attempt's `idleTimeout`.
-    Idle,
-    /// The attempt's `startTimeout`.
-    Start,
-    /// From the marker to the exit.
-    Linger,
-    /// From one signal of the ladder to the next.
-    Grace,
-    /// A usage limit.
-    Wait,
-    /// The run's `limits.time`.
-    Run,
-}
-
-/// Something from outside.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Input {
-    /// Go.
-    Begin,
-    /// Go on where an earlier process left off.
-    Resume {
-        /// How long the run was at work before, in milliseconds.
-        elapsed_ms: u64,
-        /// What had outlived it, and was ended.
-        leftovers: Vec<Leftover>,
-        /// Attempts that have left a folder.
-        attempts: Vec<HighestAttempt>,
-        /// Limits of the command line.
-        limits: Vec<String>,
-        /// What a person decides about the work, where one is waited for.
-        decided: Option<Verdict>,
-        /// How many more iterations or rounds there are, where they were used up.
-        more: Option<u32>,
-        /// The tree that it goes on with.
-        tree: Option<String>,
-    },
-    /// The process runs.
-    Spawned {
-        /// The agent's.
-        pid: i32,
-        /// Its start time.
-        start_time: u64,
-    },
-    /// The process could not be started.
-    NotStarted {
-        /// What the operating system said.
-        why: String,
-        /// Whether it had no room for it, which time may change.
-        busy: bool,
-    },
-    /// A later final message has no marker: the earlier one does not count.
-    MarkerGone,
-    /// The marker was seen.
-    Marker,
-    /// The attempt has used so much by now.
-    Used {
-        /// In all.
-        tokens: Tokens,
-        /// Whether it has said its last message: then it is over, and counts.
-        said_all: bool,
-    },
-    /// The agent was stopped by this signal, not by us.
-    AgentStopped(i32),
-    /// It goes on.
-    AgentContinued,
-    /// A time is over.
-    TimeOver(Timer),
-    /// We were sent a signal.
-    Signal(Sig),
-    /// We were asked to stand still (SIGTSTP).
-    Pause,
-    /// We go on (SIGCONT).
-    Continue,
-    /// Our standard output is closed.
-    OutputClosed,
-    /// Templates were edited.
-    TemplatesEdited {
-        /// Which, from the root.
-        files: Vec<String>,
-        /// Whether the attempts from here on are told by the new text.
-        taken: bool,
-        /// What is wrong with it, if something is.
-        why: Option<String>,
-    },
-    /// The process exited and its tree is gone.
-    Exited {
-        /// How.
-        exit: Exit,
-        /// What else is known.
-        finished: Box<Finished>,
-        /// What it decided; none for a check.
-        said: Option<Said>,
-    },
-}
-
-/// Something to be done.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// Start this attempt.
-    Spawn {
-        /// Which.
-        at: At,
-        /// What its prompt is told about the last round.
-        feedback: Option<Feedback>,
-    },
-    /// Send this to the agent's tree.
-    Signal(Sig),
-    /// Give so much time, then say so.
-    Arm(Timer, Duration),
-    /// Stop the agent's tree.
-    StopAgent,
-    /// Let it go on.
-    ContinueAgent,
-    /// Stop ourselves.
-    StandStill,
-    /// The run is over.
-    Finish(RunOutcome),
+/// What an input leads to.
+#[derive(Debug)]
+pub struct Transition {
+    /// What is remembered from now on: the state before, evolved by the events.
+    pub state: State,
+    /// What happened.
+    pub events: Vec<EventKind>,
+    /// What is to be done about it.
+    pub effects: Vec<Effect>,
 }
 
 impl State {
-    /// Decides. Reads what is remembered and what was planned; says what happened and what to do about it.
+    /// Decides, from what is remembered and what was planned. Takes the state instead of copying it: a chain may have thousands of steps.
     #[must_use]
-    pub fn decide(&self, plan: &Plan, input: Input) -> (Vec<EventKind>, Vec<Effect>) {
-        let mut decision = Decision { state: self.clone(), plan, events: Vec::new(), effects: Vec::new() };
+    pub fn decide(self, plan: &Plan, input: Input) -> Transition {
+        let before = cfg!(debug_assertions).then(|| self.clone());
+        let mut decision = Decision { state: self, plan, events: Vec::new(), effects: Vec::new() };
         decision.take(input);
-        (decision.events, decision.effects)
+        let Decision { state, events, effects, .. } = decision;
+        debug_assert!(
+            before.is_none_or(|before| before.replayed(&events) == state),
+            "a replay leads to another state: {events:?}"
+        );
+        Transition { state, events, effects }
+    }
+
+    fn replayed(mut self, events: &[EventKind]) -> Self {
+        for event in events {
+            self.evolve(event);
+        }
+        self
     }
 }
 
-/// A decision in the making: its own copy of the state evolves with every event, so that a later conclusion knows the
-/// earlier ones.
+/// A decision in the making: its state evolves with every event, so that a later conclusion knows the earlier ones.
 pub(super) struct Decision<'a> {
     pub(super) state: State,
     pub(super) plan: &'a Plan,

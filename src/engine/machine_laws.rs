@@ -37,11 +37,9 @@ fn driven(plan: &Plan, script: &str, cut: Option<usize>) -> Vec<EventKind> {
     let (mut inputs, mut ended) = (VecDeque::from([Input::Begin]), 0);
     while let Some(input) = inputs.pop_front() {
         ended += usize::from(matches!(input, Input::Exited { .. }));
-        let (events, effects) = state.decide(plan, input);
+        let Transition { state: next, events, effects } = state.decide(plan, input);
+        state = next;
         batches += usize::from(!events.is_empty());
-        for event in &events {
-            state.evolve(event);
-        }
         log.extend(events);
         if cut == Some(batches) && !state.is_over() {
             state = State::default();
@@ -161,16 +159,14 @@ proptest! {
                     // The process that ran the attempt is dead.
                     running = 0;
                 }
-                let (events, effects) = state.decide(plan, input);
+                let Transition { state: next, events, effects } = state.decide(plan, input);
+                state = next;
                 prop_assert!(!was_over || resumed || (events.is_empty() && effects.is_empty()));
                 if ends && events.iter().any(|event| matches!(event, EventKind::AttemptFinished { .. })) {
                     running -= 1;
                 }
                 running += effects.iter().map(|effect| i32::from(matches!(effect, Effect::Spawn { .. }))).sum::<i32>();
                 prop_assert!(running <= 1, "two attempts at once");
-                for event in &events {
-                    state.evolve(event);
-                }
                 let finishes = effects.iter().any(|effect| matches!(effect, Effect::Finish(_)));
                 let ended = events.iter().any(|event| matches!(event, EventKind::RunFinished { .. }));
                 prop_assert_eq!(ended, (!was_over || resumed && !events.is_empty()) && state.is_over());
@@ -197,7 +193,7 @@ proptest! {
         PLANS.with(|plans| {
             let plan = &plans[chain];
             let state = run(plan, std::iter::once(Input::Begin).chain(before)).state;
-            let (_, effects) = state.decide(plan, last);
+            let effects = state.clone().decide(plan, last).effects;
             let goes_on = effects.iter().any(|effect| {
                 matches!(effect, Effect::Spawn { .. } | Effect::Finish(_) | Effect::Arm(Timer::Wait, _))
             });

@@ -72,10 +72,8 @@ struct Ran {
 fn run(plan: &Plan, inputs: impl IntoIterator<Item = Input>) -> Ran {
     let mut ran = Ran { state: State::default(), events: Vec::new(), effects: Vec::new() };
     for input in inputs {
-        let (events, effects) = ran.state.decide(plan, input);
-        for event in &events {
-            ran.state.evolve(event);
-        }
+        let Transition { state, events, effects } = ran.state.decide(plan, input);
+        ran.state = state;
         ran.events.extend(events);
         ran.effects.extend(effects);
     }

@@ -4,6 +4,7 @@ mod evaluated;
 mod event;
 mod facts;
 mod finished;
+mod input;
 mod machine;
 mod outcome;
 mod progress;
@@ -19,9 +20,10 @@ pub use event::{
     At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, More, Overrides,
 };
 pub use finished::{Finished, Leftover, Tokens, Unknown, UsageLimit};
+pub use input::{Effect, Input, Timer};
+pub use machine::Transition;
 #[cfg(test)]
 pub(crate) use machine::tests::laws::drive as tests_drive;
-pub use machine::{Effect, Input, Timer};
 pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig, WaitReason};
 pub use scores::{EvalLedger, Proposal, Score};
 pub use state::State;

@@ -2,7 +2,8 @@
 
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, More};
 use super::finished::{Finished, Leftover, Tokens, Unknown};
-use super::machine::{Decision, Effect, Timer};
+use super::input::{Effect, Timer};
+use super::machine::Decision;
 use super::outcome::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome};
 use crate::agent::ErrorClass;
 use crate::chain::{Op, Role};

@@ -2,7 +2,8 @@
 
 use super::event::{At, Ending, EventKind};
 use super::finished::UsageLimit;
-use super::machine::{Decision, Effect, Timer};
+use super::input::{Effect, Timer};
+use super::machine::Decision;
 use super::outcome::{HumanNeeded, LimitKind, RunOutcome, WaitReason};
 use super::progress::number;
 use crate::plan::Kind;

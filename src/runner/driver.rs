@@ -17,6 +17,7 @@ use crate::checks::Deciding;
 use crate::context::{GuardWatch, Snapshot, TreeWatch};
 use crate::engine::{
     At, EVENT_VERSION, Effect, Event, EventKind, Feedback, HighestAttempt, Input, RunOutcome, State, Stopwatch, Timer,
+    Transition,
 };
 use crate::journal::{JournalError, OwnFolder, Planted, token_digest};
 use crate::marker::count_lines;
@@ -160,7 +161,7 @@ impl Driver<'_> {
         if self.is_guarded() && self.lane.is_none() {
             self.cast.journal.remember()?;
         }
-        self.record(vec![EventKind::RunStarted {
+        let started = EventKind::RunStarted {
             chain: plan.chain.clone(),
             name: plan.name.clone(),
             prompt: plan.prompt.clone(),
@@ -176,7 +177,9 @@ impl Driver<'_> {
             task: plan.task.clone(),
             queue,
             found: self.begun.now.clone(),
-        }])?;
+        };
+        self.state.evolve(&started);
+        self.record(vec![started])?;
         self.take(Input::Begin)
     }
 
@@ -283,9 +286,10 @@ impl Driver<'_> {
         looped.then(|| self.tree.fingerprint(self.cast.root, &stage.last_words()))
     }
 
-    /// One input: decide, write down, remember, tell; the effects are the caller's to perform.
+    /// One input: decide, remember, write down, tell; the effects are the caller's to perform.
     pub(super) fn take(&mut self, input: Input) -> Result<Vec<Effect>, JournalError> {
-        let (events, mut effects) = self.state.decide(self.cast.plan, input);
+        let Transition { state, events, mut effects } = std::mem::take(&mut self.state).decide(self.cast.plan, input);
+        self.state = state;
         self.record(events)?;
         if let Some(error) = self.sink_error.take()
             && self.output_error.is_none()
@@ -312,7 +316,6 @@ impl Driver<'_> {
         self.cast.journal.append(&events, token.as_deref(), self.cast.world.now())?;
         self.seq += events.len() as u64;
         for event in &events {
-            self.state.evolve(&event.event);
             if let EventKind::RunFinished { outcome: RunOutcome::Failing { .. } } = event.event {
                 self.show_failure();
             }

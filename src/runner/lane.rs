@@ -167,9 +167,6 @@ impl Driver<'_> {
             let token = planned.then(|| token_digest(self.next_token().as_bytes()));
             self.cast.journal.append(&events, token.as_deref(), self.cast.world.now())?;
         }
-        for kind in kinds {
-            self.state.evolve(kind);
-        }
         lane.numbers.untold.borrow_mut().extend(events);
         Ok(())
     }

@@ -262,14 +262,22 @@ fn a_sleep_of_the_machine_counts_for_waits_and_for_the_limit_on_time_and_not_for
     place.set("FORKHESTRA_TEST_SLEPT_FILE", &slept.display().to_string());
     let limited = r#"print {"type":"result","result":"limit reached, try again in 2 hours","is_error":true,"api_error_status":429}"#;
     claude(&place, &format!("{limited}\nexit 1\nnext\n{}", result("FORKHESTRA_COMPLETE", "")));
-    let running = place.start(&["a:1", "--timeout", "1h"]);
+    let mut running = place.start(&["a:1", "--timeout", "1h"]);
     let waits = || place.events(1).iter().any(|event| event["event"]["type"] == "waitStarted");
     let begun = Instant::now();
     while !place.path("project/.forkhestra/state.db").exists() || !waits() {
         assert!(begun.elapsed() < LONG);
         std::thread::yield_now();
     }
-    std::fs::write(&slept, (8 * 3_600_000).to_string()).unwrap();
+    // It may not be waiting yet when the journal says so: the machine sleeps again and again.
+    for hours in (8..).step_by(8) {
+        if running.child.try_wait().unwrap().is_some() {
+            break;
+        }
+        assert!(begun.elapsed() < LONG);
+        std::fs::write(&slept, (hours * 3_600_000_u64).to_string()).unwrap();
+        std::thread::yield_now();
+    }
     running.end().code(0);
     let up = place.path("tmp/up");
     place.agent("b", &format!("hang {}", up.display()));

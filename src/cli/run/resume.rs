@@ -117,8 +117,8 @@ impl ReadyChain {
             more: more(args),
             tree: None,
         };
-        let (events, _) = state.decide(&self.plan, input);
-        let next = events.into_iter().find_map(|event| match event {
+        let transition = state.clone().decide(&self.plan, input);
+        let next = transition.events.into_iter().find_map(|event| match event {
             EventKind::AttemptPlanned { at, .. } | EventKind::AttemptHeld { at, .. } => Some(at),
             _ => None,
         });
