@@ -6,11 +6,11 @@ use crate::cli::config::shell;
 use crate::cli::run::execute::{broken_journal, resume_line};
 use crate::cli::runs::history::{journal, meant};
 use crate::cli::{answer, json_line, refuse};
-use crate::engine::{At, EventKind, RunState};
+use crate::engine::{At, EventKind, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
-use crate::report::{Console, Document, Paint, Paper, Tally, Verbosity, html, markdown};
+use crate::report::{Document, Paper, html, markdown, reason};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
@@ -33,14 +33,10 @@ fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, 
     let (row, state) = meant(&journal, args.run, |_, _| true, "yet")?;
     let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(no_outline(row.id)) };
     let events = journal.events(row.id).map_err(broken)?;
-    let tally = Tally::of(&events);
+    let summary = RunSummary::of(&events);
     let resume = resume_line(world, common, &project.root, row.id);
-    let mut console = Console::new(&outline, None, Paint::plain(), Verbosity::Normal, Path::new(""), &resume);
-    for event in &events {
-        let _ = console.event(event);
-    }
-    let reason = match (tally.outcome, state) {
-        (Some(outcome), _) => console.reason(outcome),
+    let why = match (summary.totals.outcome, state) {
+        (Some(outcome), _) => reason(outcome, &summary.totals, &outline),
         (None, RunState::Running) => "it is at work".into(),
         (None, _) => format!("its process died; {resume} goes on with it"),
     };
@@ -51,10 +47,10 @@ fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, 
         }
     }
     let document = Document {
-        tally: &tally,
+        summary: &summary,
         outline: &outline,
         events: &events,
-        reason: &reason,
+        reason: &why,
         at_work: state == RunState::Running,
         papers,
     };

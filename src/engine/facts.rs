@@ -3,6 +3,7 @@
 use super::event::{At, Feedback};
 use super::finished::Tokens;
 use super::state::{OfStep, Phase, State};
+use super::totals::Totals;
 use crate::verdict::{Ledger, Unclear, Verdict};
 
 impl State {
@@ -12,10 +13,16 @@ impl State {
         &self.ledger
     }
 
+    /// The sums of what is over.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
     /// How often a judge has rejected.
     #[must_use]
     pub fn rejections(&self) -> u32 {
-        self.rejections
+        self.totals.rejections
     }
 
     /// What the last worker did to tests and to files that decide, in words.
@@ -112,7 +119,7 @@ impl State {
     /// What all attempts have used so far, the current one included.
     #[must_use]
     pub fn used(&self) -> Tokens {
-        self.spent.plus(&self.spending)
+        self.totals.all.spent.unwrap_or_default().plus(&self.spending)
     }
 
     /// The same as limits count it: what was not told of the cost is estimated.

@@ -12,6 +12,7 @@ mod scores;
 mod state;
 mod stopwatch;
 mod summary;
+mod totals;
 mod verdicts;
 mod waits;
 
@@ -29,3 +30,4 @@ pub use scores::{EvalLedger, Proposal, Score};
 pub use state::State;
 pub use stopwatch::Stopwatch;
 pub use summary::{AttemptRow, RunRow, RunState, unverified_words};
+pub use totals::{LastAttempt, RunSummary, StepSum, Sum, Totals};

@@ -20,6 +20,9 @@ impl Decision<'_> {
     pub(super) fn attempt_over(&mut self, outcome: AttemptOutcome, mut finished: Finished, said: Option<Said>) {
         let Some(at) = self.state.at.clone() else { return };
         let accounting = self.step(at.step).and_then(PlannedStep::accounting);
+        // The last that it has said of its use, where its end says nothing of it.
+        let used = Some(self.state.spending()).filter(|tokens| *tokens != Tokens::default());
+        finished.tokens = finished.tokens.or(used);
         finished.unknown = Unknown::of(accounting, &outcome, &finished);
         let (marker, usage_limit) = (self.state.marker, finished.usage_limit.clone());
         let permanent = finished.error_class.is_some_and(ErrorClass::is_permanent);

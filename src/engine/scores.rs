@@ -2,8 +2,7 @@
 
 use super::evaluated::{CaseResult, EvalEvent, EvalFacts, JudgedBy};
 use super::event::{Event, EventKind};
-use super::finished::Tokens;
-use super::outcome::RunOutcome;
+use super::totals::Totals;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -54,12 +53,8 @@ pub struct EvalLedger {
     pub results: BTreeMap<(u32, String), CaseResult>,
     /// The generation that has won, and why nothing more was tried.
     pub chosen: Option<(u32, String)>,
-    /// What all attempts have used.
-    pub spent: Tokens,
-    /// How many attempts were begun.
-    pub attempts: u32,
-    /// How it ended, if it did.
-    pub outcome: Option<RunOutcome>,
+    /// The sums of its attempts, and how it ended, if it did.
+    pub totals: Totals,
 }
 
 impl EvalLedger {
@@ -75,14 +70,9 @@ impl EvalLedger {
 
     /// Remembers an event.
     pub fn evolve(&mut self, event: &EventKind) {
-        match event {
-            EventKind::RunFinished { outcome } => self.outcome = Some(*outcome),
-            EventKind::RunResumed { .. } => self.outcome = None,
-            EventKind::AttemptPlanned { .. } => self.attempts = self.attempts.saturating_add(1),
-            EventKind::AttemptFinished { finished, .. } => {
-                self.spent = self.spent.plus(&finished.tokens.unwrap_or_default());
-            }
-            EventKind::Evaluation { what } => match what {
+        self.totals.evolve(event);
+        if let EventKind::Evaluation { what } = event {
+            match what {
                 EvalEvent::Began { facts } => {
                     let original = Proposal { prompt: facts.prompt.clone(), tokens: facts.tokens, refused: None };
                     self.prompts.insert(0, original);
@@ -97,8 +87,7 @@ impl EvalLedger {
                     self.prompts.insert(*generation, proposal);
                 }
                 EvalEvent::Chose { generation, why } => self.chosen = Some((*generation, why.clone())),
-            },
-            _ => {}
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, HighestAttempt, More};
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
+use super::totals::Totals;
 use super::waits::Waits;
 use crate::verdict::{Decision, Finding, Ledger, ReadFrom, Unclear, Verdict};
 
@@ -51,11 +52,11 @@ pub struct State {
     pub(super) ending: Option<Ending>,
     pub(super) rung: Option<Sig>,
     pub(super) paused: bool,
-    pub(super) outcome: Option<RunOutcome>,
     /// Iterations that count for `limits.iterations`.
     pub(super) iterations: u32,
-    /// What all finished attempts have used, and what the current one has used so far.
-    pub(super) spent: Tokens,
+    /// The sums of what is over.
+    pub(super) totals: Totals,
+    /// What the current attempt has used so far.
     pub(super) spending: Tokens,
     /// What attempts have probably cost that were ended before they said it, in US dollars.
     pub(super) estimated: f64,
@@ -67,7 +68,6 @@ pub struct State {
     pub(super) groups: Vec<OfGroup>,
     /// Every finding of its judges, and what became of it.
     pub(super) ledger: Ledger,
-    pub(super) rejections: u32,
     /// The last verdict of a judge.
     pub(super) verdict: Option<(At, Verdict)>,
     /// The step of a worker that rejected the work, unless a judge approved it after that, or the worker was asked again.
@@ -148,19 +148,19 @@ impl State {
     /// Whether its loop or its group has used up its count: it goes on only with more of it.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
-        self.outcome.is_some_and(RunOutcome::is_exhausted)
+        self.totals.outcome.is_some_and(RunOutcome::is_exhausted)
     }
 
     /// Whether it may go on as it is: only what is complete is over, and what waits for a decision or for more rounds.
     #[must_use]
     pub fn may_resume(&self) -> bool {
-        self.outcome.is_none_or(RunOutcome::may_resume)
+        self.totals.outcome.is_none_or(RunOutcome::may_resume)
     }
 
     /// Why a person is waited for, if one is.
     #[must_use]
     pub fn waits_for(&self) -> Option<HumanNeeded> {
-        match self.outcome {
+        match self.totals.outcome {
             Some(RunOutcome::NeedsHuman { why, .. }) if why.is_a_decision() => Some(why),
             _ => None,
         }
@@ -246,11 +246,9 @@ impl State {
                     }
                 }
             }
-            EventKind::RunFinished { outcome } => {
-                self.phase = Phase::Over;
-                self.outcome = Some(*outcome);
-            }
+            EventKind::RunFinished { .. } => self.phase = Phase::Over,
         }
+        self.totals.evolve(event);
     }
 
     fn resumed(&mut self, attempts: &[HighestAttempt], more: Option<More>) {
@@ -262,7 +260,7 @@ impl State {
         if !self.has_process() {
             self.phase = Phase::Idle;
         }
-        if self.outcome.is_some_and(RunOutcome::is_a_conclusion) {
+        if self.totals.outcome.is_some_and(RunOutcome::is_a_conclusion) {
             // Somebody has looked: what failed in a row before does not count against what is tried now.
             for step in &mut self.steps {
                 (step.unclear, step.failure, step.fingerprint) = (None, None, None);
@@ -284,7 +282,7 @@ impl State {
             }
             None => {}
         }
-        (self.ending, self.rung, self.outcome, self.paused) = (None, None, None, false);
+        (self.ending, self.rung, self.paused) = (None, None, false);
         self.waits = Waits::default();
         // Who resumes it is there.
         self.logins = None;
@@ -308,12 +306,9 @@ impl State {
 
     fn attempt_finished(&mut self, at: &At, outcome: &AttemptOutcome, finished: &Finished) {
         self.phase = Phase::Idle;
-        // The last word of a program on what it used is the whole of it.
-        let used = finished.tokens.unwrap_or(self.spending);
         if finished.unknown.cost {
-            self.estimated += f64_of(used.total()) * self.rate();
+            self.estimated += f64_of(finished.tokens.unwrap_or_default().total()) * self.rate();
         }
-        self.spent = self.spent.plus(&used);
         self.spending = Tokens::default();
         if let Some(step) = of(&mut self.steps, at.step) {
             step.worked |= finished.tokens.is_some_and(|tokens| tokens.total() > 0);
@@ -359,8 +354,9 @@ impl State {
 
     /// What a token has cost so far, in US dollars.
     fn rate(&self) -> f64 {
-        let known = self.spent.cost_usd.filter(|cost| *cost > 0.0).filter(|_| self.spent.total() > 0);
-        known.map_or(USUAL_RATE, |cost| cost / f64_of(self.spent.total()))
+        let spent = self.totals.all.spent.unwrap_or_default();
+        let known = spent.cost_usd.filter(|cost| *cost > 0.0).filter(|_| spent.total() > 0);
+        known.map_or(USUAL_RATE, |cost| cost / f64_of(spent.total()))
     }
 
     fn verdict_given(&mut self, at: &At, verdict: &Verdict, converged: bool) {
@@ -381,8 +377,7 @@ impl State {
         if verdict.decision == Decision::Reject && verdict.from == ReadFrom::Person {
             // A person's reject begins the work anew; it counts for no limit of the judges.
             (self.idle_rejects, self.moved, self.stood_still) = (0, false, false);
-        } else if verdict.decision == Decision::Reject && !converged {
-            self.rejections = self.rejections.saturating_add(1);
+        } else if verdict.is_a_rejection(converged) {
             let again = self.last_findings.replace(verdict.weighed()) == Some(verdict.weighed());
             let idle = self.stood_still && !self.moved && (again || self.idle_rejects == 0);
             self.idle_rejects = if idle { self.idle_rejects.saturating_add(1) } else { 0 };

@@ -58,6 +58,9 @@ pub struct AttemptRow {
     pub folder: String,
     /// The session that its program can go on with, where it was asked for.
     pub session: Option<String>,
+    /// Whether its marker was seen.
+    #[serde(skip)]
+    pub marker: bool,
 }
 
 /// How a run is now.

@@ -63,13 +63,18 @@ pub struct Evaluated {
 pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     let first = opening(&setting);
     let Setting { desk, facts, journal, run, events, attempts, screen, say, .. } = setting;
-    let numbers = Numbers::after(events.last().map_or(0, |event| event.seq), attempts);
+    // An attempt may have been cut off before it had a folder.
+    let planned = events.iter().filter_map(|event| match &event.event {
+        EventKind::AttemptPlanned { at, .. } => Some((at.step, at.attempt)),
+        _ => None,
+    });
+    let numbers = Numbers::after(events.last().map_or(0, |event| event.seq), attempts.into_iter().chain(planned));
     let ledger = EvalLedger::of_events(events);
     let time = desk.limits.time.map(|time| time.saturating_sub(worked(events)));
     let until = time.map(|time| desk.world.uptime().saturating_add(time));
     let fresh = facts.options.fresh;
     let sibling = journal.sibling()?;
-    let issued = ledger.attempts;
+    let issued = ledger.totals.planned;
     let expectations = Expectations::of(desk.suite.cases.iter().filter_map(|case| case.expected.as_deref()));
     let book = Book { desk, journal: sibling, run, numbers: &numbers, ledger, until, expectations, issued, fresh, say };
     let held_out: Vec<bool> = facts.cases.iter().map(|case| case.held_out).collect();

@@ -81,13 +81,13 @@ impl Book<'_> {
 
     /// The limit that is reached, if one is.
     pub(super) fn limit_reached(&self, plan: &Plan) -> Option<LimitKind> {
-        let (limits, spent) = (&plan.limits, &self.ledger.spent);
+        let (limits, spent) = (&plan.limits, self.ledger.totals.all.spent.unwrap_or_default());
         let late = self.until.is_some_and(|until| self.desk.world.uptime() >= until);
         let own = self.desk.limits.iterations;
         [
             (limits.cost.is_some_and(|most| spent.cost_usd.unwrap_or(0.0) >= most), LimitKind::Cost),
             (limits.tokens.is_some_and(|most| spent.total() >= most), LimitKind::Tokens),
-            (own.is_some_and(|most| self.ledger.attempts.max(self.issued) >= most), LimitKind::Iterations),
+            (own.is_some_and(|most| self.ledger.totals.planned.max(self.issued) >= most), LimitKind::Iterations),
             (late, LimitKind::Time),
         ]
         .into_iter()
@@ -96,7 +96,7 @@ impl Book<'_> {
 
     /// What is left of the limits of the whole is what this may use.
     pub(super) fn limited(&self, mut plan: Plan) -> Plan {
-        let spent = self.ledger.spent;
+        let spent = self.ledger.totals.all.spent.unwrap_or_default();
         if let Some(most) = &mut plan.limits.cost {
             *most -= spent.cost_usd.unwrap_or(0.0);
         }

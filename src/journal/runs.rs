@@ -106,6 +106,7 @@ impl Journal {
                 tokens: unsigned(row, 7)?,
                 cost_usd: row.get(8)?,
                 session: None,
+                marker: false,
                 folder,
             })
         };

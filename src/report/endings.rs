@@ -1,136 +1,143 @@
 //! Why a run ended, and how to go on.
 
 use crate::chain::{Role, show_duration};
-use crate::engine::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome, RunState, unverified_words};
+use crate::engine::{
+    At, AttemptOutcome, HumanNeeded, LastAttempt, LimitKind, RunOutcome, RunState, Totals, unverified_words,
+};
+use crate::plan::Outline;
 use crate::report::phrases::{iterations_words, outcome_words, thousands};
-use crate::report::terminal::console::Console;
 use crate::report::verdicts::human_words;
 
-impl Console<'_> {
-    /// Why a run ended, in a line without signs.
-    #[must_use]
-    pub fn reason(&self, outcome: RunOutcome) -> String {
-        match outcome {
-            RunOutcome::Succeeded if self.unverified.is_empty() => "complete".into(),
-            RunOutcome::Succeeded => format!("complete, {}", unverified_words(&self.unverified)),
-            RunOutcome::Failed { step }
-            | RunOutcome::Exhausted { step }
-            | RunOutcome::Failing { step }
-            | RunOutcome::Rejected { step }
-            | RunOutcome::NeedsHuman { step, .. }
-            | RunOutcome::Stalled { step } => self.stopped(step, outcome),
-            RunOutcome::LimitReached { limit } => self.limit_words(limit),
-            RunOutcome::OutOfResources { step } => {
-                let name = self.outline.steps.get((step as usize).saturating_sub(1)).map_or("?", |step| &step.name);
-                format!("{name} could not be started, the machine has no room for another process")
-            }
-            RunOutcome::Interrupted { signal } => format!("interrupted by {signal}"),
-            RunOutcome::OutputClosed => "stopped, standard output was closed".into(),
-            RunOutcome::NotMet => "not every case passed".into(),
+/// Why a run ended, in a line without signs.
+#[must_use]
+pub fn reason(outcome: RunOutcome, totals: &Totals, outline: &Outline) -> String {
+    match outcome {
+        RunOutcome::Succeeded if totals.unverified.is_empty() => "complete".into(),
+        RunOutcome::Succeeded => format!("complete, {}", unverified_words(&totals.unverified)),
+        RunOutcome::Failed { step }
+        | RunOutcome::Exhausted { step }
+        | RunOutcome::Failing { step }
+        | RunOutcome::Rejected { step }
+        | RunOutcome::NeedsHuman { step, .. }
+        | RunOutcome::Stalled { step } => stopped(step, outcome, totals, outline),
+        RunOutcome::LimitReached { limit } => limit_words(limit, totals, outline),
+        RunOutcome::OutOfResources { step } => {
+            let name = outline.steps.get((step as usize).saturating_sub(1)).map_or("?", |step| &step.name);
+            format!("{name} could not be started, the machine has no room for another process")
         }
+        RunOutcome::Interrupted { signal } => format!("interrupted by {signal}"),
+        RunOutcome::OutputClosed => "stopped, standard output was closed".into(),
+        RunOutcome::NotMet => "not every case passed".into(),
     }
+}
 
-    /// By how much a run that is complete exceeded a limit: its last attempt counts all the same.
-    pub(super) fn excess(&self) -> Option<String> {
-        let (limits, used) = (&self.outline.limits, &self.used);
-        if let Some((most, cost)) = limits.cost.zip(used.cost_usd).filter(|(most, cost)| cost > most) {
-            return Some(format!("the limit `cost` of ${most} was exceeded by ${:.2}", cost - most));
+/// By how much a run that is complete exceeded a limit: its last attempt counts all the same.
+pub(super) fn excess(totals: &Totals, outline: &Outline) -> Option<String> {
+    let (limits, used) = (&outline.limits, &totals.all);
+    if let Some((most, cost)) = limits.cost.zip(used.cost_usd()).filter(|(most, cost)| cost > most) {
+        return Some(format!("the limit `cost` of ${most} was exceeded by ${:.2}", cost - most));
+    }
+    let (most, tokens) = limits.tokens.zip(used.tokens()).filter(|(most, tokens)| tokens > most)?;
+    Some(format!("the limit `tokens` of {} was exceeded by {}", thousands(most), thousands(tokens - most)))
+}
+
+/// How to go on with a run that was ended before its aim.
+#[must_use]
+pub fn go_on(outcome: RunOutcome, totals: &Totals, outline: &Outline, resume: &str) -> Option<String> {
+    match outcome {
+        RunOutcome::LimitReached { limit } => {
+            Some(format!("to go on under a higher limit: {resume} --limit {}=…", limit.key()))
         }
-        let (most, tokens) = limits.tokens.zip(used.tokens).filter(|(most, tokens)| tokens > most)?;
-        Some(format!("the limit `tokens` of {} was exceeded by {}", thousands(most), thousands(tokens - most)))
-    }
-
-    /// How to go on with a run that was ended before its aim.
-    #[must_use]
-    pub fn go_on(&self, outcome: RunOutcome) -> Option<String> {
-        let resume = &self.resume;
-        match outcome {
-            RunOutcome::LimitReached { limit } => {
-                Some(format!("to go on under a higher limit: {resume} --limit {}=…", limit.key()))
-            }
-            RunOutcome::Rejected { .. } => {
-                Some(format!("to have it mended, repeat the steps in rounds: \"({}):5\"", self.outline.chain))
-            }
-            RunOutcome::Failed { .. } if matches!(self.last, Some((_, AttemptOutcome::Voided, _))) => {
-                Some("put back what was changed (git checkout …), then begin a new run".into())
-            }
-            // More rounds would end at once: only a decision helps.
-            RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. }
-                if self.rejections >= self.outline.limits.rejections =>
-            {
-                Some(format!("to decide: {resume} --approve, or --reject \"what has to be fixed\""))
-            }
-            outcome if outcome.is_exhausted() => {
-                let decide = if matches!(outcome, RunOutcome::NeedsHuman { .. }) {
-                    ", or decide: --approve, --reject \"why\""
-                } else {
-                    ""
-                };
-                Some(format!("to go on with more of it: {resume} --more 3{decide}"))
-            }
-            outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
+        RunOutcome::Rejected { .. } => {
+            Some(format!("to have it mended, repeat the steps in rounds: \"({}):5\"", outline.chain))
         }
+        RunOutcome::Failed { .. }
+            if totals.last.as_ref().is_some_and(|last| last.outcome == AttemptOutcome::Voided) =>
+        {
+            Some("put back what was changed (git checkout …), then begin a new run".into())
+        }
+        // More rounds would end at once: only a decision helps.
+        RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. }
+            if totals.rejections >= outline.limits.rejections =>
+        {
+            Some(format!("to decide: {resume} --approve, or --reject \"what has to be fixed\""))
+        }
+        outcome if outcome.is_exhausted() => {
+            let decide = if matches!(outcome, RunOutcome::NeedsHuman { .. }) {
+                ", or decide: --approve, --reject \"why\""
+            } else {
+                ""
+            };
+            Some(format!("to go on with more of it: {resume} --more 3{decide}"))
+        }
+        outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
     }
+}
 
-    /// Which limit was reached, as it is written in `limits`.
-    pub(super) fn limit_words(&self, limit: LimitKind) -> String {
-        let limits = &self.outline.limits;
-        let value = match limit {
-            LimitKind::Time => limits.time.map(show_duration),
-            LimitKind::Cost => limits.cost.map(|cost| format!("${cost}")),
-            LimitKind::Tokens => limits.tokens.map(thousands),
-            LimitKind::Iterations => limits.iterations.map(|iterations| thousands(iterations.into())),
-            LimitKind::Wait => Some(show_duration(limits.wait)),
-        };
-        let until = self.resets_at.as_ref().filter(|_| limit == LimitKind::Wait);
-        let until = until.map_or_else(String::new, |until| format!("; the usage limit ends at {until}"));
-        format!("the limit `{}` of {} is reached{until}", limit.key(), value.unwrap_or_default())
-    }
+/// Which limit was reached, as it is written in `limits`.
+pub(super) fn limit_words(limit: LimitKind, totals: &Totals, outline: &Outline) -> String {
+    let limits = &outline.limits;
+    let value = match limit {
+        LimitKind::Time => limits.time.map(show_duration),
+        LimitKind::Cost => limits.cost.map(|cost| format!("${cost}")),
+        LimitKind::Tokens => limits.tokens.map(thousands),
+        LimitKind::Iterations => limits.iterations.map(|iterations| thousands(iterations.into())),
+        LimitKind::Wait => Some(show_duration(limits.wait)),
+    };
+    let until = totals.last.as_ref().and_then(|last| last.resets_at.as_ref()).filter(|_| limit == LimitKind::Wait);
+    let until = until.map_or_else(String::new, |until| format!("; the usage limit ends at {until}"));
+    format!("the limit `{}` of {} is reached{until}", limit.key(), value.unwrap_or_default())
+}
 
-    pub(super) fn stopped(&self, step: u32, outcome: RunOutcome) -> String {
-        let planned = (step as usize).checked_sub(1).and_then(|index| self.outline.steps.get(index));
-        let name = planned.map_or("?", |step| step.name.as_str());
-        let of = format!("stopped at step {step} of {}", self.outline.steps.len());
-        let is_check = planned.is_some_and(|step| step.check.is_some());
-        let why = match &self.last {
-            _ if matches!(outcome, RunOutcome::Rejected { .. }) => format!("{name} rejected"),
-            _ if matches!(outcome, RunOutcome::NeedsHuman { .. }) => match outcome {
-                RunOutcome::NeedsHuman { why, .. } => human_words(name, why, self.rejections),
-                _ => String::new(),
-            },
-            _ if is_check && matches!(outcome, RunOutcome::Stalled { .. }) => {
-                format!("{name} fails in the same way on a tree that it has seen before: the rounds move in a circle")
-            }
-            Some((at, how, marker)) if matches!(outcome, RunOutcome::Exhausted { .. }) => {
-                match (self.iterations(at), how) {
-                    (Some(count), AttemptOutcome::Unfinished) => {
-                        format!("{name} did not print {} in {}", self.outline.marker, iterations_words(count))
-                    }
-                    (Some(count), how) => {
-                        let last = outcome_words(how, *marker, true);
-                        format!("{name} did not complete in {}; the last one {last}", iterations_words(count))
-                    }
-                    (None, _) => format!("{name} still fails in the last round"),
+fn stopped(step: u32, outcome: RunOutcome, totals: &Totals, outline: &Outline) -> String {
+    let planned = (step as usize).checked_sub(1).and_then(|index| outline.steps.get(index));
+    let name = planned.map_or("?", |step| step.name.as_str());
+    let of = format!("stopped at step {step} of {}", outline.steps.len());
+    let is_check = planned.is_some_and(|step| step.check.is_some());
+    let why = match &totals.last {
+        _ if matches!(outcome, RunOutcome::Rejected { .. }) => format!("{name} rejected"),
+        _ if matches!(outcome, RunOutcome::NeedsHuman { .. }) => match outcome {
+            RunOutcome::NeedsHuman { why, .. } => human_words(name, why, totals.rejections),
+            _ => String::new(),
+        },
+        _ if is_check && matches!(outcome, RunOutcome::Stalled { .. }) => {
+            format!("{name} fails in the same way on a tree that it has seen before: the rounds move in a circle")
+        }
+        Some(LastAttempt { at, outcome: how, marker, .. }) if matches!(outcome, RunOutcome::Exhausted { .. }) => {
+            match (iterations(at, totals, outline), how) {
+                (Some(count), AttemptOutcome::Unfinished) => {
+                    format!("{name} did not print {} in {}", outline.marker, iterations_words(count))
                 }
+                (Some(count), how) => {
+                    let last = outcome_words(how, *marker, true);
+                    format!("{name} did not complete in {}; the last one {last}", iterations_words(count))
+                }
+                (None, _) => format!("{name} still fails in the last round"),
             }
-            Some((_, how, marker)) if matches!(outcome, RunOutcome::Failing { .. }) => {
-                format!("{name} fails again and again, at once: {}", outcome_words(how, *marker, true))
-            }
-            Some(_)
-                if matches!(outcome, RunOutcome::Stalled { .. })
-                    && planned.is_some_and(|step| step.role == Some(Role::Judge)) =>
-            {
-                format!("{name} rejects the same again, and nothing that git would see was changed in between")
-            }
-            Some(_) if matches!(outcome, RunOutcome::Stalled { .. }) => format!(
-                "{name} changed nothing and said the same in {} in a row (`stalledAfter`)",
-                iterations_words(self.outline.limits.stalled_after)
-            ),
-            Some((at, how, marker)) => {
-                format!("{name}, {}", outcome_words(how, *marker, self.iterations(at).is_some()))
-            }
-            None => name.to_string(),
-        };
-        format!("{of}: {why}")
-    }
+        }
+        Some(LastAttempt { outcome: how, marker, .. }) if matches!(outcome, RunOutcome::Failing { .. }) => {
+            format!("{name} fails again and again, at once: {}", outcome_words(how, *marker, true))
+        }
+        Some(_)
+            if matches!(outcome, RunOutcome::Stalled { .. })
+                && planned.is_some_and(|step| step.role == Some(Role::Judge)) =>
+        {
+            format!("{name} rejects the same again, and nothing that git would see was changed in between")
+        }
+        Some(_) if matches!(outcome, RunOutcome::Stalled { .. }) => format!(
+            "{name} changed nothing and said the same in {} in a row (`stalledAfter`)",
+            iterations_words(outline.limits.stalled_after)
+        ),
+        Some(LastAttempt { at, outcome: how, marker, .. }) => {
+            format!("{name}, {}", outcome_words(how, *marker, iterations(at, totals, outline).is_some()))
+        }
+        None => name.to_string(),
+    };
+    format!("{of}: {why}")
+}
+
+/// Of how many iterations an attempt is one: as it was planned, which may be more than the chain says; `None` outside of loops.
+pub(super) fn iterations(at: &At, totals: &Totals, outline: &Outline) -> Option<u32> {
+    let step = outline.steps.get((at.step as usize).checked_sub(1)?)?;
+    step.iterations.map(|iterations| totals.iterations(at).unwrap_or(iterations))
 }

@@ -2,11 +2,10 @@
 //! (docs.github.com, "Workflow commands").
 
 use crate::checks::Failure;
-use crate::engine::{AttemptOutcome, Event, EventKind};
+use crate::engine::{AttemptOutcome, Event, EventKind, RunSummary};
 use crate::plan::Outline;
 use crate::report::phrases::first_line;
-use crate::report::tally::Tally;
-use crate::verdict::{Decision, Severity};
+use crate::verdict::Severity;
 use std::fmt::Write;
 
 /// How many annotations an attempt gives at most; GitHub shows ten of a kind for a step.
@@ -72,7 +71,7 @@ pub(super) fn around(event: &Event, outline: &Outline, errors: &[Failure], word:
                 }
             }
         }
-        EventKind::VerdictGiven { at, verdict, .. } if verdict.decision == Decision::Reject => {
+        EventKind::VerdictGiven { at, verdict, converged } if verdict.rejects(*converged) => {
             for finding in verdict.weighed().into_iter().take(MOST) {
                 let level = if finding.severity == Severity::Minor { "notice" } else { "error" };
                 let words = format!("{}: {}", at.name, first_line(&finding.title));
@@ -86,11 +85,11 @@ pub(super) fn around(event: &Event, outline: &Outline, errors: &[Failure], word:
 
 /// The end of a run, for the step's summary, in Markdown.
 #[must_use]
-pub fn step_summary(tally: &Tally, good: bool, reason: &str) -> String {
-    let title = tally.name.as_ref().unwrap_or(&tally.chain);
+pub fn step_summary(summary: &RunSummary, good: bool, reason: &str) -> String {
+    let title = summary.name.as_ref().unwrap_or(&summary.chain);
     let sign = if good { "✅" } else { "❌" };
     let mut text = format!("### {sign} forkhestra: `{}`, {}\n\n", title.replace('`', "'"), reason);
-    text.push_str(&crate::report::page::steps_table(tally));
+    text.push_str(&crate::report::page::steps_table(&summary.totals));
     text.push('\n');
     text
 }

@@ -1,6 +1,7 @@
 //! What people and machines see: folds over events and plans. The only room that writes to the terminal, and the only
 //! user of miette.
 
+mod closing;
 mod diagnostics;
 mod endings;
 mod github;
@@ -8,18 +9,18 @@ mod page;
 mod paint;
 mod phrases;
 mod sinks;
-mod tally;
 mod terminal;
 mod text;
 mod verdicts;
 
+pub use closing::{closing_table, summary_json};
 pub use diagnostics::{diagnostic_json, render};
+pub use endings::{go_on, reason};
 pub use github::step_summary;
 pub use page::html::html;
 pub use page::{Document, Paper, markdown};
 pub use paint::{Paint, columns};
 pub use sinks::{Ndjson, Sinks};
-pub use tally::{StepSum, Sum, Tally};
 pub use terminal::console::{Console, Verbosity};
 pub use terminal::foreign::ForeignWords;
 pub use terminal::live::{Now, TICK};

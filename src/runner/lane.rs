@@ -22,11 +22,15 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Goes on after these.
+    /// Goes on after this event, and after the highest of these attempts of each step.
     #[must_use]
     pub fn after(seq: u64, attempts: impl IntoIterator<Item = (u32, u32)>) -> Self {
-        let attempts = RefCell::new(attempts.into_iter().collect());
-        Self { seq: Cell::new(seq), attempts, untold: RefCell::default() }
+        let mut highest = HashMap::new();
+        for (step, attempt) in attempts {
+            let known = highest.entry(step).or_insert(0);
+            *known = attempt.max(*known);
+        }
+        Self { seq: Cell::new(seq), attempts: RefCell::new(highest), untold: RefCell::default() }
     }
 
     /// The number of the next event.

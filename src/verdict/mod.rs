@@ -176,6 +176,18 @@ impl Verdict {
         Self { decision, notes, findings, from, minor }
     }
 
+    /// Whether it sends the work back. `converged` says that its findings block nothing.
+    #[must_use]
+    pub fn rejects(&self, converged: bool) -> bool {
+        self.decision == Decision::Reject && !converged
+    }
+
+    /// Whether it counts for `limits.rejections`: a person's reject begins the work anew instead.
+    #[must_use]
+    pub fn is_a_rejection(&self, converged: bool) -> bool {
+        self.rejects(converged) && self.from != ReadFrom::Person
+    }
+
     /// Its findings. Of a full reject what has to be fixed is among them: items without a place, or its last words.
     #[must_use]
     pub fn weighed(&self) -> Vec<Finding> {

@@ -108,7 +108,7 @@ fn an_agent_that_kills_its_lifeline_fails_and_leaves_nothing() {
         place.agent(
             "a",
             &format!(
-                "sh env -i /bin/sh -c 'echo $$ > {}; exec sleep 1000' & sleep 0.05; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)",
+                "sh env -i /bin/sh -c 'echo $$ > {0}; exec sleep 1000' & while [ ! -s {0} ]; do sleep 0.01; done; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)",
                 pid.display()
             ),
         );
@@ -116,10 +116,9 @@ fn an_agent_that_kills_its_lifeline_fails_and_leaves_nothing() {
         assert!(ran.code(1).stderr.contains("✗ a: stopped at step 1"), "{}", ran.stderr);
         let events = place.events(1);
         assert_eq!(events.last().unwrap()["event"]["type"], "runFinished");
-        if let Ok(pid) = std::fs::read_to_string(pid) {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-            assert!(stat.is_empty() || stat.contains(") Z "), "lives on: {stat}");
-        }
+        let pid = fs::read_to_string(pid).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "lives on: {stat}");
     }
 }
 

@@ -14,14 +14,16 @@ use crate::cli::run::survivors::end_last;
 use crate::cli::runs::history::{journal, meant};
 use crate::cli::trust::untrusted;
 use crate::cli::{answer, refuse};
-use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides, RunOutcome};
+use crate::engine::{
+    CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides, RunOutcome, RunSummary,
+};
 use crate::eval::{Desk, Evaluated, Prompts, Setting, Suite, evaluate, held_out, tokens, too_few_cases};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
 use crate::plan::{Outline, OutlineStep, Part, outline};
 use crate::proc::Awake;
 use crate::report::{
-    Paint, Screen, Tally, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render,
+    Paint, Screen, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render, summary_json,
 };
 use crate::runner::Failure;
 use crate::source::{Diagnostic, Files, Place, Source, sha256};
@@ -319,14 +321,14 @@ fn perform(
                 print_error(&paint.dim(&format!("  {resume} goes on with it\n")));
             }
             let events = journal.events(run).unwrap_or_default();
-            let (tally, exit) = (Tally::of(&events), exit_of(outcome));
+            let (summary, exit) = (RunSummary::of(&events), exit_of(outcome));
             let hooks =
                 desk.plan(&ready.suite.executor, Part::Answers, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
             let reason =
                 if outcome == RunOutcome::Succeeded { "complete" } else { "not every case passed, or it was cut off" };
             let folder = world.relative(&journal.run_folder(run));
-            let json = tally.json(exit.code(), reason, &folder, None).to_string() + "\n";
-            run_hooks(world, common, &hooks, &project.root, &tally, &json);
+            let json = summary_json(&summary, Some(exit.code()), Some(reason), &folder, None).to_string() + "\n";
+            run_hooks(world, common, &hooks, &project.root, &summary, &json);
             match written {
                 Ok(words) => {
                     print_error(if common.quiet { "" } else { &words });

@@ -146,10 +146,10 @@ pub(in crate::cli) fn perform(world: &World, common: &Common, output: &Output, m
             let console = Console::new(run.outline, None, Paint::plain(), Verbosity::Normal, &folder, &resume);
             let transcripts = folder.display().to_string();
             let mut over = Over { events: &events, console, transcripts, resume, exit, task_status, commit };
-            let Some((tally, json, printed)) = close(world, common, output, &mut over) else { return exit };
+            let Some((summary, json, printed)) = close(world, common, output, &mut over) else { return exit };
             // Whoever waits for this folder need not wait for hooks.
             run.journal.let_go();
-            run_hooks(world, common, &run.plan.hooks, run.root, &tally, &json);
+            run_hooks(world, common, &run.plan.hooks, run.root, &summary, &json);
             match printed {
                 Err(error) if exit == Exit::Success => {
                     print_error(&format!("forkhestra: cannot write its output: {error}\n"));

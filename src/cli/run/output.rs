@@ -3,11 +3,14 @@
 use crate::chain::{HookKind, show_duration};
 use crate::cli::args::{Common, OutputArgs};
 use crate::cli::config::shell;
-use crate::engine::{Event, LimitKind, RunOutcome, RunState};
+use crate::engine::{Event, LimitKind, RunOutcome, RunState, RunSummary};
 use crate::exit::Exit;
-use crate::plan::{Hook, Limits};
+use crate::plan::{Hook, Limits, Outline};
 use crate::proc::{ByHand, Interrupts};
-use crate::report::{Console, Ndjson, Paint, Sinks, Tally, Verbosity, print, print_error, step_summary};
+use crate::report::{
+    Console, Ndjson, Paint, Sinks, Verbosity, closing_table, go_on, print, print_error, reason, step_summary,
+    summary_json,
+};
 use crate::source::{Diagnostic, Env, Files, Kind};
 use crate::world::World;
 use std::io;
@@ -107,28 +110,28 @@ pub(in crate::cli) fn close(
     common: &Common,
     output: &Output,
     over: &mut Over<'_>,
-) -> Option<(Tally, String, io::Result<()>)> {
+) -> Option<(RunSummary, String, io::Result<()>)> {
     for event in over.events {
         let _ = over.console.event(event);
     }
-    let tally = Tally::of(over.events);
-    let outcome = tally.outcome?;
-    let (reason, good) = (over.console.reason(outcome), outcome == RunOutcome::Succeeded);
-    let next = next(outcome, &tally, &over.resume, &over.console.outline().limits);
+    let summary = RunSummary::of(over.events);
+    let outcome = summary.totals.outcome?;
+    let (why, good) = (reason(outcome, &summary.totals, over.console.outline()), outcome == RunOutcome::Succeeded);
+    let next = next(outcome, &summary, &over.resume, &over.console.outline().limits);
     if !common.quiet {
-        print_error(&last_words(&over.console, &tally, &over.resume, Paint::for_stderr(world)));
+        print_error(&last_words(&summary, over.console.outline(), &over.resume, Paint::for_stderr(world)));
     }
-    let mut json = tally.json(over.exit.code(), &reason, &over.transcripts, Some(&next));
+    let mut json = summary_json(&summary, Some(over.exit.code()), Some(&why), &over.transcripts, Some(&next));
     json["taskStatus"] = over.task_status.into();
     json["commit"] = over.commit.clone().into();
     let json = json.to_string() + "\n";
     let printed = if output.json { print(&json) } else { Ok(()) };
-    let summary = world.var("GITHUB_STEP_SUMMARY").filter(|_| in_github(world));
-    if let Some(file) = summary {
+    let job = world.var("GITHUB_STEP_SUMMARY").filter(|_| in_github(world));
+    if let Some(file) = job {
         // Its loss changes nothing of the run.
-        let _ = world.append(Path::new(&file), &step_summary(&tally, good, &reason));
+        let _ = world.append(Path::new(&file), &step_summary(&summary, good, &why));
     }
-    Some((tally, json, printed))
+    Some((summary, json, printed))
 }
 
 fn in_github(world: &World) -> bool {
@@ -141,16 +144,16 @@ pub(in crate::cli) fn run_hooks(
     common: &Common,
     hooks: &[Hook],
     root: &Path,
-    tally: &Tally,
+    summary: &RunSummary,
     json: &str,
 ) {
-    let human = tally.needs_human();
-    let good = tally.outcome == Some(RunOutcome::Succeeded);
+    let human = summary.needs_human();
+    let good = summary.totals.outcome == Some(RunOutcome::Succeeded);
     let wanted = |hook: &&Hook| match hook.kind {
         HookKind::Finish => true,
         HookKind::Fail => !good && !human,
         HookKind::Human => human,
-        HookKind::Task => tally.task.is_some(),
+        HookKind::Task => summary.task.is_some(),
         // While it is under way.
         HookKind::Wait => false,
     };
@@ -168,30 +171,30 @@ pub(in crate::cli) fn run_hooks(
 }
 
 /// What people are told when all is over: what each step came to, and what to type next.
-pub(in crate::cli) fn last_words(console: &Console<'_>, tally: &Tally, resume: &str, paint: Paint) -> String {
-    let Some(outcome) = tally.outcome else { return String::new() };
-    let next = match console.go_on(outcome) {
+pub(in crate::cli) fn last_words(summary: &RunSummary, outline: &Outline, resume: &str, paint: Paint) -> String {
+    let Some(outcome) = summary.totals.outcome else { return String::new() };
+    let next = match go_on(outcome, &summary.totals, outline, resume) {
         // It was said already; of a failure one looks at the words first.
         Some(_) if !matches!(RunState::of(Some(outcome), false), RunState::Incomplete | RunState::Exhausted) => {
             String::new()
         }
-        _ => paint.dim(&format!("  next: {}\n", next(outcome, tally, resume, &console.outline().limits))),
+        _ => paint.dim(&format!("  next: {}\n", next(outcome, summary, resume, &outline.limits))),
     };
-    tally.table(paint) + &next
+    closing_table(summary, paint) + &next
 }
 
 /// The one command to type next.
-fn next(outcome: RunOutcome, tally: &Tally, resume: &str, limits: &Limits) -> String {
+pub(in crate::cli) fn next(outcome: RunOutcome, summary: &RunSummary, resume: &str, limits: &Limits) -> String {
     let cwd = resume.split_once(" --cwd ").map_or_else(String::new, |(_, folder)| format!(" --cwd {folder}"));
-    let run = tally.run;
-    match (outcome, &tally.last) {
+    let run = summary.run;
+    match (outcome, &summary.totals.last) {
         (RunOutcome::LimitReached { limit }, _) => {
             format!("{resume} --limit {}={}", limit.key(), doubled(limit, limits))
         }
         (RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed, _) => resume.to_string(),
-        (RunOutcome::NeedsHuman { .. }, _) if tally.task.is_some() => format!("forkhestra dispute list{cwd}"),
+        (RunOutcome::NeedsHuman { .. }, _) if summary.task.is_some() => format!("forkhestra dispute list{cwd}"),
         (RunOutcome::Succeeded, _) | (_, None) => format!("forkhestra report {run}{cwd}"),
-        (_, Some(at)) => format!("forkhestra runs log {run} {}{cwd}", at.step),
+        (_, Some(last)) => format!("forkhestra runs log {run} {}{cwd}", last.at.step),
     }
 }
 

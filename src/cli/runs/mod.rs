@@ -7,15 +7,17 @@ use crate::chain::parse_duration;
 use crate::cli::args::{Common, LogArgs, PruneArgs, RunsArgs, RunsVerb};
 use crate::cli::config::{Project, project};
 use crate::cli::people::only_people;
-use crate::cli::run::execute::{broken_journal, resume_line};
-use crate::cli::run::output::{last_words, verbosity};
+use crate::cli::run::execute::{broken_journal, exit_of, resume_line};
+use crate::cli::run::output::{last_words, next, verbosity};
 use crate::cli::runs::history::{is_alive, journal, meant, state};
 use crate::cli::{answer, json_line, refuse};
-use crate::engine::{At, AttemptRow, EventKind, RunRow, RunState};
+use crate::engine::{At, AttemptRow, EventKind, RunRow, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
-use crate::report::{Console, Paint, Tally, Verbosity, print, print_bytes, run as run_text, runs as runs_text};
+use crate::report::{
+    Console, Paint, Verbosity, print, print_bytes, reason, run as run_text, runs as runs_text, summary_json,
+};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
@@ -76,19 +78,28 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done
     let (project, journal) = journal(world, common)?;
     let (row, state) = meant(&journal, run, any, "yet")?;
     let mut attempts = journal.attempts(row.id).map_err(broken)?;
-    for event in journal.events(row.id).map_err(broken)? {
-        if let EventKind::AttemptFinished { at, finished, .. } = event.event
+    let events = journal.events(row.id).map_err(broken)?;
+    let summary = RunSummary::of(&events);
+    for event in events {
+        if let EventKind::AttemptFinished { at, finished, marker, .. } = event.event
             && let Some(attempt) = attempts.iter_mut().find(|row| (row.step, row.attempt) == (at.step, at.attempt))
         {
-            attempt.session = finished.session;
+            (attempt.session, attempt.marker) = (finished.session, marker);
         }
     }
+    let outline = journal.outline(row.id).map_err(broken)?;
+    let resume = resume_line(world, common, &project.root, row.id);
     if as_json {
         let mut shown = with_state(&row, state);
         shown["attempts"] = json!(attempts);
+        let ended = summary.totals.outcome.zip(outline.as_ref());
+        let why = ended.map(|(outcome, outline)| reason(outcome, &summary.totals, outline));
+        let next = ended.map(|(outcome, outline)| next(outcome, &summary, &resume, &outline.limits));
+        let exit = summary.totals.outcome.map(|outcome| exit_of(outcome).code());
+        let folder = world.relative(&journal.run_folder(row.id));
+        shown["summary"] = summary_json(&summary, exit, why.as_deref(), &folder, next.as_deref());
         return Ok(answer(&json_line(shown)));
     }
-    let outline = journal.outline(row.id).map_err(broken)?;
     let attempts: Vec<AttemptRow> = attempts
         .into_iter()
         .map(|attempt| {
@@ -99,13 +110,14 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done
             AttemptRow { folder: world.relative(Path::new(&attempt.folder)), session, ..attempt }
         })
         .collect();
-    let resume = resume_line(world, common, &project.root, row.id);
     let results = if row.chain.starts_with("eval ") {
         format!("\nforkhestra eval show {} shows its results\n", row.id)
     } else {
         String::new()
     };
-    Ok(answer(&(run_text(&row, state, &attempts, outline.as_ref(), &resume, Paint::for_stdout(world)) + &results)))
+    Ok(answer(
+        &(run_text(&row, state, &summary, &attempts, outline.as_ref(), &resume, Paint::for_stdout(world)) + &results),
+    ))
 }
 
 /// The command line by which a person goes on with an agent's session.
@@ -264,9 +276,9 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Do
     let paint = Paint::for_stdout(world).still();
     let mut console = Console::new(&outline, None, paint, verbosity, Path::new(&folder), &resume);
     let mut open: Option<At> = None;
-    let mut tally = Tally::default();
+    let mut summary = RunSummary::default();
     for event in journal.events(row.id).map_err(broken)? {
-        tally.see(&event);
+        summary.see(&event);
         let over = matches!(event.event, EventKind::AttemptFinished { .. } | EventKind::RunResumed { .. });
         if let Some(at) = open.take_if(|_| over)
             && verbosity > Verbosity::Quiet
@@ -281,7 +293,7 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Do
             return Ok(Exit::Success);
         }
     }
-    let words = if common.quiet { String::new() } else { last_words(&console, &tally, &resume, paint) };
+    let words = if common.quiet { String::new() } else { last_words(&summary, &outline, &resume, paint) };
     Ok(answer(&words))
 }
 

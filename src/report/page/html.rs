@@ -2,6 +2,7 @@
 //! are looked at, so that megabytes of them stay usable.
 
 use crate::engine::RunState;
+use crate::report::closing::{cost_cell, tokens_cell};
 use crate::report::page::{Document, Paper, Row, Tried, cases, facts, findings, heading, origin, timeline};
 use crate::report::paint::printable;
 use crate::report::phrases::{seconds, thousands};
@@ -28,11 +29,11 @@ fn escaped(text: &str) -> String {
 /// The page.
 #[must_use]
 pub fn html(document: &Document<'_>) -> String {
-    let tally = document.tally;
-    let title = format!("Run {}: {}", tally.run, tally.name.as_ref().unwrap_or(&tally.chain));
-    let good = RunState::of(tally.outcome, false) == RunState::Complete;
-    let (class, state) = match (tally.outcome.is_some(), good) {
-        (true, true) if !tally.unverified.is_empty() => ("open", "complete, unverified"),
+    let summary = document.summary;
+    let title = format!("Run {}: {}", summary.run, summary.name.as_ref().unwrap_or(&summary.chain));
+    let good = RunState::of(summary.totals.outcome, false) == RunState::Complete;
+    let (class, state) = match (summary.totals.outcome.is_some(), good) {
+        (true, true) if !summary.totals.unverified.is_empty() => ("open", "complete, unverified"),
         (true, true) => ("good", "complete"),
         (true, false) => ("bad", "not complete"),
         (false, _) => ("open", "not over"),
@@ -77,7 +78,7 @@ fn steps(document: &Document<'_>) -> String {
         "<table>\n<caption>By step</caption>\n<thead><tr><th scope=\"col\">step</th><th scope=\"col\">attempts</th><th \
          scope=\"col\">time</th><th scope=\"col\">tokens</th><th scope=\"col\">cost</th></tr></thead>\n<tbody>\n",
     );
-    for step in &document.tally.steps {
+    for step in &document.summary.totals.steps {
         let sum = &step.sum;
         let _ = writeln!(
             table,
@@ -86,8 +87,8 @@ fn steps(document: &Document<'_>) -> String {
             escaped(&step.name),
             sum.attempts,
             seconds(sum.took_ms),
-            sum.tokens_cell(),
-            sum.cost_cell()
+            tokens_cell(sum),
+            cost_cell(sum)
         );
     }
     table + "</tbody>\n</table>\n"

@@ -2,15 +2,15 @@
 
 pub(super) mod html;
 
-use crate::engine::{At, AttemptOutcome, EvalLedger, Event, EventKind, State};
+use crate::engine::{At, AttemptOutcome, EvalLedger, Event, EventKind, RunSummary, State, Sum, Totals};
 use crate::plan::Outline;
+use crate::report::closing::{cost_cell, tokens_cell, used_words};
 use crate::report::paint::{Paint, printable};
-use crate::report::phrases::{first_line, outcome_words, round_words, seconds, waiting_words};
-use crate::report::tally::{Sum, Tally};
+use crate::report::phrases::{attempts_words, first_line, outcome_words, round_words, seconds, waiting_words};
 use crate::report::text::evaluation::{evaluation_text, prompt_diff};
 use crate::report::text::history::whole_seconds;
 use crate::report::verdicts::unclear_words;
-use crate::verdict::{Decision, FindingRow};
+use crate::verdict::{Decision, FindingRow, ReadFrom};
 use jiff::Timestamp;
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ use std::fmt::Write;
 #[derive(Debug)]
 pub struct Document<'a> {
     /// What it came to.
-    pub tally: &'a Tally,
+    pub summary: &'a RunSummary,
     /// What was planned.
     pub outline: &'a Outline,
     /// What happened.
@@ -100,8 +100,9 @@ fn label(outline: &Outline, at: &At) -> String {
 pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<Row> {
     let (mut rows, mut began) = (Vec::new(), Vec::<(At, i64)>::new());
     let start = document.events.first().and_then(|event| ms(&event.at)).unwrap_or(0);
-    let mut rejections = 0;
+    let mut totals = Totals::default();
     for event in document.events {
+        totals.evolve(&event.event);
         let now = ms(&event.at).unwrap_or(start) - start;
         match &event.event {
             EventKind::RoundStarted { group, round, rounds, .. } if *rounds > 1 => {
@@ -142,9 +143,12 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<Row> {
                     Decision::Reject if *converged => {
                         format!("{name} rejects, and names nothing that has to be mended")
                     }
+                    Decision::Reject if verdict.from == ReadFrom::Person => {
+                        format!("a person rejects: {}", first_line(verdict.notes.trim()))
+                    }
                     Decision::Reject => {
-                        rejections += 1;
-                        format!("{name} rejects (rejection {rejections}): {}", first_line(verdict.notes.trim()))
+                        let number = totals.rejections;
+                        format!("{name} rejects (rejection {number}): {}", first_line(verdict.notes.trim()))
                     }
                     Decision::Dispute => format!("{name} disputes: {}", first_line(verdict.notes.trim())),
                     Decision::Skip => format!("{name} skips: {}", first_line(verdict.notes.trim())),
@@ -195,7 +199,7 @@ pub(in crate::report) fn cases(document: &Document<'_>) -> Option<String> {
     let ledger = EvalLedger::of_events(document.events);
     ledger.facts.is_some().then(|| {
         let paint = Paint::plain();
-        evaluation_text(&ledger, document.tally.run, paint, true) + &prompt_diff(&ledger, true, paint)
+        evaluation_text(&ledger, document.summary.run, paint, true) + &prompt_diff(&ledger, true, paint)
     })
 }
 
@@ -210,44 +214,48 @@ pub(in crate::report) fn findings(document: &Document<'_>) -> Vec<FindingRow> {
 
 /// What a run came to, as names and values.
 pub(in crate::report) fn facts(document: &Document<'_>) -> Vec<(&'static str, String)> {
-    let tally = document.tally;
+    let summary = document.summary;
+    let totals = &summary.totals;
     let mut facts = vec![
-        ("chain", tally.chain.clone()),
+        ("chain", summary.chain.clone()),
         ("ended because", document.reason.to_string()),
-        ("begun", whole_seconds(&tally.started)),
-        ("last event", whole_seconds(&tally.ended)),
-        ("attempts", tally.all.attempts.to_string()),
-        ("agents at work", seconds(tally.all.took_ms)),
+        ("begun", whole_seconds(&summary.started)),
+        ("last event", whole_seconds(&summary.ended)),
+        ("attempts", totals.all.attempts.to_string()),
+        ("agents at work", seconds(totals.all.took_ms)),
     ];
-    if let Some(task) = &tally.task {
+    if let Some(task) = &summary.task {
         facts.push(("task", task.clone()));
     }
-    if !tally.all.used().is_empty() {
-        facts.push(("tokens", tally.all.tokens_cell()));
-        facts.push(("cost", tally.all.cost_cell()));
+    if !used_words(&totals.all).is_empty() {
+        facts.push(("tokens", tokens_cell(&totals.all)));
+        facts.push(("cost", cost_cell(&totals.all)));
     }
-    if tally.rejections > 0 {
-        facts.push(("rejections", tally.rejections.to_string()));
-        facts.push(("rework", format!("{} attempts, {}", tally.rework.attempts, seconds(tally.rework.took_ms))));
+    if totals.rejections > 0 {
+        facts.push(("rejections", totals.rejections.to_string()));
+        facts.push((
+            "rework",
+            format!("{}, {}", attempts_words(totals.rework.attempts), seconds(totals.rework.took_ms)),
+        ));
     }
     facts
 }
 
 fn cells(sum: &Sum) -> [String; 4] {
-    [sum.attempts.to_string(), seconds(sum.took_ms), sum.tokens_cell(), sum.cost_cell()]
+    [sum.attempts.to_string(), seconds(sum.took_ms), tokens_cell(sum), cost_cell(sum)]
 }
 
 /// The steps as a table in Markdown.
-pub(in crate::report) fn steps_table(tally: &Tally) -> String {
+pub(in crate::report) fn steps_table(totals: &Totals) -> String {
     let mut text = String::from("| step | attempts | time | tokens | cost |\n|---|---|---|---|---|\n");
-    for step in &tally.steps {
+    for step in &totals.steps {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "| {} {} | {} |", step.step, cell(&step.name), cells(&step.sum).join(" | "));
     }
-    let _ = writeln!(text, "| **all** | {} |", cells(&tally.all).join(" | "));
-    if tally.rework.attempts > 0 {
-        let rejects = if tally.rejections == 1 { "1 reject".into() } else { format!("{} rejects", tally.rejections) };
-        let _ = writeln!(text, "| rework after {rejects} | {} |", cells(&tally.rework).join(" | "));
+    let _ = writeln!(text, "| **all** | {} |", cells(&totals.all).join(" | "));
+    if totals.rework.attempts > 0 {
+        let rejects = if totals.rejections == 1 { "1 reject".into() } else { format!("{} rejects", totals.rejections) };
+        let _ = writeln!(text, "| rework after {rejects} | {} |", cells(&totals.rework).join(" | "));
     }
     text
 }
@@ -268,14 +276,14 @@ fn fenced(text: &str) -> String {
 /// The report in Markdown.
 #[must_use]
 pub fn markdown(document: &Document<'_>) -> String {
-    let tally = document.tally;
-    let title = tally.name.as_ref().unwrap_or(&tally.chain);
-    let mut text = format!("# Run {}: {}\n\n", tally.run, cell(title));
+    let summary = document.summary;
+    let title = summary.name.as_ref().unwrap_or(&summary.chain);
+    let mut text = format!("# Run {}: {}\n\n", summary.run, cell(title));
     for (name, value) in facts(document) {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "- **{name}**: {}", cell(&value));
     }
-    let _ = write!(text, "\n{}\n## What happened\n\n", steps_table(tally));
+    let _ = write!(text, "\n{}\n## What happened\n\n", steps_table(&summary.totals));
     for row in timeline(document) {
         let _ = match row {
             Row::Round(words) => writeln!(text, "\n**{words}**\n"),

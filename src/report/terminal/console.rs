@@ -2,20 +2,20 @@
 
 use crate::chain::{Role, show_duration};
 use crate::engine::{
-    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, RunOutcome, Sig, Stopwatch, Tokens,
-    WaitReason,
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, LastAttempt, RunOutcome, RunSummary, Sig,
+    Tokens, WaitReason,
 };
 use crate::plan::{Outline, OutlineStep, Plan};
+use crate::report::closing::used_words;
+use crate::report::endings::{excess, go_on, iterations, limit_words, reason};
 use crate::report::paint::Paint;
 use crate::report::phrases::{
     attempts_words, edited_words, first_line, leftover_names, outcome_words, refused_words, round_words, seconds,
     thousands, waiting_words,
 };
-use crate::report::tally::Sum;
 use crate::report::text::dry_run::prompt_block;
 use crate::report::verdicts::{trend, unclear_words, verdict_lines};
-use crate::verdict::Decision;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -44,23 +44,13 @@ pub struct Console<'a> {
     pub(in crate::report) verbosity: Verbosity,
     folder: String,
     pub(in crate::report) resume: String,
-    watch: Stopwatch,
-    attempts: u32,
-    pub(in crate::report) used: Sum,
-    /// How many iterations the loop of a step has by now.
-    planned: HashMap<u32, u32>,
-    /// When the usage limit ends that the last attempt met.
-    pub(in crate::report) resets_at: Option<String>,
+    /// What the run came to so far.
+    pub(in crate::report) summary: RunSummary,
     /// The attempt that works just now, and what it has used so far.
     pub(in crate::report) under_way: Option<At>,
     pub(in crate::report) spending: Option<Tokens>,
-    pub(in crate::report) rejections: u32,
-    /// The checks that had no command.
-    pub(in crate::report) unverified: BTreeSet<String>,
     /// What each check found the last time.
     errors: HashMap<u32, Vec<String>>,
-    /// The attempt that the run may stop at, with its outcome.
-    pub(in crate::report) last: Option<(At, AttemptOutcome, bool)>,
     pid: i32,
     /// Whether a countdown stands in the terminal's current line.
     counting: bool,
@@ -86,17 +76,10 @@ impl<'a> Console<'a> {
             verbosity,
             folder,
             resume: resume.into(),
-            watch: Stopwatch::default(),
-            attempts: 0,
-            used: Sum::default(),
-            resets_at: None,
-            planned: HashMap::new(),
+            summary: RunSummary::default(),
             under_way: None,
             spending: None,
-            rejections: 0,
-            unverified: BTreeSet::new(),
             errors: HashMap::new(),
-            last: None,
             pid: 0,
             counting: false,
         }
@@ -117,7 +100,7 @@ impl<'a> Console<'a> {
 
     /// What is said about an event; often nothing.
     pub fn event(&mut self, event: &Event) -> String {
-        self.watch.see(event);
+        self.summary.see(event);
         let text = match &event.event {
             EventKind::RunStarted { steps, task, .. } => {
                 let task = task.as_ref().map(|task| format!("  task {}: {}\n", task.id, first_line(&task.title)));
@@ -125,11 +108,7 @@ impl<'a> Console<'a> {
             }
             EventKind::RunResumed { .. } => self.run_resumed(event.run),
             EventKind::RoundStarted { round, rounds, .. } => self.round_started(*round, *rounds),
-            EventKind::AttemptPlanned { at, iterations, retry, .. } => {
-                self.attempts += 1;
-                self.planned.extend(iterations.map(|iterations| (at.step, iterations)));
-                self.attempt_planned(at, *iterations, *retry)
-            }
+            EventKind::AttemptPlanned { at, iterations, retry, .. } => self.attempt_planned(at, *iterations, *retry),
             EventKind::UsageReported { tokens, .. } => {
                 self.spending = Some(*tokens);
                 String::new()
@@ -158,13 +137,11 @@ impl<'a> Console<'a> {
             EventKind::AttemptTimedOut { at, why, with } => self.timed_out(at, *why, *with),
             EventKind::Terminating { why, with } => self.terminating(*why, *with),
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
-                self.last = Some((at.clone(), outcome.clone(), *marker));
                 (self.under_way, self.spending) = (None, None);
                 self.attempt_finished(at, outcome, *marker, finished)
             }
             EventKind::VerdictGiven { verdict, converged, .. } => {
-                self.rejections += u32::from(verdict.decision == Decision::Reject && !converged);
-                verdict_lines(verdict, *converged, self.rejections, self.paint)
+                verdict_lines(verdict, *converged, self.summary.totals.rejections, self.paint)
             }
             EventKind::VerdictUnclear { at, why, asked } => self.warning(&unclear_words(&at.name, why, *asked)),
             EventKind::TemplatesEdited { files, taken, why } => {
@@ -182,10 +159,7 @@ impl<'a> Console<'a> {
                 self.warning(&format!("{} changed nothing; it is asked once more", at.name))
             }
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => self.round_failed(*round, feedback),
-            EventKind::StepSkipped { step, name, why, absent } => {
-                if *absent {
-                    self.unverified.insert(name.clone());
-                }
+            EventKind::StepSkipped { step, name, why, .. } => {
                 self.warning(&format!("{step}/{} {name}: skipped, {why}", self.outline.steps.len()))
             }
             EventKind::RunFinished { outcome } => {
@@ -289,8 +263,8 @@ impl<'a> Console<'a> {
     }
 
     fn run_resumed(&self, run: i64) -> String {
-        let before = attempts_words(self.attempts);
-        let about = format!("(run {run} goes on, after {before} and {})", seconds(self.watch.milliseconds()));
+        let before = attempts_words(self.summary.totals.planned);
+        let about = format!("(run {run} goes on, after {before} and {})", seconds(self.summary.watch.milliseconds()));
         format!("{} {} {}\n", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
     }
 
@@ -313,10 +287,9 @@ impl<'a> Console<'a> {
         self.outline.steps.get((at.step as usize).checked_sub(1)?)
     }
 
-    /// Of how many iterations an attempt is one: as it was planned, which may be more than the chain says.
+    /// Of how many iterations an attempt is one.
     pub(in crate::report) fn iterations(&self, at: &At) -> Option<u32> {
-        let planned = self.planned.get(&at.step).copied();
-        self.step(at)?.iterations.map(|iterations| planned.unwrap_or(iterations))
+        iterations(at, &self.summary.totals, self.outline)
     }
 
     /// Whether a check is optional; none for an agent.
@@ -365,7 +338,7 @@ impl<'a> Console<'a> {
         let why = match why {
             Ending::Asked { signal } => format!("{signal} received"),
             Ending::OutputClosed => "standard output was closed".into(),
-            Ending::Limit { limit } => self.limit_words(limit),
+            Ending::Limit { limit } => limit_words(limit, &self.summary.totals, self.outline),
         };
         let again = if asked { "a second" } else { "a" };
         let what = match with {
@@ -386,16 +359,13 @@ impl<'a> Console<'a> {
             AttemptOutcome::Unfinished if judge => "exit 0, no verdict".into(),
             outcome => outcome_words(outcome, marker, self.iterations(at).is_some()),
         };
-        self.used.add(finished);
-        self.resets_at = finished.usage_limit.as_ref().and_then(|limit| limit.resets_at.clone());
         let mut facts = vec![how];
         if check == Some(true) && *outcome != AttemptOutcome::Completed {
             facts.push("optional".into());
         }
         facts.push(seconds(finished.took_ms));
         if let Some(tokens) = &finished.tokens {
-            let all = tokens.input + tokens.output + tokens.cache_read + tokens.cache_write;
-            facts.push(format!("{} tokens", thousands(all)));
+            facts.push(format!("{} tokens", thousands(tokens.total())));
             facts.extend(tokens.cost_usd.map(|cost| format!("${cost:.2}")));
         }
         let (sign, paint): (_, fn(Paint, &str) -> String) = match outcome {
@@ -453,20 +423,20 @@ impl<'a> Console<'a> {
     }
 
     fn run_finished(&self, outcome: RunOutcome) -> String {
-        let mut facts = vec![attempts_words(self.attempts)];
-        facts.push(seconds(self.watch.milliseconds()));
-        facts.extend(self.used.used());
+        let mut facts = vec![attempts_words(self.summary.totals.planned)];
+        facts.push(seconds(self.summary.watch.milliseconds()));
+        facts.extend(used_words(&self.summary.totals.all));
         if outcome == RunOutcome::Succeeded {
-            facts.extend(self.excess());
+            facts.extend(excess(&self.summary.totals, self.outline));
         }
         let facts = self.paint.dim(&format!("({})", facts.join(", ")));
-        let words = format!("{}: {}", self.title(), self.reason(outcome));
+        let words = format!("{}: {}", self.title(), reason(outcome, &self.summary.totals, self.outline));
         let first = if outcome == RunOutcome::Succeeded {
             self.paint.good(&format!("{} {words}", self.paint.sign("✓", "+")))
         } else {
             self.paint.bad(&format!("{} {words}", self.paint.sign("✗", "x")))
         };
-        let where_to = match (&outcome, &self.last) {
+        let where_to = match (&outcome, &self.summary.totals.last) {
             (
                 RunOutcome::Succeeded
                 | RunOutcome::OutOfResources { .. }
@@ -476,9 +446,10 @@ impl<'a> Console<'a> {
                 _,
             )
             | (_, None) => self.folder.clone(),
-            (_, Some((at, ..))) => format!("{}/{}-{}/{}", self.folder, at.step, at.name, at.attempt),
+            (_, Some(LastAttempt { at, .. })) => format!("{}/{}-{}/{}", self.folder, at.step, at.name, at.attempt),
         };
-        let go_on = self.go_on(outcome).map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
+        let go_on = go_on(outcome, &self.summary.totals, self.outline, &self.resume)
+            .map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
         format!("{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
     }
 }

@@ -51,11 +51,11 @@ impl Console<'_> {
         if now.silent >= SILENT {
             words.push(format!("silent for {}", whole(now.silent)));
         }
-        let tokens = self.used.tokens.unwrap_or(0) + self.spending.map_or(0, |tokens| tokens.total());
+        let tokens = self.summary.totals.all.tokens().unwrap_or(0) + self.spending.map_or(0, |tokens| tokens.total());
         if tokens > 0 {
             words.push(format!("{} tokens", thousands(tokens)));
         }
-        let cost = match (self.used.cost_usd, self.spending.and_then(|tokens| tokens.cost_usd)) {
+        let cost = match (self.summary.totals.all.cost_usd(), self.spending.and_then(|tokens| tokens.cost_usd)) {
             (None, None) => None,
             (one, other) => Some(one.unwrap_or(0.0) + other.unwrap_or(0.0)),
         };

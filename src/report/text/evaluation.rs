@@ -260,7 +260,7 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
     let good = |words: String| paint.good(&format!("{} {words}", paint.sign("✓", "+")));
     let bad = |words: String| paint.bad(&format!("{} {words}", paint.sign("✗", "x")));
     let improves = ledger.facts.as_ref().is_some_and(|facts| facts.options.improves);
-    let halted = match ledger.outcome {
+    let halted = match ledger.totals.outcome {
         Some(RunOutcome::LimitReached { limit }) => Some(format!("the limit `{}` is reached", limit.key())),
         Some(RunOutcome::Interrupted { signal }) => Some(format!("interrupted by {signal}")),
         Some(RunOutcome::NeedsHuman { .. }) if improves => Some("an agent could not be understood, or failed".into()),
@@ -301,11 +301,11 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
             None => bad("no case was judged".into()),
         },
     };
-    let mut facts = vec![attempts_words(ledger.attempts)];
-    let spent = ledger.spent.total();
+    let mut facts = vec![attempts_words(ledger.totals.planned)];
+    let spent = ledger.totals.all.tokens().unwrap_or(0);
     if spent > 0 {
         facts.push(format!("{} tokens", thousands(spent)));
-        facts.push(ledger.spent.cost_usd.map_or_else(|| "cost unknown".into(), |cost| format!("${cost:.2}")));
+        facts.push(ledger.totals.all.cost_usd().map_or_else(|| "cost unknown".into(), |cost| format!("${cost:.2}")));
     }
     let _ = writeln!(text, "{line} {}", paint.dim(&format!("({})", facts.join(", "))));
     let unseen = ledger.prompts.iter().filter_map(|(generation, known)| Some((generation, known.refused.as_ref()?)));
@@ -367,8 +367,8 @@ pub fn evaluation_json(ledger: &EvalLedger, run: i64) -> Value {
         "generations": generations.collect::<Vec<_>>(),
         "chosen": ledger.chosen.as_ref().map(|(generation, _)| generation),
         "stopped": ledger.chosen.as_ref().map(|(_, why)| why),
-        "attempts": ledger.attempts,
-        "tokens": ledger.spent.total(),
-        "costUsd": ledger.spent.cost_usd,
+        "attempts": ledger.totals.planned,
+        "tokens": ledger.totals.all.tokens().unwrap_or(0),
+        "costUsd": ledger.totals.all.cost_usd(),
     })
 }

@@ -1,9 +1,11 @@
 //! Runs that were: a table of them, and one of them in every attempt.
 
-use crate::engine::{At, AttemptRow, HumanNeeded, RunOutcome, RunRow, RunState, State};
+use crate::engine::{At, AttemptRow, RunOutcome, RunRow, RunState, RunSummary, State};
 use crate::plan::Outline;
+use crate::report::closing::{closing_table, used_words};
+use crate::report::endings::reason;
 use crate::report::paint::Paint;
-use crate::report::phrases::{attempts_words, first_line, iterations_words, outcome_words, seconds, thousands};
+use crate::report::phrases::{first_line, iterations_words, outcome_words, seconds, thousands};
 use std::fmt::Write;
 
 fn words(state: RunState) -> &'static str {
@@ -20,34 +22,6 @@ fn words(state: RunState) -> &'static str {
         RunState::Exhausted => "exhausted",
         RunState::NotMet => "not met",
         RunState::NeverBegan => "never began",
-    }
-}
-
-/// What more there is to say of an end.
-fn why(outcome: Option<RunOutcome>) -> String {
-    match outcome {
-        None | Some(RunOutcome::Succeeded) => String::new(),
-        Some(RunOutcome::Failed { step }) => format!(": step {step} failed"),
-        Some(RunOutcome::Exhausted { step }) => {
-            format!(": step {step} did not complete in its last iteration or round")
-        }
-        Some(RunOutcome::Rejected { step }) => format!(": step {step} rejected"),
-        Some(RunOutcome::NeedsHuman { step, why }) => match why {
-            HumanNeeded::Login => format!(": the login of step {step} is refused"),
-            HumanNeeded::Disputed => format!(": step {step} disputes what it was asked"),
-            HumanNeeded::Unclear => format!(": step {step} gave no clear verdict"),
-            HumanNeeded::NotAJudge => format!(": step {step} rejected and is no judge"),
-            HumanNeeded::NoCommand => format!(": the check of step {step} has nothing to run"),
-            HumanNeeded::NoJudge => ": the task waits for a judge, and its chain has none".into(),
-            HumanNeeded::Rejections => format!(": step {step} rejected, and no round is left"),
-        },
-        Some(RunOutcome::Failing { step }) => format!(": step {step} failed again and again, at once"),
-        Some(RunOutcome::Stalled { step }) => format!(": step {step} went on without anything new"),
-        Some(RunOutcome::LimitReached { limit }) => format!(": `{}`", limit.key()),
-        Some(RunOutcome::OutOfResources { step }) => format!(": no room for a process of step {step}"),
-        Some(RunOutcome::Interrupted { signal }) => format!(" by {signal}"),
-        Some(RunOutcome::OutputClosed) => ": standard output was closed".into(),
-        Some(RunOutcome::NotMet) => ": not every case passed, or no prompt was better".into(),
     }
 }
 
@@ -98,6 +72,7 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
 pub fn run(
     row: &RunRow,
     state: RunState,
+    summary: &RunSummary,
     attempts: &[AttemptRow],
     outline: Option<&Outline>,
     resume: &str,
@@ -111,9 +86,17 @@ pub fn run(
     line("chain", &row.chain);
     line("begun", &whole_seconds(&row.started));
     line("ended", &row.ended.as_deref().map_or_else(|| "not yet".into(), whole_seconds));
-    line("state", &painted(state, paint, &(words(state).to_string() + &why(row.outcome))));
-    line("time", &seconds(row.took_ms));
-    line("cost", &cost(row.cost_usd, row.tokens));
+    let why = summary
+        .totals
+        .outcome
+        .zip(outline)
+        .filter(|(outcome, _)| *outcome != RunOutcome::Succeeded || !summary.totals.unverified.is_empty());
+    let why =
+        why.map_or_else(String::new, |(outcome, outline)| format!(": {}", reason(outcome, &summary.totals, outline)));
+    line("state", &painted(state, paint, &(words(state).to_string() + &why)));
+    line("time", &seconds(summary.totals.all.took_ms));
+    let used = used_words(&summary.totals.all);
+    line("cost", &if used.is_empty() { "-".into() } else { used.join(", ") });
     text.push('\n');
     let steps = outline.map_or(0, |outline| outline.steps.len());
     for attempt in attempts {
@@ -127,63 +110,27 @@ pub fn run(
             let _ = write!(place, ", iteration {} of {most}", attempt.iteration);
         }
         let how = match &attempt.outcome {
-            Some(outcome) => outcome_words(outcome, false, looped.is_some()),
+            Some(outcome) => outcome_words(outcome, attempt.marker, looped.is_some()),
             None if state == RunState::Running => "under way".into(),
             None => "cut off".into(),
         };
         let took = attempt.took_ms.map_or_else(String::new, |took| format!(", {}", seconds(took)));
         let used = match (attempt.cost_usd, attempt.tokens) {
             (None, None) => String::new(),
-            (usd, tokens) => format!(", {}", cost(usd, tokens)),
+            (dollars, tokens) => format!(", {}", cost(dollars, tokens)),
         };
         let _ = writeln!(text, "{place}: {how}{took}{used}\n  {}", paint.dim(&attempt.folder));
         if let Some(session) = &attempt.session {
             let _ = writeln!(text, "  {}", paint.dim(&format!("its session: {}", first_line(session))));
         }
     }
-    text.push_str(&by_step(attempts, paint));
+    let table = closing_table(summary, paint);
+    if !table.is_empty() {
+        let _ = write!(text, "\n{table}");
+    }
     if state.may_resume() {
         let more = if state == RunState::Exhausted { " --more N" } else { "" };
         let _ = writeln!(text, "\n{}", paint.dim(&format!("{resume}{more} goes on with it")));
-    }
-    text
-}
-
-/// What the attempts of a step have taken and cost together.
-#[derive(Default)]
-struct Sum<'a> {
-    step: u32,
-    name: &'a str,
-    attempts: u32,
-    took_ms: u64,
-    tokens: Option<u64>,
-    usd: Option<f64>,
-}
-
-/// What each step has taken and cost, where there is more than one attempt of any.
-fn by_step(attempts: &[AttemptRow], paint: Paint) -> String {
-    let mut sums: Vec<Sum<'_>> = Vec::new();
-    for attempt in attempts {
-        let known = sums.iter().position(|sum| sum.step == attempt.step);
-        let index = known.unwrap_or_else(|| {
-            sums.push(Sum { step: attempt.step, name: &attempt.name, ..Sum::default() });
-            sums.len() - 1
-        });
-        let sum = &mut sums[index];
-        sum.attempts += 1;
-        sum.took_ms += attempt.took_ms.unwrap_or(0);
-        sum.tokens = attempt.tokens.map(|tokens| tokens + sum.tokens.unwrap_or(0)).or(sum.tokens);
-        sum.usd = attempt.cost_usd.map(|usd| usd + sum.usd.unwrap_or(0.0)).or(sum.usd);
-    }
-    if sums.len() == attempts.len() {
-        return String::new();
-    }
-    let mut text = format!("\n{}\n", paint.dim("by step"));
-    for sum in sums {
-        let attempts = attempts_words(sum.attempts);
-        let (took, cost) = (seconds(sum.took_ms), cost(sum.usd, sum.tokens));
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {} {}: {attempts}, {took}, {cost}", sum.step, sum.name);
     }
     text
 }

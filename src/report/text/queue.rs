@@ -1,9 +1,9 @@
 //! A queue of tasks when it is over: a table, and what it came to.
 
-use crate::engine::Event;
+use crate::engine::{Event, RunSummary, Sum};
+use crate::report::closing::{cost_cell, tokens_cell, used_words};
 use crate::report::paint::Paint;
 use crate::report::phrases::{attempts_words, first_line};
-use crate::report::tally::{Sum, Tally};
 use std::fmt::Write;
 
 /// The longest title, in characters.
@@ -24,7 +24,7 @@ impl QueueRow {
     /// Of a task with this status, whose run, if it had one, told these events.
     #[must_use]
     pub fn of(task: String, title: String, status: &'static str, run: Option<i64>, events: &[Event]) -> Self {
-        Self { task, title, status, run, sum: Tally::of(events).all }
+        Self { task, title, status, run, sum: RunSummary::of(events).totals.all }
     }
 }
 
@@ -55,8 +55,8 @@ pub fn queue_table(rows: &[QueueRow], stopped: Option<&str>, paint: Paint) -> St
             row.task,
             title(row),
             row.sum.attempts,
-            row.sum.tokens_cell(),
-            row.sum.cost_cell()
+            tokens_cell(&row.sum),
+            cost_cell(&row.sum)
         );
         all.join(&row.sum);
     }
@@ -68,7 +68,7 @@ pub fn queue_table(rows: &[QueueRow], stopped: Option<&str>, paint: Paint) -> St
         }
     }
     let counts = counts.iter().map(|(status, count)| format!("{count} {status}")).collect::<Vec<_>>().join(", ");
-    let used = all.used().into_iter().fold(attempts_words(all.attempts), |words, used| words + ", " + &used);
+    let used = used_words(&all).into_iter().fold(attempts_words(all.attempts), |words, used| words + ", " + &used);
     if let Some(why) = stopped {
         let _ = writeln!(text, "{}", paint.warn(&format!("! {why}")));
     }

@@ -1,5 +1,9 @@
 //! A place of its own for every test: folders, a hermetic environment, scripted agents, and no process left behind.
 
+use forkhestra::engine::{Event, EventKind, RunRow, RunSummary, State};
+use forkhestra::plan::Outline;
+use forkhestra::report::{Console, Document, Paint, Verbosity, closing_table, markdown, reason, summary_json};
+use serde_json::json;
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -231,7 +235,7 @@ impl Place {
         }
     }
 
-    /// Holds every event of every run here against the schema.
+    /// Holds every event of every run here against the schema, and what the run came to against every other account of it.
     fn check_events(&self) {
         static SCHEMA: OnceLock<(boon::Schemas, boon::SchemaIndex)> = OnceLock::new();
         let (schemas, index) = SCHEMA.get_or_init(|| {
@@ -244,7 +248,11 @@ impl Place {
         // Some tests damage it, or lock it away.
         let Ok(Some(journal)) = forkhestra::journal::Journal::existing(&self.path("project")) else { return };
         for row in journal.runs().unwrap_or_default() {
-            for event in journal.events(row.id).unwrap_or_default() {
+            let events = journal.events(row.id).unwrap_or_default();
+            if !events.is_empty() {
+                check_totals(&row, &events, journal.outline(row.id).ok().flatten().as_ref());
+            }
+            for event in events {
                 let event = serde_json::to_value(event).unwrap();
                 if let Err(error) = schemas.validate(&event, *index) {
                     panic!("an event that the schema does not know: {event}\n{error}");
@@ -266,6 +274,37 @@ impl Drop for Place {
             self.check_events();
         }
     }
+}
+
+/// What a run came to is the same for the machine, the list of runs, the console, the report and the summary for machines.
+fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
+    let summary = RunSummary::of(events);
+    let (totals, all) = (&summary.totals, &summary.totals.all);
+    let mut state = State::default();
+    for event in events {
+        state.evolve(&event.event);
+    }
+    assert_eq!((state.totals(), row.outcome), (totals, totals.outcome), "run {}", row.id);
+    assert_eq!((row.iterations, row.took_ms), (totals.planned, all.took_ms), "run {}", row.id);
+    assert_eq!((row.tokens, row.cost_usd), (all.tokens(), all.cost_usd()), "run {}", row.id);
+    let json = summary_json(&summary, None, None, "", None);
+    let sums = json!([all.attempts, all.took_ms, all.tokens(), all.cost_usd(), totals.rejections]);
+    assert_eq!(json!([json["attempts"], json["tookMs"], json["tokens"], json["costUsd"], json["rejections"]]), sums);
+    let Some((outcome, outline)) = totals.outcome.zip(outline) else { return };
+    let mut console = Console::new(outline, None, Paint::plain(), Verbosity::Normal, Path::new(""), "");
+    let told = events.iter().map(|event| (&event.event, console.event(event)));
+    let is_end = |event: &EventKind| matches!(event, EventKind::RunFinished { .. });
+    let last = told.filter(|(event, _)| is_end(event)).last().unwrap().1.replace(',', "");
+    let why = reason(outcome, totals, outline).replace(',', "");
+    let tokens = all.tokens().map_or_else(String::new, |tokens| format!("{tokens} tokens"));
+    let attempts = format!("({} attempt", totals.planned);
+    assert!(
+        [&why, &attempts, &tokens].iter().all(|words| last.contains(words.as_str())),
+        "{last}{why} {attempts} {tokens}"
+    );
+    let document = Document { summary: &summary, outline, events, reason: &why, at_work: false, papers: Vec::new() };
+    let (page, cells) = (markdown(&document), format!("| **all** | {} |", all.attempts));
+    assert!(page.contains(&cells) && closing_table(&summary, Paint::plain()).lines().count() != 1, "{page}");
 }
 
 /// Sends a signal by its name. The shell has `kill` built in, so that no package is needed.

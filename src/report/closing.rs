@@ -1,0 +1,126 @@
+//! What a run came to, for people and machines: the closing table, and the summary.
+
+use crate::engine::{RunState, RunSummary, StepSum, Sum};
+use crate::report::paint::Paint;
+use crate::report::phrases::{attempts_words, seconds, thousands};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// The version of the summary for machines (docs/events.md).
+const VERSION: u32 = 1;
+
+fn words(sum: &Sum) -> String {
+    let used = used_words(sum).into_iter().fold(String::new(), |words, used| words + ", " + &used);
+    format!("{}, {}{used}", attempts_words(sum.attempts), seconds(sum.took_ms))
+}
+
+/// Tokens and cost in words; nothing where nothing was used. A sum of which a part is unknown says so.
+pub(super) fn used_words(sum: &Sum) -> Vec<String> {
+    let least = |unknown: u32| if unknown > 0 { "at least " } else { "" };
+    let tokens = match sum.tokens() {
+        Some(tokens) => Some(format!("{}{} tokens", least(sum.unknown_tokens), thousands(tokens))),
+        None => (sum.unknown_tokens > 0).then(|| "tokens unknown".into()),
+    };
+    let cost = match sum.cost_usd() {
+        Some(cost) => Some(format!("{}${cost:.2}", least(sum.unknown_cost))),
+        None => (sum.unknown_cost > 0).then(|| "cost unknown".into()),
+    };
+    tokens.into_iter().chain(cost).collect()
+}
+
+/// The tokens for a table.
+pub(super) fn tokens_cell(sum: &Sum) -> String {
+    cell(sum.tokens().map(thousands), sum.unknown_tokens)
+}
+
+/// The cost for a table.
+pub(super) fn cost_cell(sum: &Sum) -> String {
+    cell(sum.cost_usd().map(|cost| format!("${cost:.2}")), sum.unknown_cost)
+}
+
+fn cell(known: Option<String>, unknown: u32) -> String {
+    match (known, unknown) {
+        (Some(known), 0) => known,
+        (Some(known), _) => format!("≥ {known}"),
+        (None, 0) => "-".into(),
+        (None, _) => "unknown".into(),
+    }
+}
+
+/// The table of steps, where there is more than one attempt to sum up.
+#[must_use]
+pub fn closing_table(summary: &RunSummary, paint: Paint) -> String {
+    let totals = &summary.totals;
+    if totals.all.attempts < 2 {
+        return String::new();
+    }
+    let used = totals.all.tokens().is_some() || totals.all.unknown_tokens > 0;
+    let priced = totals.all.cost_usd().is_some();
+    let width = totals.steps.iter().map(|step| step.name.chars().count()).max().unwrap_or(0).max(4);
+    let mut heading = format!("  {:>4} {:width$} {:>8} {:>12}", "", "step", "attempts", "time");
+    if used {
+        let _ = write!(heading, " {:>14}", "tokens");
+    }
+    if priced {
+        let _ = write!(heading, " {:>9}", "cost");
+    }
+    let mut text = format!("{}\n", paint.dim(&heading));
+    for StepSum { step, name, sum, .. } in &totals.steps {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "  {step:>4} {name:width$} {:>8} {:>12}", sum.attempts, seconds(sum.took_ms));
+        if used {
+            let _ = write!(text, " {:>14}", tokens_cell(sum));
+        }
+        if priced {
+            let _ = write!(text, " {:>9}", cost_cell(sum));
+        }
+        text.push('\n');
+    }
+    if totals.rework.attempts > 0 {
+        let rejects = if totals.rejections == 1 { "1 reject".into() } else { format!("{} rejects", totals.rejections) };
+        let _ = writeln!(text, "  {}", paint.dim(&format!("rework after {rejects}: {}", words(&totals.rework))));
+    }
+    text
+}
+
+/// The whole for machines: `--output json`, hooks, `runs show --json`. Of a run that has not ended there is no exit code and no reason.
+#[must_use]
+pub fn summary_json(
+    summary: &RunSummary,
+    exit: Option<u8>,
+    reason: Option<&str>,
+    transcripts: &str,
+    next: Option<&str>,
+) -> Value {
+    let totals = &summary.totals;
+    json!({
+        "version": VERSION,
+        "run": summary.run,
+        "chain": summary.chain,
+        "name": summary.name,
+        "task": summary.task,
+        "root": summary.root,
+        "state": RunState::of(totals.outcome, false),
+        "outcome": totals.outcome,
+        "exitCode": exit,
+        "reason": reason,
+        "started": summary.started,
+        "ended": summary.ended,
+        "attempts": totals.all.attempts,
+        "tookMs": totals.all.took_ms,
+        "tokens": totals.all.tokens(),
+        "costUsd": totals.all.cost_usd(),
+        "unknownTokens": totals.all.unknown_tokens,
+        "unknownCost": totals.all.unknown_cost,
+        // Whether checks have passed is in the steps; null is: none of them was absent.
+        "verified": if totals.unverified.is_empty() { Value::Null } else { json!(false) },
+        "unverified": totals.unverified,
+        "rejections": totals.rejections,
+        "rework": totals.rework,
+        "steps": totals.steps,
+        "transcripts": transcripts,
+        "next": next,
+        "taskStatus": null,
+        "commit": null,
+    })
+}
