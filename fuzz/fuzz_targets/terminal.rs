@@ -1,7 +1,7 @@
 //! Whatever bytes an agent prints, what reaches a terminal holds no control but tabs, ends of lines and colours, in any cut.
 #![no_main]
 
-use forkhestra::report::ForeignWords;
+use forkhestra::agent::ForeignWords;
 
 fn shown(chunks: &[&[u8]]) -> Vec<u8> {
     let mut words = ForeignWords::marking();

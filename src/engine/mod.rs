@@ -6,6 +6,7 @@ mod facts;
 mod finished;
 mod input;
 mod machine;
+mod observer;
 mod outcome;
 mod progress;
 mod scores;
@@ -25,6 +26,7 @@ pub use input::{Effect, Input, Timer};
 pub use machine::Transition;
 #[cfg(test)]
 pub(crate) use machine::tests::laws::drive as tests_drive;
+pub use observer::{CHUNK, Evidence, Notice, Observer, Pace, Quiet, Stream};
 pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig, WaitReason};
 pub use scores::{EvalLedger, Proposal, Score};
 pub use state::State;

@@ -8,13 +8,12 @@ use super::leak::LeakGuard;
 use super::measure::{Book, Measure, Rewriting};
 use super::tokens::tokens;
 use crate::engine::{
-    EvalEvent, EvalFacts, EvalLedger, Event, EventKind, HighestAttempt, HumanNeeded, LimitKind, Overrides, RunOutcome,
-    Stopwatch,
+    EvalEvent, EvalFacts, EvalLedger, Event, EventKind, HighestAttempt, HumanNeeded, LimitKind, Notice, Observer,
+    Overrides, RunOutcome, Stopwatch,
 };
 use crate::journal::Journal;
 use crate::plan::{Outline, Part};
-use crate::report::Screen;
-use crate::runner::{Failure, Halt, Lanes, Numbers, flushed, work_in_lanes};
+use crate::runner::{Failure, Halt, Lanes, Recorder, flushed, tell_news, work_in_lanes};
 use indexmap::IndexMap;
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -41,10 +40,8 @@ pub struct Setting<'a> {
     pub events: &'a [Event],
     /// The highest attempt of each step that has left a folder.
     pub attempts: Vec<(u32, u32)>,
-    /// The terminal.
-    pub screen: &'a mut Screen,
-    /// What people are told of an event.
-    pub say: &'a mut dyn FnMut(&Event, &EvalLedger) -> String,
+    /// Who is told.
+    pub observer: &'a mut dyn Observer,
 }
 
 /// How an evaluation came out.
@@ -62,13 +59,14 @@ pub struct Evaluated {
 /// When the journal takes no more, or we cannot hear signals.
 pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     let first = opening(&setting);
-    let Setting { desk, facts, journal, run, events, attempts, screen, say, .. } = setting;
+    let Setting { desk, facts, journal, run, events, attempts, observer, .. } = setting;
     // An attempt may have been cut off before it had a folder.
     let planned = events.iter().filter_map(|event| match &event.event {
         EventKind::AttemptPlanned { at, .. } => Some((at.step, at.attempt)),
         _ => None,
     });
-    let numbers = Numbers::after(events.last().map_or(0, |event| event.seq), attempts.into_iter().chain(planned));
+    let seq = events.last().map_or(0, |event| event.seq);
+    let recorder = Recorder::new(run, seq, attempts.into_iter().chain(planned));
     let ledger = EvalLedger::of_events(events);
     let time = desk.limits.time.map(|time| time.saturating_sub(worked(events)));
     let until = time.map(|time| desk.world.uptime().saturating_add(time));
@@ -76,11 +74,11 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     let sibling = journal.sibling()?;
     let issued = ledger.totals.planned;
     let expectations = Expectations::of(desk.suite.cases.iter().filter_map(|case| case.expected.as_deref()));
-    let book = Book { desk, journal: sibling, run, numbers: &numbers, ledger, until, expectations, issued, fresh, say };
+    let book = Book { desk, journal: sibling, run, recorder: &recorder, ledger, until, expectations, issued, fresh };
     let held_out: Vec<bool> = facts.cases.iter().map(|case| case.held_out).collect();
     let number = usize::try_from(facts.options.jobs.max(1)).unwrap_or(1);
-    let lanes = Lanes::open(number, desk.root, desk.world, journal, run, &numbers)?;
-    let mut trial = Trial { lanes, book, facts: &facts, held_out: &held_out, screen };
+    let lanes = Lanes::open(number, desk.root, desk.world, journal, &recorder)?;
+    let mut trial = Trial { lanes, book, facts: &facts, held_out: &held_out, observer };
     let began = EventKind::Evaluation { what: EvalEvent::Began { facts: facts.clone() } };
     trial.book.record_all(vec![first, began])?;
     trial.say();
@@ -92,7 +90,7 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     };
     trial.book.record_all(vec![EventKind::RunFinished { outcome }])?;
     trial.say();
-    flushed(trial.screen).await;
+    flushed(trial.observer).await;
     Ok(Evaluated { outcome, ledger: trial.book.ledger })
 }
 
@@ -145,7 +143,7 @@ struct Trial<'a, 'b> {
     book: Book<'a>,
     facts: &'b EvalFacts,
     held_out: &'b [bool],
-    screen: &'b mut Screen,
+    observer: &'b mut dyn Observer,
 }
 
 /// What ended, or why it was halted; failures of ours around that.
@@ -153,8 +151,8 @@ type Halted<T> = Result<Result<T, Halt>, Failure>;
 
 impl Trial<'_, '_> {
     fn say(&mut self) {
-        let lines = self.book.told(&self.book.numbers.news());
-        self.screen.say(&lines);
+        let ledger = &mut self.book.ledger;
+        tell_news(&self.lanes, &mut |event| ledger.evolve(&event.event), self.observer);
     }
 
     /// Tries a prompt on the cases of one part, or of both.
@@ -162,7 +160,7 @@ impl Trial<'_, '_> {
         let held_out = self.held_out;
         let which = |index: usize| part.is_none_or(|part| held_out[index] == part);
         let mut measure = Measure::new(&mut self.book, generation, prompt, held_out, which);
-        let halt = work_in_lanes(&mut self.lanes, &mut measure, self.screen).await?;
+        let halt = work_in_lanes(&mut self.lanes, &mut measure, self.observer).await?;
         let halt = halt.or(measure.limit.map(Halt::Limit));
         self.say();
         Ok(halt.map_or(Ok(()), Err))
@@ -227,7 +225,7 @@ impl Trial<'_, '_> {
                 Ok(Ok(candidate)) => candidate,
                 // Nothing is decided: a resume asks it again.
                 Ok(Err(why)) => {
-                    self.screen.say(&format!("  ! improver_error: {why}\n"));
+                    self.observer.notice(&Notice::NoProposal(&why));
                     return Ok(Ok(RunOutcome::NeedsHuman { step: 3, why: HumanNeeded::Unclear }));
                 }
                 Err(halt) => return Ok(Err(halt)),
@@ -310,7 +308,7 @@ impl Trial<'_, '_> {
         }
         let name = agent.value.clone();
         let mut asking = Rewriting { book: &mut self.book, plan: Some(plan), name, generation, answer: None };
-        let halt = work_in_lanes(&mut self.lanes, &mut asking, self.screen).await?;
+        let halt = work_in_lanes(&mut self.lanes, &mut asking, self.observer).await?;
         let answer = asking.answer.take();
         if let (Some(halt), None) = (halt, &answer) {
             return Ok(Err(halt));

@@ -4,12 +4,10 @@ use super::desk::{Desk, key_of};
 use super::feedback::Expectations;
 use super::leak::closeness;
 use super::suite::Case;
-use crate::engine::{
-    At, AttemptOutcome, CaseResult, EVENT_VERSION, EvalEvent, EvalLedger, Event, EventKind, JudgedBy, LimitKind,
-};
+use crate::engine::{At, AttemptOutcome, CaseResult, EvalEvent, EvalLedger, Event, EventKind, JudgedBy, LimitKind};
 use crate::journal::{Given, GivenIn, Journal};
 use crate::plan::{Part, Plan};
-use crate::runner::{Answer, Failure, Job, LONGEST_ANSWER, Numbers, Work};
+use crate::runner::{Answer, Failure, Job, LONGEST_ANSWER, Recorder, Work};
 use crate::source::Diagnostic;
 use crate::verdict::{Evaluation, ScoreMode, evaluation};
 use std::collections::VecDeque;
@@ -25,7 +23,7 @@ pub(super) struct Book<'a> {
     pub(super) desk: &'a Desk<'a>,
     pub(super) journal: Journal,
     pub(super) run: i64,
-    pub(super) numbers: &'a Numbers,
+    pub(super) recorder: &'a Recorder,
     pub(super) ledger: EvalLedger,
     /// When the time of the whole is over.
     pub(super) until: Option<Duration>,
@@ -35,8 +33,6 @@ pub(super) struct Book<'a> {
     pub(super) issued: u32,
     /// Whether answers of earlier runs are asked for anew.
     pub(super) fresh: bool,
-    /// What people are told of an event.
-    pub(super) say: &'a mut dyn FnMut(&Event, &EvalLedger) -> String,
 }
 
 impl Book<'_> {
@@ -47,29 +43,9 @@ impl Book<'_> {
 
     /// The same for several events, in one commit.
     pub(super) fn record_all(&mut self, kinds: Vec<EventKind>) -> Result<(), Failure> {
-        let (world, version) = (self.desk.world, EVENT_VERSION);
-        let stamp = |event| Event {
-            version,
-            run: self.run,
-            seq: self.numbers.next_seq(),
-            at: world.timestamp(),
-            worked_ms: None,
-            event,
-        };
-        let events: Vec<Event> = kinds.into_iter().map(stamp).collect();
-        self.journal.append(&events, None, world.now())?;
-        self.numbers.tell(events);
+        let events = self.recorder.record((&mut self.journal, self.desk.world), kinds, None, "")?;
+        self.recorder.tell_later(events);
         Ok(())
-    }
-
-    /// Remembers what is in the journal by now, and says it.
-    pub(super) fn told(&mut self, events: &[Event]) -> String {
-        let mut lines = String::new();
-        for event in events {
-            self.ledger.evolve(&event.event);
-            lines.push_str(&(self.say)(event, &self.ledger));
-        }
-        lines
     }
 
     /// All of us stand still, or go on after so long: the time of the whole does, too.
@@ -341,8 +317,8 @@ impl Work for Measure<'_, '_> {
         }
     }
 
-    fn tell(&mut self, events: &[Event]) -> String {
-        self.book.told(events)
+    fn see(&mut self, event: &Event) {
+        self.book.ledger.evolve(&event.event);
     }
 }
 
@@ -382,8 +358,8 @@ impl Work for Rewriting<'_, '_> {
         self.book.stand_still(over)
     }
 
-    fn tell(&mut self, events: &[Event]) -> String {
-        self.book.told(events)
+    fn see(&mut self, event: &Event) {
+        self.book.ledger.evolve(&event.event);
     }
 }
 

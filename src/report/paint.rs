@@ -115,7 +115,7 @@ impl Paint {
 
 /// How wide the terminal is now, in columns; 80 where nobody says.
 #[must_use]
-pub fn columns() -> usize {
+pub(super) fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
     size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80)
 }

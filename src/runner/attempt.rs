@@ -2,6 +2,7 @@
 
 use super::cast::Failure;
 use super::driver::Driver;
+use super::driver::written;
 use super::reading::Before;
 use super::signals::Heard;
 use super::stage::Stage;
@@ -9,7 +10,6 @@ use super::tape::Got;
 use crate::engine::{Effect, Exit, Finished, Input, Leftover, Sig, Timer};
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
 use crate::proc::{Child, GivenUp, Report, end_survivors, is_busy};
-use crate::report::{Now, TICK, columns};
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
@@ -97,8 +97,8 @@ impl<'a> Attempt<'a> {
     /// From the spawn to the sweep, in this order: exit, drain, sweep, reap.
     pub(super) async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
         loop {
-            self.stage.catch_up(driver.cast.screen);
-            let may_read = self.stage.may_read(driver.cast.screen);
+            self.stage.catch_up(driver.cast.observer);
+            let may_read = self.stage.may_read(driver.cast.observer);
             // Nothing is heard of an agent before it is known to run, so that the events have one order.
             let reads = may_read && self.spawned && !self.drain.over;
             self.drain.over |= self.exited.is_some() && self.stage.is_over();
@@ -117,13 +117,13 @@ impl<'a> Attempt<'a> {
                     Ok(effects) => effects,
                     Err(NotStarted { why, busy }) => return Ok(driver.take(Input::NotStarted { why, busy })?),
                 },
-                written = driver.cast.screen.progress(), if !driver.cast.screen.is_idle() => match written {
+                written = written(driver.cast.observer), if !driver.cast.observer.is_idle() => match written {
                     Err(error) => driver.output_failed(error)?,
                     Ok(()) => Vec::new(),
                 },
                 _ = self.child.stdout.readable(), if reads && self.stage.stdout.open => self.read_stdout(driver)?,
                 _ = self.child.stderr.readable(), if reads && self.stage.stderr.open => {
-                    let got = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)?;
+                    let got = self.stage.read_stderr(&self.child.stderr, driver.cast.observer)?;
                     self.got(driver, got);
                     Vec::new()
                 }
@@ -167,7 +167,7 @@ impl<'a> Attempt<'a> {
         if let Heard::End(_) = heard {
             self.interrupted = true;
             self.stage.hurry();
-            driver.cast.screen.hurry();
+            driver.cast.observer.hurry();
         }
         driver.hear(heard)
     }
@@ -181,7 +181,7 @@ impl<'a> Attempt<'a> {
         match report {
             Report::Spawned { pid, start_time } => {
                 self.spawned = true;
-                self.draw = driver.cast.live.then(|| Instant::now() + TICK);
+                self.draw = driver.cast.observer.frame().map(|frame| Instant::now() + frame);
                 return driver.take(Input::Spawned { pid, start_time }).map(Ok);
             }
             Report::Failed(errno) => {
@@ -217,7 +217,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn read_stdout(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, JournalError> {
-        let got = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?;
+        let got = self.stage.read_stdout(&self.child.stdout, driver.cast.observer)?;
         if let Got::Bytes(_) = got {
             driver.timers.disarm(Timer::Start);
         }
@@ -244,11 +244,10 @@ impl<'a> Attempt<'a> {
     /// The line that moves; nobody looks while we stand still.
     fn draw(&mut self, driver: &mut Driver<'_>) {
         let elapsed = Duration::from_millis(driver.cast.world.milliseconds_since(self.began));
-        let now = Now { elapsed, silent: self.heard.elapsed(), columns: columns() };
-        if let Some(line) = driver.cast.console.live(now).filter(|_| !driver.timers.is_paused()) {
-            driver.cast.screen.live(&line);
+        if !driver.timers.is_paused() {
+            driver.cast.observer.draw(elapsed, self.heard.elapsed());
         }
-        self.draw = Some(Instant::now() + TICK);
+        self.draw = driver.cast.observer.frame().map(|frame| Instant::now() + frame);
     }
 
     /// Writes down how long the run has been at work, so that it is known when we are killed.
@@ -315,12 +314,12 @@ impl<'a> Attempt<'a> {
         // Bounded: a survivor that was not found may go on writing.
         let mut left = DRAIN_BYTES;
         while left > 0
-            && let Got::Bytes(bytes) = self.stage.read_stdout(&self.child.stdout, driver.cast.screen)?
+            && let Got::Bytes(bytes) = self.stage.read_stdout(&self.child.stdout, driver.cast.observer)?
         {
             left = left.saturating_sub(bytes);
         }
         while left > 0
-            && let Got::Bytes(bytes) = self.stage.read_stderr(&self.child.stderr, driver.cast.screen)?
+            && let Got::Bytes(bytes) = self.stage.read_stderr(&self.child.stderr, driver.cast.observer)?
         {
             left = left.saturating_sub(bytes);
         }
@@ -331,8 +330,8 @@ impl<'a> Attempt<'a> {
         driver.timers.attempt_over();
         driver.cast.journal.still_there()?;
         let held_open = !self.stage.is_over() || self.drain.left == 0;
-        self.stage.finish(self.folder, driver.cast.screen, driver.cast.world)?;
-        driver.cast.screen.end_pieces();
+        self.stage.finish(self.folder, driver.cast.observer, driver.cast.world)?;
+        driver.cast.observer.output_over();
         self.tell_marker(driver)?;
         let took_ms = driver.cast.world.milliseconds_since(self.began);
         let fingerprint = driver.fingerprint(&self.stage);

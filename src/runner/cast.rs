@@ -1,10 +1,9 @@
 //! What the driver works with, how a run begins, and how it ends.
 
 use super::templates::Replan;
-use crate::engine::{Event, Leftover, Overrides, RunOutcome};
+use crate::engine::{Event, Leftover, Observer, Overrides, RunOutcome};
 use crate::journal::{Journal, JournalError};
 use crate::plan::Plan;
-use crate::report::{Console, Screen, Sinks};
 use crate::verdict::Verdict;
 use crate::world::World;
 use std::io;
@@ -12,7 +11,6 @@ use std::path::Path;
 
 /// What the driver works with.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "one a way of showing")]
 pub struct Cast<'a> {
     /// What to run.
     pub plan: &'a Plan,
@@ -26,20 +24,8 @@ pub struct Cast<'a> {
     pub journal: &'a mut Journal,
     /// The run's number in it.
     pub run: i64,
-    /// The terminal.
-    pub screen: &'a mut Screen,
-    /// Our own lines.
-    pub console: Console<'a>,
-    /// Machines that listen.
-    pub sinks: Sinks,
-    /// Whether agents' output is shown.
-    pub show_output: bool,
-    /// Whether it is shown on a terminal.
-    pub terminal: bool,
-    /// Whether a line that moves is drawn.
-    pub live: bool,
-    /// Whether each of its lines begins with the agent's name.
-    pub prefix: bool,
+    /// Who is told.
+    pub observer: &'a mut dyn Observer,
 }
 
 /// How a run begins.

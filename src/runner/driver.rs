@@ -3,11 +3,13 @@
 
 use super::attempt::{Attempt, sleep};
 use super::cast::{Again, Begin, Cast, Ended, Failure};
+use super::evidence::Transcripts;
 use super::hooks::HooksBeside;
-use super::lane::Lane;
+use super::lanes::lane::Lane;
 use super::reading::Before;
+use super::recorder::Recorder;
 use super::signals::{Heard, Signals};
-use super::stage::{Show, Stage};
+use super::stage::Stage;
 use super::templates::TemplateWatch;
 use super::timers::Timers;
 use super::told::Told;
@@ -16,17 +18,17 @@ use crate::chain::Limit;
 use crate::checks::Deciding;
 use crate::context::{GuardWatch, Snapshot, TreeWatch};
 use crate::engine::{
-    At, EVENT_VERSION, Effect, Event, EventKind, Feedback, HighestAttempt, Input, RunOutcome, State, Stopwatch, Timer,
+    At, Effect, EventKind, Feedback, HighestAttempt, Input, Notice, Observer, RunOutcome, State, Stopwatch, Timer,
     Transition,
 };
-use crate::journal::{JournalError, OwnFolder, Planted, token_digest};
+use crate::journal::{JournalError, OwnFolder, Planted};
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
 use crate::proc::{Child, Launch, adopt_orphans};
 use crate::prompt::{Late, render};
-use crate::report::Screen;
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -46,32 +48,32 @@ pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
 }
 
 /// Runs a plan of one agent beside others.
-pub(super) async fn drive_in_lane(
-    cast: Cast<'_>,
-    lane: &Lane<'_>,
+pub(super) async fn drive_in_lane<'a>(
+    cast: Cast<'a>,
+    lane: &'a Lane<'a>,
     heard: UnboundedReceiver<Heard>,
 ) -> Result<Ended, Failure> {
     play(cast, Begin::New(Box::default(), None), Signals::passed_on(heard), Some(lane)).await
 }
 
-async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane<'_>>) -> Result<Ended, Failure> {
+async fn play<'a>(
+    cast: Cast<'a>,
+    begin: Begin,
+    signals: Signals,
+    lane: Option<&'a Lane<'a>>,
+) -> Result<Ended, Failure> {
     adopt_orphans();
-    let show = match (cast.show_output, cast.terminal) {
-        (false, _) => Show::Nothing,
-        (true, false) => Show::InStep,
-        (true, true) => Show::CatchUp,
-    };
     let token = new_token(&cast)?;
     let clock = cast.world.uptime_clock();
+    let recorder = Recorder::new(cast.run, 0, []);
     let mut driver = Driver {
         cast,
         lane,
         token,
         signals,
-        show,
         timers: Timers::new(clock),
         state: State::default(),
-        seq: 0,
+        recorder,
         tree: TreeWatch::default(),
         begun: Begun::default(),
         resumed: matches!(begin, Begin::Again(_)),
@@ -85,7 +87,7 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
         hooks: HooksBeside::default(),
         templates: TemplateWatch::default(),
         output_error: None,
-        sink_error: None,
+        observer_error: None,
     };
     let outcome = driver.run(begin).await;
     let ended_well = !matches!(outcome, Err(_) | Ok(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed));
@@ -94,14 +96,19 @@ async fn play(cast: Cast<'_>, begin: Begin, signals: Signals, lane: Option<&Lane
 }
 
 /// Waits until everything was written, for a second at most.
-pub async fn flushed(screen: &mut Screen) {
+pub async fn flushed(observer: &mut dyn Observer) {
     let until = Instant::now() + PATIENCE;
-    while !screen.is_idle() {
+    while !observer.is_idle() {
         tokio::select! {
-            _ = screen.progress() => {}
+            _ = written(observer) => {}
             () = sleep(Some(until)) => return,
         }
     }
+}
+
+/// Waits until something was written. Cancel-safe.
+pub(super) async fn written(observer: &mut dyn Observer) -> io::Result<()> {
+    poll_fn(|context| observer.poll_written(context)).await
 }
 
 /// A word that nobody guesses, after the number of our lease, by which a late one of an older run is known.
@@ -120,9 +127,8 @@ pub(super) struct Driver<'a> {
     token: String,
     pub(super) signals: Signals,
     pub(super) timers: Timers,
-    show: Show,
     pub(super) state: State,
-    seq: u64,
+    recorder: Recorder,
     pub(super) tree: TreeWatch,
     /// What the work is compared with.
     pub(super) begun: Begun,
@@ -145,8 +151,8 @@ pub(super) struct Driver<'a> {
     pub(super) hooks: HooksBeside,
     pub(super) templates: TemplateWatch,
     pub(super) output_error: Option<io::Error>,
-    /// What a sink said that takes no more.
-    sink_error: Option<io::Error>,
+    /// What an observer said that takes no more.
+    observer_error: Option<io::Error>,
 }
 
 impl Driver<'_> {
@@ -195,9 +201,9 @@ impl Driver<'_> {
             self.state.evolve(&event.event);
             watch.see(event);
             // What was said then is not said again; sums and times go on.
-            let _ = self.cast.console.event(event);
+            self.cast.observer.earlier_event(event);
         }
-        self.seq = events.last().map_or(0, |event| event.seq);
+        self.recorder.go_on_after(events.last().map_or(0, |event| event.seq));
         if let Some(at) = self.state.under_way() {
             let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, at.attempt);
             watch.worked(folder.worked_ms().unwrap_or(0));
@@ -232,26 +238,18 @@ impl Driver<'_> {
         loop {
             let now = Instant::now();
             let left = self.timers.left(Timer::Wait, now).unwrap_or_default();
-            let (line, next) = self.cast.console.countdown(left);
-            if self.lane.is_none() {
-                self.cast.screen.say(&line);
-            }
+            let next = self.cast.observer.countdown(left);
             let tick = next.filter(|_| !self.timers.is_paused()).map(|next| now + next);
             tokio::select! {
                 biased;
                 heard = self.signals.next() => return self.hear(heard),
-                written = self.cast.screen.progress(), if !self.cast.screen.is_idle() => if let Err(error) = written {
+                written = written(self.cast.observer), if !self.cast.observer.is_idle() => if let Err(error) = written {
                     return Ok(self.output_failed(error)?);
                 },
                 timer = self.timers.over() => return Ok(self.take(Input::TimeOver(timer))?),
                 () = sleep(tick) => {}
             }
         }
-    }
-
-    /// The token of the next attempt.
-    pub(super) fn next_token(&self) -> &str {
-        &self.token
     }
 
     pub(super) fn arm(&mut self, timer: Timer, time: Duration) {
@@ -291,7 +289,7 @@ impl Driver<'_> {
         let Transition { state, events, mut effects } = std::mem::take(&mut self.state).decide(self.cast.plan, input);
         self.state = state;
         self.record(events)?;
-        if let Some(error) = self.sink_error.take()
+        if let Some(error) = self.observer_error.take()
             && self.output_error.is_none()
         {
             effects.extend(self.output_failed(error)?);
@@ -300,37 +298,21 @@ impl Driver<'_> {
     }
 
     fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), JournalError> {
-        if kinds.is_empty() {
+        let Cast { journal, world, .. } = &mut self.cast;
+        if let Some(lane) = self.lane {
+            let kinds = kinds.iter().filter_map(|kind| lane.retell(kind)).collect();
+            let events = lane.recorder.record((journal, world), kinds, None, &self.token)?;
+            lane.recorder.tell_later(events);
             return Ok(());
         }
-        if let Some(lane) = self.lane {
-            return self.record_in_lane(lane, &kinds);
-        }
-        let at = self.cast.world.timestamp();
         let worked_ms = Some(self.worked_ms());
-        let stamp =
-            |(event, seq)| Event { version: EVENT_VERSION, run: self.cast.run, seq, at: at.clone(), worked_ms, event };
-        let events: Vec<Event> = kinds.into_iter().zip(self.seq + 1..).map(stamp).collect();
-        let planned = events.iter().any(|event| matches!(event.event, EventKind::AttemptPlanned { .. }));
-        let token = planned.then(|| token_digest(self.token.as_bytes()));
-        self.cast.journal.append(&events, token.as_deref(), self.cast.world.now())?;
-        self.seq += events.len() as u64;
-        for event in &events {
-            if let EventKind::RunFinished { outcome: RunOutcome::Failing { .. } } = event.event {
-                self.show_failure();
-            }
-            if let EventKind::AttemptPlanned { .. } = event.event {
-                let world = self.cast.world;
-                self.cast.sinks.renew(|| world.token().ok());
-            }
+        let Cast { journal, world, .. } = &mut self.cast;
+        for event in &self.recorder.record((journal, world), kinds, worked_ms, &self.token)? {
             self.call_hooks(event);
-            let (before, after) = self.annotations(event);
-            let lines = self.cast.console.event(event);
-            let lines = self.cast.sinks.harmless(lines);
-            self.cast.screen.say(&(before + &lines + &after));
-            match self.cast.sinks.event(event) {
-                Ok(line) => self.cast.screen.out(line),
-                Err(error) => drop(self.sink_error.get_or_insert(error)),
+            let Cast { journal, world, run, observer, .. } = &mut self.cast;
+            let evidence = Transcripts { journal, world, run: *run };
+            if let Err(error) = observer.event(event, &evidence) {
+                self.observer_error.get_or_insert(error);
             }
         }
         Ok(())
@@ -348,8 +330,7 @@ impl Driver<'_> {
         let place = self.lane.map_or_else(|| at.clone(), |lane| lane.place(at));
         let (folder, found) = self.cast.journal.attempt(self.cast.run, place.step, &place.name, place.attempt)?;
         if let Some(found) = found {
-            let words = self.cast.console.planted(&at.name, &found.display().to_string());
-            self.cast.screen.say(&words);
+            self.cast.observer.notice(&Notice::PutAside { name: &at.name, aside: found.display().to_string() });
         }
         let fresh = new_token(&self.cast)?;
         let token = std::mem::replace(&mut self.token, fresh);
@@ -386,17 +367,12 @@ impl Driver<'_> {
             Kind::Check { .. } => (None, 0),
         };
         if discount > 0 && step.is_loop() {
-            let words = self.cast.console.discounted(&at.name, discount);
-            self.cast.screen.say(&words);
+            self.cast.observer.notice(&Notice::MarkerInPrompt { name: &at.name, lines: discount });
         }
         if let Some(role) = step.role() {
             folder.open_calls(&token, role.name())?;
         }
-        if self.cast.prefix {
-            let prefix = self.cast.console.prefix(&at.name, self.cast.terminal);
-            self.cast.screen.set_prefix(prefix);
-        }
-        let stage = Stage::open(&folder, format, &plan.marker, discount, self.show)?;
+        let stage = Stage::open(&folder, format, &plan.marker, discount, self.cast.observer.pace())?;
         let lifeline = self.cast.world.lifeline();
         let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
         let prompt_path = folder.prompt_path();
@@ -444,7 +420,7 @@ impl Driver<'_> {
 
     /// Waits until everything was written; a reader that is stuck is left at the next signal, or when patience is over.
     async fn flush(&mut self, patience: Option<Duration>) {
-        while !self.cast.screen.is_idle() {
+        while !self.cast.observer.is_idle() {
             let deadline = patience.map(|patience| Instant::now() + patience);
             tokio::select! {
                 biased;
@@ -453,7 +429,7 @@ impl Driver<'_> {
                     Heard::Pause => self.signals.stop(),
                     Heard::Continue => {}
                 },
-                written = self.cast.screen.progress() => if let Err(error) = written {
+                written = written(self.cast.observer) => if let Err(error) = written {
                     self.output_error.get_or_insert(error);
                 },
                 () = sleep(deadline) => return,

@@ -2,7 +2,7 @@
 
 use super::attempt::sleep;
 use super::cast::Failure;
-use super::driver::Driver;
+use super::driver::{Driver, written};
 use crate::engine::{Effect, Input, Sig, Timer};
 use crate::proc::{Interrupts, StopRequests};
 use std::future::poll_fn;
@@ -135,9 +135,9 @@ impl Driver<'_> {
     /// Stops us and every timer, once our words about it are out. The signal to go on is heard afterwards, also one that came first.
     pub(super) async fn stand_still(&mut self) {
         let until = Instant::now() + LAST_WORDS;
-        while !self.cast.screen.is_idle() && Instant::now() < until {
+        while !self.cast.observer.is_idle() && Instant::now() < until {
             tokio::select! {
-                written = self.cast.screen.progress() => if let Err(error) = written {
+                written = written(self.cast.observer) => if let Err(error) = written {
                     self.output_error.get_or_insert(error);
                 },
                 () = sleep(Some(until)) => {}
@@ -154,7 +154,7 @@ impl Driver<'_> {
         while let Some(heard) = next {
             let effects = self.hear(heard)?;
             if let Heard::End(_) = heard {
-                self.cast.screen.hurry();
+                self.cast.observer.hurry();
                 return Ok(false);
             }
             if effects.contains(&Effect::StandStill) {

@@ -1,11 +1,10 @@
 //! One attempt on the stage: its streams, its scanner or reader, its logs, and what is shown of it.
 
 use super::tape::{Got, Tape};
-use crate::agent::{ErrorClass, Format, Reader, Report, Usage};
-use crate::engine::{Exit, Finished, Leftover, Tokens, UsageLimit};
+use crate::agent::{ErrorClass, ForeignWords, Format, Reader, Report, Usage};
+use crate::engine::{Exit, Finished, Leftover, Observer, Pace, Stream, Tokens, UsageLimit};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
-use crate::report::{ForeignWords, Screen, Stream};
 use crate::world::World;
 use jiff::Timestamp;
 use tokio::net::unix::pipe::Receiver;
@@ -19,20 +18,9 @@ const LAST_WORDS: u64 = 64 << 10;
 /// The longest answer of an evaluation, in bytes.
 pub const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// How the agents' output is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Show {
-    /// Not at all.
-    Nothing,
-    /// As fast as the reader reads: a slow one slows the agent.
-    InStep,
-    /// On a terminal: a stopped one is caught up with from the log, the agent goes on.
-    CatchUp,
-}
-
 /// The output side of one attempt.
 pub(super) struct Stage {
-    show: Show,
+    pace: Pace,
     scanner: Option<Scanner>,
     reader: Option<Reader>,
     /// Whether there is a reader, or was one.
@@ -65,12 +53,12 @@ impl Stage {
         format: Option<Format>,
         marker: &str,
         discount: usize,
-        show: Show,
+        pace: Pace,
     ) -> Result<Self, JournalError> {
         let reader = format.and_then(Reader::new);
         Ok(Self {
             // A terminal sees decoded text, which is not what the log holds.
-            show: if reader.is_some() && show == Show::CatchUp { Show::InStep } else { show },
+            pace: if reader.is_some() && pace == Pace::CatchUp { Pace::InStep } else { pace },
             scanner: (format == Some(Format::Plain)).then(|| Scanner::new(marker)),
             structured: reader.is_some(),
             words: ForeignWords::default(),
@@ -92,66 +80,66 @@ impl Stage {
     }
 
     /// Whether another piece may be read now.
-    pub(super) fn may_read(&self, screen: &Screen) -> bool {
-        self.show != Show::InStep || screen.is_ready()
+    pub(super) fn may_read(&self, observer: &dyn Observer) -> bool {
+        self.pace != Pace::InStep || observer.is_ready()
     }
 
     /// The run is to end: a reader that is stuck is no longer waited for. What it misses is in the logs.
     pub(super) fn hurry(&mut self) {
-        if self.show == Show::InStep {
-            self.show = Show::CatchUp;
+        if self.pace == Pace::InStep {
+            self.pace = Pace::CatchUp;
         }
     }
 
-    /// Reads one piece of stdout: log first, then scanner or reader, then the screen.
-    pub(super) fn read_stdout(&mut self, pipe: &Receiver, screen: &mut Screen) -> Result<Got, JournalError> {
-        let (got, piece) = self.stdout.read(pipe, screen)?;
+    /// Reads one piece of stdout: log first, then scanner or reader, then the observer.
+    pub(super) fn read_stdout(&mut self, pipe: &Receiver, observer: &mut dyn Observer) -> Result<Got, JournalError> {
+        let (got, piece) = self.stdout.read(pipe, observer)?;
         if let Some(scanner) = &mut self.scanner {
             let counts = (&mut self.lines, &mut self.seen);
             let near = &mut self.near_miss;
             scanner.feed(&piece, |sighting| note(sighting, (counts.0, counts.1), near));
         }
         let Some(reader) = &mut self.reader else {
-            self.stdout.show(piece, self.show, screen);
+            self.stdout.show(piece, self.pace, observer);
             return Ok(got);
         };
         let mut text = String::new();
         reader.feed(&piece, &mut |shown| text.push_str(shown));
         self.tokens = reader.usage().map(tokens);
         let message = reader.final_message().map(str::to_string);
-        screen.give_back(piece);
+        observer.give_back(piece);
         // None again, when the program has gone on after it.
         if message.is_some() || self.final_noted {
             self.final_noted = message.is_some();
             self.note_final(message.as_deref().unwrap_or_default());
         }
-        self.show_text(&text, screen);
+        self.show_text(&text, observer);
         Ok(got)
     }
 
     /// Decoded text is not in the log, so there is nothing to catch up from: a hurried screen misses it.
-    fn show_text(&mut self, text: &str, screen: &mut Screen) {
+    fn show_text(&mut self, text: &str, observer: &mut dyn Observer) {
         // It is our rendering, wherever it goes: what steers a terminal was an escape in JSON, and harmless until we decoded it.
         let text = String::from_utf8_lossy(&self.words.pass(text.as_bytes())).into_owned();
         if !text.is_empty() {
             self.in_line = !text.ends_with('\n');
         }
-        if self.show == Show::InStep || self.show == Show::CatchUp && screen.is_ready() {
-            screen.piece(Stream::Out, text.into_bytes());
+        if self.pace == Pace::InStep || self.pace == Pace::CatchUp && observer.is_ready() {
+            observer.output(Stream::Out, text.into_bytes());
         }
     }
 
     /// Reads one piece of stderr.
-    pub(super) fn read_stderr(&mut self, pipe: &Receiver, screen: &mut Screen) -> Result<Got, JournalError> {
-        let (got, piece) = self.stderr.read(pipe, screen)?;
-        self.stderr.show(piece, self.show, screen);
+    pub(super) fn read_stderr(&mut self, pipe: &Receiver, observer: &mut dyn Observer) -> Result<Got, JournalError> {
+        let (got, piece) = self.stderr.read(pipe, observer)?;
+        self.stderr.show(piece, self.pace, observer);
         Ok(got)
     }
 
-    /// Shows what the screen has missed, if it takes it now.
-    pub(super) fn catch_up(&mut self, screen: &mut Screen) {
-        self.stdout.catch_up(screen);
-        self.stderr.catch_up(screen);
+    /// Paces what the screen has missed, if it takes it now.
+    pub(super) fn catch_up(&mut self, observer: &mut dyn Observer) {
+        self.stdout.catch_up(observer);
+        self.stderr.catch_up(observer);
     }
 
     /// Whether the screen has still to see something of the logs.
@@ -239,7 +227,7 @@ impl Stage {
     pub(super) fn finish(
         &mut self,
         folder: &AttemptFolder,
-        screen: &mut Screen,
+        observer: &mut dyn Observer,
         world: &World,
     ) -> Result<(), JournalError> {
         if let Some(mut scanner) = self.scanner.take() {
@@ -254,7 +242,7 @@ impl Stage {
         if !text.ends_with('\n') && (self.in_line || !text.is_empty()) {
             text.push('\n');
         }
-        self.show_text(&text, screen);
+        self.show_text(&text, observer);
         if let Some(message) = &report.final_message {
             folder.write_final(message)?;
         }

@@ -1,9 +1,8 @@
-//! One stream of one attempt: from its pipe into its log, and from there or directly to the screen.
+//! One stream of one attempt: from its pipe into its log, and from there or directly to the observer.
 
-use super::stage::Show;
+use crate::engine::{CHUNK, Observer, Pace, Stream};
 use crate::journal::{JournalError, Transcript};
 use crate::marker::Fences;
-use crate::report::{CHUNK, Screen, Stream};
 use memchr::memchr;
 use std::io::ErrorKind;
 use tokio::net::unix::pipe::Receiver;
@@ -90,8 +89,12 @@ impl Tape {
 
     /// Reads one piece, and logs it before anything else is done with it. A pipe that fails is one that ends: its other side
     /// is gone either way.
-    pub(super) fn read(&mut self, pipe: &Receiver, screen: &mut Screen) -> Result<(Got, Vec<u8>), JournalError> {
-        let mut piece = screen.buffer();
+    pub(super) fn read(
+        &mut self,
+        pipe: &Receiver,
+        observer: &mut dyn Observer,
+    ) -> Result<(Got, Vec<u8>), JournalError> {
+        let mut piece = observer.buffer();
         let got = match pipe.try_read(&mut piece) {
             Ok(length @ 1..) => Got::Bytes(length),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Got::Nothing,
@@ -103,27 +106,27 @@ impl Tape {
         Ok((got, piece))
     }
 
-    /// Shows a piece that was just logged, unless the screen is still to see earlier ones.
-    pub(super) fn show(&mut self, piece: Vec<u8>, show: Show, screen: &mut Screen) {
-        if show == Show::Nothing || self.lags() {
-            screen.give_back(piece);
-        } else if screen.is_ready() {
-            screen.piece(self.stream, piece);
+    /// Paces a piece that was just logged, unless the screen is still to see earlier ones.
+    pub(super) fn show(&mut self, piece: Vec<u8>, pace: Pace, observer: &mut dyn Observer) {
+        if pace == Pace::Nothing || self.lags() {
+            observer.give_back(piece);
+        } else if observer.is_ready() {
+            observer.output(self.stream, piece);
         } else {
             if !piece.is_empty() {
                 self.behind = Some(self.log.bytes() - piece.len() as u64);
             }
-            screen.give_back(piece);
+            observer.give_back(piece);
         }
     }
 
-    /// Shows the next pieces of what the screen has missed, as far as it takes them now.
-    pub(super) fn catch_up(&mut self, screen: &mut Screen) {
-        while let Some(offset) = self.behind.filter(|_| screen.is_ready()) {
-            let mut piece = screen.buffer();
+    /// Paces the next pieces of what the screen has missed, as far as it takes them now.
+    pub(super) fn catch_up(&mut self, observer: &mut dyn Observer) {
+        while let Some(offset) = self.behind.filter(|_| observer.is_ready()) {
+            let mut piece = observer.buffer();
             let length = self.log.read_back(offset, &mut piece);
             piece.truncate(length);
-            screen.piece(self.stream, piece);
+            observer.output(self.stream, piece);
             self.behind = (length == CHUNK).then_some(offset + length as u64);
         }
     }

@@ -1,11 +1,11 @@
-//! What an attempt is told, and what people are told of one that failed: words out of earlier attempts' folders.
+//! What an attempt is told: words out of earlier attempts' folders.
 
 use super::driver::Driver;
 use super::fill::{Moment, fill};
 use crate::chain::Role;
-use crate::checks::{OutputErrors, failures, joined};
+use crate::checks::{OutputErrors, joined};
 use crate::context::OF_WORK;
-use crate::engine::{At, AttemptOutcome, Event, EventKind, Feedback, FeedbackCause};
+use crate::engine::{At, AttemptOutcome, Feedback, FeedbackCause};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::{Kind, PlannedPrompt, PlannedStep};
 use crate::prompt::{
@@ -58,31 +58,6 @@ impl Driver<'_> {
             folder.write_prompt(&told.prompt)?;
         }
         Ok(Ok(told))
-    }
-
-    /// The last lines of the attempt that the run is given up for.
-    pub(super) fn show_failure(&mut self) {
-        let Some(at) = self.state.at() else { return };
-        let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, at.attempt);
-        let [stdout, stderr] = folder.last_words(FEEDBACK_CHARACTERS as u64);
-        let (stream, words) = if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) };
-        let excerpt = self.cast.console.excerpt(stream, &words);
-        let excerpt = self.cast.sinks.harmless(excerpt);
-        self.cast.screen.say(&excerpt);
-    }
-
-    /// What the log of a job is told around our own line about an event: the errors of a check that failed among it.
-    pub(super) fn annotations(&self, event: &Event) -> (String, String) {
-        let errors = match &event.event {
-            EventKind::AttemptFinished { at, outcome, .. }
-                if self.cast.sinks.listens_for_errors() && *outcome != AttemptOutcome::Completed =>
-            {
-                let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, at.attempt);
-                failures(&joined(&folder.whole_output()))
-            }
-            _ => Vec::new(),
-        };
-        self.cast.sinks.around(event, self.cast.console.outline(), &errors)
     }
 
     /// The prompt of an attempt, or why there is none: then its folder says so, too.

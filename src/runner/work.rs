@@ -4,7 +4,7 @@ use super::driver::Driver;
 use super::fill::{PATIENCE, asking};
 use crate::chain::Role;
 use crate::context::{CACHES, Git, Repository, Snapshots, TreeChanges, small};
-use crate::engine::{EventKind, Overrides};
+use crate::engine::{EventKind, Notice, Overrides};
 use crate::journal::{Journal, JournalError, prepare_store, snapshot_store};
 use crate::proc::ask;
 use std::collections::BTreeSet;
@@ -212,7 +212,7 @@ impl Driver<'_> {
         let open = head.zip(tree).and_then(|(head, tree)| snapshots.changes(&head, &tree, &git)).unwrap_or_default();
         if worked && overrides.base.is_none() && !open.is_empty() {
             let files: Vec<String> = open.into_iter().map(|change| change.path).collect();
-            self.cast.screen.say(&self.cast.console.uncommitted(&files));
+            self.cast.observer.notice(&Notice::Uncommitted(&files));
         }
         Ok(())
     }

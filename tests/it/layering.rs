@@ -25,14 +25,14 @@ const ARROWS: [(&str, &[&str]); 21] = [
         "runner",
         &[
             "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task", "journal",
-            "report", "proc", "context", "world",
+            "proc", "context", "world",
         ],
     ),
     (
         "eval",
         &[
             "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task", "journal",
-            "report", "proc", "context", "world", "runner",
+            "proc", "context", "world", "runner",
         ],
     ),
     (

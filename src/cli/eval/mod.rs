@@ -1,31 +1,26 @@
 //! `eval`: a prompt measured by a suite, and improved.
 
 pub(super) mod args;
+mod execute;
 
 use crate::chain::{Limits, Permissions, bad_duration, parse_duration};
 use crate::cli::args::Common;
 use crate::cli::config::{Project, project, shell};
 use crate::cli::eval::args::{EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
+use crate::cli::eval::execute::perform;
 use crate::cli::people::no_run_by_a_judge;
-use crate::cli::run::execute::{broken_journal, event_queue, exit_of, lock, resume_line, worker};
+use crate::cli::run::execute::{broken_journal, lock, worker};
 use crate::cli::run::limits;
-use crate::cli::run::output::run_hooks;
 use crate::cli::run::survivors::end_last;
 use crate::cli::runs::history::{journal, meant};
 use crate::cli::trust::untrusted;
 use crate::cli::{answer, refuse};
-use crate::engine::{
-    CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides, RunOutcome, RunSummary,
-};
-use crate::eval::{Desk, Evaluated, Prompts, Setting, Suite, evaluate, held_out, tokens, too_few_cases};
+use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides};
+use crate::eval::{Desk, Prompts, Suite, held_out, tokens, too_few_cases};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
 use crate::plan::{Outline, OutlineStep, Part, outline};
-use crate::proc::Awake;
-use crate::report::{
-    Paint, Screen, evaluation_json, evaluation_line, evaluation_text, print_error, prompt_diff, render, summary_json,
-};
-use crate::runner::Failure;
+use crate::report::{Paint, evaluation_json, evaluation_text, print_error, prompt_diff, render};
 use crate::source::{Diagnostic, Files, Place, Source, sha256};
 use crate::world::World;
 use std::path::{Path, PathBuf};
@@ -271,118 +266,6 @@ fn preview(world: &World, project: &Project, ready: &Ready) -> Exit {
     let Some(case) = desk.suite.cases.first() else { return Exit::Success };
     let first = desk.execute_prompt(&facts.prompt, case).unwrap_or_default();
     answer(&crate::report::evaluation_preview(facts, &ready.outline, &case.id, &first, Paint::for_stdout(world)))
-}
-
-fn perform(
-    world: &World,
-    common: &Common,
-    project: &Project,
-    ready: &Ready,
-    (mut journal, run): (Journal, i64),
-    events: &[Event],
-    limits: &[String],
-) -> Exit {
-    let runtime = match event_queue() {
-        Ok(runtime) => runtime,
-        Err(fault) => return refuse(world, &[fault]),
-    };
-    journal.abort_after(world.abort_after());
-    let (desk, paint) = (ready.desk(world, project), Paint::for_stderr(world));
-    let mut say = |event: &Event, ledger: &EvalLedger| {
-        if common.quiet { String::new() } else { evaluation_line(event, ledger, paint, common.verbose) }
-    };
-    let _awake =
-        (project.config.keep_awake != Some(false)).then(|| Awake::take(&format!("run {run} evaluates"), &project.root));
-    let ended = runtime.block_on(async {
-        let mut screen = Screen::start().map_err(Failure::Threads)?;
-        let setting = Setting {
-            desk: &desk,
-            facts: ready.facts.clone(),
-            digest: &ready.digest,
-            overrides: &ready.overrides,
-            outline: &ready.outline,
-            limits,
-            attempts: journal.highest_attempts(run),
-            journal: &journal,
-            run,
-            events,
-            screen: &mut screen,
-            say: &mut say,
-        };
-        evaluate(setting).await
-    });
-    match ended {
-        Ok(Evaluated { outcome, ledger }) => {
-            let written =
-                if outcome == RunOutcome::Succeeded { write(world, ready, &ledger) } else { Ok(String::new()) };
-            told(world, common, ready, run, &ledger);
-            if !common.quiet && !matches!(outcome, RunOutcome::Succeeded | RunOutcome::NotMet) {
-                let resume = resume_line(world, common, &project.root, run);
-                print_error(&paint.dim(&format!("  {resume} goes on with it\n")));
-            }
-            let events = journal.events(run).unwrap_or_default();
-            let (summary, exit) = (RunSummary::of(&events), exit_of(outcome));
-            let hooks =
-                desk.plan(&ready.suite.executor, Part::Answers, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
-            let reason =
-                if outcome == RunOutcome::Succeeded { "complete" } else { "not every case passed, or it was cut off" };
-            let folder = world.relative(&journal.run_folder(run));
-            let json = summary_json(&summary, Some(exit.code()), Some(reason), &folder, None).to_string() + "\n";
-            run_hooks(world, common, &hooks, &project.root, &summary, &json);
-            match written {
-                Ok(words) => {
-                    print_error(if common.quiet { "" } else { &words });
-                    exit_of(outcome)
-                }
-                Err(fault) => {
-                    print_error(&render(&[fault], paint));
-                    Exit::Incomplete
-                }
-            }
-        }
-        Err(failure) => {
-            let fault = Diagnostic::error("run/failed", failure.to_string()).help("nothing of the run is left running");
-            print_error(&render(&[fault], paint));
-            Exit::Incomplete
-        }
-    }
-}
-
-fn told(world: &World, common: &Common, ready: &Ready, run: i64, ledger: &EvalLedger) {
-    let paint = Paint::for_stdout(world);
-    if ready.facts.options.json {
-        let _ = answer(&(evaluation_json(ledger, run).to_string() + "\n"));
-    } else if !common.quiet {
-        let text = evaluation_text(ledger, run, paint, common.verbose) + &prompt_diff(ledger, common.verbose, paint);
-        let _ = answer(&format!("\n{text}"));
-    }
-}
-
-/// Writes the prompt that has won where it was asked to be written.
-fn write(world: &World, ready: &Ready, ledger: &EvalLedger) -> Result<String, Diagnostic> {
-    let generation = ledger.chosen.as_ref().map_or(0, |(generation, _)| *generation);
-    let options = &ready.facts.options;
-    let prompt = ledger.prompts.get(&generation).map_or("", |known| known.prompt.as_str());
-    let text = format!("{}\n", prompt.trim_end());
-    let failed = |path: &Path, why: String| {
-        Diagnostic::error("eval/write", format!("the prompt was not written to {}: {why}", path.display()))
-            .help("`forkhestra eval show --prompt` prints it")
-    };
-    if let Some(out) = &options.out {
-        let path = Path::new(out);
-        world.create(path, &text).map_err(|error| failed(path, error.to_string()))?;
-        return Ok(format!("  written to {}\n", world.relative(path)));
-    }
-    let Some(path) = ready.suite.prompt_file.as_ref().filter(|_| options.write && generation > 0) else {
-        return Ok(String::new());
-    };
-    let now = world.read(path).map_err(|error| failed(path, error.to_string()))?;
-    let text_now = String::from_utf8_lossy(&now);
-    if text_now.trim_start_matches('\u{feff}').trim() != ready.suite.prompt.trim() {
-        return Err(failed(path, "somebody has changed it meanwhile".into()));
-    }
-    world.replace(path, &text).map_err(|error| failed(path, error.to_string()))?;
-    Ok(format!("  written to {}\n", world.relative(path)))
 }
 
 /// Whether these events are an evaluation's.

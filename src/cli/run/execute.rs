@@ -7,12 +7,12 @@ use crate::cli::run::sandbox::sandbox_fault;
 use crate::cli::run::survivors::end_last;
 use crate::cli::task::commit::{Committed, commit_task};
 use crate::cli::task::errors as task_errors;
-use crate::engine::{Overrides, RunOutcome, Sig};
+use crate::engine::{Overrides, Pace, RunOutcome, Sig};
 use crate::exit::Exit;
 use crate::journal::{BusyLock, Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
 use crate::plan::{Kind, Outline, Plan, PlannedStep, Root, TaskFacts, outline};
 use crate::proc::{Awake, end_forks, open_files, start_time};
-use crate::report::{Console, Paint, Screen, Sinks, Verbosity, print_error, quoted, render};
+use crate::report::{Console, Paint, Screen, Sinks, Terminal, TerminalOptions, Verbosity, print_error, quoted, render};
 use crate::runner::{Begin, Cast, Ended, Failure, Replan, drive, wait_for_lock};
 use crate::source::{Diagnostic, Env};
 use crate::world::World;
@@ -318,24 +318,16 @@ async fn on_stage(
     let dumb = world.var("TERM").is_some_and(|term| term == "dumb");
     let live = paint.terminal && !dumb && !world.is_still() && screen.has_room_for_live(stdout.terminal);
     let paint = if dumb { paint.still() } else { paint };
-    if sinks.listens_for_errors() {
-        screen.use_one_stream();
-    }
-    let cast = Cast {
-        plan,
-        root,
-        replan,
-        world,
-        journal,
-        run: number,
-        screen: &mut screen,
-        console: Console::new(outline, Some(plan), paint, verbosity, &folder, &resume),
-        sinks,
-        show_output: verbosity > Verbosity::Quiet && !output.owns_stdout(),
-        terminal: stdout.terminal,
-        live,
-        prefix: output.prefix,
+    let show_output = verbosity > Verbosity::Quiet && !output.owns_stdout();
+    let pace = match (show_output, stdout.terminal) {
+        (false, _) => Pace::Nothing,
+        (true, false) => Pace::InStep,
+        (true, true) => Pace::CatchUp,
     };
+    let console = Console::new(outline, Some(plan), paint, verbosity, &folder, &resume);
+    let options = TerminalOptions { pace, on_terminal: stdout.terminal, live, prefix: output.prefix };
+    let mut terminal = Terminal::new(screen, console, sinks, options);
+    let cast = Cast { plan, root, replan, world, journal, run: number, observer: &mut terminal };
     drive(cast, begin).await
 }
 

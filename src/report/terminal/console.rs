@@ -2,8 +2,8 @@
 
 use crate::chain::{Role, show_duration};
 use crate::engine::{
-    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, LastAttempt, RunOutcome, RunSummary, Sig,
-    Tokens, WaitReason,
+    At, AttemptOutcome, Cut, Ending, Event, EventKind, Feedback, Finished, LastAttempt, Notice, RunOutcome, RunSummary,
+    Sig, Tokens, WaitReason,
 };
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::report::closing::used_words;
@@ -86,8 +86,7 @@ impl<'a> Console<'a> {
     }
 
     /// What each line of an agent begins with, where that is asked for.
-    #[must_use]
-    pub fn prefix(&self, name: &str, on_terminal: bool) -> String {
+    pub(super) fn prefix(&self, name: &str, on_terminal: bool) -> String {
         let prefix = format!("{name} {} ", self.paint.sign("│", "|"));
         if on_terminal { self.paint.dim(&prefix) } else { prefix }
     }
@@ -193,7 +192,7 @@ impl<'a> Console<'a> {
     }
 
     /// The line that counts a wait down on a terminal, and when to say it anew.
-    pub fn countdown(&mut self, left: Duration) -> (String, Option<Duration>) {
+    pub(super) fn countdown(&mut self, left: Duration) -> (String, Option<Duration>) {
         if !self.paint.terminal || self.verbosity == Verbosity::Quiet {
             return (String::new(), None);
         }
@@ -203,33 +202,27 @@ impl<'a> Console<'a> {
         (format!("\r{}\x1b[K", self.paint.dim(&words)), Some(Duration::from_secs(1)))
     }
 
-    /// What is said of a prompt that holds the marker itself.
-    #[must_use]
-    pub fn discounted(&self, name: &str, lines: usize) -> String {
-        if self.verbosity == Verbosity::Quiet {
-            return String::new();
+    /// What is said of something that is no event.
+    pub(super) fn notice(&self, notice: &Notice<'_>) -> String {
+        match notice {
+            // It may be an attack: nobody is spared that.
+            Notice::PutAside { name, aside } => self.warning(&format!(
+                "the folder of this attempt of {name} was there before it began; nothing in it counts, and it was put aside: {aside}"
+            )),
+            _ if self.verbosity == Verbosity::Quiet => String::new(),
+            Notice::MarkerInPrompt { name, lines } => {
+                let marker = &self.outline.marker;
+                self.warning(&format!(
+                    "what {name} is told holds {marker} alone on a line ({lines}); as many may be an echo, and do not count"
+                ))
+            }
+            Notice::Uncommitted(files) => self.uncommitted(files),
+            Notice::NoProposal(_) => String::new(),
         }
-        let marker = &self.outline.marker;
-        self.warning(&format!(
-            "what {name} is told holds {marker} alone on a line ({lines}); as many may be an echo, and do not count"
-        ))
     }
 
-    /// Something lay where an attempt's folder belongs before the attempt began.
-    #[must_use]
-    pub fn planted(&self, name: &str, aside: &str) -> String {
-        self.warning(&format!(
-            "the folder of this attempt of {name} was there before it began; nothing in it counts, and it was put aside: {aside}"
-        ))
-    }
-
-    /// What is said of a tree that has changes which are not of the run.
-    #[must_use]
-    pub fn uncommitted(&self, files: &[String]) -> String {
+    fn uncommitted(&self, files: &[String]) -> String {
         const NAMED: usize = 3;
-        if self.verbosity == Verbosity::Quiet {
-            return String::new();
-        }
         let named = files.iter().take(NAMED).map(|file| first_line(file)).collect::<Vec<_>>().join(", ");
         let more = if files.len() > NAMED { ", …" } else { "" };
         let count = if files.len() == 1 { "1 file".into() } else { format!("{} files", files.len()) };
@@ -237,8 +230,7 @@ impl<'a> Console<'a> {
     }
 
     /// The end of what a hopeless agent printed (V-25).
-    #[must_use]
-    pub fn excerpt(&self, stream: &str, text: &str) -> String {
+    pub(super) fn excerpt(&self, stream: &str, text: &str) -> String {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         if lines.is_empty() {
             return String::new();

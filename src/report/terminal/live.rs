@@ -6,7 +6,7 @@ use crate::report::terminal::console::{Console, Verbosity};
 use std::time::Duration;
 
 /// How often it is drawn anew.
-pub const TICK: Duration = Duration::from_millis(250);
+pub(super) const FRAME: Duration = Duration::from_millis(250);
 /// Silence from here on is worth a word.
 const SILENT: Duration = Duration::from_secs(5);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -14,24 +14,23 @@ const PLAIN_SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
 
 /// What the live line is told about the attempt under way.
 #[derive(Debug, Clone, Copy)]
-pub struct Now {
+pub(super) struct Now {
     /// How long it has been at work.
-    pub elapsed: Duration,
+    pub(super) elapsed: Duration,
     /// Since when it has said nothing.
-    pub silent: Duration,
+    pub(super) silent: Duration,
     /// How wide the terminal is, in columns.
-    pub columns: usize,
+    pub(super) columns: usize,
 }
 
 impl Console<'_> {
     /// The line now; none where there is nothing to say, or nobody to look.
-    #[must_use]
-    pub fn live(&self, now: Now) -> Option<String> {
+    pub(super) fn live(&self, now: Now) -> Option<String> {
         if !self.paint.terminal || self.verbosity == Verbosity::Quiet {
             return None;
         }
         let at = self.under_way.as_ref()?;
-        let frame = usize::try_from(now.elapsed.as_millis() / TICK.as_millis()).unwrap_or(0);
+        let frame = usize::try_from(now.elapsed.as_millis() / FRAME.as_millis()).unwrap_or(0);
         let spinner = if self.paint.unicode {
             SPINNER[frame % SPINNER.len()]
         } else {

@@ -3,7 +3,8 @@
 //! is hurried: then one stream no longer waits for the other.
 #![expect(clippy::disallowed_methods, reason = "the owner of the terminal")]
 
-use crate::report::terminal::foreign::ForeignWords;
+use crate::agent::ForeignWords;
+use crate::engine::{CHUNK, Stream};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::BorrowedFd;
@@ -14,21 +15,11 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr}
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc;
+use std::task::{Context, Poll};
 use tokio::sync::mpsc as async_mpsc;
 
-/// The size of one piece of agents' output, in bytes: half of an agent's pipe, so that it writes while we do.
-pub const CHUNK: usize = 256 << 10;
 /// How many pieces may be on their way: one being written while the next is read.
 const CHUNKS: usize = 2;
-
-/// The two streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Out = 0,
-    /// Standard error.
-    Err = 1,
-}
 
 #[derive(Debug)]
 struct Job {
@@ -298,13 +289,13 @@ impl Screen {
         }
     }
 
-    /// Waits until something was written. Never returns while nothing is on its way. Cancel-safe.
+    /// Is ready when something was written. Never while nothing is on its way.
     ///
     /// # Errors
     /// Why standard output takes no more; what is given after that is thrown away. Our own words are a courtesy: a closed
     /// standard error stops nothing.
-    pub async fn progress(&mut self) -> Result<(), io::Error> {
-        let Some((job, result)) = self.done.recv().await else { return std::future::pending().await };
+    pub fn poll_written(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Poll::Ready(Some((job, result))) = self.done.poll_recv(context) else { return Poll::Pending };
         self.writing[job.stream as usize] -= 1;
         let stream = job.stream;
         if job.piece {
@@ -312,10 +303,10 @@ impl Screen {
             self.give_back(job.bytes);
         }
         self.dispatch();
-        match result {
+        Poll::Ready(match result {
             Err(error) if stream == Stream::Out => Err(error.into()),
             _ => Ok(()),
-        }
+        })
     }
 
     /// Whether everything given was written.

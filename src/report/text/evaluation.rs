@@ -38,7 +38,7 @@ fn painted(result: &CaseResult, words: &str, paint: Paint) -> String {
 
 /// What people are told of an event as it happens; `ledger` knows it already.
 #[must_use]
-pub fn evaluation_line(event: &Event, ledger: &EvalLedger, paint: Paint, verbose: bool) -> String {
+pub(in crate::report) fn evaluation_line(event: &Event, ledger: &EvalLedger, paint: Paint, verbose: bool) -> String {
     let warning = |words: &str| format!("{}\n", paint.warn(&format!("  ! {words}")));
     match &event.event {
         EventKind::Evaluation { what } => told(what, ledger, paint, verbose),

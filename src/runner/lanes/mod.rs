@@ -1,15 +1,18 @@
 //! Several small runs at once, in one process and with one journal: each in its lane, all of them hearing the same signals.
 
+pub(super) mod lane;
+
 use super::cast::{Cast, Failure};
-use super::driver::drive_in_lane;
-use super::lane::{Answer, Lane, Numbers};
+use super::driver::{drive_in_lane, written};
+use super::evidence::Transcripts;
+use super::recorder::Recorder;
 use super::signals::{Heard, Signals};
-use crate::engine::{At, Event, LimitKind, RunOutcome, Sig};
+use crate::engine::{At, Event, LimitKind, Observer, Quiet, RunOutcome, Sig};
 use crate::journal::Journal;
-use crate::plan::{Plan, outline};
-use crate::report::{Console, Paint, Screen, Sinks, Verbosity};
+use crate::plan::Plan;
 use crate::verdict::ScoreMode;
 use crate::world::World;
+use lane::{Answer, Lane};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::path::Path;
@@ -33,10 +36,8 @@ pub struct Lanes<'a> {
     pub world: &'a World,
     /// The journal of the root.
     pub journal: &'a Journal,
-    /// The run's number in it.
-    pub run: i64,
-    /// What they count together.
-    pub numbers: &'a Numbers,
+    /// Who writes down what they do.
+    pub recorder: &'a Recorder,
     signals: Signals,
 }
 
@@ -50,11 +51,10 @@ impl<'a> Lanes<'a> {
         root: &'a Path,
         world: &'a World,
         journal: &'a Journal,
-        run: i64,
-        numbers: &'a Numbers,
+        recorder: &'a Recorder,
     ) -> Result<Self, Failure> {
         let signals = Signals::listen(|signal| world.ignores(signal)).map_err(Failure::Signals)?;
-        Ok(Self { number, root, world, journal, run, numbers, signals })
+        Ok(Self { number, root, world, journal, recorder, signals })
     }
 }
 
@@ -81,8 +81,8 @@ pub trait Work {
     fn stand_still(&mut self, over: Option<Duration>) -> Result<(), Failure>;
     /// What came of it.
     fn done(&mut self, job: Job, answer: Answer) -> Result<(), Failure>;
-    /// What happened meanwhile, as the journal has it; returns what people are told of it.
-    fn tell(&mut self, events: &[Event]) -> String;
+    /// Something happened meanwhile, as the journal has it.
+    fn see(&mut self, event: &Event);
 }
 
 /// Why no more work is begun.
@@ -98,7 +98,7 @@ pub enum Halt {
 struct Rig {
     number: u32,
     journal: Journal,
-    screen: Screen,
+    quiet: Quiet,
 }
 
 /// A job that is over, what came of it, and the limit that it met.
@@ -125,7 +125,7 @@ impl Slot<'_> {
 pub async fn work_in_lanes(
     lanes: &mut Lanes<'_>,
     work: &mut dyn Work,
-    screen: &mut Screen,
+    observer: &mut dyn Observer,
 ) -> Result<Option<Halt>, Failure> {
     let mut slots: Vec<Slot<'_>> = Vec::new();
     let (mut halt, mut failure, mut ending) = (None, None, false);
@@ -154,9 +154,9 @@ pub async fn work_in_lanes(
             }
             over = next_over(&mut slots) => over,
             // Whoever does not read our lines misses them.
-            _ = screen.progress(), if !screen.is_idle() => continue,
+            _ = written(observer), if !observer.is_idle() => continue,
             () = tokio::task::yield_now(), if hungry => {
-                screen.say(&work.tell(&lanes.numbers.news()));
+                tell_news(lanes, &mut |event| work.see(event), observer);
                 continue;
             }
         };
@@ -167,7 +167,17 @@ pub async fn work_in_lanes(
         if let Err(error) = told {
             failure.get_or_insert(error);
         }
-        screen.say(&work.tell(&lanes.numbers.news()));
+        tell_news(lanes, &mut |event| work.see(event), observer);
+    }
+}
+
+/// Tells what is new in the journal: first whoever gives the work, then whoever looks on.
+pub fn tell_news(lanes: &Lanes<'_>, see: &mut dyn FnMut(&Event), observer: &mut dyn Observer) {
+    let evidence = Transcripts { journal: lanes.journal, world: lanes.world, run: lanes.recorder.run() };
+    for event in lanes.recorder.news() {
+        see(&event);
+        // Whoever does not read our lines misses them.
+        let _ = observer.event(&event, &evidence);
     }
 }
 
@@ -184,15 +194,14 @@ fn fill<'a>(lanes: &Lanes<'a>, slots: &mut Vec<Slot<'a>>, work: &mut dyn Work) -
             index
         } else {
             let number = u32::try_from(slots.len() + 1).unwrap_or(u32::MAX);
-            let rig =
-                Rig { number, journal: lanes.journal.sibling()?, screen: Screen::start().map_err(Failure::Threads)? };
+            let rig = Rig { number, journal: lanes.journal.sibling()?, quiet: Quiet::default() };
             slots.push(Slot { rig: Some(rig), running: None, over: None });
             slots.len() - 1
         };
         if let Some(rig) = slots[index].rig.take() {
-            let (root, world, run, numbers) = (lanes.root, lanes.world, lanes.run, lanes.numbers);
+            let (root, world, recorder) = (lanes.root, lanes.world, lanes.recorder);
             let (tell, heard) = unbounded_channel();
-            slots[index].running = Some((Box::pin(one(root, world, run, numbers, rig, job, heard)), tell));
+            slots[index].running = Some((Box::pin(one(root, world, recorder, rig, job, heard)), tell));
         }
     }
 }
@@ -200,8 +209,7 @@ fn fill<'a>(lanes: &Lanes<'a>, slots: &mut Vec<Slot<'a>>, work: &mut dyn Work) -
 async fn one(
     root: &Path,
     world: &World,
-    run: i64,
-    numbers: &Numbers,
+    recorder: &Recorder,
     mut rig: Rig,
     job: Job,
     heard: UnboundedReceiver<Heard>,
@@ -209,28 +217,13 @@ async fn one(
     let lane = Lane {
         number: rig.number,
         at: job.at.clone(),
-        numbers,
+        recorder,
         mode: job.mode,
         attempt: Cell::new(0),
         answer: RefCell::default(),
     };
-    let outline = outline(&job.plan);
-    let paint = Paint { color: false, unicode: false, terminal: false, width: 80 };
-    let cast = Cast {
-        plan: &job.plan,
-        root,
-        replan: None,
-        world,
-        journal: &mut rig.journal,
-        run,
-        screen: &mut rig.screen,
-        console: Console::new(&outline, Some(&job.plan), paint, Verbosity::Quiet, Path::new(""), ""),
-        sinks: Sinks::none(),
-        show_output: false,
-        terminal: false,
-        live: false,
-        prefix: false,
-    };
+    let (plan, journal) = (&job.plan, &mut rig.journal);
+    let cast = Cast { plan, root, replan: None, world, journal, run: recorder.run(), observer: &mut rig.quiet };
     let ended = drive_in_lane(cast, &lane, heard).await;
     let limit = match &ended {
         Ok(ended) => match ended.outcome {

@@ -457,7 +457,5 @@ fn limited(resets_in_ms: Option<u64>) -> Input {
     Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None }
 }
 
-#[path = "machine_laws.rs"]
 pub(crate) mod laws;
-#[path = "machine_signals.rs"]
 mod signals;

@@ -393,8 +393,6 @@ fn is_silent(said: Option<&Said>) -> bool {
 }
 
 #[cfg(test)]
-#[path = "judgement_tests.rs"]
 mod judgement_tests;
 #[cfg(test)]
-#[path = "machine_tests.rs"]
 pub(crate) mod tests;

@@ -1,0 +1,134 @@
+//! An evaluation from its journal to its end.
+
+use super::Ready;
+use crate::cli::args::Common;
+use crate::cli::config::Project;
+use crate::cli::run::execute::{event_queue, exit_of, resume_line};
+use crate::cli::run::output::run_hooks;
+use crate::cli::{answer, refuse};
+use crate::engine::{EvalLedger, Event, Observer, RunOutcome, RunSummary};
+use crate::eval::{Evaluated, Setting, evaluate};
+use crate::exit::Exit;
+use crate::journal::Journal;
+use crate::plan::Part;
+use crate::proc::Awake;
+use crate::report::{
+    EvalTerminal, Paint, Screen, evaluation_json, evaluation_text, print_error, prompt_diff, render, summary_json,
+};
+use crate::runner::Failure;
+use crate::source::{Diagnostic, Files};
+use crate::world::World;
+use std::path::Path;
+
+/// Works until the evaluation is over, tells how it came out, and writes the prompt that has won.
+pub(super) fn perform(
+    world: &World,
+    common: &Common,
+    project: &Project,
+    ready: &Ready,
+    (mut journal, run): (Journal, i64),
+    events: &[Event],
+    limits: &[String],
+) -> Exit {
+    let runtime = match event_queue() {
+        Ok(runtime) => runtime,
+        Err(fault) => return refuse(world, &[fault]),
+    };
+    journal.abort_after(world.abort_after());
+    let (desk, paint) = (ready.desk(world, project), Paint::for_stderr(world));
+    let _awake =
+        (project.config.keep_awake != Some(false)).then(|| Awake::take(&format!("run {run} evaluates"), &project.root));
+    let ended = runtime.block_on(async {
+        let screen = Screen::start().map_err(Failure::Threads)?;
+        let mut terminal = EvalTerminal::new(screen, paint, common.quiet, common.verbose);
+        for event in events {
+            terminal.earlier_event(event);
+        }
+        let setting = Setting {
+            desk: &desk,
+            facts: ready.facts.clone(),
+            digest: &ready.digest,
+            overrides: &ready.overrides,
+            outline: &ready.outline,
+            limits,
+            attempts: journal.highest_attempts(run),
+            journal: &journal,
+            run,
+            events,
+            observer: &mut terminal,
+        };
+        evaluate(setting).await
+    });
+    match ended {
+        Ok(Evaluated { outcome, ledger }) => {
+            let written =
+                if outcome == RunOutcome::Succeeded { write(world, ready, &ledger) } else { Ok(String::new()) };
+            told(world, common, ready, run, &ledger);
+            if !common.quiet && !matches!(outcome, RunOutcome::Succeeded | RunOutcome::NotMet) {
+                let resume = resume_line(world, common, &project.root, run);
+                print_error(&paint.dim(&format!("  {resume} goes on with it\n")));
+            }
+            let events = journal.events(run).unwrap_or_default();
+            let (summary, exit) = (RunSummary::of(&events), exit_of(outcome));
+            let hooks =
+                desk.plan(&ready.suite.executor, Part::Answers, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
+            let reason =
+                if outcome == RunOutcome::Succeeded { "complete" } else { "not every case passed, or it was cut off" };
+            let folder = world.relative(&journal.run_folder(run));
+            let json = summary_json(&summary, Some(exit.code()), Some(reason), &folder, None).to_string() + "\n";
+            run_hooks(world, common, &hooks, &project.root, &summary, &json);
+            match written {
+                Ok(words) => {
+                    print_error(if common.quiet { "" } else { &words });
+                    exit_of(outcome)
+                }
+                Err(fault) => {
+                    print_error(&render(&[fault], paint));
+                    Exit::Incomplete
+                }
+            }
+        }
+        Err(failure) => {
+            let fault = Diagnostic::error("run/failed", failure.to_string()).help("nothing of the run is left running");
+            print_error(&render(&[fault], paint));
+            Exit::Incomplete
+        }
+    }
+}
+
+fn told(world: &World, common: &Common, ready: &Ready, run: i64, ledger: &EvalLedger) {
+    let paint = Paint::for_stdout(world);
+    if ready.facts.options.json {
+        let _ = answer(&(evaluation_json(ledger, run).to_string() + "\n"));
+    } else if !common.quiet {
+        let text = evaluation_text(ledger, run, paint, common.verbose) + &prompt_diff(ledger, common.verbose, paint);
+        let _ = answer(&format!("\n{text}"));
+    }
+}
+
+/// Writes the prompt that has won where it was asked to be written.
+fn write(world: &World, ready: &Ready, ledger: &EvalLedger) -> Result<String, Diagnostic> {
+    let generation = ledger.chosen.as_ref().map_or(0, |(generation, _)| *generation);
+    let options = &ready.facts.options;
+    let prompt = ledger.prompts.get(&generation).map_or("", |known| known.prompt.as_str());
+    let text = format!("{}\n", prompt.trim_end());
+    let failed = |path: &Path, why: String| {
+        Diagnostic::error("eval/write", format!("the prompt was not written to {}: {why}", path.display()))
+            .help("`forkhestra eval show --prompt` prints it")
+    };
+    if let Some(out) = &options.out {
+        let path = Path::new(out);
+        world.create(path, &text).map_err(|error| failed(path, error.to_string()))?;
+        return Ok(format!("  written to {}\n", world.relative(path)));
+    }
+    let Some(path) = ready.suite.prompt_file.as_ref().filter(|_| options.write && generation > 0) else {
+        return Ok(String::new());
+    };
+    let now = world.read(path).map_err(|error| failed(path, error.to_string()))?;
+    let text_now = String::from_utf8_lossy(&now);
+    if text_now.trim_start_matches('\u{feff}').trim() != ready.suite.prompt.trim() {
+        return Err(failed(path, "somebody has changed it meanwhile".into()));
+    }
+    world.replace(path, &text).map_err(|error| failed(path, error.to_string()))?;
+    Ok(format!("  written to {}\n", world.relative(path)))
+}

@@ -1,0 +1,35 @@
+//! What an observer can look up about an event, in the transcripts.
+
+use crate::checks::{Failure, failures, joined};
+use crate::engine::{At, Evidence};
+use crate::journal::{AttemptFolder, Journal};
+use crate::prompt::FEEDBACK_CHARACTERS;
+use crate::world::World;
+
+/// What the transcripts of a run show to who is told of its events.
+pub(super) struct Transcripts<'a> {
+    pub(super) journal: &'a Journal,
+    pub(super) world: &'a World,
+    pub(super) run: i64,
+}
+
+impl Transcripts<'_> {
+    fn folder(&self, at: &At) -> AttemptFolder {
+        self.journal.attempt_folder(self.run, at.step, &at.name, at.attempt)
+    }
+}
+
+impl Evidence for Transcripts<'_> {
+    fn errors(&self, at: &At) -> Vec<Failure> {
+        failures(&joined(&self.folder(at).whole_output()))
+    }
+
+    fn last_words(&self, at: &At) -> (&'static str, String) {
+        let [stdout, stderr] = self.folder(at).last_words(FEEDBACK_CHARACTERS as u64);
+        if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) }
+    }
+
+    fn secret(&self) -> Option<String> {
+        self.world.token().ok()
+    }
+}
