@@ -7,7 +7,7 @@ use super::handle::Handle;
 use super::ledger::Head;
 use super::lock::RunLock;
 use super::task_rows::{self, Following};
-use crate::engine::{Event, EventKind};
+use crate::engine::{Event, EventKind, RunSummary};
 use crate::plan::Outline;
 use crate::source::sha256;
 use rusqlite::TransactionBehavior::Immediate;
@@ -273,22 +273,37 @@ impl Journal {
     /// # Errors
     /// When they cannot be read, or are not what was written.
     pub fn events_after(&self, run: i64, seq: u64) -> Result<Vec<Event>, JournalError> {
+        let mut events = Vec::new();
+        self.each_event_after(run, seq, |event| events.push(event))?;
+        Ok(events)
+    }
+
+    /// What a run came to, from its events one by one.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are not what was written.
+    pub fn summary(&self, run: i64) -> Result<RunSummary, JournalError> {
+        let mut summary = RunSummary::default();
+        self.each_event_after(run, 0, |event| summary.see(&event))?;
+        Ok(summary)
+    }
+
+    fn each_event_after(&self, run: i64, seq: u64, mut each: impl FnMut(Event)) -> Result<(), JournalError> {
         let select = "SELECT seq, event, sum FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq";
         let mut select = self.database.prepare_cached(select).map_err(self.failed())?;
         let columns = |row: &rusqlite::Row<'_>| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?))
         };
         let rows = select.query_map(params![run, seq.cast_signed()], columns).map_err(self.failed())?;
-        let mut events = Vec::new();
         for (row, expected) in rows.zip(seq + 1..) {
             let (seq, json, kept) = row.map_err(self.failed())?;
             if seq != expected.cast_signed() || kept.is_some_and(|kept| kept != sum(expected, &json)) {
                 return Err(JournalError::Damaged { path: self.path.clone(), run, seq: expected });
             }
             let event = serde_json::from_str(&json);
-            events.push(event.map_err(|cause| JournalError::Event { path: self.path.clone(), cause })?);
+            each(event.map_err(|cause| JournalError::Event { path: self.path.clone(), cause })?);
         }
-        Ok(events)
+        Ok(())
     }
 }
 

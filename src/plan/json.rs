@@ -3,7 +3,8 @@
 use super::{Found, Hook, Isolation, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
 use crate::chain::show_duration;
 use crate::prompt::{Late, Segment, show};
-use crate::source::sha256;
+use crate::source::{sha256, sha256_json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -109,40 +110,58 @@ fn iterations(step: &PlannedStep) -> Value {
 /// day's PATH does not make it another plan.
 #[must_use]
 pub fn digest(plan: &Plan) -> String {
-    let steps: Vec<Value> = plan
-        .steps
-        .iter()
-        .map(|step| {
-            json!({
-                "name": step.name,
-                "check": step.is_check(),
-                "backend": match &step.kind { Kind::Agent { backend, .. } => json!(backend), Kind::Check { optional, .. } => json!(optional) },
-                "role": step.role(),
-                "evaluates": step.evaluates().map(|least| json!({ "least": least })),
-                "iterations": iterations(step),
-                "timeout": step.timeout.map(show_duration),
-                "idleTimeout": step.idle_timeout.map(show_duration),
-                "program": known_as(&step.program, &plan.root),
-                "format": step.format(),
-                "argv": arguments(step),
-                "set": environment(step)["set"],
-                "unset": step.env.unset,
-                "deliver": step.prompt.as_ref().map(|prompt| prompt.deliver),
-                "prompt": step.prompt.as_ref().map(said),
-            })
-        })
-        .collect();
-    let limits = limits(&plan.limits);
-    let mut canonical =
-        json!({ "version": 1, "chain": plan.chain, "marker": plan.marker, "limits": limits, "steps": steps });
-    if plan.commits_tasks {
-        canonical["commits"] = json!(true);
+    sha256_json(&Canonical(plan))
+}
+
+/// A plan as its digest sees it. Written out step by step: a chain may have thousands.
+struct Canonical<'a>(&'a Plan);
+
+impl Serialize for Canonical<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(plan) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("version", &1)?;
+        map.serialize_entry("chain", &plan.chain)?;
+        map.serialize_entry("marker", &plan.marker)?;
+        map.serialize_entry("limits", &limits(&plan.limits))?;
+        map.serialize_entry("steps", &CanonicalSteps(plan))?;
+        if plan.commits_tasks {
+            map.serialize_entry("commits", &true)?;
+        }
+        if !plan.hooks.is_empty() {
+            let hook = |hook: &Hook| json!([hook.kind.name(), known_as(&hook.program, &plan.root), hook.arguments]);
+            map.serialize_entry("hooks", &plan.hooks.iter().map(hook).collect::<Vec<_>>())?;
+        }
+        map.end()
     }
-    if !plan.hooks.is_empty() {
-        let hook = |hook: &Hook| json!([hook.kind.name(), known_as(&hook.program, &plan.root), hook.arguments]);
-        canonical["hooks"] = plan.hooks.iter().map(hook).collect();
+}
+
+struct CanonicalSteps<'a>(&'a Plan);
+
+impl Serialize for CanonicalSteps<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.steps.iter().map(|step| canonical(step, &self.0.root)))
     }
-    sha256(canonical.to_string())
+}
+
+fn canonical(step: &PlannedStep, root: &Root) -> Value {
+    json!({
+        "name": step.name,
+        "check": step.is_check(),
+        "backend": match &step.kind { Kind::Agent { backend, .. } => json!(backend), Kind::Check { optional, .. } => json!(optional) },
+        "role": step.role(),
+        "evaluates": step.evaluates().map(|least| json!({ "least": least })),
+        "iterations": iterations(step),
+        "timeout": step.timeout.map(show_duration),
+        "idleTimeout": step.idle_timeout.map(show_duration),
+        "program": known_as(&step.program, root),
+        "format": step.format(),
+        "argv": arguments(step),
+        "set": environment(step)["set"],
+        "unset": step.env.unset,
+        "deliver": step.prompt.as_ref().map(|prompt| prompt.deliver),
+        "prompt": step.prompt.as_ref().map(said),
+    })
 }
 
 /// A program as it is part of a plan: by its place in the project, else by its name.

@@ -9,5 +9,5 @@ mod text;
 pub use diagnostic::{Diagnostic, Severity};
 pub use files::{COLOR, Env, Files, Kind};
 pub use nearest::nearest;
-pub use sha256::sha256;
+pub use sha256::{sha256, sha256_json};
 pub use text::{Place, Source, Span, Text};

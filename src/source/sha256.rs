@@ -1,15 +1,54 @@
 //! SHA-256 in hexadecimal, by which plans, configs and tokens are known.
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use std::io;
 
 /// The digest of some bytes (FIPS 180-4), as 64 hexadecimal digits.
 #[must_use]
 pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// The digest of a value as JSON without blanks, which is never held as a whole.
+#[must_use]
+pub fn sha256_json(value: &impl Serialize) -> String {
+    let mut digest = ToDigest(Sha256::new());
+    // Neither the digest nor values of ours refuse anything.
+    let _ = serde_json::to_writer(&mut digest, value);
+    hexadecimal(&digest.0.finalize())
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
     let mut hexadecimal = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
+    for byte in digest {
         // Writing to a String cannot fail.
         let _ = write!(hexadecimal, "{byte:02x}");
     }
     hexadecimal
+}
+
+struct ToDigest(Sha256);
+
+impl io::Write for ToDigest {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_a_value_is_that_of_its_json() {
+        let value = serde_json::json!({ "a": [1, null, "é\n"], "b": {} });
+        assert_eq!(sha256_json(&value), sha256(value.to_string()));
+    }
 }

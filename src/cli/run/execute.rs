@@ -140,13 +140,12 @@ pub(in crate::cli) fn perform(world: &World, common: &Common, output: &Output, m
         Ok(ended) => {
             let exit = exit(&ended);
             let (task_status, commit) = task_is_over(world, common, &run);
-            let Ok(events) = run.journal.events(run.number) else { return exit };
+            let Ok(summary) = run.journal.summary(run.number) else { return exit };
             let folder = relative_folder(world, &run);
             let resume = resume_line(world, common, run.root, run.number);
-            let console = Console::new(run.outline, None, Paint::plain(), Verbosity::Normal, &folder, &resume);
             let transcripts = folder.display().to_string();
-            let mut over = Over { events: &events, console, transcripts, resume, exit, task_status, commit };
-            let Some((summary, json, printed)) = close(world, common, output, &mut over) else { return exit };
+            let over = Over { summary, outline: run.outline, transcripts, resume, exit, task_status, commit };
+            let Some((summary, json, printed)) = close(world, common, output, over) else { return exit };
             // Whoever waits for this folder need not wait for hooks.
             run.journal.let_go();
             run_hooks(world, common, &run.plan.hooks, run.root, &summary, &json);

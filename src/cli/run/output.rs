@@ -3,13 +3,12 @@
 use crate::chain::{HookKind, show_duration};
 use crate::cli::args::{Common, OutputArgs};
 use crate::cli::config::shell;
-use crate::engine::{Event, LimitKind, RunOutcome, RunState, RunSummary};
+use crate::engine::{LimitKind, RunOutcome, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::plan::{Hook, Limits, Outline};
 use crate::proc::{ByHand, Interrupts};
 use crate::report::{
-    Console, Ndjson, Paint, Sinks, Verbosity, closing_table, go_on, print, print_error, reason, step_summary,
-    summary_json,
+    Ndjson, Paint, Sinks, Verbosity, closing_table, go_on, print, print_error, reason, step_summary, summary_json,
 };
 use crate::source::{Diagnostic, Env, Files, Kind};
 use crate::world::World;
@@ -93,8 +92,10 @@ impl Output {
 
 /// A run that is over.
 pub(in crate::cli) struct Over<'a> {
-    pub(in crate::cli) events: &'a [Event],
-    pub(in crate::cli) console: Console<'a>,
+    /// What it came to.
+    pub(in crate::cli) summary: RunSummary,
+    /// What was planned.
+    pub(in crate::cli) outline: &'a Outline,
     pub(in crate::cli) transcripts: String,
     pub(in crate::cli) resume: String,
     pub(in crate::cli) exit: Exit,
@@ -109,17 +110,14 @@ pub(in crate::cli) fn close(
     world: &World,
     common: &Common,
     output: &Output,
-    over: &mut Over<'_>,
+    over: Over<'_>,
 ) -> Option<(RunSummary, String, io::Result<()>)> {
-    for event in over.events {
-        let _ = over.console.event(event);
-    }
-    let summary = RunSummary::of(over.events);
+    let (summary, outline) = (over.summary, over.outline);
     let outcome = summary.totals.outcome?;
-    let (why, good) = (reason(outcome, &summary.totals, over.console.outline()), outcome == RunOutcome::Succeeded);
-    let next = next(outcome, &summary, &over.resume, &over.console.outline().limits);
+    let (why, good) = (reason(outcome, &summary.totals, outline), outcome == RunOutcome::Succeeded);
+    let next = next(outcome, &summary, &over.resume, &outline.limits);
     if !common.quiet {
-        print_error(&last_words(&summary, over.console.outline(), &over.resume, Paint::for_stderr(world)));
+        print_error(&last_words(&summary, outline, &over.resume, Paint::for_stderr(world)));
     }
     let mut json = summary_json(&summary, Some(over.exit.code()), Some(&why), &over.transcripts, Some(&next));
     json["taskStatus"] = over.task_status.into();
