@@ -4,11 +4,13 @@ use super::cost::is_bounded;
 use super::tokens::tokens;
 use boon::{Compiler, SchemaIndex, Schemas, UrlLoader};
 use regex::{Regex, RegexBuilder};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::error::Error;
 
-/// What an output has to be.
-#[derive(Debug)]
+/// What an output has to be. Its JSON is part of what an evaluation is known by: a resume compares it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Criterion {
     /// The expected output, blanks at both ends aside.
     Exact,
@@ -20,7 +22,7 @@ pub enum Criterion {
         any: Vec<String>,
     },
     /// A match of this pattern, somewhere.
-    Pattern(Box<Regex>),
+    Pattern(#[serde(serialize_with = "as_text")] Box<Regex>),
     /// So long.
     Length {
         /// At least.
@@ -34,11 +36,21 @@ pub enum Criterion {
     Json(Option<Box<JsonSchema>>),
 }
 
+fn as_text<S: Serializer>(pattern: &Regex, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(pattern.as_str())
+}
+
 /// A compiled JSON Schema.
 pub struct JsonSchema {
     source: Value,
     schemas: Schemas,
     index: SchemaIndex,
+}
+
+impl Serialize for JsonSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.source.serialize(serializer)
+    }
 }
 
 impl std::fmt::Debug for JsonSchema {
@@ -181,6 +193,24 @@ mod tests {
     fn said(criterion: &Criterion, output: &str) -> String {
         let Measured { pass, score, issue } = criterion.measure(output, Some("Four."));
         format!("{pass} {score} {}", issue.unwrap_or_default())
+    }
+
+    #[test]
+    fn the_json_of_criteria_by_which_an_evaluation_is_known_stays_as_it_is() {
+        let pattern = Criterion::Pattern(Box::new(Regex::new("^a.$").unwrap()));
+        let length = Criterion::Length { min: None, max: Some(4), in_tokens: true };
+        let keywords = Criterion::Keywords { all: vec!["a".into()], any: Vec::new() };
+        let schema = Criterion::Json(Some(Box::new(JsonSchema::new(json!({ "type": "object" })).unwrap())));
+        let all = json!([Criterion::Exact, keywords, pattern, length, schema, Criterion::Json(None)]);
+        let expected = json!([
+            "exact",
+            { "keywords": { "all": ["a"], "any": [] } },
+            { "pattern": "^a.$" },
+            { "length": { "min": null, "max": 4, "inTokens": true } },
+            { "json": { "type": "object" } },
+            { "json": null },
+        ]);
+        assert_eq!(all, expected);
     }
 
     #[test]

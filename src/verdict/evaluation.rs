@@ -24,7 +24,8 @@ pub struct Evaluation {
 }
 
 /// What a score outside of 0 to 1 is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ScoreMode {
     /// A violation (C38).
     #[default]

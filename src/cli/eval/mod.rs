@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
 use crate::plan::{Outline, OutlineStep, Part, outline};
 use crate::report::{Paint, evaluation_json, evaluation_text, print_error, prompt_diff, render};
-use crate::source::{Diagnostic, Files, Place, Source, sha256};
+use crate::source::{Diagnostic, Files, Place, Source, sha256_json};
 use crate::world::World;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -246,18 +246,14 @@ fn whole_outline(desk: &Desk<'_>, facts: &EvalFacts) -> Outline {
 /// What is asked of whom about what, in one word.
 fn digest(desk: &Desk<'_>, facts: &EvalFacts, outline: &Outline) -> String {
     let asked: Vec<_> = desk.suite.cases.iter().map(|case| desk.execute_prompt(&facts.prompt, case).ok()).collect();
-    let expected: Vec<_> =
-        desk.suite.cases.iter().map(|case| (&case.expected, format!("{:?}", case.criteria))).collect();
+    let expected: Vec<_> = desk.suite.cases.iter().map(|case| (&case.expected, &case.criteria)).collect();
     let steps: Vec<_> = outline
         .steps
         .iter()
         .map(|step| (&step.name, &step.program, &step.backend, step.format, &step.arguments, &step.environment))
         .collect();
-    let mode = format!("{:?}", desk.suite.score_mode);
-    let templates = desk.templates();
-    let suite = (desk.suite.min_score, &desk.suite.examples, mode, templates);
-    let whole = serde_json::json!([asked, expected, steps, facts.cases, suite]);
-    sha256(whole.to_string())
+    let suite = (desk.suite.min_score, &desk.suite.examples, desk.suite.score_mode, desk.templates());
+    sha256_json(&(asked, expected, steps, &facts.cases, suite))
 }
 
 /// `--dry-run`: who is asked what, and how often at most.
