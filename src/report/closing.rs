@@ -2,7 +2,7 @@
 
 use crate::engine::{RunState, RunSummary, StepSum, Sum};
 use crate::report::paint::Paint;
-use crate::report::phrases::{attempts_words, seconds, thousands};
+use crate::report::phrases::{attempts_words, padded, seconds, thousands, width};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -56,8 +56,8 @@ pub fn closing_table(summary: &RunSummary, paint: Paint) -> String {
     }
     let used = totals.all.tokens().is_some() || totals.all.unknown_tokens > 0;
     let priced = totals.all.cost_usd().is_some();
-    let width = totals.steps.iter().map(|step| step.name.chars().count()).max().unwrap_or(0).max(4);
-    let mut heading = format!("  {:>4} {:width$} {:>8} {:>12}", "", "step", "attempts", "time");
+    let widest = totals.steps.iter().map(|step| width(&step.name)).max().unwrap_or(0).max(4);
+    let mut heading = format!("  {:>4} {} {:>8} {:>12}", "", padded("step", widest), "attempts", "time");
     if used {
         let _ = write!(heading, " {:>14}", "tokens");
     }
@@ -67,7 +67,7 @@ pub fn closing_table(summary: &RunSummary, paint: Paint) -> String {
     let mut text = format!("{}\n", paint.dim(&heading));
     for StepSum { step, name, sum, .. } in &totals.steps {
         // Writing to a String cannot fail.
-        let _ = write!(text, "  {step:>4} {name:width$} {:>8} {:>12}", sum.attempts, seconds(sum.took_ms));
+        let _ = write!(text, "  {step:>4} {} {:>8} {:>12}", padded(name, widest), sum.attempts, seconds(sum.took_ms));
         if used {
             let _ = write!(text, " {:>14}", tokens_cell(sum));
         }

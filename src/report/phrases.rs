@@ -1,6 +1,7 @@
 //! Outcomes, times and numbers in a few words.
 
 use crate::engine::{AttemptOutcome, Feedback, FeedbackCause, Leftover, WaitReason};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How an attempt ended, in a few words.
 pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
@@ -61,6 +62,32 @@ pub(super) fn round_words(feedback: &Feedback) -> String {
         FeedbackCause::Exhausted { iterations } => format!("{name} did not finish in {iterations}"),
         FeedbackCause::Rejected { .. } => format!("{name} rejected"),
     }
+}
+
+/// How many columns of a terminal a text takes (Unicode Standard Annex 11).
+pub(super) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// A text with blanks behind it, up to so many columns.
+pub(super) fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// As much of a text as fits into so many columns; what was cut off is told by `…`.
+pub(super) fn fitted(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_string();
+    }
+    let (mut fits, mut used) = (String::new(), 1);
+    for next in text.chars() {
+        used += next.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        fits.push(next);
+    }
+    fits + "…"
 }
 
 pub(super) fn first_line(text: &str) -> String {
@@ -149,5 +176,20 @@ pub(super) fn edited_words(files: &[String], taken: bool, why: Option<&str>) -> 
         _ if taken => format!("{files} {has} changed; the next attempts read it"),
         Some(why) => format!("{files} {has} changed, and cannot be read: {why}; the old text stays"),
         None => format!("{files} {has} changed; this run keeps the old text (--accept-changes reads the new one)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_those_of_a_terminal_and_not_characters() {
+        assert_eq!((width("reviewer"), width("審査"), width("e\u{301}")), (8, 4, 1));
+        assert_eq!((padded("審査", 6), padded("long", 2)), ("審査  ".into(), "long".into()));
+        assert_eq!(
+            (fitted("審査員", 6), fitted("審査員", 5), fitted("abc", 2)),
+            ("審査員".into(), "審査…".into(), "a…".into())
+        );
     }
 }

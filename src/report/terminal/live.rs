@@ -1,7 +1,7 @@
 //! The one line on a terminal that moves while an agent works: where the run is, for how long, since when nothing was heard, and what
 //! it has used. It stands below everything that stays, and makes room for it.
 
-use crate::report::phrases::{seconds, thousands};
+use crate::report::phrases::{fitted, seconds, thousands};
 use crate::report::terminal::console::{Console, Verbosity};
 use std::time::Duration;
 
@@ -62,11 +62,7 @@ impl Console<'_> {
         let line = format!("{spinner} {}", words.join(" · "));
         // One column is left free, so that no terminal wraps.
         let most = now.columns.saturating_sub(1);
-        let line: String = if line.chars().count() > most {
-            line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
-        } else {
-            line
-        };
+        let line = fitted(&line, most);
         Some(self.paint.dim(&if self.paint.unicode { line } else { line.replace('·', "-").replace('…', "~") }))
     }
 }

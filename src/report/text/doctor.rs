@@ -1,6 +1,7 @@
 //! What `doctor` found, for people.
 
 use crate::report::paint::Paint;
+use crate::report::phrases::{padded, width};
 
 /// How a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -28,14 +29,14 @@ pub struct Finding {
 /// All findings, one a line.
 #[must_use]
 pub fn doctor(heading: &str, findings: &[Finding], paint: Paint) -> String {
-    let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
+    let widest = findings.iter().map(|finding| width(&finding.name)).max().unwrap_or(0);
     let lines = findings.iter().map(|finding| {
         let sign = match finding.health {
             Health::Good => paint.good(paint.sign("✓", "+")),
             Health::Absent => paint.dim(paint.sign("·", "-")),
             Health::Bad => paint.bad(paint.sign("✗", "x")),
         };
-        format!("{sign} {:width$}  {}\n", finding.name, finding.words)
+        format!("{sign} {}  {}\n", padded(&finding.name, widest), finding.words)
     });
     std::iter::once(format!("{}\n\n", paint.bold(heading))).chain(lines).collect()
 }

@@ -5,7 +5,9 @@ use crate::engine::{
 };
 use crate::plan::Outline;
 use crate::report::paint::{Paint, printable};
-use crate::report::phrases::{attempts_words, first_line, outcome_words, seconds, thousands, waiting_words};
+use crate::report::phrases::{
+    attempts_words, first_line, outcome_words, padded, seconds, thousands, waiting_words, width,
+};
 use serde_json::{Value, json};
 use similar::TextDiff;
 use std::fmt::Write;
@@ -205,16 +207,16 @@ pub fn evaluation_text(ledger: &EvalLedger, run: i64, paint: Paint, verbose: boo
     };
     let cases: Vec<_> = facts.cases.iter().filter(|case| shown(&case.id)).collect();
     let held_out = facts.cases.iter().any(|case| case.held_out);
-    let width = cases.iter().map(|case| shortened(&case.id).chars().count()).max().unwrap_or(0).max(8);
+    let widest = cases.iter().map(|case| width(&shortened(&case.id))).max().unwrap_or(0).max(8);
     let mut text = String::new();
     let headings: Vec<String> = generations.iter().map(|generation| format!("  {:>9}", name_of(*generation))).collect();
     let heading = headings.concat();
     // Writing to a String cannot fail.
     let part_of = |words: &str| if held_out { format!("  {words:8}") } else { String::new() };
-    let _ = writeln!(text, "{}", paint.dim(&format!("{:width$}{}{heading}", "case", part_of("part"))));
+    let _ = writeln!(text, "{}", paint.dim(&format!("{}{}{heading}", padded("case", widest), part_of("part"))));
     for case in &cases {
         let part = if case.held_out { "held out" } else { "" };
-        let mut line = format!("{:width$}{}", shortened(&case.id), paint.dim(&part_of(part)));
+        let mut line = format!("{}{}", padded(&shortened(&case.id), widest), paint.dim(&part_of(part)));
         for generation in &generations {
             let cell = match ledger.results.get(&(*generation, case.id.clone())) {
                 Some(result) => painted(result, &format!("{:>9}", score_words(result)), paint),
@@ -239,7 +241,7 @@ pub fn evaluation_text(ledger: &EvalLedger, run: i64, paint: Paint, verbose: boo
             (true, false) => "training",
             (true, true) => "held out",
         };
-        let mut line = format!("{name:width$}{}", part_of(""));
+        let mut line = format!("{}{}", padded(name, widest), part_of(""));
         for generation in &generations {
             let cell = ledger.score(*generation, part).map_or_else(|| paint.sign("·", "-").into(), sum);
             let _ = write!(line, "  {cell:>9}");

@@ -2,6 +2,7 @@
 
 use crate::prompt::{Origin, Piece, Rendered};
 use crate::report::paint::{Paint, printable};
+use crate::report::phrases::{padded, width};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -29,14 +30,18 @@ fn tokens(text: &str) -> usize {
 pub fn explained(rendered: &Rendered, paint: Paint) -> String {
     let mut text = format!("{}\n", paint.dim(&format!("{:>7}  {:>7}  from", "chars", "~tokens")));
     let shown = || rendered.pieces.iter().filter(|piece| !piece.text.trim().is_empty());
-    let width = shown().map(|piece| words(&piece.origin).chars().count()).max().unwrap_or(0);
+    let widest = shown().map(|piece| width(&words(&piece.origin))).max().unwrap_or(0);
     let mut line = |characters: usize, tokens: usize, words: &str| {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{characters:>7}  {tokens:>7}  {words}");
     };
     for piece in shown() {
         let excerpt = paint.dim(&excerpt(&piece.text));
-        line(piece.text.chars().count(), tokens(&piece.text), &format!("{:<width$}  {excerpt}", words(&piece.origin)));
+        line(
+            piece.text.chars().count(),
+            tokens(&piece.text),
+            &format!("{}  {excerpt}", padded(&words(&piece.origin), widest)),
+        );
     }
     let whole = rendered.text();
     line(whole.chars().count(), tokens(&whole), &paint.bold("the whole prompt"));

@@ -5,7 +5,7 @@ use crate::plan::Outline;
 use crate::report::closing::{closing_table, used_words};
 use crate::report::endings::reason;
 use crate::report::paint::Paint;
-use crate::report::phrases::{first_line, iterations_words, outcome_words, seconds, thousands};
+use crate::report::phrases::{first_line, fitted, iterations_words, outcome_words, padded, seconds, thousands, width};
 use std::fmt::Write;
 
 fn words(state: RunState) -> &'static str {
@@ -34,8 +34,8 @@ fn painted(state: RunState, paint: Paint, words: &str) -> String {
     }
 }
 
-/// The longest part of a chain that the table shows, in characters.
-const CHAIN: usize = 40;
+/// The longest part of a chain that the table shows, in columns.
+const CHAIN: usize = 41;
 
 /// All runs, the newest first.
 #[must_use]
@@ -44,10 +44,16 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
         return "no run yet\n".into();
     }
     let title = |row: &RunRow| shortened(row.name.as_ref().unwrap_or(&row.chain));
-    let width = rows.iter().map(|(row, _)| title(row).chars().count()).max().unwrap_or(0).max(5);
+    let widest = rows.iter().map(|(row, _)| width(&title(row))).max().unwrap_or(0).max(5);
     let heading = format!(
-        "{:>4}  {:width$}  {:20}  {:13}  {:>10}  {:>10}  {}",
-        "run", "chain", "begun", "state", "iterations", "time", "cost"
+        "{:>4}  {}  {:20}  {:13}  {:>10}  {:>10}  {}",
+        "run",
+        padded("chain", widest),
+        "begun",
+        "state",
+        "iterations",
+        "time",
+        "cost"
     );
     let mut text = format!("{}\n", paint.dim(&heading));
     for (row, state) in rows {
@@ -55,9 +61,9 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{:>4}  {:width$}  {:20}  {state}  {:>10}  {:>10}  {}",
+            "{:>4}  {}  {:20}  {state}  {:>10}  {:>10}  {}",
             row.id,
-            title(row),
+            padded(&title(row), widest),
             whole_seconds(&row.started),
             row.iterations,
             seconds(row.took_ms),
@@ -184,10 +190,7 @@ pub(in crate::report) fn whole_seconds(time: &str) -> String {
 }
 
 fn shortened(chain: &str) -> String {
-    match chain.char_indices().nth(CHAIN) {
-        Some((cut, _)) => format!("{}…", &chain[..cut]),
-        None => chain.to_string(),
-    }
+    fitted(chain, CHAIN)
 }
 
 fn cost(usd: Option<f64>, tokens: Option<u64>) -> String {

@@ -2,6 +2,7 @@
 
 use crate::chain::{Chain, Command, Config, Entry, Item, LayerKind, Limit, Run, Said, Step, show, show_duration};
 use crate::report::paint::{Paint, printable};
+use crate::report::phrases::{padded, width};
 use crate::source::Text;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -49,12 +50,12 @@ pub fn list(config: &Config, paint: Paint) -> String {
         let space = if text.is_empty() { "" } else { "\n" };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{space}{}", paint.bold(title));
-        let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        let widest = rows.iter().map(|row| width(&row.name)).max().unwrap_or(0);
         for row in rows {
             let layer = paint.dim(&format!("{:<8}", row.layer.to_string()));
             let faulty = if row.faulty { paint.bad(" (has faults, see `forkhestra validate`)") } else { String::new() };
             let about = printable(row.about.lines().next().unwrap_or_default());
-            let _ = writeln!(text, "  {:<width$}  {layer}  {about}{faulty}", row.name);
+            let _ = writeln!(text, "  {}  {layer}  {about}{faulty}", padded(&row.name, widest));
         }
     }
     text

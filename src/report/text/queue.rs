@@ -3,10 +3,10 @@
 use crate::engine::{Event, RunSummary, Sum};
 use crate::report::closing::{cost_cell, tokens_cell, used_words};
 use crate::report::paint::Paint;
-use crate::report::phrases::{attempts_words, first_line};
+use crate::report::phrases::{attempts_words, first_line, fitted, padded, width};
 use std::fmt::Write;
 
-/// The longest title, in characters.
+/// The longest title, in columns.
 const TITLE: usize = 40;
 
 /// A task of a queue, and what its run came to.
@@ -32,8 +32,8 @@ impl QueueRow {
 #[must_use]
 pub fn queue_table(rows: &[QueueRow], stopped: Option<&str>, paint: Paint) -> String {
     let widest = |cell: &dyn Fn(&QueueRow) -> usize| rows.iter().map(cell).max().unwrap_or(0).max(5);
-    let title = |row: &QueueRow| first_line(&row.title).chars().take(TITLE).collect::<String>();
-    let (names, titles) = (widest(&|row| row.task.chars().count()), widest(&|row| title(row).chars().count()));
+    let title = |row: &QueueRow| fitted(&first_line(&row.title), TITLE);
+    let (names, titles) = (widest(&|row| width(&row.task)), widest(&|row| width(&title(row))));
     let heading = format!(
         "  {:names$}  {:titles$}  {:<11} {:>8} {:>14} {:>9} {:>5}",
         "task", "title", "status", "attempts", "tokens", "cost", "run"
@@ -51,9 +51,9 @@ pub fn queue_table(rows: &[QueueRow], stopped: Option<&str>, paint: Paint) -> St
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "  {:names$}  {:titles$}  {status} {:>8} {:>14} {:>9} {run:>5}",
-            row.task,
-            title(row),
+            "  {}  {}  {status} {:>8} {:>14} {:>9} {run:>5}",
+            padded(&row.task, names),
+            padded(&title(row), titles),
             row.sum.attempts,
             tokens_cell(&row.sum),
             cost_cell(&row.sum)

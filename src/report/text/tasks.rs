@@ -1,7 +1,7 @@
 //! Tasks and disputes for people.
 
 use crate::report::paint::Paint;
-use crate::report::phrases::first_line;
+use crate::report::phrases::{first_line, padded, width};
 use crate::task::{AuditRow, Dispute, Status, Task, waits_for};
 use std::fmt::Write;
 
@@ -20,8 +20,8 @@ pub fn tasks_text(tasks: &[Task], paint: Paint) -> String {
     if tasks.is_empty() {
         return "no task yet; `forkhestra task add \"…\"` adds one\n".into();
     }
-    let width = tasks.iter().map(|task| task.id.len()).max().unwrap_or(0).max(4);
-    let mut text = format!("{}\n", paint.dim(&format!("{:width$}  {:11}  title", "task", "status")));
+    let widest = tasks.iter().map(|task| width(&task.id)).max().unwrap_or(0).max(4);
+    let mut text = format!("{}\n", paint.dim(&format!("{}  {:11}  title", padded("task", widest), "status")));
     for task in tasks {
         let mut notes = Vec::new();
         if task.rejections > 0 {
@@ -36,7 +36,7 @@ pub fn tasks_text(tasks: &[Task], paint: Paint) -> String {
         let notes = if notes.is_empty() { String::new() } else { paint.dim(&format!("  ({})", notes.join("; "))) };
         let status = painted(task.status, paint, &format!("{:11}", task.status.name()));
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{:width$}  {status}  {}{notes}", task.id, first_line(&task.title));
+        let _ = writeln!(text, "{}  {status}  {}{notes}", padded(&task.id, widest), first_line(&task.title));
     }
     text
 }
