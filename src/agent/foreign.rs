@@ -11,7 +11,7 @@ const MARK: &[u8] = b"| ";
 /// What passes of one stream, with what is not decided yet (ECMA-48, section 5).
 #[derive(Debug, Default)]
 pub struct ForeignWords {
-    state: State,
+    state: ScanState,
     /// Whether lines that look like ours are marked.
     marks: bool,
     /// Whether a line goes on: nothing of it is held back any more.
@@ -23,7 +23,7 @@ pub struct ForeignWords {
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum ScanState {
     #[default]
     Text,
     /// 0xC2 begins the characters from U+0080 on, of which the first 32 are controls.
@@ -66,39 +66,39 @@ impl ForeignWords {
 
     fn take(&mut self, byte: u8, shown: &mut Vec<u8>) {
         match std::mem::take(&mut self.state) {
-            State::Text => self.text(byte, shown),
-            State::HighControl if (0x80..0xa0).contains(&byte) => {
+            ScanState::Text => self.text(byte, shown),
+            ScanState::HighControl if (0x80..0xa0).contains(&byte) => {
                 // Of those of one byte, these begin sequences, as with an escape before the letter.
                 self.state = match byte {
-                    0x9b => State::Control(Vec::new()),
-                    0x90 | 0x98 | 0x9d..=0x9f => State::String,
-                    _ => State::Text,
+                    0x9b => ScanState::Control(Vec::new()),
+                    0x90 | 0x98 | 0x9d..=0x9f => ScanState::String,
+                    _ => ScanState::Text,
                 };
             }
-            State::HighControl => {
+            ScanState::HighControl => {
                 self.show(0xc2, shown);
                 self.text(byte, shown);
             }
-            State::Return => {
+            ScanState::Return => {
                 // Alone it would lead back to what was written.
                 self.end_line(shown);
                 if byte != b'\n' {
                     self.text(byte, shown);
                 }
             }
-            State::Escape => match byte {
-                b'[' => self.state = State::Control(Vec::new()),
-                b']' | b'P' | b'X' | b'^' | b'_' => self.state = State::String,
+            ScanState::Escape => match byte {
+                b'[' => self.state = ScanState::Control(Vec::new()),
+                b']' | b'P' | b'X' | b'^' | b'_' => self.state = ScanState::String,
                 // Intermediate bytes: more is to come.
-                0x20..=0x2f | 0x1b => self.state = State::Escape,
+                0x20..=0x2f | 0x1b => self.state = ScanState::Escape,
                 0x30..=0x7e => {}
                 // It was none.
                 _ => self.text(byte, shown),
             },
-            State::Control(mut parameters) => match byte {
+            ScanState::Control(mut parameters) => match byte {
                 0x20..=0x3f if parameters.len() < LONGEST => {
                     parameters.push(byte);
-                    self.state = State::Control(parameters);
+                    self.state = ScanState::Control(parameters);
                 }
                 b'm' if parameters.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b';' | b':')) => {
                     let colour = [b"\x1b[".as_slice(), &parameters, b"m"].concat();
@@ -107,18 +107,18 @@ impl ForeignWords {
                 0x20..=0x7e => {}
                 _ => self.text(byte, shown),
             },
-            State::String => {
+            ScanState::String => {
                 self.state = match byte {
-                    0x07 | 0x18 | 0x1a => State::Text,
-                    0x1b => State::StringEscape,
-                    _ => State::String,
+                    0x07 | 0x18 | 0x1a => ScanState::Text,
+                    0x1b => ScanState::StringEscape,
+                    _ => ScanState::String,
                 };
             }
-            State::StringEscape => match byte {
+            ScanState::StringEscape => match byte {
                 b'\\' => {}
-                b'[' => self.state = State::Control(Vec::new()),
-                0x1b => self.state = State::StringEscape,
-                _ => self.state = State::String,
+                b'[' => self.state = ScanState::Control(Vec::new()),
+                0x1b => self.state = ScanState::StringEscape,
+                _ => self.state = ScanState::String,
             },
         }
     }
@@ -126,9 +126,9 @@ impl ForeignWords {
     fn text(&mut self, byte: u8, shown: &mut Vec<u8>) {
         match byte {
             b'\n' => self.end_line(shown),
-            b'\r' => self.state = State::Return,
-            0x1b => self.state = State::Escape,
-            0xc2 => self.state = State::HighControl,
+            b'\r' => self.state = ScanState::Return,
+            0x1b => self.state = ScanState::Escape,
+            0xc2 => self.state = ScanState::HighControl,
             b'\t' | 0x20..=0x7e | 0x80.. => self.show(byte, shown),
             _ => {}
         }

@@ -34,13 +34,13 @@ pub fn parse(source: &Arc<Source>) -> Result<Chain, Vec<Diagnostic>> {
 /// # Errors
 /// Every fault of the text, in order.
 pub(super) fn parse_items(text: &Text, depth: usize) -> Result<Vec<Item>, Vec<Diagnostic>> {
-    let mut parser = Parser { text, tokens: tokens(&text.value), next: 0, faults: Vec::new(), outside: depth };
+    let mut parser = ChainParser { text, tokens: tokens(&text.value), next: 0, faults: Vec::new(), outside: depth };
     let items = parser.chain(0);
     if parser.faults.is_empty() { Ok(items) } else { Err(parser.faults) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Arrow,
     Open,
     Close,
@@ -51,7 +51,7 @@ enum Kind {
 
 #[derive(Debug, Clone)]
 struct Token {
-    kind: Kind,
+    kind: TokenKind,
     span: Span,
 }
 
@@ -62,13 +62,13 @@ fn tokens(text: &str) -> Vec<Token> {
         let mut end = start + character.len_utf8();
         let kind = match character {
             _ if character.is_whitespace() => continue,
-            '(' => Kind::Open,
-            ')' => Kind::Close,
-            ':' => Kind::Colon,
+            '(' => TokenKind::Open,
+            ')' => TokenKind::Close,
+            ':' => TokenKind::Colon,
             '-' if text[end..].starts_with('>') => {
                 rest.next();
                 end += 1;
-                Kind::Arrow
+                TokenKind::Arrow
             }
             _ => {
                 while let Some(&(at, next)) = rest.peek() {
@@ -79,16 +79,16 @@ fn tokens(text: &str) -> Vec<Token> {
                     end = at + next.len_utf8();
                     rest.next();
                 }
-                Kind::Word
+                TokenKind::Word
             }
         };
         tokens.push(Token { kind, span: start..end });
     }
-    tokens.push(Token { kind: Kind::End, span: text.len()..text.len() });
+    tokens.push(Token { kind: TokenKind::End, span: text.len()..text.len() });
     tokens
 }
 
-struct Parser<'a> {
+struct ChainParser<'a> {
     text: &'a Text,
     tokens: Vec<Token>,
     next: usize,
@@ -97,8 +97,8 @@ struct Parser<'a> {
     outside: usize,
 }
 
-impl Parser<'_> {
-    fn peek(&self) -> Kind {
+impl ChainParser<'_> {
+    fn peek(&self) -> TokenKind {
         self.tokens[self.next].kind
     }
 
@@ -126,17 +126,17 @@ impl Parser<'_> {
         let mut arrow: Option<Span> = None;
         loop {
             match self.peek() {
-                Kind::Word | Kind::Colon => items.extend(self.step().map(Item::Step)),
-                Kind::Open => items.extend(self.group(depth).map(Item::Group)),
-                Kind::Arrow => {
+                TokenKind::Word | TokenKind::Colon => items.extend(self.step().map(Item::Step)),
+                TokenKind::Open => items.extend(self.group(depth).map(Item::Group)),
+                TokenKind::Arrow => {
                     let at = self.tokens[self.next].span.clone();
                     self.faults.push(errors::nothing_before_arrow(&self.place(at)));
                 }
-                Kind::Close | Kind::End => {
+                TokenKind::Close | TokenKind::End => {
                     let fault = match &arrow {
                         Some(at) => errors::nothing_after_arrow(&self.place(at.clone())),
                         None if depth > 0 => errors::empty_group(&self.place(self.tokens[self.next].span.clone())),
-                        None if self.peek() == Kind::Close => {
+                        None if self.peek() == TokenKind::Close => {
                             let at = self.take();
                             self.faults.push(errors::stray_close(&self.place(at)));
                             continue;
@@ -149,17 +149,17 @@ impl Parser<'_> {
             // After an item: an arrow goes on, the end or our parenthesis stops, anything else lacks its arrow.
             loop {
                 match self.peek() {
-                    Kind::Arrow => {
+                    TokenKind::Arrow => {
                         arrow = Some(self.take());
                         break;
                     }
-                    Kind::End => return items,
-                    Kind::Close if depth > 0 => return items,
-                    Kind::Close => {
+                    TokenKind::End => return items,
+                    TokenKind::Close if depth > 0 => return items,
+                    TokenKind::Close => {
                         let at = self.take();
                         self.faults.push(errors::stray_close(&self.place(at)));
                     }
-                    Kind::Word | Kind::Open | Kind::Colon => {
+                    TokenKind::Word | TokenKind::Open | TokenKind::Colon => {
                         let at = self.tokens[self.next].span.clone();
                         let found = self.text(&at).to_string();
                         self.faults.push(errors::missing_arrow(&self.place(at.clone()), &found));
@@ -183,7 +183,7 @@ impl Parser<'_> {
             return None;
         }
         let items = self.chain(depth + 1);
-        if self.peek() != Kind::Close {
+        if self.peek() != TokenKind::Close {
             // A parser that gave up has said why.
             if self.faults.iter().all(|fault| fault.code != errors::TOO_DEEP) {
                 self.faults.push(errors::unclosed(&self.place(open)));
@@ -192,9 +192,9 @@ impl Parser<'_> {
         }
         let close = self.take();
         let mut rounds = None;
-        if self.peek() == Kind::Colon {
+        if self.peek() == TokenKind::Colon {
             let colon = self.take();
-            if self.peek() == Kind::Word {
+            if self.peek() == TokenKind::Word {
                 let span = self.take();
                 rounds = self.count(span);
             } else {
@@ -208,15 +208,15 @@ impl Parser<'_> {
     fn step(&mut self) -> Option<Step> {
         let faults_before = self.faults.len();
         let mut parts: Vec<Span> = Vec::new();
-        if self.peek() == Kind::Word {
+        if self.peek() == TokenKind::Word {
             parts.push(self.take());
         } else {
             let at = self.tokens[self.next].span.clone();
             self.faults.push(errors::empty_name(&self.place(at)));
         }
-        while self.peek() == Kind::Colon {
+        while self.peek() == TokenKind::Colon {
             let colon = self.take();
-            if self.peek() == Kind::Word {
+            if self.peek() == TokenKind::Word {
                 parts.push(self.take());
             } else {
                 self.faults.push(errors::missing_count(&self.place(colon)));

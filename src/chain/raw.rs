@@ -94,31 +94,31 @@ impl<'de> Visitor<'de> for RawVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw<'de>, A::Error> {
         let (inside, mut raws) = (self.inside()?, Vec::new());
-        while let Some(Key(key)) = entries.next_key()? {
+        while let Some(RawKey(key)) = entries.next_key()? {
             raws.push((key, entries.next_value_seed(inside)?));
         }
         Ok(Raw::Object(raws))
     }
 }
 
-struct Key<'a>(Cow<'a, str>);
+struct RawKey<'a>(Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Key<'de> {
+impl<'de> Deserialize<'de> for RawKey<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeyVisitor;
         impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
+            type Value = RawKey<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
 
-            fn visit_str<E: Error>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_string())))
+            fn visit_str<E: Error>(self, key: &str) -> Result<RawKey<'de>, E> {
+                Ok(RawKey(Cow::Owned(key.to_string())))
             }
 
-            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
+            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<RawKey<'de>, E> {
+                Ok(RawKey(Cow::Borrowed(key)))
             }
         }
         deserializer.deserialize_str(KeyVisitor)

@@ -10,7 +10,7 @@ use crate::cli::{answer, json_line, refuse};
 use crate::context::TreeWatch;
 use crate::engine::{RunOutcome, Sig};
 use crate::exit::Exit;
-use crate::proc::{Answer, ByHand, Interrupts, ask};
+use crate::proc::{ByHand, Interrupts, ProgramAnswer, ask};
 use crate::report::{Paint, print, print_bytes, print_error};
 use crate::source::{Diagnostic, Env, Files};
 use crate::world::World;
@@ -199,7 +199,7 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
     if passed { Exit::Success } else { Exit::Incomplete }
 }
 
-fn told(wanted: &Wanted, answered: &Answer) -> Value {
+fn told(wanted: &Wanted, answered: &ProgramAnswer) -> Value {
     let output = joined(&[answered.stdout.clone(), answered.stderr.clone()]);
     json!({
         "kind": "diagnostic",
@@ -214,7 +214,7 @@ fn told(wanted: &Wanted, answered: &Answer) -> Value {
     })
 }
 
-fn words_of(answered: &Answer, paint: Paint) -> String {
+fn words_of(answered: &ProgramAnswer, paint: Paint) -> String {
     let how = match answered.code {
         _ if answered.timed_out => "took longer than its timeout".into(),
         Some(code) => format!("failed with exit code {code}"),

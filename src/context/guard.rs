@@ -16,14 +16,14 @@ const LARGEST: u64 = 1 << 20;
 /// What is known of files by what their `stat` said.
 #[derive(Debug, Default)]
 pub struct GuardWatch {
-    known: HashMap<PathBuf, (Stat, Found)>,
+    known: HashMap<PathBuf, (Stat, GuardedFile)>,
 }
 
 /// Size, times and inode; nobody sets the time of a change (stat(2), `st_ctime`).
 type Stat = (u64, i64, i64, u64, i64, i64);
 
 #[derive(Debug, Clone, Default)]
-struct Found {
+struct GuardedFile {
     tests: Option<Tests>,
     commands: Option<String>,
     /// Files that its lines name, from its own folder.
@@ -96,8 +96,8 @@ impl GuardWatch {
         }
     }
 
-    fn file(&mut self, root: &Path, path: &Path, whole: bool) -> Found {
-        let Some(metadata) = ordinary(path) else { return Found::default() };
+    fn file(&mut self, root: &Path, path: &Path, whole: bool) -> GuardedFile {
+        let Some(metadata) = ordinary(path) else { return GuardedFile::default() };
         let stat = stat_of(&metadata);
         let known = self.known.get(path).filter(|(before, found)| *before == stat && found.whole.is_some() >= whole);
         if let Some((_, found)) = known {
@@ -118,22 +118,22 @@ fn name_of(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).display().to_string()
 }
 
-fn read(path: &Path, name: &str, metadata: &Metadata, whole: bool) -> Found {
+fn read(path: &Path, name: &str, metadata: &Metadata, whole: bool) -> GuardedFile {
     let commands = says_commands(name);
     if !(whole || commands || tests_of(name, "").is_some()) {
-        return Found::default();
+        return GuardedFile::default();
     }
     if metadata.len() > LARGEST {
         let (size, mtime, mtime_ns, inode, ctime, ctime_ns) = stat_of(metadata);
         let known = whole.then(|| digest(&format!("({size}, {mtime}, {mtime_ns}, {inode}, {ctime}, {ctime_ns})")));
-        return Found { whole: known, ..Found::default() };
+        return GuardedFile { whole: known, ..GuardedFile::default() };
     }
     let mut text = Vec::new();
     if File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut text)).is_err() {
-        return Found::default();
+        return GuardedFile::default();
     }
     let text = String::from_utf8_lossy(&text);
-    Found {
+    GuardedFile {
         tests: tests_of(name, &text),
         commands: commands.then(|| digest(&commands_of(name, &text))),
         names: if commands {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const BATCH: usize = 200;
 
 /// Size, times and inode of our index; nobody sets the time of a change (stat(2), `st_ctime`).
-type Stat = (u64, i64, i64, u64);
+type EntryStat = (u64, i64, i64, u64);
 
 /// The snapshots of one root. Trees are those of the whole working tree.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Snapshots {
     prefix: String,
     repository: Repository,
     /// Our index after our last look. One that is another is not believed.
-    index: Cell<Option<Stat>>,
+    index: Cell<Option<EntryStat>>,
     /// The last tree that was taken, or the one that the work began at.
     last: RefCell<Option<String>>,
 }
@@ -55,7 +55,7 @@ impl Snapshots {
         git(&[&own[..], words].concat())
     }
 
-    fn stat(&self) -> Option<Stat> {
+    fn stat(&self) -> Option<EntryStat> {
         let found = fs::symlink_metadata(self.store.join("index")).ok()?;
         Some((found.len(), found.ctime(), found.ctime_nsec(), found.ino()))
     }

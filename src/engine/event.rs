@@ -4,7 +4,7 @@ use super::evaluated::EvalEvent;
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig, WaitReason};
 use crate::plan::TaskFacts;
-use crate::verdict::{Task, Unclear, Verdict};
+use crate::verdict::{ProposedTask, Unclear, Verdict};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -377,7 +377,7 @@ pub enum EventKind {
         /// Which attempt.
         at: At,
         /// Them.
-        tasks: Vec<Task>,
+        tasks: Vec<ProposedTask>,
         /// What of the proposal could not be read, a line each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unread: Vec<String>,

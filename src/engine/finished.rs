@@ -3,7 +3,7 @@
 use super::outcome::{AttemptOutcome, WaitReason};
 use crate::agent::ErrorClass;
 use crate::chain::Accounting;
-use crate::verdict::{Answer, Task};
+use crate::verdict::{Answer, ProposedTask};
 use serde::{Deserialize, Serialize};
 
 /// A process that outlived its agent, and was ended.
@@ -185,7 +185,7 @@ pub struct Finished {
     pub failed_part: Option<String>,
     /// Tasks that a worker proposes.
     #[serde(default)]
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<ProposedTask>,
     /// What of its proposal could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,

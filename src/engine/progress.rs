@@ -3,7 +3,7 @@
 use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, More};
 use super::finished::{Finished, Leftover, Tokens, Unknown};
 use super::input::{Effect, Timer};
-use super::machine::Decision;
+use super::machine::Deliberation;
 use super::outcome::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome};
 use crate::agent::ErrorClass;
 use crate::chain::{Op, Role};
@@ -16,7 +16,7 @@ pub(super) const RETRIES: u32 = 3;
 /// After so many equal quick failures in a row a loop is hopeless (V-25).
 const HOPELESS: u32 = 3;
 
-impl Decision<'_> {
+impl Deliberation<'_> {
     pub(super) fn attempt_over(&mut self, outcome: AttemptOutcome, mut finished: Finished, said: Option<Said>) {
         let Some(at) = self.state.at.clone() else { return };
         let accounting = self.step(at.step).and_then(PlannedStep::accounting);

@@ -2,7 +2,7 @@
 
 use super::event::{At, EventKind, Feedback, FeedbackCause};
 use super::finished::Finished;
-use super::machine::Decision;
+use super::machine::Deliberation;
 use super::outcome::{HumanNeeded, RunOutcome};
 use super::progress::number;
 use crate::chain::{Limit, Role};
@@ -14,7 +14,7 @@ pub(super) const ASKED: u32 = 3;
 /// How many rounds in a row may end before a judge is reached (C25).
 pub(super) const UNJUDGED: u32 = 5;
 
-impl Decision<'_> {
+impl Deliberation<'_> {
     /// An attempt has reached its aim as far as its process goes; what it decided is looked at.
     pub(super) fn completed(&mut self, at: At, said: Option<Said>, finished: &Finished) {
         if !finished.tasks.is_empty() && self.plan.task.is_none() {

@@ -3,7 +3,7 @@
 use super::event::{At, Ending, EventKind};
 use super::finished::UsageLimit;
 use super::input::{Effect, Timer};
-use super::machine::Decision;
+use super::machine::Deliberation;
 use super::outcome::{HumanNeeded, LimitKind, RunOutcome, WaitReason};
 use super::progress::number;
 use crate::plan::Kind;
@@ -86,7 +86,7 @@ impl Waits {
     }
 }
 
-impl Decision<'_> {
+impl Deliberation<'_> {
     /// Waits, unless that would be longer than anybody wants.
     pub(super) fn wait(&mut self, at: At, reason: WaitReason, limit: Option<&UsageLimit>) {
         let back_off = millis(self.state.waits.back_off(reason));

@@ -2,7 +2,7 @@
 
 use super::candidate::Guards;
 use super::errors;
-use super::feedback::{Feedback, listed};
+use super::feedback::{CaseFeedback, listed};
 use super::prompts::{Prompts, declares_text, filled, with_text};
 use super::suite::{Case, Suite};
 use super::tokens::{allowed, tokens};
@@ -80,7 +80,12 @@ impl Desk<'_> {
     }
 
     /// What the improver is asked: of the evaluations it learns issues and suggestions only (P-7).
-    pub(super) fn improve_prompt(&self, prompt: &str, feedback: &Feedback, guards: &Guards) -> Result<String, String> {
+    pub(super) fn improve_prompt(
+        &self,
+        prompt: &str,
+        feedback: &CaseFeedback,
+        guards: &Guards,
+    ) -> Result<String, String> {
         let (original, most) = (guards.original_tokens, allowed(guards.original_tokens, guards.most_tokens));
         let values = [
             ("prompt", prompt),

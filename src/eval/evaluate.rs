@@ -3,7 +3,7 @@
 use super::candidate::{Guards, proposed};
 use super::choose::{Patience, Progress, Tried, winner};
 use super::desk::Desk;
-use super::feedback::{Expectations, Feedback};
+use super::feedback::{CaseFeedback, Expectations};
 use super::leak::LeakGuard;
 use super::measure::{Book, Measure, Rewriting};
 use super::tokens::tokens;
@@ -288,7 +288,7 @@ impl Trial<'_, '_> {
             return Ok(Ok(Ok((known.prompt, known.refused))));
         }
         let prompt = self.book.ledger.prompts.get(&of).map_or_else(String::new, |known| known.prompt.clone());
-        let mut feedback = Feedback::default();
+        let mut feedback = CaseFeedback::default();
         for result in self.book.ledger.of(of).filter(|result| !result.held_out && result.error.is_none()) {
             feedback.add(&result.issues, &result.suggestions);
         }

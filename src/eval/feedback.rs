@@ -32,14 +32,14 @@ impl Expectations {
 
 /// Gathers what the cases have to say, each thing once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Feedback {
+pub(super) struct CaseFeedback {
     /// What is wrong.
     pub(super) issues: Vec<String>,
     /// What would mend it.
     pub(super) suggestions: Vec<String>,
 }
 
-impl Feedback {
+impl CaseFeedback {
     pub(super) fn add(&mut self, issues: &[String], suggestions: &[String]) {
         for (list, items) in [(&mut self.issues, issues), (&mut self.suggestions, suggestions)] {
             for item in items.iter().map(|item| one_line(item)) {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn each_thing_is_told_once_on_one_line() {
-        let mut feedback = Feedback::default();
+        let mut feedback = CaseFeedback::default();
         feedback.add(&["too\nlong".into(), "too long".into()], &[]);
         feedback.add(&["too long".into(), "wrong".into()], &["shorten".into()]);
         assert_eq!(listed(&feedback.issues), "- too long\n- wrong");

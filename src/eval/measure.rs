@@ -7,7 +7,7 @@ use super::suite::Case;
 use crate::engine::{At, AttemptOutcome, CaseResult, EvalEvent, EvalLedger, Event, EventKind, JudgedBy, LimitKind};
 use crate::journal::{Given, GivenIn, Journal};
 use crate::plan::{Part, Plan};
-use crate::runner::{Answer, Failure, Job, LONGEST_ANSWER, Recorder, Work};
+use crate::runner::{Failure, Job, LONGEST_ANSWER, LaneAnswer, Recorder, Work};
 use crate::source::Diagnostic;
 use crate::verdict::{Evaluation, ScoreMode, evaluation};
 use std::collections::VecDeque;
@@ -275,7 +275,7 @@ impl Work for Measure<'_, '_> {
         self.book.stand_still(over)
     }
 
-    fn done(&mut self, job: Job, answer: Answer) -> Result<(), Failure> {
+    fn done(&mut self, job: Job, answer: LaneAnswer) -> Result<(), Failure> {
         let (index, step) = (job.id, job.at.step);
         let Some(next) = self.under_way[index].take() else { return Ok(()) };
         let cut_off = matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted));
@@ -341,7 +341,7 @@ impl Work for Rewriting<'_, '_> {
         Ok(Some(Job { plan: self.book.limited(plan), at, mode: ScoreMode::Strict, id: 0 }))
     }
 
-    fn done(&mut self, _: Job, answer: Answer) -> Result<(), Failure> {
+    fn done(&mut self, _: Job, answer: LaneAnswer) -> Result<(), Failure> {
         let cut_off = matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted));
         if !cut_off || answer.message.is_some() {
             let why = why(&answer);
@@ -364,7 +364,7 @@ impl Work for Rewriting<'_, '_> {
 }
 
 /// Why there is no answer.
-fn why(answer: &Answer) -> String {
+fn why(answer: &LaneAnswer) -> String {
     let said = answer.finished.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
     let how = match &answer.outcome {
         Some(AttemptOutcome::Unfinished) => "its evaluation could not be read, three times".to_string(),

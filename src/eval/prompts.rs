@@ -5,19 +5,19 @@ use crate::prompt::{Syntax, Template, TemplateError, Value, template_of};
 use crate::source::{Diagnostic, Files, Place, Source};
 use std::path::Path;
 
-const EXECUTE: Kind = Kind {
+const EXECUTE: EvalPromptKind = EvalPromptKind {
     file: "prompt.execute.md",
     ours: include_str!("../../prompts/prompt.execute.md"),
     variables: &["prompt", "task_type", "text", "format_requirements"],
     needed: &["prompt", "text"],
 };
-const EVALUATE: Kind = Kind {
+const EVALUATE: EvalPromptKind = EvalPromptKind {
     file: "prompt.evaluation.md",
     ours: include_str!("../../prompts/prompt.evaluation.md"),
     variables: &["task_type", "output", "expected_output", "format_requirements"],
     needed: &["output"],
 };
-const IMPROVE: Kind = Kind {
+const IMPROVE: EvalPromptKind = EvalPromptKind {
     file: "prompt.improve.md",
     ours: include_str!("../../prompts/prompt.improve.md"),
     variables: &[
@@ -33,7 +33,7 @@ const IMPROVE: Kind = Kind {
 };
 
 /// One of the three.
-struct Kind {
+struct EvalPromptKind {
     file: &'static str,
     ours: &'static str,
     variables: &'static [&'static str],
@@ -55,7 +55,7 @@ impl Prompts {
     /// Every fault of those that are there; a folder without any of them.
     pub fn read(folder: Option<&Path>, files: &dyn Files) -> Result<Self, Vec<Diagnostic>> {
         let mut faults = Vec::new();
-        let found = |kind: &Kind| folder.is_some_and(|folder| files.kind(&folder.join(kind.file)).is_ok());
+        let found = |kind: &EvalPromptKind| folder.is_some_and(|folder| files.kind(&folder.join(kind.file)).is_ok());
         if let Some(folder) = folder.filter(|_| ![EXECUTE, EVALUATE, IMPROVE].iter().any(found)) {
             return Err(vec![errors::no_prompts(&folder.display().to_string())]);
         }
@@ -70,7 +70,7 @@ impl Prompts {
     }
 }
 
-impl Kind {
+impl EvalPromptKind {
     fn read(&self, folder: Option<&Path>, files: &dyn Files) -> Result<Template, Vec<Diagnostic>> {
         let source = match folder {
             None => Source::new(format!("built-in {}", self.file), self.ours, Path::new("")),

@@ -62,9 +62,9 @@ pub(super) fn highest_attempts(run: &Path) -> Vec<(u32, u32)> {
 }
 
 /// Size, time of the last change and inode of a file: nobody sets that time (stat(2), `st_ctime`).
-pub(super) type Stat = (u64, i64, i64, u64);
+pub(super) type FileStat = (u64, i64, i64, u64);
 
-pub(super) fn stat_of(found: &fs::Metadata) -> Stat {
+pub(super) fn stat_of(found: &fs::Metadata) -> FileStat {
     (found.len(), found.ctime(), found.ctime_nsec(), found.ino())
 }
 

@@ -3,7 +3,7 @@
 //! Not proof against somebody who computes the sums anew, as any program of the same user can.
 
 use super::error::JournalError;
-use super::folders::{Stat, stat_of};
+use super::folders::{FileStat, stat_of};
 use super::store::Journal;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
@@ -24,21 +24,21 @@ const TABLES: [(&str, &[&str]); 7] = [
 ];
 
 /// A sum of digests, modulo 2 to the 256th, the least byte first.
-type Sum = [u8; 32];
+type RowSum = [u8; 32];
 
 /// What is remembered of the journal from one commit of ours to the next look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     /// How many changes of rows there were; it never goes back.
     links: i64,
-    sum: Sum,
+    sum: RowSum,
     /// SQLite's own count of the commits of others.
     version: i64,
     /// Of the database and of its log.
-    files: [Option<Stat>; 2],
+    files: [Option<FileStat>; 2],
 }
 
-fn plus(sum: &mut Sum, digest: &[u8]) {
+fn plus(sum: &mut RowSum, digest: &[u8]) {
     let mut carry = 0_u16;
     for (byte, add) in sum.iter_mut().zip(digest) {
         carry += u16::from(*byte) + u16::from(*add);
@@ -47,7 +47,7 @@ fn plus(sum: &mut Sum, digest: &[u8]) {
     }
 }
 
-fn minus(sum: &mut Sum, digest: &[u8]) {
+fn minus(sum: &mut RowSum, digest: &[u8]) {
     let mut borrow = 0_i16;
     for (byte, take) in sum.iter_mut().zip(digest) {
         borrow += i16::from(*byte) - i16::from(*take);
@@ -80,9 +80,10 @@ fn row_digest<'a>(table: &str, values: impl Iterator<Item = ValueRef<'a>>) -> Ve
 /// Lets the triggers of a connection compute.
 pub(super) fn register(database: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
-    let change = |context: &Context<'_>, by: fn(&mut Sum, &[u8])| -> rusqlite::Result<Vec<u8>> {
+    let change = |context: &Context<'_>, by: fn(&mut RowSum, &[u8])| -> rusqlite::Result<Vec<u8>> {
         let wrong = || rusqlite::Error::UserFunctionError("not a sum".into());
-        let mut sum: Sum = context.get_raw(0).as_blob().ok().and_then(|sum| sum.try_into().ok()).ok_or_else(wrong)?;
+        let mut sum: RowSum =
+            context.get_raw(0).as_blob().ok().and_then(|sum| sum.try_into().ok()).ok_or_else(wrong)?;
         let table = context.get_raw(1).as_str().map_err(|_| wrong())?.to_string();
         by(&mut sum, &row_digest(&table, (2..context.len()).map(|index| context.get_raw(index))));
         Ok(sum.to_vec())
@@ -113,8 +114,8 @@ pub(super) fn install(database: &Connection) -> rusqlite::Result<()> {
 }
 
 /// The sum over all rows, as they are.
-fn rows(database: &Connection) -> rusqlite::Result<Sum> {
-    let mut sum = Sum::default();
+fn rows(database: &Connection) -> rusqlite::Result<RowSum> {
+    let mut sum = RowSum::default();
     for (table, columns) in TABLES {
         let mut select = database.prepare(&format!("SELECT {} FROM {table}", columns.join(", ")))?;
         let mut rows = select.query([])?;
@@ -128,7 +129,7 @@ fn rows(database: &Connection) -> rusqlite::Result<Sum> {
 }
 
 /// What the ledger itself says.
-fn kept(database: &Connection) -> rusqlite::Result<Option<(i64, Sum)>> {
+fn kept(database: &Connection) -> rusqlite::Result<Option<(i64, RowSum)>> {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let found: Option<(i64, Vec<u8>)> =
         database.query_row("SELECT links, sum FROM ledger WHERE id = 1", [], row).optional()?;
@@ -136,7 +137,7 @@ fn kept(database: &Connection) -> rusqlite::Result<Option<(i64, Sum)>> {
 }
 
 impl Journal {
-    fn files(&self) -> [Option<Stat>; 2] {
+    fn files(&self) -> [Option<FileStat>; 2] {
         let log = self.path().with_extension("db-wal");
         [self.path(), log.as_path()]
             .map(|path: &Path| std::fs::symlink_metadata(path).ok().map(|found| stat_of(&found)))

@@ -1,6 +1,6 @@
 //! What lies in `.forkhestra/` while an attempt works: nobody but our program changes it.
 
-use super::folders::{AttemptFolder, Stat, stat_of};
+use super::folders::{AttemptFolder, FileStat, stat_of};
 use super::store::Journal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ const WRITTEN: [&str; 5] = ["state.db", "state.db-wal", "state.db-shm", "state.d
 /// What lies there at one moment, by path from `.forkhestra/`: size, times and inode; of a folder only its inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFolder {
-    entries: BTreeMap<PathBuf, Stat>,
+    entries: BTreeMap<PathBuf, FileStat>,
 }
 
 /// Something in our folder that is not as our program has left it.

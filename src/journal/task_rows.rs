@@ -47,7 +47,7 @@ pub(super) fn project(transaction: &Transaction<'_>, event: &Event, following: &
 /// Adds what a planner proposes; a task of the same title that is not over is the same one.
 pub(super) fn add_proposed(
     transaction: &Transaction<'_>,
-    proposed: &[crate::verdict::Task],
+    proposed: &[crate::verdict::ProposedTask],
     at: &str,
 ) -> rusqlite::Result<()> {
     let open = |transaction: &Transaction<'_>| -> rusqlite::Result<Vec<(String, String)>> {

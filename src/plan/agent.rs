@@ -5,7 +5,7 @@ use super::context::{Context, Faults, Part, own_environment};
 use super::isolation::{check_environment, isolate};
 use super::secrets::{no_secret, with_secrets};
 use super::template::{around, missing_variables};
-use super::{EnvDelta, Found, Isolation, Kind, PlannedPrompt, PlannedStep, context, errors};
+use super::{EnvDelta, Found, Kind, PlannedIsolation, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{Asked, Format, Named, OWN_PROGRAM, find_command};
 use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, LayerKind, Limit, Role, Step, UsageReport};
 use crate::marker::count_lines;
@@ -149,7 +149,7 @@ fn isolation_of(
     named: Option<Named<'_>>,
     program: Option<&Path>,
     faults: &mut Faults,
-) -> Option<Isolation> {
+) -> Option<PlannedIsolation> {
     let config = context.request.config;
     let is_ours =
         |named: &Named<'_>| named.backend.program.as_ref().is_some_and(|program| program.value == OWN_PROGRAM);

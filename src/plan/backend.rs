@@ -81,7 +81,7 @@ impl Headless {
 }
 
 /// The words of a key, and the values that an agent wants for it.
-type Wanted<'a> = (&'a Option<Vec<String>>, Option<Vec<String>>);
+type WantedBackend<'a> = (&'a Option<Vec<String>>, Option<Vec<String>>);
 
 /// An agent CLI's headless command.
 pub(super) fn backend_command(
@@ -133,7 +133,7 @@ pub(super) fn backend_command(
     let budget = context.request.budgeted.then(|| context.request.profile.budget().turns);
     let own = agent.max_turns.as_ref().map(|(turns, _)| *turns);
     let turns = own.or(budget.filter(|_| backend.max_turns.is_some() && asked == Asked::Work));
-    let keys: [Wanted<'_>; 6] = [
+    let keys: [WantedBackend<'_>; 6] = [
         (&backend.model, agent.model.as_ref().map(|model| one(model.value.clone()))),
         (&backend.max_turns, turns.map(|turns| one(turns.to_string()))),
         (&backend.allowed_tools, list_of(&agent.allowed_tools)),

@@ -33,7 +33,7 @@ const READ_ONLY: [&str; 2] = ["forge", ".forkhestra"];
 
 /// What stands before a step's command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Isolation {
+pub struct PlannedIsolation {
     /// The program that is started instead of the step's own.
     pub program: PathBuf,
     /// Its arguments; the step's program and its arguments follow.
@@ -72,7 +72,7 @@ pub(super) fn isolate(
     run: Option<&Path>,
     (at, theirs): (&Place, bool),
     faults: &mut Faults,
-) -> Option<Isolation> {
+) -> Option<PlannedIsolation> {
     let config = context.request.config;
     let own = &config.own_isolation;
     let is_project = |place: &Place| config.is_project(place);
@@ -138,11 +138,11 @@ pub(super) fn isolate(
         command.extend(bubblewrap_words(context, &made, run));
         sandboxed = Some(made);
     }
-    Some(Isolation { program: program?, argv: command, sandbox: sandboxed })
+    Some(PlannedIsolation { program: program?, argv: command, sandbox: sandboxed })
 }
 
 /// Variables that the loader of bubblewrap itself would heed (ld.so(8)): what stands before the command has the same environment.
-pub(super) fn check_environment(isolation: Option<&Isolation>, env: &EnvDelta, at: &Place, faults: &mut Faults) {
+pub(super) fn check_environment(isolation: Option<&PlannedIsolation>, env: &EnvDelta, at: &Place, faults: &mut Faults) {
     let is_loaders = |name: &str| name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name == "GCONV_PATH";
     if isolation.is_some() {
         let names = env.set.iter().map(|(name, _)| name.as_str()).filter(|name| is_loaders(name));

@@ -1,6 +1,6 @@
 //! The plan as JSON: for machines (`--dry-run --json`), and in its canonical form for the digest.
 
-use super::{Found, Hook, Isolation, Kind, Limits, Plan, PlannedPrompt, PlannedStep, Root};
+use super::{Found, Hook, Kind, Limits, Plan, PlannedIsolation, PlannedPrompt, PlannedStep, Root};
 use crate::chain::show_duration;
 use crate::prompt::{Late, Segment, show};
 use crate::source::{sha256, sha256_json};
@@ -94,7 +94,7 @@ fn step_json(step: &PlannedStep) -> Value {
     })
 }
 
-fn isolation(isolation: &Isolation) -> Value {
+fn isolation(isolation: &PlannedIsolation) -> Value {
     json!({
         "program": isolation.program.display().to_string(),
         "args": isolation.argv.iter().map(|arg| show(arg)).collect::<Vec<_>>(),

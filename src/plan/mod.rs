@@ -30,7 +30,7 @@ use std::time::Duration;
 pub use build::build;
 pub use context::{Part, Request};
 pub use hooks::Hook;
-pub use isolation::{Isolation, Sandboxed};
+pub use isolation::{PlannedIsolation, Sandboxed};
 pub use json::{digest, to_json};
 pub use limits::{JUDGED_ITERATIONS, Limits};
 pub use outline::{Outline, OutlineStep, outline};
@@ -149,7 +149,7 @@ pub struct PlannedStep {
     /// Its arguments, without the program; the prompt among them when it is delivered so.
     pub argv: Vec<Vec<Segment>>,
     /// What stands before its program, if anything does.
-    pub isolation: Option<Isolation>,
+    pub isolation: Option<PlannedIsolation>,
     /// What is changed in its environment.
     pub env: EnvDelta,
     /// Its prompt; none for a check and for an agent that runs without.

@@ -32,7 +32,7 @@ const PIECE: usize = 16 << 10;
 
 /// What a program said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ProgramAnswer {
     /// Its standard output, as text.
     pub stdout: String,
     /// Its standard error, as text.
@@ -45,7 +45,7 @@ pub struct Answer {
 
 /// What a program says when it is called so; none when it cannot be started or does not answer in time.
 #[must_use]
-pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer> {
+pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<ProgramAnswer> {
     let answer = ask_with_input(program, arguments, folder, PATIENCE, &[])?;
     (!answer.timed_out).then_some(answer)
 }
@@ -53,7 +53,12 @@ pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<Answer
 /// Asks git, free of what a person or an agent has set for it: no variables of the environment, no settings of the system or the
 /// user. `common` is the folder with its config, where that is known. None when it cannot be started or does not answer in time.
 #[must_use]
-pub fn ask_git(arguments: &[String], folder: &Path, common: Option<&Path>, patience: Duration) -> Option<Answer> {
+pub fn ask_git(
+    arguments: &[String],
+    folder: &Path,
+    common: Option<&Path>,
+    patience: Duration,
+) -> Option<ProgramAnswer> {
     let mut command = Command::new(outside(Path::new("git"), folder));
     let inherited = std::env::vars_os().map(|(name, _)| name);
     for name in inherited.filter(|name| name.as_encoded_bytes().starts_with(b"GIT_") && name != "GIT_EXEC_PATH") {
@@ -94,7 +99,7 @@ pub struct ByHand<'a> {
 impl ByHand<'_> {
     /// Runs it, shows every piece of its output as it comes, and says how it ended; none when it cannot be started.
     #[must_use]
-    pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Option<Answer> {
+    pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Option<ProgramAnswer> {
         // In memory; the lifeline opens it by our own number, while we wait.
         let held = if self.input.is_empty() { None } else { Some(in_memory(self.input).ok()?) };
         let stdin = held
@@ -120,7 +125,7 @@ pub fn ask_with_input(
     folder: &Path,
     patience: Duration,
     input: &[u8],
-) -> Option<Answer> {
+) -> Option<ProgramAnswer> {
     let mut command = Command::new(outside(program, folder));
     command.args(arguments);
     run(command, folder, patience, input)
@@ -142,7 +147,7 @@ pub(super) fn outside(program: &Path, project: &Path) -> PathBuf {
     }
 }
 
-fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> Option<Answer> {
+fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> Option<ProgramAnswer> {
     command.current_dir(folder).stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut tree = Tree::group(&mut command).ok()?;
     let interrupts = OF_THE_RUN.clone();
@@ -162,7 +167,12 @@ fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> 
 }
 
 /// Reads what a program prints until it ends, its time is over, or we are asked to end it.
-fn follow(mut tree: Tree, timeout: Duration, interrupts: &Interrupts, show: &mut dyn FnMut(&[u8])) -> Option<Answer> {
+fn follow(
+    mut tree: Tree,
+    timeout: Duration,
+    interrupts: &Interrupts,
+    show: &mut dyn FnMut(&[u8]),
+) -> Option<ProgramAnswer> {
     let (sender, pieces) = sync_channel(PIECES);
     // Threads, so that a daemon that holds a pipe keeps nobody: what is read late is not waited for.
     let (out, err) = tree.output();
@@ -224,7 +234,7 @@ fn follow(mut tree: Tree, timeout: Duration, interrupts: &Interrupts, show: &mut
         return None;
     }
     let [stdout, stderr] = streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Some(Answer { stdout, stderr, code, timed_out })
+    Some(ProgramAnswer { stdout, stderr, code, timed_out })
 }
 
 fn code_of(exit: Exit) -> Option<i32> {

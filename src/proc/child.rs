@@ -77,7 +77,7 @@ impl Child {
     /// Starts a program under a lifeline. Must be called in a runtime.
     ///
     /// # Errors
-    /// When the lifeline cannot be started; a program that cannot is reported as [`super::Report::Failed`].
+    /// When the lifeline cannot be started; a program that cannot is reported as [`super::LifelineReport::Failed`].
     #[expect(clippy::disallowed_methods, reason = "the spawner")]
     pub fn start(launch: &Launch<'_>) -> Result<Self, SpawnError> {
         let (control, theirs) = StdStream::pair().map_err(SpawnError::Pipes)?;
@@ -126,7 +126,7 @@ impl Child {
         Duration::from_millis(tree.iter().map(|process| process.cpu_ticks).sum::<u64>() * 10)
     }
 
-    /// Reaps the lifeline. To be called after [`super::Report::Swept`] or [`super::Report::Gone`], when it is about to exit; a lifeline that
+    /// Reaps the lifeline. To be called after [`super::LifelineReport::Swept`] or [`super::LifelineReport::Gone`], when it is about to exit; a lifeline that
     /// still lives ends its tree and itself, because its socket is closed first.
     pub fn reap(mut self) {
         let given_up = self.line.given_up().is_some();

@@ -3,7 +3,7 @@
 //! dies, the socket closes and the tree is ended.
 
 use super::table::{Process, children, descendants, kill, pid, process};
-use super::wire::{Order, Report};
+use super::wire::{LifelineReport, Order};
 use crate::engine::{Exit, Leftover};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -56,11 +56,11 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
         Ok(agent) => {
             let start_time = process(agent.as_raw_nonzero().get()).map_or(0, |process| process.start_time);
             line.agent = Some(agent);
-            line.tell(&Report::Spawned { pid: agent.as_raw_nonzero().get(), start_time });
+            line.tell(&LifelineReport::Spawned { pid: agent.as_raw_nonzero().get(), start_time });
             line.watch()
         }
         Err(error) => {
-            line.tell(&Report::Failed(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
+            line.tell(&LifelineReport::Failed(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
             Ok(())
         }
     }
@@ -108,7 +108,7 @@ struct Lifeline {
 
 impl Lifeline {
     /// A host that is gone is noticed by the next read.
-    fn tell(&mut self, report: &Report) {
+    fn tell(&mut self, report: &LifelineReport) {
         let _ = self.host.write_all(report.line().as_bytes());
     }
 
@@ -146,7 +146,7 @@ impl Lifeline {
                     pending.drain(..=end);
                     // First of all: what is asked for may take its time.
                     if order.is_some() {
-                        self.tell(&Report::Answered);
+                        self.tell(&LifelineReport::Answered);
                     }
                     match order {
                         Some(Order::Signal(number)) => self.signal(number),
@@ -154,7 +154,7 @@ impl Lifeline {
                         Some(Order::Continue) => self.go_on(),
                         Some(Order::Sweep) => {
                             let leftovers = self.sweep();
-                            self.tell(&Report::Swept(leftovers));
+                            self.tell(&LifelineReport::Swept(leftovers));
                             return Ok(());
                         }
                         Some(Order::Answer) | None => {}
@@ -189,11 +189,11 @@ impl Lifeline {
                 _ if self.held => {}
                 Some(signal) => {
                     self.told_stop = true;
-                    self.tell(&Report::Stopped(signal));
+                    self.tell(&LifelineReport::Stopped(signal));
                 }
                 None if self.told_stop => {
                     self.told_stop = false;
-                    self.tell(&Report::Continued);
+                    self.tell(&LifelineReport::Continued);
                 }
                 None => {}
             }
@@ -201,7 +201,7 @@ impl Lifeline {
         if let Some(status) = observe(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             self.exited = true;
             let exit = status.terminating_signal().map_or(Exit::Code(status.exit_status().unwrap_or(-1)), Exit::Signal);
-            self.tell(&Report::Exited(exit));
+            self.tell(&LifelineReport::Exited(exit));
         }
     }
 

@@ -2,7 +2,7 @@
 //! nobody who stops it stops us.
 
 use super::table::process;
-use super::wire::{Order, Report};
+use super::wire::{LifelineReport, Order};
 use crate::engine::Sig;
 use rustix::fd::BorrowedFd;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -30,7 +30,7 @@ pub struct Line {
     /// The lifeline's.
     pid: i32,
     pending: Vec<u8>,
-    reports: VecDeque<Report>,
+    reports: VecDeque<LifelineReport>,
     /// Orders without an answer.
     unanswered: u32,
     /// Whether the sweep was ordered, whose end is awaited.
@@ -67,8 +67,8 @@ impl Line {
         })
     }
 
-    /// The next report. Cancel-safe; after [`Report::Gone`] there is no other.
-    pub async fn report(&mut self) -> Report {
+    /// The next report. Cancel-safe; after [`LifelineReport::Gone`] there is no other.
+    pub async fn report(&mut self) -> LifelineReport {
         loop {
             if let Some(report) = self.reports.pop_front() {
                 return report;
@@ -76,7 +76,7 @@ impl Line {
             if self.given_up.is_some() {
                 match self.read() {
                     Some(1..) => continue,
-                    _ => return Report::Gone,
+                    _ => return LifelineReport::Gone,
                 }
             }
             let readable = tokio::select! {
@@ -88,7 +88,7 @@ impl Line {
                 }
             };
             if readable.is_err() || self.read().is_none() {
-                return Report::Gone;
+                return LifelineReport::Gone;
             }
         }
     }
@@ -105,7 +105,7 @@ impl Line {
         self.pending.extend_from_slice(&bytes[..read]);
         while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.pending.drain(..=end).collect();
-            if let Some(report) = Report::parse(String::from_utf8_lossy(&line).trim_end()) {
+            if let Some(report) = LifelineReport::parse(String::from_utf8_lossy(&line).trim_end()) {
                 self.hear(report);
             }
         }
@@ -119,9 +119,9 @@ impl Line {
     }
 
     /// Something was said: the waiting begins anew, or is over.
-    fn hear(&mut self, report: Report) {
+    fn hear(&mut self, report: LifelineReport) {
         self.looks = 0;
-        if report == Report::Answered {
+        if report == LifelineReport::Answered {
             self.unanswered = self.unanswered.saturating_sub(1);
         } else {
             self.reports.push_back(report);

@@ -18,7 +18,7 @@ mod table;
 mod tree;
 mod wire;
 
-pub use ask::{Answer, ByHand, Interrupts, ask, ask_git, ask_with_input, find_outside};
+pub use ask::{ByHand, Interrupts, ProgramAnswer, ask, ask_git, ask_with_input, find_outside};
 pub use awake::Awake;
 pub use child::{Child, Launch, SpawnError, is_busy};
 pub use lifeline::lifeline;
@@ -27,4 +27,4 @@ pub use ourselves::{StopRequests, adopt_orphans, open_files, survive_full_files}
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
 pub use survivors::{end_forks, end_old, end_survivors};
 pub use table::{inherited, start_time};
-pub use wire::Report;
+pub use wire::LifelineReport;

@@ -3,7 +3,7 @@
 
 use super::child::{Child, Launch};
 use super::table::{children, process};
-use super::wire::Report;
+use super::wire::LifelineReport;
 use rustix::process::{PidfdFlags, getpid, pidfd_open, setsid};
 use std::ffi::OsString;
 use std::fs;
@@ -62,9 +62,9 @@ async fn try_out(lifeline: &Path, own_program: &Path) -> io::Result<Probe> {
     while daemon.is_none() || exited.is_none() {
         tokio::select! {
             report = child.line.report() => match report {
-                Report::Exited(_) => exited = Some(Instant::now()),
-                Report::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
-                Report::Gone => return Err(io::Error::other("its lifeline is gone")),
+                LifelineReport::Exited(_) => exited = Some(Instant::now()),
+                LifelineReport::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
+                LifelineReport::Gone => return Err(io::Error::other("its lifeline is gone")),
                 _ => {}
             },
             _ = child.stdout.readable(), if daemon.is_none() => daemon = said_pid(&child)?,
@@ -72,7 +72,7 @@ async fn try_out(lifeline: &Path, own_program: &Path) -> io::Result<Probe> {
     }
     let began = Instant::now();
     child.line.sweep();
-    while !matches!(child.line.report().await, Report::Swept(_) | Report::Gone) {}
+    while !matches!(child.line.report().await, LifelineReport::Swept(_) | LifelineReport::Gone) {}
     child.reap();
     let daemon = daemon.unwrap_or(0);
     let alive = process(daemon).is_some_and(|process| !process.zombie);

@@ -4,7 +4,7 @@
 
 use super::ourselves::spawn_stoppable;
 use super::table::{descendants, kill, process};
-use super::wire::{Order, Report};
+use super::wire::{LifelineReport, Order};
 use crate::engine::Exit;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, ErrorKind, Read, Write};
@@ -27,13 +27,13 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A program under way.
 pub(super) struct Tree {
     child: Child,
-    kind: Kind,
+    kind: TreeKind,
     exit: Option<Exit>,
     /// Whether the program itself could be started.
     started: bool,
 }
 
-enum Kind {
+enum TreeKind {
     Group(Pid),
     Lifeline { control: UnixStream, pending: String, swept: bool },
 }
@@ -43,7 +43,7 @@ impl Tree {
     pub(super) fn group(command: &mut Command) -> io::Result<Self> {
         let child = spawn_stoppable(command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let group = Pid::from_child(&child);
-        Ok(Self { child, kind: Kind::Group(group), exit: None, started: true })
+        Ok(Self { child, kind: TreeKind::Group(group), exit: None, started: true })
     }
 
     /// Starts a program under a lifeline. `stdin` is a file, or `-` for none.
@@ -66,7 +66,7 @@ impl Tree {
             .spawn()?;
         Ok(Self {
             child,
-            kind: Kind::Lifeline { control, pending: String::new(), swept: false },
+            kind: TreeKind::Lifeline { control, pending: String::new(), swept: false },
             exit: None,
             started: true,
         })
@@ -86,8 +86,8 @@ impl Tree {
     pub(super) fn exit(&mut self) -> Option<Exit> {
         if self.exit.is_none() {
             match self.kind {
-                Kind::Group(_) => self.exit = self.child.try_wait().ok().flatten().map(exit_of),
-                Kind::Lifeline { .. } => self.hear(),
+                TreeKind::Group(_) => self.exit = self.child.try_wait().ok().flatten().map(exit_of),
+                TreeKind::Lifeline { .. } => self.hear(),
             }
         }
         self.exit
@@ -100,7 +100,7 @@ impl Tree {
 
     /// What the lifeline has said by now; one that is gone has ended what it held, or we are told nothing more.
     fn hear(&mut self) {
-        let Kind::Lifeline { control, pending, swept } = &mut self.kind else { return };
+        let TreeKind::Lifeline { control, pending, swept } = &mut self.kind else { return };
         let mut bytes = [0; 1024];
         loop {
             match control.read(&mut bytes) {
@@ -115,10 +115,10 @@ impl Tree {
             }
         }
         while let Some(end) = pending.find('\n') {
-            match Report::parse(pending[..end].trim_end()) {
-                Some(Report::Exited(exit)) => self.exit = Some(exit),
-                Some(Report::Failed(_)) => (self.exit, self.started) = (Some(Exit::Code(127)), false),
-                Some(Report::Swept(_)) => *swept = true,
+            match LifelineReport::parse(pending[..end].trim_end()) {
+                Some(LifelineReport::Exited(exit)) => self.exit = Some(exit),
+                Some(LifelineReport::Failed(_)) => (self.exit, self.started) = (Some(Exit::Code(127)), false),
+                Some(LifelineReport::Swept(_)) => *swept = true,
                 _ => {}
             }
             pending.drain(..=end);
@@ -126,7 +126,7 @@ impl Tree {
     }
 
     fn order(&mut self, order: Order) {
-        if let Kind::Lifeline { control, .. } = &mut self.kind {
+        if let TreeKind::Lifeline { control, .. } = &mut self.kind {
             // One that is gone does nothing more.
             let _ = control.write_all(order.line().as_bytes());
         }
@@ -135,22 +135,22 @@ impl Tree {
     /// Stops all of it, until it goes on.
     pub(super) fn stop(&mut self) {
         match self.kind {
-            Kind::Group(group) => drop(kill_process_group(group, Signal::STOP)),
-            Kind::Lifeline { .. } => self.order(Order::Stop),
+            TreeKind::Group(group) => drop(kill_process_group(group, Signal::STOP)),
+            TreeKind::Lifeline { .. } => self.order(Order::Stop),
         }
     }
 
     /// Lets all of it go on.
     pub(super) fn go_on(&mut self) {
         match self.kind {
-            Kind::Group(group) => drop(kill_process_group(group, Signal::CONT)),
-            Kind::Lifeline { .. } => self.order(Order::Continue),
+            TreeKind::Group(group) => drop(kill_process_group(group, Signal::CONT)),
+            TreeKind::Lifeline { .. } => self.order(Order::Continue),
         }
     }
 
     /// Ends it, if it has not ended, and what it has left behind. Under a lifeline it is asked first by this signal.
     pub(super) fn end(mut self, by: i32) {
-        if let Kind::Group(group) = self.kind {
+        if let TreeKind::Group(group) = self.kind {
             let _ = kill_process_group(group, Signal::KILL);
             let _ = self.child.wait();
             return;
@@ -163,8 +163,8 @@ impl Tree {
             self.order(Order::Signal(Signal::KILL.as_raw()));
         }
         self.order(Order::Sweep);
-        self.wait(SWEEP, |tree| matches!(tree.kind, Kind::Lifeline { swept: true, .. }));
-        if !matches!(self.kind, Kind::Lifeline { swept: true, .. }) {
+        self.wait(SWEEP, |tree| matches!(tree.kind, TreeKind::Lifeline { swept: true, .. }));
+        if !matches!(self.kind, TreeKind::Lifeline { swept: true, .. }) {
             // It is stopped, or in the kernel's hands: what it holds is ended without it.
             let left = descendants(self.pid());
             let _ = self.child.kill();

@@ -19,7 +19,7 @@ pub(super) enum Order {
 
 /// What a lifeline reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Report {
+pub enum LifelineReport {
     /// An order was read.
     Answered,
     /// The agent runs.
@@ -66,7 +66,7 @@ impl Order {
     }
 }
 
-impl Report {
+impl LifelineReport {
     pub(super) fn line(&self) -> String {
         match self {
             Self::Spawned { pid, start_time } => format!("spawned {pid} {start_time}\n"),
@@ -122,21 +122,21 @@ mod tests {
     fn every_line_parses_to_what_was_said() {
         let leftover = |pid, name: &str| Leftover { pid, name: name.into(), running: pid == 9 };
         for report in [
-            Report::Spawned { pid: 7, start_time: 99 },
-            Report::Failed(2),
-            Report::Stopped(21),
-            Report::Continued,
-            Report::Answered,
-            Report::Exited(Exit::Code(-1)),
-            Report::Exited(Exit::Signal(9)),
-            Report::Swept(vec![]),
-            Report::Swept(vec![leftover(8, "sleep"), leftover(9, "a:b")]),
+            LifelineReport::Spawned { pid: 7, start_time: 99 },
+            LifelineReport::Failed(2),
+            LifelineReport::Stopped(21),
+            LifelineReport::Continued,
+            LifelineReport::Answered,
+            LifelineReport::Exited(Exit::Code(-1)),
+            LifelineReport::Exited(Exit::Signal(9)),
+            LifelineReport::Swept(vec![]),
+            LifelineReport::Swept(vec![leftover(8, "sleep"), leftover(9, "a:b")]),
         ] {
-            assert_eq!(Report::parse(report.line().trim_end()), Some(report));
+            assert_eq!(LifelineReport::parse(report.line().trim_end()), Some(report));
         }
         for order in [Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep, Order::Answer] {
             assert_eq!(Order::parse(order.line().trim_end()), Some(order));
         }
-        assert_eq!((Report::parse("nonsense"), Order::parse("signal x")), (None, None));
+        assert_eq!((LifelineReport::parse("nonsense"), Order::parse("signal x")), (None, None));
     }
 }

@@ -13,7 +13,7 @@ pub use feedback::{
 pub use levels::{Level, Pick, pick, read_prompt_file};
 pub use segments::{Late, Segment, render, show, text};
 pub use template::{
-    Cut, Origin, Piece, Places, Rendered, Syntax, Template, TemplateError, VARIABLES, Value, Values, built_in_files,
-    cut, fit, load, template_of,
+    Origin, Piece, Places, Rendered, Syntax, Template, TemplateCut, TemplateError, VARIABLES, Value, Values,
+    built_in_files, cut, fit, load, template_of,
 };
 pub use vars::{Vars, expand_config, expand_prose, unused};

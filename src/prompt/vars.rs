@@ -72,7 +72,7 @@ impl Vars {
 }
 
 /// A piece of a text with variables.
-enum Piece<'a> {
+enum VarPiece<'a> {
     Text(&'a str),
     Variable { name: &'a str, environment: bool, default: Option<&'a str>, span: Span },
     Malformed(Span),
@@ -86,13 +86,13 @@ pub fn expand_config(text: &Text, vars: &Vars, env: &dyn Env) -> Result<String, 
     let (mut expanded, mut faults) = (String::new(), Vec::new());
     for piece in pieces(&text.value) {
         match piece {
-            Piece::Text(plain) => expanded.push_str(plain),
-            Piece::Malformed(span) => faults.push(errors::malformed_variable(&text.place_of(span))),
+            VarPiece::Text(plain) => expanded.push_str(plain),
+            VarPiece::Malformed(span) => faults.push(errors::malformed_variable(&text.place_of(span))),
             // A secret comes from there, and stays one.
-            Piece::Variable { name, environment: true, .. } if vars.is_secret(name) => {
+            VarPiece::Variable { name, environment: true, .. } if vars.is_secret(name) => {
                 expanded.push_str(vars.get(name).unwrap_or_default());
             }
-            Piece::Variable { name, environment: true, default, span } => match env.var(name) {
+            VarPiece::Variable { name, environment: true, default, span } => match env.var(name) {
                 Some(value) => match value.into_string() {
                     Ok(value) => expanded.push_str(&value),
                     Err(_) => faults.push(errors::variable_not_utf8(&text.place_of(span), name)),
@@ -102,7 +102,7 @@ pub fn expand_config(text: &Text, vars: &Vars, env: &dyn Env) -> Result<String, 
                     None => faults.push(errors::missing_environment(&text.place_of(span), name)),
                 },
             },
-            Piece::Variable { name, default, span, .. } => {
+            VarPiece::Variable { name, default, span, .. } => {
                 if let Some(value) = vars.get(name).or(default) {
                     expanded.push_str(value);
                 } else {
@@ -170,12 +170,12 @@ fn name_at(text: &str) -> &str {
     &text[..end]
 }
 
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+fn pieces(text: &str) -> Vec<VarPiece<'_>> {
     let (mut pieces, mut from, mut at) = (Vec::new(), 0, 0);
     while let Some(dollar) = text[at..].find('$').map(|found| at + found) {
         let rest = &text[dollar..];
         if rest.starts_with("$${") || rest.starts_with("$$<") {
-            pieces.push(Piece::Text(&text[from..dollar]));
+            pieces.push(VarPiece::Text(&text[from..dollar]));
             from = dollar + 1;
             at = dollar + 3;
             continue;
@@ -183,7 +183,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         let found = if rest.starts_with("${") { Some(braced(rest, dollar)) } else { angled(rest, dollar) };
         match found {
             Some((piece, end)) => {
-                pieces.push(Piece::Text(&text[from..dollar]));
+                pieces.push(VarPiece::Text(&text[from..dollar]));
                 pieces.push(piece);
                 from = end;
                 at = end;
@@ -191,14 +191,14 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
             None => at = dollar + 1,
         }
     }
-    pieces.push(Piece::Text(&text[from..]));
+    pieces.push(VarPiece::Text(&text[from..]));
     pieces
 }
 
 /// `${NAME}`, `${NAME:-default}`, `${env:NAME}`; anything else in braces is malformed.
-fn braced(rest: &str, start: usize) -> (Piece<'_>, usize) {
+fn braced(rest: &str, start: usize) -> (VarPiece<'_>, usize) {
     let Some(close) = rest.find('}') else {
-        return (Piece::Malformed(start..start + 2), start + rest.len());
+        return (VarPiece::Malformed(start..start + 2), start + rest.len());
     };
     let (inside, end) = (&rest[2..close], start + close + 1);
     let (inside, environment) = inside.strip_prefix("env:").map_or((inside, false), |name| (name, true));
@@ -208,20 +208,20 @@ fn braced(rest: &str, start: usize) -> (Piece<'_>, usize) {
         tail => tail.strip_prefix(":-").map(Some),
     };
     match default {
-        Some(default) if !name.is_empty() => (Piece::Variable { name, environment, default, span: start..end }, end),
-        _ => (Piece::Malformed(start..end), end),
+        Some(default) if !name.is_empty() => (VarPiece::Variable { name, environment, default, span: start..end }, end),
+        _ => (VarPiece::Malformed(start..end), end),
     }
 }
 
 /// `$<NAME>`, upstream's other spelling; anything else is plain text.
-fn angled(rest: &str, start: usize) -> Option<(Piece<'_>, usize)> {
+fn angled(rest: &str, start: usize) -> Option<(VarPiece<'_>, usize)> {
     let inside = rest.strip_prefix("$<")?;
     let name = name_at(inside);
     if name.is_empty() || !inside[name.len()..].starts_with('>') {
         return None;
     }
     let end = start + name.len() + 3;
-    Some((Piece::Variable { name, environment: false, default: None, span: start..end }, end))
+    Some((VarPiece::Variable { name, environment: false, default: None, span: start..end }, end))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Diagnostics and failures in words, with the lines they are about: the only place that knows miette.
 
 use crate::report::paint::{Paint, printable};
-use crate::source::{Diagnostic, Place, Severity};
+use crate::source::{Diagnostic, DiagnosticSeverity, Place};
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode, ThemeCharacters, ThemeStyles,
 };
@@ -95,8 +95,8 @@ impl miette::Diagnostic for Shown<'_> {
 
     fn severity(&self) -> Option<miette::Severity> {
         Some(match self.diagnostic.severity {
-            Severity::Error => miette::Severity::Error,
-            Severity::Warning => miette::Severity::Warning,
+            DiagnosticSeverity::Error => miette::Severity::Error,
+            DiagnosticSeverity::Warning => miette::Severity::Warning,
         })
     }
 

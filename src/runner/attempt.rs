@@ -4,12 +4,12 @@ use super::cast::Failure;
 use super::driver::Driver;
 use super::driver::written;
 use super::reading::Before;
-use super::signals::Heard;
+use super::signals::HeardSignal;
 use super::stage::Stage;
 use super::tape::Got;
 use crate::engine::{Effect, Exit, Finished, Input, Leftover, Sig, Timer};
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
-use crate::proc::{Child, GivenUp, Report, end_survivors, is_busy};
+use crate::proc::{Child, GivenUp, LifelineReport, end_survivors, is_busy};
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
@@ -163,8 +163,8 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    fn heard(&mut self, driver: &mut Driver<'_>, heard: Heard) -> Result<Vec<Effect>, Failure> {
-        if let Heard::End(_) = heard {
+    fn heard(&mut self, driver: &mut Driver<'_>, heard: HeardSignal) -> Result<Vec<Effect>, Failure> {
+        if let HeardSignal::End(_) = heard {
             self.interrupted = true;
             self.stage.hurry();
             driver.cast.observer.hurry();
@@ -176,28 +176,28 @@ impl<'a> Attempt<'a> {
     fn reported(
         &mut self,
         driver: &mut Driver<'_>,
-        report: Report,
+        report: LifelineReport,
     ) -> Result<Result<Vec<Effect>, NotStarted>, JournalError> {
         match report {
-            Report::Spawned { pid, start_time } => {
+            LifelineReport::Spawned { pid, start_time } => {
                 self.spawned = true;
                 self.draw = driver.cast.observer.frame().map(|frame| Instant::now() + frame);
                 return driver.take(Input::Spawned { pid, start_time }).map(Ok);
             }
-            Report::Failed(errno) => {
+            LifelineReport::Failed(errno) => {
                 return Ok(Err(NotStarted { why: spawn_words(errno), busy: is_busy(errno) }));
             }
             // For its line alone.
-            Report::Answered => {}
-            Report::Stopped(signal) => return driver.take(Input::AgentStopped(signal)).map(Ok),
-            Report::Continued => return driver.take(Input::AgentContinued).map(Ok),
-            Report::Exited(exit) => {
+            LifelineReport::Answered => {}
+            LifelineReport::Stopped(signal) => return driver.take(Input::AgentStopped(signal)).map(Ok),
+            LifelineReport::Continued => return driver.take(Input::AgentContinued).map(Ok),
+            LifelineReport::Exited(exit) => {
                 self.exited = Some(exit);
                 driver.timers.process_exited();
                 self.drain.until = Some(Instant::now() + DRAIN);
             }
-            Report::Swept(leftovers) => self.swept = Some(leftovers),
-            Report::Gone => {
+            LifelineReport::Swept(leftovers) => self.swept = Some(leftovers),
+            LifelineReport::Gone => {
                 // Somebody killed the lifeline: what it held is found without it.
                 let leftovers = self.without_lifeline(driver)?;
                 self.lost = Some(match self.child.line.given_up() {

@@ -8,7 +8,7 @@ use super::hooks::HooksBeside;
 use super::lanes::lane::Lane;
 use super::reading::Before;
 use super::recorder::Recorder;
-use super::signals::{Heard, Signals};
+use super::signals::{HeardSignal, Signals};
 use super::stage::Stage;
 use super::templates::TemplateWatch;
 use super::timers::Timers;
@@ -51,7 +51,7 @@ pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
 pub(super) async fn drive_in_lane<'a>(
     cast: Cast<'a>,
     lane: &'a Lane<'a>,
-    heard: UnboundedReceiver<Heard>,
+    heard: UnboundedReceiver<HeardSignal>,
 ) -> Result<Ended, Failure> {
     play(cast, Begin::New(Box::default(), None), Signals::passed_on(heard), Some(lane)).await
 }
@@ -425,9 +425,9 @@ impl Driver<'_> {
             tokio::select! {
                 biased;
                 heard = self.signals.next() => match heard {
-                    Heard::End(_) => return,
-                    Heard::Pause => self.signals.stop(),
-                    Heard::Continue => {}
+                    HeardSignal::End(_) => return,
+                    HeardSignal::Pause => self.signals.stop(),
+                    HeardSignal::Continue => {}
                 },
                 written = written(self.cast.observer) => if let Err(error) = written {
                     self.output_error.get_or_insert(error);

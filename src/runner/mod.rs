@@ -23,7 +23,7 @@ mod work;
 pub use cast::{Again, Begin, Cast, Ended, Failure};
 pub use driver::{drive, flushed};
 pub use fill::{Moment, fill};
-pub use lanes::lane::Answer;
+pub use lanes::lane::LaneAnswer;
 pub use lanes::{Halt, Job, Lanes, Work, tell_news, work_in_lanes};
 pub use recorder::Recorder;
 pub use stage::LONGEST_ANSWER;

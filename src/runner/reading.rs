@@ -13,8 +13,8 @@ use crate::marker::is_marker_line;
 use crate::plan::{Kind, PlannedStep};
 use crate::prompt::Segment;
 use crate::verdict::{
-    Answer, Decision, Heard, Quotable, Said, Task, Unclear, answers, proposed_tasks, read, read_evaluation, stated,
-    without_echo,
+    Answer, Decision, Heard, ProposedTask, Quotable, Said, Unclear, answers, proposed_tasks, read, read_evaluation,
+    stated, without_echo,
 };
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -64,7 +64,7 @@ pub(super) struct Read {
     unchanged: Option<bool>,
     untouched: bool,
     trouble: Option<String>,
-    tasks: Vec<Task>,
+    tasks: Vec<ProposedTask>,
     unread: Vec<String>,
     guarded: bool,
     tampering: Tampering,

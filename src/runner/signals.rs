@@ -19,7 +19,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What we are told by a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum HeardSignal {
     /// To end.
     End(Sig),
     /// To stand still (Ctrl-Z).
@@ -28,7 +28,7 @@ pub(super) enum Heard {
     Continue,
 }
 
-impl Heard {
+impl HeardSignal {
     pub(super) fn input(self) -> Input {
         match self {
             Self::End(signal) => Input::Signal(signal),
@@ -41,10 +41,10 @@ impl Heard {
 /// A stream of the signals we are sent.
 #[derive(Debug)]
 pub(super) struct Signals {
-    streams: Vec<(Heard, Signal)>,
+    streams: Vec<(HeardSignal, Signal)>,
     stops: Option<AsyncFd<StopRequests>>,
     /// What somebody else hears for us.
-    passed_on: Option<UnboundedReceiver<Heard>>,
+    passed_on: Option<UnboundedReceiver<HeardSignal>>,
 }
 
 impl Signals {
@@ -53,10 +53,10 @@ impl Signals {
         Interrupts::end_questions(&ignored)?;
         let mut streams = Vec::new();
         for (heard, kind) in [
-            (Heard::End(Sig::Int), SignalKind::interrupt()),
-            (Heard::End(Sig::Term), SignalKind::terminate()),
-            (Heard::End(Sig::Hup), SignalKind::hangup()),
-            (Heard::Continue, SignalKind::from_raw(rustix::process::Signal::CONT.as_raw())),
+            (HeardSignal::End(Sig::Int), SignalKind::interrupt()),
+            (HeardSignal::End(Sig::Term), SignalKind::terminate()),
+            (HeardSignal::End(Sig::Hup), SignalKind::hangup()),
+            (HeardSignal::Continue, SignalKind::from_raw(rustix::process::Signal::CONT.as_raw())),
         ] {
             if !ignored(kind.as_raw_value()) {
                 streams.push((heard, signal(kind)?));
@@ -67,23 +67,23 @@ impl Signals {
     }
 
     /// Hears what is passed on by somebody who listens.
-    pub(super) fn passed_on(heard: UnboundedReceiver<Heard>) -> Self {
+    pub(super) fn passed_on(heard: UnboundedReceiver<HeardSignal>) -> Self {
         Self { streams: Vec::new(), stops: None, passed_on: Some(heard) }
     }
 
     /// The next one. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Heard {
+    pub(super) async fn next(&mut self) -> HeardSignal {
         poll_fn(|context| {
             for (heard, stream) in &mut self.streams {
                 if stream.poll_recv(context).is_ready() {
-                    if matches!(heard, Heard::End(_)) {
+                    if matches!(heard, HeardSignal::End(_)) {
                         Interrupts::heard();
                     }
                     return Poll::Ready(*heard);
                 }
             }
             if self.asked_to_stop(context) {
-                return Poll::Ready(Heard::Pause);
+                return Poll::Ready(HeardSignal::Pause);
             }
             if let Some(Poll::Ready(Some(heard))) = self.passed_on.as_mut().map(|heard| heard.poll_recv(context)) {
                 return Poll::Ready(heard);
@@ -113,7 +113,7 @@ impl Signals {
     }
 
     /// One that has already come.
-    pub(super) async fn pending(&mut self) -> Option<Heard> {
+    pub(super) async fn pending(&mut self) -> Option<HeardSignal> {
         tokio::select! {
             biased;
             heard = self.next() => Some(heard),
@@ -125,8 +125,8 @@ impl Signals {
 
 impl Driver<'_> {
     /// A signal came.
-    pub(super) fn hear(&mut self, heard: Heard) -> Result<Vec<Effect>, Failure> {
-        if heard == Heard::Continue {
+    pub(super) fn hear(&mut self, heard: HeardSignal) -> Result<Vec<Effect>, Failure> {
+        if heard == HeardSignal::Continue {
             self.timers.go_on(Instant::now());
         }
         Ok(self.take(heard.input())?)
@@ -153,7 +153,7 @@ impl Driver<'_> {
         let mut next = self.signals.pending().await;
         while let Some(heard) = next {
             let effects = self.hear(heard)?;
-            if let Heard::End(_) = heard {
+            if let HeardSignal::End(_) = heard {
                 self.cast.observer.hurry();
                 return Ok(false);
             }

@@ -2,7 +2,7 @@
 
 use super::attempt::sleep;
 use super::cast::Failure;
-use super::signals::{Heard, Signals};
+use super::signals::{HeardSignal, Signals};
 use crate::engine::Sig;
 use crate::journal::{BusyLock, RunLock, Taken};
 use crate::world::World;
@@ -27,7 +27,7 @@ pub async fn wait_for_lock(world: &World, mut busy: BusyLock) -> Result<Result<R
             Taken::Held(lock) => {
                 // One that came just now is heard: nobody listens to it later.
                 return Ok(match signals.pending().await {
-                    Some(Heard::End(signal)) => Err(signal),
+                    Some(HeardSignal::End(signal)) => Err(signal),
                     _ => Ok(lock),
                 });
             }
@@ -35,9 +35,9 @@ pub async fn wait_for_lock(world: &World, mut busy: BusyLock) -> Result<Result<R
         };
         tokio::select! {
             heard = signals.next() => match heard {
-                Heard::End(signal) => return Ok(Err(signal)),
-                Heard::Pause => signals.stop(),
-                Heard::Continue => {}
+                HeardSignal::End(signal) => return Ok(Err(signal)),
+                HeardSignal::Pause => signals.stop(),
+                HeardSignal::Continue => {}
             },
             () = sleep(Some(Instant::now() + LOOK)) => {}
         }
@@ -56,9 +56,9 @@ pub async fn wait_until(world: &World, start: Timestamp) -> Result<Option<Sig>, 
         let glance = Instant::now() + Duration::from_millis(left).min(GLANCE);
         tokio::select! {
             heard = signals.next() => match heard {
-                Heard::End(signal) => return Ok(Some(signal)),
-                Heard::Pause => signals.stop(),
-                Heard::Continue => {}
+                HeardSignal::End(signal) => return Ok(Some(signal)),
+                HeardSignal::Pause => signals.stop(),
+                HeardSignal::Continue => {}
             },
             () = sleep(Some(glance)) => {}
         }

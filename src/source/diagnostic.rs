@@ -4,7 +4,7 @@ use super::text::Place;
 
 /// Whether a diagnostic stops the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
+pub enum DiagnosticSeverity {
     /// Nothing runs until it is mended.
     Error,
     /// Said, and gone past.
@@ -17,7 +17,7 @@ pub struct Diagnostic {
     /// A stable name, `room/fault`.
     pub code: &'static str,
     /// Error or warning.
-    pub severity: Severity,
+    pub severity: DiagnosticSeverity,
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
     /// Where; the first place is the fault's own. Empty when it stands in no text.
@@ -30,13 +30,13 @@ impl Diagnostic {
     /// An error that stands in no text.
     #[must_use]
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, severity: Severity::Error, message: message.into(), places: Vec::new(), help: None }
+        Self { code, severity: DiagnosticSeverity::Error, message: message.into(), places: Vec::new(), help: None }
     }
 
     /// A warning that stands in no text.
     #[must_use]
     pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, message) }
+        Self { severity: DiagnosticSeverity::Warning, ..Self::error(code, message) }
     }
 
     /// The same, pointing at a place with a short label.
@@ -56,6 +56,6 @@ impl Diagnostic {
     /// Whether it stops the program.
     #[must_use]
     pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
+        self.severity == DiagnosticSeverity::Error
     }
 }

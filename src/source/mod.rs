@@ -6,7 +6,7 @@ mod nearest;
 mod sha256;
 mod text;
 
-pub use diagnostic::{Diagnostic, Severity};
+pub use diagnostic::{Diagnostic, DiagnosticSeverity};
 pub use files::{COLOR, Env, Files, Kind};
 pub use nearest::nearest;
 pub use sha256::{sha256, sha256_json};

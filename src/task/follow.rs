@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// What is asked of a step.
 #[derive(Debug, Clone)]
-struct Step {
+struct FollowedStep {
     /// None for a check.
     role: Option<Role>,
     /// Whether its work goes to a judge.
@@ -23,7 +23,7 @@ struct Step {
 /// A task while a run works on it.
 #[derive(Debug, Clone)]
 pub struct Follower {
-    steps: Vec<Step>,
+    steps: Vec<FollowedStep>,
     status: Status,
     rejections: u32,
     /// After how many of them it has failed.
@@ -42,7 +42,7 @@ impl Follower {
     /// Of a run of this outline, for a task that is where it is.
     #[must_use]
     pub fn new(outline: &Outline, status: Status, rejections: u32) -> Self {
-        let steps = outline.steps.iter().map(|step| Step {
+        let steps = outline.steps.iter().map(|step| FollowedStep {
             role: step.role,
             submits: step.submits,
             optional: step.optional,
@@ -218,7 +218,7 @@ impl Follower {
         if by.is_empty() { at.name.clone() } else { format!("{} ({by})", at.name) }
     }
 
-    fn step(&self, at: &At) -> Option<&Step> {
+    fn step(&self, at: &At) -> Option<&FollowedStep> {
         self.steps.get((at.step as usize).checked_sub(1)?)
     }
 }

@@ -41,7 +41,7 @@ impl FindingState {
 
 /// A finding with its number and its fate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct LedgerEntry {
     /// Its number, from 1: `F1`.
     pub number: u32,
     /// The judge's step that named it.
@@ -85,14 +85,14 @@ const MOST: usize = 500;
 /// All of them; a fold over verdicts and answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
-    entries: Vec<Entry>,
+    entries: Vec<LedgerEntry>,
 }
 
 impl Ledger {
     /// All of them, for reports.
     #[must_use]
     pub fn rows(&self) -> Vec<FindingRow> {
-        let row = |entry: &Entry| FindingRow {
+        let row = |entry: &LedgerEntry| FindingRow {
             number: entry.number,
             state: entry.state.name(),
             finding: entry.finding.clone(),
@@ -123,7 +123,7 @@ impl Ledger {
                 let number = u32::try_from(self.entries.len()).unwrap_or(u32::MAX).saturating_add(1);
                 let rule = finding.rule.clone().filter(|rule| number_of(rule).is_none());
                 let finding = Finding { rule, ..finding.clone() };
-                self.entries.push(Entry { number, judge, finding, state: FindingState::New, answer: None });
+                self.entries.push(LedgerEntry { number, judge, finding, state: FindingState::New, answer: None });
                 named.push(number);
             }
         }
@@ -177,7 +177,7 @@ impl Ledger {
 }
 
 /// Whether a finding is one that is known: by its number, or by its file and its rule or words.
-fn same(entry: &Entry, finding: &Finding) -> bool {
+fn same(entry: &LedgerEntry, finding: &Finding) -> bool {
     if let Some(number) = finding.rule.as_deref().and_then(number_of) {
         return number == entry.number;
     }

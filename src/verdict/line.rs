@@ -19,7 +19,7 @@ pub(super) enum Word {
 /// A line that begins with a key, and how it stands in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing of a line, in any combination")]
-pub(super) struct Line {
+pub(super) struct VerdictLine {
     /// Which line of the text it is, from 0.
     pub(super) index: usize,
     /// What it says.
@@ -34,7 +34,7 @@ pub(super) struct Line {
     pub(super) last: bool,
 }
 
-impl Line {
+impl VerdictLine {
     /// What it decides, with a reason or without.
     pub(super) fn decision(&self) -> Option<Decision> {
         match &self.word {
@@ -45,8 +45,8 @@ impl Line {
 }
 
 /// Every line of a text that begins with a key. Quoted lines and sentences do not. `nonce` is the word of the attempt.
-pub(super) fn decision_lines(text: &str, nonce: Option<&str>) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+pub(super) fn decision_lines(text: &str, nonce: Option<&str>) -> Vec<VerdictLine> {
+    let mut lines: Vec<VerdictLine> = Vec::new();
     let mut fences = Fences::default();
     // Of the open fence: how many lines stood before it, and how many others it holds.
     let (mut from, mut others) = (0, 0);
@@ -62,7 +62,7 @@ pub(super) fn decision_lines(text: &str, nonce: Option<&str>) -> Vec<Line> {
             place => {
                 let inside = place == FenceLine::Inside;
                 if let Some((word, vouched)) = word_of(line, nonce) {
-                    lines.push(Line { index, word, vouched, fenced: inside, alone: false, last: true });
+                    lines.push(VerdictLine { index, word, vouched, fenced: inside, alone: false, last: true });
                 } else if !line.trim().is_empty() {
                     lines.iter_mut().skip(followed).for_each(|line| line.last = false);
                     followed = lines.len();
@@ -113,19 +113,25 @@ fn word_of(line: &str, nonce: Option<&str>) -> Option<(Word, bool)> {
     let word = of_value(value);
     // Tools print a status of their own: only what our prompts ask for is one of ours.
     if key == "status" {
-        let plain = stands_alone && matches!(&word, Value::Clean(_) | Value::Other);
+        let plain = stands_alone && matches!(&word, LineValue::Clean(_) | LineValue::Other);
         return match (first_word(value.trim()).as_str(), word) {
-            ("retry" | "error", Value::Other) if plain && one_word(value) => Some((Word::NotDone(bare.into()), false)),
-            ("review", Value::Clean(decision)) if plain => Some((Word::Decided(decision), vouched)),
+            ("retry" | "error", LineValue::Other) if plain && one_word(value) => {
+                Some((Word::NotDone(bare.into()), false))
+            }
+            ("review", LineValue::Clean(decision)) if plain => Some((Word::Decided(decision), vouched)),
             _ => None,
         };
     }
     let loose = || Word::Loose(line.trim().to_string());
     let word = match word {
         // A sign before the key says the same, or something else is meant.
-        Value::Clean(decision) | Value::WithReason(decision, _) if sign.is_some_and(|sign| sign != decision) => loose(),
-        Value::Clean(decision) if stands_alone => Word::Decided(decision),
-        Value::WithReason(decision, reason) if stands_alone => Word::WithReason(decision, reason),
+        LineValue::Clean(decision) | LineValue::WithReason(decision, _)
+            if sign.is_some_and(|sign| sign != decision) =>
+        {
+            loose()
+        }
+        LineValue::Clean(decision) if stands_alone => Word::Decided(decision),
+        LineValue::WithReason(decision, reason) if stands_alone => Word::WithReason(decision, reason),
         _ => loose(),
     };
     let vouched = vouched && matches!(word, Word::Decided(_) | Word::WithReason(..));
@@ -164,18 +170,18 @@ fn without_item_mark(line: &str) -> (bool, &str) {
     }
 }
 
-enum Value {
+enum LineValue {
     Clean(Decision),
     WithReason(Decision, String),
     Other,
 }
 
-fn of_value(value: &str) -> Value {
+fn of_value(value: &str) -> LineValue {
     // U+FE0F asks for the coloured form of the sign before it.
     let value = value.replace('\u{fe0f}', "");
     let value = value.trim();
     if let Some(decision) = whole(value) {
-        return Value::Clean(decision);
+        return LineValue::Clean(decision);
     }
     for (_, decision) in Decision::NAMES {
         let mut bare = value;
@@ -186,7 +192,7 @@ fn of_value(value: &str) -> Value {
             bare = inner.trim();
         }
         if bare.len() < value.len() && whole(bare) == Some(decision) {
-            return Value::Clean(decision);
+            return LineValue::Clean(decision);
         }
     }
     with_reason(value)
@@ -207,10 +213,10 @@ fn whole(text: &str) -> Option<Decision> {
 }
 
 /// `reject - src/a.rs:3 leaks`, `dispute because the specification contradicts itself`. Menus and conditions are none.
-fn with_reason(value: &str) -> Value {
+fn with_reason(value: &str) -> LineValue {
     let word = first_word(value);
     let reasoned = [Decision::Reject, Decision::Dispute, Decision::Skip];
-    let Some(decision) = Decision::named(&word).filter(|word| reasoned.contains(word)) else { return Value::Other };
+    let Some(decision) = Decision::named(&word).filter(|word| reasoned.contains(word)) else { return LineValue::Other };
     let rest = value[word.len()..].trim_start();
     let reason = rest.trim_start_matches(['-', '–', '—', ':', ';', ',', '.', '(', '!', ' ']);
     let marked = reason.len() < rest.len();
@@ -222,9 +228,9 @@ fn with_reason(value: &str) -> Value {
             || matches!(word, "if" | "unless")
     });
     if reason.chars().any(char::is_alphanumeric) && (marked || because) && !others {
-        Value::WithReason(decision, reason.trim_end_matches(')').trim().to_string())
+        LineValue::WithReason(decision, reason.trim_end_matches(')').trim().to_string())
     } else {
-        Value::Other
+        LineValue::Other
     }
 }
 

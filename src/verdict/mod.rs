@@ -22,7 +22,7 @@ pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, read_eval
 pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffFault, handoff};
 pub use ledger::{FindingRow, Ledger};
-pub use object::{Task, VerdictObject, proposed_tasks};
+pub use object::{ProposedTask, VerdictObject, proposed_tasks};
 pub use read::{Heard, Quotable, note_call, read, stated};
 
 /// What was decided.

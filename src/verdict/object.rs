@@ -35,7 +35,7 @@ fn decision<'de, D: Deserializer<'de>>(from: D) -> Result<Decision, D::Error> {
 /// A task that a planner proposes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Task {
+pub struct ProposedTask {
     /// What is to be done, in a line.
     pub title: String,
     /// The file that says it whole, from the root.
@@ -62,7 +62,7 @@ pub struct Needs {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proposal {
     /// The tasks, in its order.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<ProposedTask>,
     /// Why something of it is left out, a line each: `task 2 has no title`.
     pub unread: Vec<String>,
 }
@@ -86,7 +86,7 @@ pub fn proposed_tasks(text: &str) -> Option<Proposal> {
         return Some(proposal);
     };
     for (index, one) in list.iter().enumerate() {
-        match serde_json::from_value::<Task>(one.clone()) {
+        match serde_json::from_value::<ProposedTask>(one.clone()) {
             // What `task add` would refuse is none.
             Ok(task) if task.title.trim().is_empty() || task.title.contains('\n') => {
                 proposal.unread.push(format!("task {} has no title of one line", index + 1));

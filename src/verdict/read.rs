@@ -3,7 +3,7 @@
 
 use super::doubt::{announcement, blocking_item, forbids, retraction};
 use super::handoff::Handoff;
-use super::line::{Line, Word, decision_lines};
+use super::line::{VerdictLine, Word, decision_lines};
 use super::object::{Stated, distinct, file_object, stated_objects};
 use super::substance::substance;
 use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, findings, handoff};
@@ -192,15 +192,15 @@ fn of_message(role: Role, heard: Heard<'_>) -> Result<Option<Verdict>, Unclear> 
 }
 
 /// Everything of a message that decides.
-fn statements(role: Role, lines: &[Line], objects: &[Stated]) -> Vec<Statement> {
-    let decided = |line: &&Line| line.decision().is_some();
+fn statements(role: Role, lines: &[VerdictLine], objects: &[Stated]) -> Vec<Statement> {
+    let decided = |line: &&VerdictLine| line.decision().is_some();
     let outside = lines.iter().filter(|line| !line.fenced || line.vouched).filter(decided);
-    let mut counted: Vec<&Line> = outside.collect();
+    let mut counted: Vec<&VerdictLine> = outside.collect();
     // One in a fence counts for a judge when the fence holds nothing else, and no line stands outside.
     if !lines.iter().any(|line| !line.fenced) {
         counted = lines.iter().filter(|line| line.alone && line.last && role == Role::Judge).filter(decided).collect();
     }
-    let of_line = |line: &Line| {
+    let of_line = |line: &VerdictLine| {
         let reason = match &line.word {
             Word::WithReason(_, reason) => Some(reason.clone()),
             _ => None,
@@ -220,7 +220,7 @@ fn statements(role: Role, lines: &[Line], objects: &[Stated]) -> Vec<Statement> 
 }
 
 /// Why nothing was decided, where that can be said.
-fn nothing(role: Role, lines: &[Line], discounted: Option<Decision>) -> Result<Option<Verdict>, Unclear> {
+fn nothing(role: Role, lines: &[VerdictLine], discounted: Option<Decision>) -> Result<Option<Verdict>, Unclear> {
     if let Some(decision) = discounted {
         return if role == Role::Judge { Err(Unclear::Quoted { decision }) } else { Ok(None) };
     }
@@ -243,7 +243,13 @@ fn nothing(role: Role, lines: &[Line], discounted: Option<Decision>) -> Result<O
 }
 
 /// What makes an approval or a skip uncertain.
-fn doubt(role: Role, message: &str, said: &[Statement], lines: &[Line], objects: &[Stated]) -> Result<(), Unclear> {
+fn doubt(
+    role: Role,
+    message: &str,
+    said: &[Statement],
+    lines: &[VerdictLine],
+    objects: &[Stated],
+) -> Result<(), Unclear> {
     let doubted = |line: &str| Err(Unclear::Doubted { line: short(line) });
     let text: Vec<&str> = message.lines().collect();
     let first = said.iter().map(|statement| statement.lines.0).min().unwrap_or(0);
@@ -290,7 +296,7 @@ fn doubt(role: Role, message: &str, said: &[Statement], lines: &[Line], objects:
 }
 
 /// The verdict that all statements of a message agree about, with its words.
-fn verdict_of(role: Role, message: &str, said: &[Statement], lines: &[Line], vouched: bool) -> Verdict {
+fn verdict_of(role: Role, message: &str, said: &[Statement], lines: &[VerdictLine], vouched: bool) -> Verdict {
     let decision = said.first().map_or(Decision::Submit, |statement| statement.decision);
     // An object says what it means in its own keys.
     if let Some(object) = said.iter().find_map(|statement| statement.object.as_ref()) {

@@ -1,6 +1,6 @@
 //! An evaluation from its journal to its end.
 
-use super::Ready;
+use super::ReadyEval;
 use crate::cli::args::Common;
 use crate::cli::config::Project;
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
@@ -25,7 +25,7 @@ pub(super) fn perform(
     world: &World,
     common: &Common,
     project: &Project,
-    ready: &Ready,
+    ready: &ReadyEval,
     (mut journal, run): (Journal, i64),
     events: &[Event],
     limits: &[String],
@@ -96,7 +96,7 @@ pub(super) fn perform(
     }
 }
 
-fn told(world: &World, common: &Common, ready: &Ready, run: i64, ledger: &EvalLedger) {
+fn told(world: &World, common: &Common, ready: &ReadyEval, run: i64, ledger: &EvalLedger) {
     let paint = Paint::for_stdout(world);
     if ready.facts.options.json {
         let _ = answer(&(evaluation_json(ledger, run).to_string() + "\n"));
@@ -107,7 +107,7 @@ fn told(world: &World, common: &Common, ready: &Ready, run: i64, ledger: &EvalLe
 }
 
 /// Writes the prompt that has won where it was asked to be written.
-fn write(world: &World, ready: &Ready, ledger: &EvalLedger) -> Result<String, Diagnostic> {
+fn write(world: &World, ready: &ReadyEval, ledger: &EvalLedger) -> Result<String, Diagnostic> {
     let generation = ledger.chosen.as_ref().map_or(0, |(generation, _)| *generation);
     let options = &ready.facts.options;
     let prompt = ledger.prompts.get(&generation).map_or("", |known| known.prompt.as_str());

@@ -58,7 +58,7 @@ fn options(world: &World, common: &Common, args: &EvalRunArgs, improve: Option<&
 }
 
 /// An evaluation that is ready to go.
-struct Ready {
+struct ReadyEval {
     suite: Suite,
     prompts: Prompts,
     facts: EvalFacts,
@@ -70,7 +70,7 @@ struct Ready {
     warnings: Vec<Diagnostic>,
 }
 
-impl Ready {
+impl ReadyEval {
     fn desk<'a>(&'a self, world: &'a World, project: &'a Project) -> Desk<'a> {
         Desk {
             world,
@@ -141,7 +141,7 @@ fn prepare(
     project: &Project,
     options: EvalOptions,
     overrides: Overrides,
-) -> Result<Ready, Vec<Diagnostic>> {
+) -> Result<ReadyEval, Vec<Diagnostic>> {
     let (path, folder) = (Path::new(&options.suite), options.prompts.as_ref().map(Path::new));
     let (suite, prompts) = (Suite::read(path, &world.relative(path), world), Prompts::read(folder, world));
     let (mut suite, prompts) = match (suite, prompts) {
@@ -175,7 +175,7 @@ fn prepare(
         cases,
         options,
     };
-    let mut ready = Ready {
+    let mut ready = ReadyEval {
         suite,
         prompts,
         facts,
@@ -257,7 +257,7 @@ fn digest(desk: &Desk<'_>, facts: &EvalFacts, outline: &Outline) -> String {
 }
 
 /// `--dry-run`: who is asked what, and how often at most.
-fn preview(world: &World, project: &Project, ready: &Ready) -> Exit {
+fn preview(world: &World, project: &Project, ready: &ReadyEval) -> Exit {
     let (desk, facts) = (ready.desk(world, project), &ready.facts);
     let Some(case) = desk.suite.cases.first() else { return Exit::Success };
     let first = desk.execute_prompt(&facts.prompt, case).unwrap_or_default();
@@ -358,7 +358,7 @@ fn again(
     events: &[Event],
     limits: &[String],
     accept: bool,
-) -> Result<Ready, Vec<Diagnostic>> {
+) -> Result<ReadyEval, Vec<Diagnostic>> {
     let facts = ledger_of(events).and_then(|ledger| ledger.facts);
     let started = events.iter().find_map(|event| match &event.event {
         EventKind::RunStarted { overrides, digest, .. } => Some((overrides.clone(), digest)),

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Variables with their values and where they were typed.
-pub(in crate::cli) type Given = IndexMap<String, (String, Arc<Source>)>;
+pub(in crate::cli) type TypedVars = IndexMap<String, (String, Arc<Source>)>;
 
 /// Tells variables from the chain, and finds the chain.
 ///
@@ -24,7 +24,7 @@ pub(in crate::cli) fn chosen(
     world: &World,
     args: &RunArgs,
     project: &Project,
-) -> Result<(Chain, Given), Vec<Diagnostic>> {
+) -> Result<(Chain, TypedVars), Vec<Diagnostic>> {
     let (given, words) = split(&args.words, &project.shell)?;
     match (&args.chain, words.as_slice()) {
         (Some(_), [text, ..]) => Err(vec![both(text)]),
@@ -55,8 +55,11 @@ pub(in crate::cli) fn chosen(
 ///
 /// # Errors
 /// Variables that were given twice.
-pub(in crate::cli) fn split<'a>(words: &'a [String], shell: &Path) -> Result<(Given, Vec<&'a str>), Vec<Diagnostic>> {
-    let (mut given, mut rest, mut faults) = (Given::new(), Vec::new(), Vec::new());
+pub(in crate::cli) fn split<'a>(
+    words: &'a [String],
+    shell: &Path,
+) -> Result<(TypedVars, Vec<&'a str>), Vec<Diagnostic>> {
+    let (mut given, mut rest, mut faults) = (TypedVars::new(), Vec::new(), Vec::new());
     for word in words {
         let assignment = word.split_once('=').filter(|(name, _)| {
             name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
@@ -136,7 +139,7 @@ fn twice(name: &str) -> Diagnostic {
 pub(in crate::cli) fn add_secrets(
     world: &World,
     chain: &Chain,
-    given: &mut Given,
+    given: &mut TypedVars,
     project: &Project,
     dry_run: bool,
 ) -> Result<(), Vec<Diagnostic>> {

@@ -15,7 +15,7 @@ use crate::checks::{Profile, Scope};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::people::no_run_by_a_judge;
-use crate::cli::run::chain::{Given, add_secrets, chosen};
+use crate::cli::run::chain::{TypedVars, add_secrets, chosen};
 use crate::cli::run::execute::{NewStart, broken_journal, start};
 use crate::cli::run::output::Output;
 use crate::cli::run::start_at::{check_start, wait_for_start};
@@ -235,7 +235,7 @@ pub(in crate::cli) fn planned(
     world: &World,
     project: &Project,
     chain: &Chain,
-    given: &Given,
+    given: &TypedVars,
     typed: &Typed,
 ) -> Result<Plan, Vec<Diagnostic>> {
     let Overrides { timeout, permissions, idle_timeout, limits: limited, profile, scope, .. } = &typed.overrides;

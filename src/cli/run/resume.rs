@@ -5,7 +5,7 @@ use crate::cli::args::{Common, ResumeArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::eval;
 use crate::cli::people::only_people;
-use crate::cli::run::chain::{Given, add_secrets, named};
+use crate::cli::run::chain::{TypedVars, add_secrets, named};
 use crate::cli::run::execute::{Run, broken_journal, lock, perform, worker};
 use crate::cli::run::output::Output;
 use crate::cli::run::sandbox::sandbox_fault;
@@ -90,7 +90,7 @@ struct ReadyChain {
     journal: Journal,
     row: RunRow,
     events: Vec<Event>,
-    asked: (Chain, Given, Typed),
+    asked: (Chain, TypedVars, Typed),
     plan: Plan,
     outline: Outline,
     changes: Vec<String>,
@@ -223,7 +223,11 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
 }
 
 /// The chain, its variables, and what else the command line said when the run began.
-fn restored(project: &Project, events: &[Event], args: &ResumeArgs) -> Result<(Chain, Given, Typed), Vec<Diagnostic>> {
+fn restored(
+    project: &Project,
+    events: &[Event],
+    args: &ResumeArgs,
+) -> Result<(Chain, TypedVars, Typed), Vec<Diagnostic>> {
     let Some(EventKind::RunStarted { chain, name, prompt, vars, overrides, task, .. }) =
         events.first().map(|event| &event.event)
     else {

@@ -41,7 +41,7 @@ pub(in crate::cli) fn runs(world: &World, common: &Common, args: &RunsArgs) -> E
     done.unwrap_or_else(|fault| refuse(world, &[fault]))
 }
 
-type Done = Result<Exit, Diagnostic>;
+type Answered = Result<Exit, Diagnostic>;
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn broken(error: JournalError) -> Diagnostic {
@@ -52,7 +52,7 @@ fn any(_: &RunRow, _: RunState) -> bool {
     true
 }
 
-fn list(world: &World, common: &Common, as_json: bool) -> Done {
+fn list(world: &World, common: &Common, as_json: bool) -> Answered {
     let Some(journal) = Journal::existing(&project(world, common).root).map_err(broken)? else {
         return Ok(answer(if as_json { "[]\n" } else { "no run yet\n" }));
     };
@@ -74,7 +74,7 @@ fn with_state(row: &RunRow, state: RunState) -> serde_json::Value {
     row
 }
 
-fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done {
+fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answered {
     let (project, journal) = journal(world, common)?;
     let (row, state) = meant(&journal, run, any, "yet")?;
     let mut attempts = journal.attempts(row.id).map_err(broken)?;
@@ -129,7 +129,7 @@ fn session_line(project: &Project, outline: Option<&Outline>, step: u32, session
     shlex::try_join(std::iter::once(program.as_str()).chain(words.iter().map(String::as_str))).ok()
 }
 
-fn events(world: &World, common: &Common, run: Option<i64>) -> Done {
+fn events(world: &World, common: &Common, run: Option<i64>) -> Answered {
     let (_, journal) = journal(world, common)?;
     let (row, _) = meant(&journal, run, any, "yet")?;
     let events = journal.events(row.id).map_err(broken)?;
@@ -138,7 +138,7 @@ fn events(world: &World, common: &Common, run: Option<i64>) -> Done {
 
 // Logs.
 
-fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Done {
+fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Answered {
     let (_, journal) = journal(world, common)?;
     let (row, _) = meant(&journal, args.run, any, "yet")?;
     let wanted = args.step.as_deref().map(place).transpose()?;
@@ -194,7 +194,7 @@ fn say_missing(
 }
 
 /// The whole run as it goes, each attempt under its name, until the run is over.
-fn follow_run(world: &World, journal: &Journal, row: &RunRow, name: &str) -> Done {
+fn follow_run(world: &World, journal: &Journal, row: &RunRow, name: &str) -> Answered {
     let mut seen = 0;
     loop {
         let over = state(journal, &journal.run(row.id).map_err(broken)?.unwrap_or_else(|| row.clone()))?;
@@ -263,7 +263,7 @@ fn place(text: &str) -> Result<(u32, Option<u32>), Diagnostic> {
 // Replay.
 
 /// Feeds the events to the ordinary reporter, and the agents' output beside it.
-fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Done {
+fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answered {
     if as_json {
         return events(world, common, run);
     }
@@ -324,7 +324,7 @@ fn replay_output(journal: &Journal, outline: &Outline, run: i64, at: &At) -> Res
 
 // Forgetting.
 
-fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> Done {
+fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> Answered {
     only_people(world, &project(world, common).root)?;
     let age = parse_duration(&args.older_than).map_err(|_| bad_age(&args.older_than))?;
     let (_, mut journal) = journal(world, common)?;

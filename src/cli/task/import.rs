@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 /// One line: `{"title": "Log in", "spec": "docs/login.md", "after": ["1"], "id": "login", "tests": "cargo test login"}`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ImportLine {
     title: String,
     spec: Option<String>,
     tests: Option<String>,
@@ -58,7 +58,7 @@ fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exi
         if words.is_empty() {
             continue;
         }
-        let read: Line = match serde_json::from_str(words) {
+        let read: ImportLine = match serde_json::from_str(words) {
             Ok(read) => read,
             Err(error) => {
                 faults.push(errors::import_line(&place, &error.to_string()));

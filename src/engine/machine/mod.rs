@@ -31,9 +31,9 @@ impl State {
     #[must_use]
     pub fn decide(self, plan: &Plan, input: Input) -> Transition {
         let before = cfg!(debug_assertions).then(|| self.clone());
-        let mut decision = Decision { state: self, plan, events: Vec::new(), effects: Vec::new() };
+        let mut decision = Deliberation { state: self, plan, events: Vec::new(), effects: Vec::new() };
         decision.take(input);
-        let Decision { state, events, effects, .. } = decision;
+        let Deliberation { state, events, effects, .. } = decision;
         debug_assert!(
             before.is_none_or(|before| before.replayed(&events) == state),
             "a replay leads to another state: {events:?}"
@@ -50,14 +50,14 @@ impl State {
 }
 
 /// A decision in the making: its state evolves with every event, so that a later conclusion knows the earlier ones.
-pub(super) struct Decision<'a> {
+pub(super) struct Deliberation<'a> {
     pub(super) state: State,
     pub(super) plan: &'a Plan,
     pub(super) events: Vec<EventKind>,
     pub(super) effects: Vec<Effect>,
 }
 
-impl Decision<'_> {
+impl Deliberation<'_> {
     fn take(&mut self, input: Input) {
         let going = self.state.ending.is_none();
         match (self.state.phase, input) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// A code fence: at least three of one sign, at any depth of lists and quotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct FenceRun {
     sign: char,
     /// Where its signs begin in the line, in bytes.
     at: usize,
@@ -19,7 +19,7 @@ struct Run {
     shallow: bool,
 }
 
-fn run_of(line: &str) -> Option<Run> {
+fn run_of(line: &str) -> Option<FenceRun> {
     let mut at = line.len() - line.trim_start_matches([' ', '>', '\t']).len();
     let quote = line[..at].rfind('>');
     let indent = quote.map_or(at, |quote| (at - quote).saturating_sub(2));
@@ -35,7 +35,7 @@ fn run_of(line: &str) -> Option<Run> {
     let after = rest[length..].trim_end_matches('\n');
     // What follows an opening fence of backticks has none.
     let opens = sign == '~' || !after.contains('`');
-    (length >= 3 && opens).then_some(Run {
+    (length >= 3 && opens).then_some(FenceRun {
         sign,
         at,
         length,
@@ -68,45 +68,45 @@ fn longest(text: &str, sign: char) -> usize {
 
 /// What is changed about one piece.
 #[derive(Default)]
-struct Change {
+struct FenceChange {
     /// Signs that are put in, at these offsets.
     grow: Vec<(usize, String)>,
     /// Pieces that are put in behind these offsets.
     insert: Vec<(usize, Piece)>,
 }
 
-enum State {
+enum FenceState {
     Outside,
     /// In a fence of the template: where its signs are, and the longest run in the values so far.
     Inside {
-        run: Run,
+        run: FenceRun,
         at: (usize, usize),
         most: usize,
     },
     /// In a fence of this value.
     InValue {
-        run: Run,
+        run: FenceRun,
         piece: usize,
     },
 }
 
 /// Protects every value of a rendered prompt.
 pub(super) fn protect(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut changes: BTreeMap<usize, Change> = BTreeMap::new();
+    let mut changes: BTreeMap<usize, FenceChange> = BTreeMap::new();
     let mut notes: Vec<Piece> = Vec::new();
-    let mut state = State::Outside;
+    let mut state = FenceState::Outside;
     for line in lines(&pieces) {
         let mut parts = &line[..];
         // The rest of a line behind a value that had left a fence open is a line of its own.
         while let Some(first) = parts.first() {
-            if let State::InValue { run, piece } = state
+            if let FenceState::InValue { run, piece } = state
                 && first.piece != piece
             {
                 guard(&pieces, &mut changes, run, piece);
-                state = State::Outside;
+                state = FenceState::Outside;
             }
             let split = match state {
-                State::InValue { piece, .. } => {
+                FenceState::InValue { piece, .. } => {
                     parts.iter().position(|part| part.piece != piece).unwrap_or(parts.len())
                 }
                 _ => parts.len(),
@@ -116,12 +116,12 @@ pub(super) fn protect(pieces: Vec<Piece>) -> Vec<Piece> {
                 if let Some(note) = &pieces[part.piece].note {
                     let note = Piece::new(format!("\n{note}\n"), Origin::Note);
                     match state {
-                        State::Inside { .. } => notes.push(note),
+                        FenceState::Inside { .. } => notes.push(note),
                         _ => changes.entry(part.piece).or_default().insert.push((part.from + part.text.len(), note)),
                     }
                 }
             }
-            if !matches!(state, State::Inside { .. })
+            if !matches!(state, FenceState::Inside { .. })
                 && let Some(last) = parts[..split].last()
             {
                 let at = last.from + last.text.len();
@@ -130,14 +130,14 @@ pub(super) fn protect(pieces: Vec<Piece>) -> Vec<Piece> {
             parts = &parts[split..];
         }
     }
-    if let State::InValue { run, piece } = state {
+    if let FenceState::InValue { run, piece } = state {
         guard(&pieces, &mut changes, run, piece);
     }
     rebuilt(pieces, changes, notes)
 }
 
 /// A part of a line: bytes of one piece.
-struct Part<'a> {
+struct FencePart<'a> {
     piece: usize,
     from: usize,
     text: &'a str,
@@ -145,12 +145,12 @@ struct Part<'a> {
     ends: bool,
 }
 
-fn lines(pieces: &[Piece]) -> Vec<Vec<Part<'_>>> {
+fn lines(pieces: &[Piece]) -> Vec<Vec<FencePart<'_>>> {
     let mut lines = vec![Vec::new()];
     for (piece, of) in pieces.iter().enumerate() {
         let mut from = 0;
         for text in of.text.split_inclusive('\n') {
-            let part = Part { piece, from, text, ends: from + text.len() == of.text.len() };
+            let part = FencePart { piece, from, text, ends: from + text.len() == of.text.len() };
             from += text.len();
             if let Some(line) = lines.last_mut() {
                 line.push(part);
@@ -163,7 +163,12 @@ fn lines(pieces: &[Piece]) -> Vec<Vec<Part<'_>>> {
     lines
 }
 
-fn one_line(pieces: &[Piece], parts: &[Part<'_>], state: State, changes: &mut BTreeMap<usize, Change>) -> State {
+fn one_line(
+    pieces: &[Piece],
+    parts: &[FencePart<'_>],
+    state: FenceState,
+    changes: &mut BTreeMap<usize, FenceChange>,
+) -> FenceState {
     let text: String = parts.iter().map(|part| part.text).collect();
     let run = run_of(&text);
     // Whose signs they are: those of a value, if any of them is.
@@ -182,11 +187,13 @@ fn one_line(pieces: &[Piece], parts: &[Part<'_>], state: State, changes: &mut BT
         found
     });
     match (state, run, owner) {
-        (State::Outside, Some(run), Some((piece, at, false))) => State::Inside { run, at: (piece, at), most: 0 },
-        (State::Outside, Some(run), Some((piece, _, true))) if !run.quoted && run.shallow => {
-            State::InValue { run, piece }
+        (FenceState::Outside, Some(run), Some((piece, at, false))) => {
+            FenceState::Inside { run, at: (piece, at), most: 0 }
         }
-        (State::Inside { run: open, at, most }, Some(run), Some((piece, offset, false)))
+        (FenceState::Outside, Some(run), Some((piece, _, true))) if !run.quoted && run.shallow => {
+            FenceState::InValue { run, piece }
+        }
+        (FenceState::Inside { run: open, at, most }, Some(run), Some((piece, offset, false)))
             if run.sign == open.sign && run.bare && run.length >= open.length =>
         {
             if most >= open.length {
@@ -194,24 +201,24 @@ fn one_line(pieces: &[Piece], parts: &[Part<'_>], state: State, changes: &mut BT
                 changes.entry(at.0).or_default().grow.push((at.1, more(open.length)));
                 changes.entry(piece).or_default().grow.push((offset, more(run.length)));
             }
-            State::Outside
+            FenceState::Outside
         }
-        (State::Inside { run: open, at, most }, ..) => {
+        (FenceState::Inside { run: open, at, most }, ..) => {
             // Over the whole line: two values side by side make one run.
             let any = parts.iter().any(|part| pieces[part.piece].is_value());
             let here = if any { longest(&text, open.sign) } else { 0 };
-            State::Inside { run: open, at, most: most.max(here) }
+            FenceState::Inside { run: open, at, most: most.max(here) }
         }
-        (State::InValue { run: open, .. }, Some(run), _)
+        (FenceState::InValue { run: open, .. }, Some(run), _)
             if run.sign == open.sign && run.bare && run.shallow && run.length >= open.length =>
         {
-            State::Outside
+            FenceState::Outside
         }
         (state, ..) => state,
     }
 }
 
-fn guard(pieces: &[Piece], changes: &mut BTreeMap<usize, Change>, run: Run, piece: usize) {
+fn guard(pieces: &[Piece], changes: &mut BTreeMap<usize, FenceChange>, run: FenceRun, piece: usize) {
     let newline = if pieces[piece].text.ends_with('\n') { "" } else { "\n" };
     // As far in as what it closes: at the line's beginning it would leave a list, and open a block.
     let indent = " ".repeat(run.at);
@@ -220,10 +227,10 @@ fn guard(pieces: &[Piece], changes: &mut BTreeMap<usize, Change>, run: Run, piec
     change.insert.insert(0, (pieces[piece].text.len(), Piece::new(text, Origin::Guard)));
 }
 
-fn rebuilt(pieces: Vec<Piece>, mut changes: BTreeMap<usize, Change>, notes: Vec<Piece>) -> Vec<Piece> {
+fn rebuilt(pieces: Vec<Piece>, mut changes: BTreeMap<usize, FenceChange>, notes: Vec<Piece>) -> Vec<Piece> {
     let mut rebuilt = Vec::with_capacity(pieces.len());
     for (index, piece) in pieces.into_iter().enumerate() {
-        let Change { mut grow, mut insert } = changes.remove(&index).unwrap_or_default();
+        let FenceChange { mut grow, mut insert } = changes.remove(&index).unwrap_or_default();
         grow.sort_by_key(|(at, _)| *at);
         insert.sort_by_key(|(at, _)| *at);
         let (mut from, mut grow) = (0, grow.into_iter().peekable());

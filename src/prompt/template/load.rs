@@ -2,7 +2,7 @@
 
 use super::errors;
 use super::front::front;
-use super::parse::{Node, Syntax, parse};
+use super::parse::{Syntax, TemplateNode, parse};
 use super::variables::{is_variable, names};
 use crate::source::{Diagnostic, Files, Kind, Place, Source, nearest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,15 +43,15 @@ pub fn built_in_files() -> Vec<(String, &'static str)> {
 pub struct Template {
     /// The name by which it was asked for.
     pub name: String,
-    pub(super) main: Arc<Part>,
-    pub(super) skills: BTreeMap<String, Arc<Part>>,
+    pub(super) main: Arc<TemplatePart>,
+    pub(super) skills: BTreeMap<String, Arc<TemplatePart>>,
 }
 
 /// A parsed file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct TemplatePart {
     pub(super) source: Arc<Source>,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<TemplateNode>,
 }
 
 impl Template {
@@ -77,7 +77,7 @@ impl Template {
         let mut found = BTreeSet::new();
         for part in std::iter::once(&self.main).chain(self.skills.values()) {
             collect(&part.nodes, &mut |node| match node {
-                Node::Variable { name, .. } | Node::If { name, .. } => drop(found.insert(name.clone())),
+                TemplateNode::Variable { name, .. } | TemplateNode::If { name, .. } => drop(found.insert(name.clone())),
                 _ => {}
             });
         }
@@ -91,7 +91,7 @@ impl Template {
         let mut found: Vec<String> = Vec::new();
         for part in std::iter::once(&self.main).chain(self.skills.values()) {
             collect(&part.nodes, &mut |node| {
-                let Node::Text(text, _) = node else { return };
+                let TemplateNode::Text(text, _) = node else { return };
                 for (brace, _) in
                     text.match_indices('{').filter(|(brace, _)| !text[..*brace].ends_with(['{', '$', '\\']))
                 {
@@ -111,7 +111,7 @@ impl Template {
         let mut found = BTreeSet::new();
         for part in std::iter::once(&self.main).chain(self.skills.values()) {
             collect(&part.nodes, &mut |node| {
-                if let Node::Variable { name, .. } = node {
+                if let TemplateNode::Variable { name, .. } = node {
                     found.insert(name.clone());
                 }
             });
@@ -172,7 +172,7 @@ pub fn template_of(name: &str, source: Arc<Source>, syntax: Syntax) -> Result<Te
     let mut faults = Vec::new();
     let Some(main) = part(source, syntax, false, &mut faults) else { return Err(faults) };
     collect(&main.nodes, &mut |node| {
-        if let Node::Skill { name, span } = node {
+        if let TemplateNode::Skill { name, span } = node {
             faults.push(errors::undefined_skill(&Place::new(&main.source, span.clone()), name, None));
         }
     });
@@ -235,7 +235,7 @@ impl Loader<'_> {
     /// deep it goes. Returns how deep the part goes.
     fn follow(
         &self,
-        part: &Part,
+        part: &TemplatePart,
         template: &mut Template,
         path: &mut Vec<String>,
         done: &mut BTreeMap<String, usize>,
@@ -244,7 +244,7 @@ impl Loader<'_> {
         let mut deepest = 0;
         let mut named: Vec<(String, Place)> = Vec::new();
         collect(&part.nodes, &mut |node| {
-            if let Node::Skill { name, span } = node {
+            if let TemplateNode::Skill { name, span } = node {
                 named.push((name.clone(), Place::new(&part.source, span.clone())));
             }
         });
@@ -283,7 +283,7 @@ impl Loader<'_> {
         at: &Place,
         template: &mut Template,
         faults: &mut Vec<Diagnostic>,
-    ) -> Option<Arc<Part>> {
+    ) -> Option<Arc<TemplatePart>> {
         if let Some(known) = template.skills.get(name) {
             return Some(Arc::clone(known));
         }
@@ -326,14 +326,14 @@ impl Loader<'_> {
 }
 
 /// Parses a file, in this dialect unless it says otherwise.
-fn part(source: Arc<Source>, syntax: Syntax, strict: bool, faults: &mut Vec<Diagnostic>) -> Option<Arc<Part>> {
+fn part(source: Arc<Source>, syntax: Syntax, strict: bool, faults: &mut Vec<Diagnostic>) -> Option<Arc<TemplatePart>> {
     let front = front(&source).map_err(|more| faults.extend(more)).ok()?;
     let syntax = front.syntax.unwrap_or(syntax);
     let (nodes, more) = parse(&source, &source.text[front.end..], front.end, syntax, &is_variable);
     faults.extend(more);
     if strict {
         collect(&nodes, &mut |node| {
-            if let Node::Variable { name, span, .. } | Node::If { name, span, .. } = node
+            if let TemplateNode::Variable { name, span, .. } | TemplateNode::If { name, span, .. } = node
                 && !is_variable(name)
             {
                 let place = Place::new(&source, span.clone());
@@ -341,13 +341,13 @@ fn part(source: Arc<Source>, syntax: Syntax, strict: bool, faults: &mut Vec<Diag
             }
         });
     }
-    Some(Arc::new(Part { source, nodes }))
+    Some(Arc::new(TemplatePart { source, nodes }))
 }
 
-fn collect(nodes: &[Node], see: &mut dyn FnMut(&Node)) {
+fn collect(nodes: &[TemplateNode], see: &mut dyn FnMut(&TemplateNode)) {
     for node in nodes {
         see(node);
-        if let Node::If { then, otherwise, .. } = node {
+        if let TemplateNode::If { then, otherwise, .. } = node {
             collect(then, see);
             collect(otherwise, see);
         }

@@ -12,7 +12,7 @@ mod variables;
 pub use load::{Places, Template, built_in_files, load, template_of};
 pub use parse::Syntax;
 pub use render::{Origin, Piece, Rendered, TemplateError, Value, Values};
-pub use sizes::{Cut, cut, fit};
+pub use sizes::{TemplateCut, cut, fit};
 pub use variables::VARIABLES;
 
 #[cfg(test)]

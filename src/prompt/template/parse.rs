@@ -21,11 +21,11 @@ pub enum Syntax {
 
 /// A piece of a parsed template. Spans are bytes of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum TemplateNode {
     Text(String, Span),
     Variable { name: String, plus: i64, span: Span },
     Skill { name: String, span: Span },
-    If { name: String, then: Vec<Node>, otherwise: Vec<Node>, span: Span },
+    If { name: String, then: Vec<TemplateNode>, otherwise: Vec<TemplateNode>, span: Span },
 }
 
 /// What a tag says.
@@ -47,8 +47,9 @@ pub(super) fn parse(
     offset: usize,
     syntax: Syntax,
     known: &dyn Fn(&str) -> bool,
-) -> (Vec<Node>, Vec<Diagnostic>) {
-    let mut parser = Parser { source, offset, faults: Vec::new(), open: vec![Block::default()], beyond: 0 };
+) -> (Vec<TemplateNode>, Vec<Diagnostic>) {
+    let mut parser =
+        TemplateParser { source, offset, faults: Vec::new(), open: vec![TemplateBlock::default()], beyond: 0 };
     let (mut at, mut escaped) = (0, 0);
     while let Some(next) = text[at..].find(['{', '}', '\\']).map(|found| at + found) {
         if text[at..next].contains('\n') {
@@ -97,25 +98,25 @@ fn blank_after(text: &str, end: usize) -> Option<usize> {
 
 /// A block that is open: its name, what it holds, and whether its `else` has come.
 #[derive(Default)]
-struct Block {
+struct TemplateBlock {
     name: String,
     span: Span,
-    then: Vec<Node>,
-    otherwise: Option<Vec<Node>>,
+    then: Vec<TemplateNode>,
+    otherwise: Option<Vec<TemplateNode>>,
 }
 
-struct Parser<'a> {
+struct TemplateParser<'a> {
     source: &'a Arc<Source>,
     offset: usize,
     faults: Vec<Diagnostic>,
     /// Never empty; the first is the template itself.
-    open: Vec<Block>,
+    open: Vec<TemplateBlock>,
     /// Blocks that are deeper than we go, and open.
     beyond: usize,
 }
 
-impl Parser<'_> {
-    fn push(&mut self, node: Node) {
+impl TemplateParser<'_> {
+    fn push(&mut self, node: TemplateNode) {
         if let Some(block) = self.open.last_mut() {
             block.otherwise.as_mut().unwrap_or(&mut block.then).push(node);
         }
@@ -129,11 +130,11 @@ impl Parser<'_> {
         let last =
             self.open.last_mut().and_then(|block| block.otherwise.as_mut().unwrap_or(&mut block.then).last_mut());
         match last {
-            Some(Node::Text(known, place)) if place.end == span.start => {
+            Some(TemplateNode::Text(known, place)) if place.end == span.start => {
                 known.push_str(text);
                 place.end = span.end;
             }
-            _ => self.push(Node::Text(text.to_string(), span)),
+            _ => self.push(TemplateNode::Text(text.to_string(), span)),
         }
     }
 
@@ -141,9 +142,9 @@ impl Parser<'_> {
         let span = self.offset + from..self.offset + to;
         self.faults.truncate(MOST_FAULTS);
         match tag {
-            Tag::Literal(sign) => self.push(Node::Text(sign.to_string(), span)),
-            Tag::Variable(name, plus) => self.push(Node::Variable { name, plus, span }),
-            Tag::Skill(name) => self.push(Node::Skill { name, span }),
+            Tag::Literal(sign) => self.push(TemplateNode::Text(sign.to_string(), span)),
+            Tag::Variable(name, plus) => self.push(TemplateNode::Variable { name, plus, span }),
+            Tag::Skill(name) => self.push(TemplateNode::Skill { name, span }),
             Tag::If(_) if self.open.len() > DEEPEST => {
                 if self.beyond == 0 {
                     self.faults.push(errors::nested_too_deep(&Place::new(self.source, span), DEEPEST));
@@ -152,7 +153,7 @@ impl Parser<'_> {
             }
             Tag::End if self.beyond > 0 => self.beyond -= 1,
             Tag::Else if self.beyond > 0 => {}
-            Tag::If(name) => self.open.push(Block { name, span, ..Block::default() }),
+            Tag::If(name) => self.open.push(TemplateBlock { name, span, ..TemplateBlock::default() }),
             Tag::Else => match self.open.last_mut() {
                 Some(block) if !block.name.is_empty() && block.otherwise.is_none() => {
                     block.otherwise = Some(Vec::new());
@@ -160,17 +161,17 @@ impl Parser<'_> {
                 _ => self.faults.push(errors::not_open(&Place::new(self.source, span))),
             },
             Tag::End if self.open.len() > 1 => {
-                if let Some(Block { name, span, then, otherwise }) = self.open.pop() {
-                    self.push(Node::If { name, then, otherwise: otherwise.unwrap_or_default(), span });
+                if let Some(TemplateBlock { name, span, then, otherwise }) = self.open.pop() {
+                    self.push(TemplateNode::If { name, then, otherwise: otherwise.unwrap_or_default(), span });
                 }
             }
             Tag::End => self.faults.push(errors::not_open(&Place::new(self.source, span))),
         }
     }
 
-    fn finish(mut self) -> (Vec<Node>, Vec<Diagnostic>) {
+    fn finish(mut self) -> (Vec<TemplateNode>, Vec<Diagnostic>) {
         while self.open.len() > 1 {
-            if let Some(Block { span, then, otherwise, .. }) = self.open.pop() {
+            if let Some(TemplateBlock { span, then, otherwise, .. }) = self.open.pop() {
                 self.faults.push(errors::not_closed(&Place::new(self.source, span)));
                 then.into_iter().chain(otherwise.into_iter().flatten()).for_each(|node| self.push(node));
             }

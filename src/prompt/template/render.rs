@@ -1,8 +1,8 @@
 //! Rendering, in one pass: what a value holds is never looked at as template text.
 
 use super::fences::protect;
-use super::load::{Part, Template};
-use super::parse::Node;
+use super::load::{Template, TemplatePart};
+use super::parse::TemplateNode;
 use crate::source::Place;
 use std::sync::Arc;
 
@@ -133,14 +133,19 @@ struct Renderer<'a> {
 }
 
 impl Renderer<'_> {
-    fn part(&mut self, part: &Arc<Part>, skill: Option<&str>) -> Result<(), TemplateError> {
+    fn part(&mut self, part: &Arc<TemplatePart>, skill: Option<&str>) -> Result<(), TemplateError> {
         self.nodes(part, &part.nodes, skill)
     }
 
-    fn nodes(&mut self, part: &Arc<Part>, nodes: &[Node], skill: Option<&str>) -> Result<(), TemplateError> {
+    fn nodes(
+        &mut self,
+        part: &Arc<TemplatePart>,
+        nodes: &[TemplateNode],
+        skill: Option<&str>,
+    ) -> Result<(), TemplateError> {
         for node in nodes {
             match node {
-                Node::Text(text, span) => {
+                TemplateNode::Text(text, span) => {
                     self.bytes += text.len();
                     if self.bytes > LARGEST {
                         return Err(TemplateError::TooLarge);
@@ -152,11 +157,11 @@ impl Renderer<'_> {
                     };
                     self.pieces.push(Piece::new(text.clone(), origin));
                 }
-                Node::Variable { name, plus, span } => {
+                TemplateNode::Variable { name, plus, span } => {
                     let piece = self.variable(name, *plus, &Place::new(&part.source, span.clone()))?;
                     self.pieces.push(piece);
                 }
-                Node::Skill { name, .. } => {
+                TemplateNode::Skill { name, .. } => {
                     self.skills += 1;
                     if self.skills > MOST_SKILLS {
                         return Err(TemplateError::TooLarge);
@@ -166,7 +171,7 @@ impl Renderer<'_> {
                         self.part(&skill, Some(name))?;
                     }
                 }
-                Node::If { name, then, otherwise, .. } => {
+                TemplateNode::If { name, then, otherwise, .. } => {
                     let value = (self.values)(name).map_or_else(String::new, |value| value.text);
                     let holds = !matches!(value.trim(), "" | "0" | "false");
                     self.nodes(part, if holds { then } else { otherwise }, skill)?;

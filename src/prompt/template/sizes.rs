@@ -25,7 +25,7 @@ const GIVES_WAY: [&str; 5] =
 
 /// A text that was perhaps cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut<'a> {
+pub struct TemplateCut<'a> {
     /// What is left of it.
     pub text: &'a str,
     /// Whether anything is missing.
@@ -34,11 +34,11 @@ pub struct Cut<'a> {
 
 /// At most so many characters, up to the end of a line where there is one in the second half.
 #[must_use]
-pub fn cut(text: &str, most: usize) -> Cut<'_> {
-    let Some((end, _)) = text.char_indices().nth(most) else { return Cut { text, is_cut: false } };
+pub fn cut(text: &str, most: usize) -> TemplateCut<'_> {
+    let Some((end, _)) = text.char_indices().nth(most) else { return TemplateCut { text, is_cut: false } };
     let whole = &text[..end];
     let line = whole.rfind('\n').map(|newline| newline + 1).filter(|line| *line > end / 2);
-    Cut { text: &whole[..line.unwrap_or(end)], is_cut: true }
+    TemplateCut { text: &whole[..line.unwrap_or(end)], is_cut: true }
 }
 
 /// Cuts gathered values to their limits, then, in order, as much as all together need. `fixed` are the characters of the

@@ -3,7 +3,9 @@
 
 use crate::engine::RunState;
 use crate::report::closing::{cost_cell, tokens_cell};
-use crate::report::page::{Document, Paper, Row, Tried, cases, facts, findings, heading, origin, timeline};
+use crate::report::page::{
+    Document, Paper, TimelineAttempt, TimelineRow, cases, facts, findings, heading, origin, timeline,
+};
 use crate::report::paint::printable;
 use crate::report::phrases::{seconds, thousands};
 use std::fmt::Write;
@@ -102,25 +104,25 @@ fn class_of(good: Option<bool>) -> &'static str {
     }
 }
 
-fn tried(rows: &[Row]) -> impl Iterator<Item = &Tried> {
+fn tried(rows: &[TimelineRow]) -> impl Iterator<Item = &TimelineAttempt> {
     rows.iter().filter_map(|row| match row {
-        Row::Attempt(tried) => Some(tried.as_ref()),
+        TimelineRow::Attempt(tried) => Some(tried.as_ref()),
         _ => None,
     })
 }
 
-fn happened(rows: &[Row]) -> String {
+fn happened(rows: &[TimelineRow]) -> String {
     let whole = tried(rows).map(|tried| tried.to_ms).max().unwrap_or(0).max(1);
     let mut text = String::from(
         "<section aria-labelledby=\"timeline\">\n<h2 id=\"timeline\">What happened</h2>\n<ol class=\"timeline\">\n",
     );
     for row in rows {
         let _ = match row {
-            Row::Round(words) => writeln!(text, "<li class=\"round\">{}</li>", escaped(words)),
-            Row::Note(words, bad) => {
+            TimelineRow::Round(words) => writeln!(text, "<li class=\"round\">{}</li>", escaped(words)),
+            TimelineRow::Note(words, bad) => {
                 writeln!(text, "<li class=\"note{}\">{}</li>", if *bad { " bad" } else { "" }, escaped(words))
             }
-            Row::Attempt(tried) => {
+            TimelineRow::Attempt(tried) => {
                 let (left, width) = (share(tried.from_ms, whole), share(tried.to_ms - tried.from_ms, whole));
                 let used = tried.tokens.map_or_else(String::new, |tokens| format!(", {} tokens", thousands(tokens)));
                 let cost = tried.cost.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
@@ -149,7 +151,7 @@ fn share(part: i64, whole: i64) -> f64 {
     part.max(0) as f64 * 1000.0 / whole.max(1) as f64
 }
 
-fn charts(rows: &[Row]) -> String {
+fn charts(rows: &[TimelineRow]) -> String {
     let errors: Vec<(String, f64)> = tried(rows)
         .filter_map(|tried| Some((tried.label.clone(), f64::from(u32::try_from(tried.errors?).unwrap_or(u32::MAX)))))
         .collect();

@@ -52,18 +52,18 @@ pub struct Paper {
 
 /// A line of the timeline.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::report) enum Row {
+pub(in crate::report) enum TimelineRow {
     /// A round begins.
     Round(String),
     /// An attempt.
-    Attempt(Box<Tried>),
+    Attempt(Box<TimelineAttempt>),
     /// Something else that happened, and whether it is bad.
     Note(String, bool),
 }
 
 /// An attempt on the timeline.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::report) struct Tried {
+pub(in crate::report) struct TimelineAttempt {
     pub(in crate::report) at: At,
     pub(in crate::report) label: String,
     pub(in crate::report) how: String,
@@ -97,7 +97,7 @@ fn label(outline: &Outline, at: &At) -> String {
 }
 
 /// The timeline of a run.
-pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<Row> {
+pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
     let (mut rows, mut began) = (Vec::new(), Vec::<(At, i64)>::new());
     let start = document.events.first().and_then(|event| ms(&event.at)).unwrap_or(0);
     let mut totals = Totals::default();
@@ -106,7 +106,7 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<Row> {
         let now = ms(&event.at).unwrap_or(start) - start;
         match &event.event {
             EventKind::RoundStarted { group, round, rounds, .. } if *rounds > 1 => {
-                rows.push(Row::Round(format!("round {round} of group {group}")));
+                rows.push(TimelineRow::Round(format!("round {round} of group {group}")));
             }
             EventKind::AttemptPlanned { at, .. } => began.push((at.clone(), now)),
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
@@ -120,7 +120,7 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<Row> {
                     _ => Some(false),
                 };
                 let check = step.is_some_and(|step| step.check.is_some());
-                rows.push(Row::Attempt(Box::new(Tried {
+                rows.push(TimelineRow::Attempt(Box::new(TimelineAttempt {
                     at: at.clone(),
                     label: label(document.outline, at),
                     how: outcome_words(outcome, *marker, looped),
@@ -134,7 +134,7 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<Row> {
                 })));
                 let error =
                     finished.error.as_deref().map(|error| format!("its program reports: {}", first_line(error)));
-                rows.extend(error.map(|words| Row::Note(words, true)));
+                rows.extend(error.map(|words| TimelineRow::Note(words, true)));
             }
             EventKind::VerdictGiven { at, verdict, converged } => {
                 let name = &at.name;
@@ -155,29 +155,33 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<Row> {
                     Decision::Submit | Decision::Done => continue,
                 };
                 let bad = matches!(verdict.decision, Decision::Reject | Decision::Dispute) && !converged;
-                rows.push(Row::Note(words, bad));
+                rows.push(TimelineRow::Note(words, bad));
             }
             EventKind::VerdictUnclear { at, why, asked } => {
-                rows.push(Row::Note(unclear_words(&at.name, why, *asked), true));
+                rows.push(TimelineRow::Note(unclear_words(&at.name, why, *asked), true));
             }
-            EventKind::StepSkipped { name, why, .. } => rows.push(Row::Note(format!("{name}: skipped, {why}"), false)),
+            EventKind::StepSkipped { name, why, .. } => {
+                rows.push(TimelineRow::Note(format!("{name}: skipped, {why}"), false));
+            }
             EventKind::WaitStarted { at, reason, wait_ms, .. } => {
                 let words = format!("{}: {}, {}", at.name, waiting_words(*reason), seconds(*wait_ms));
-                rows.push(Row::Note(words, false));
+                rows.push(TimelineRow::Note(words, false));
             }
-            EventKind::RunResumed { .. } => rows.push(Row::Note("the run goes on after it was cut off".into(), false)),
+            EventKind::RunResumed { .. } => {
+                rows.push(TimelineRow::Note("the run goes on after it was cut off".into(), false));
+            }
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => {
                 let why = round_words(feedback);
-                rows.push(Row::Note(format!("round {round} ends: {why}"), false));
+                rows.push(TimelineRow::Note(format!("round {round} ends: {why}"), false));
             }
             _ => {}
         }
     }
     // What has begun and not ended: at work, or cut off.
     for (at, from_ms) in began {
-        let ended = rows.iter().any(|row| matches!(row, Row::Attempt(tried) if tried.at == at));
+        let ended = rows.iter().any(|row| matches!(row, TimelineRow::Attempt(tried) if tried.at == at));
         if !ended {
-            rows.push(Row::Attempt(Box::new(Tried {
+            rows.push(TimelineRow::Attempt(Box::new(TimelineAttempt {
                 label: label(document.outline, &at),
                 at,
                 how: if document.at_work { "under way" } else { "cut off" }.into(),
@@ -286,11 +290,11 @@ pub fn markdown(document: &Document<'_>) -> String {
     let _ = write!(text, "\n{}\n## What happened\n\n", steps_table(&summary.totals));
     for row in timeline(document) {
         let _ = match row {
-            Row::Round(words) => writeln!(text, "\n**{words}**\n"),
-            Row::Attempt(tried) => {
+            TimelineRow::Round(words) => writeln!(text, "\n**{words}**\n"),
+            TimelineRow::Attempt(tried) => {
                 writeln!(text, "- {}: {}, {}", cell(&tried.label), cell(&tried.how), seconds(tried.took_ms))
             }
-            Row::Note(words, _) => writeln!(text, "  - {}", cell(&words)),
+            TimelineRow::Note(words, _) => writeln!(text, "  - {}", cell(&words)),
         };
     }
     if let Some(cases) = cases(document) {

@@ -22,7 +22,7 @@ use tokio::sync::mpsc as async_mpsc;
 const CHUNKS: usize = 2;
 
 #[derive(Debug)]
-struct Job {
+struct WriteJob {
     stream: Stream,
     bytes: Vec<u8>,
     /// Whether it is agents' output, whose amount is bounded, and not a line of ours.
@@ -30,16 +30,16 @@ struct Job {
 }
 
 /// A job that was written, to be used again, or why its stream takes no more.
-type Done = (Job, Result<(), Errno>);
+type Written = (WriteJob, Result<(), Errno>);
 
 /// The screen, seen from the run.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing of the terminal, in any combination")]
 pub struct Screen {
-    writers: [mpsc::Sender<Job>; 2],
-    done: async_mpsc::UnboundedReceiver<Done>,
+    writers: [mpsc::Sender<WriteJob>; 2],
+    done: async_mpsc::UnboundedReceiver<Written>,
     /// Given, and waiting for the other stream.
-    queue: VecDeque<Job>,
+    queue: VecDeque<WriteJob>,
     /// With the writers, by stream.
     writing: [usize; 2],
     spare: Vec<Vec<u8>>,
@@ -152,7 +152,7 @@ impl Screen {
     pub fn set_prefix(&mut self, prefix: String) {
         for stream in [Stream::Out, Stream::Err] {
             if !std::mem::replace(&mut self.line_begins[stream as usize], true) && !self.prefix.is_empty() {
-                self.queue.push_back(Job { stream, bytes: b"\n".to_vec(), piece: false });
+                self.queue.push_back(WriteJob { stream, bytes: b"\n".to_vec(), piece: false });
                 self.half_line = false;
             }
         }
@@ -197,7 +197,7 @@ impl Screen {
             self.half_line = bytes.last() != Some(&b'\n');
         }
         self.pieces += 1;
-        self.queue.push_back(Job { stream, bytes, piece: true });
+        self.queue.push_back(WriteJob { stream, bytes, piece: true });
         self.dispatch();
     }
 
@@ -210,14 +210,14 @@ impl Screen {
             let colored = std::mem::take(&mut self.colored[stream as usize]);
             let end: &[u8] = if colored { b"\x1b[0m" } else { b"" };
             if !rest.is_empty() || colored {
-                self.queue.push_back(Job { stream: to, bytes: [&rest, end].concat(), piece: false });
+                self.queue.push_back(WriteJob { stream: to, bytes: [&rest, end].concat(), piece: false });
             }
         }
         // An agent has no terminal, but may open ours by its path.
         if let Some(before) = &self.modes
             && restore(before)
         {
-            self.queue.push_back(Job { stream: Stream::Err, bytes: MODES.to_vec(), piece: false });
+            self.queue.push_back(WriteJob { stream: Stream::Err, bytes: MODES.to_vec(), piece: false });
         }
         self.dispatch();
     }
@@ -230,7 +230,7 @@ impl Screen {
         self.clear_live();
         let newline = if std::mem::take(&mut self.half_line) { "\n" } else { "" };
         let bytes = format!("{newline}{lines}").into_bytes();
-        self.queue.push_back(Job { stream: Stream::Err, bytes, piece: false });
+        self.queue.push_back(WriteJob { stream: Stream::Err, bytes, piece: false });
         self.dispatch();
     }
 
@@ -240,7 +240,7 @@ impl Screen {
             self.live = true;
             // From the left, and nothing of an earlier one stays.
             let bytes = format!("\r{line}\x1b[K").into_bytes();
-            self.queue.push_back(Job { stream: Stream::Err, bytes, piece: false });
+            self.queue.push_back(WriteJob { stream: Stream::Err, bytes, piece: false });
             self.dispatch();
         }
     }
@@ -248,7 +248,7 @@ impl Screen {
     /// Takes the line that moves away.
     pub fn clear_live(&mut self) {
         if std::mem::take(&mut self.live) {
-            self.queue.push_back(Job { stream: Stream::Err, bytes: b"\r\x1b[K".to_vec(), piece: false });
+            self.queue.push_back(WriteJob { stream: Stream::Err, bytes: b"\r\x1b[K".to_vec(), piece: false });
         }
     }
 
@@ -264,7 +264,7 @@ impl Screen {
             if self.shared {
                 self.clear_live();
             }
-            self.queue.push_back(Job { stream: Stream::Out, bytes: lines.into_bytes(), piece: false });
+            self.queue.push_back(WriteJob { stream: Stream::Out, bytes: lines.into_bytes(), piece: false });
             self.dispatch();
         }
     }
@@ -316,7 +316,7 @@ impl Screen {
     }
 }
 
-fn write_all(stream: Stream, todo: &mpsc::Receiver<Job>, ready: &async_mpsc::UnboundedSender<Done>) {
+fn write_all(stream: Stream, todo: &mpsc::Receiver<WriteJob>, ready: &async_mpsc::UnboundedSender<Written>) {
     let to = if stream == Stream::Out { stdout() } else { stderr() };
     let mut closed = false;
     while let Ok(job) = todo.recv() {

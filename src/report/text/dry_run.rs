@@ -1,7 +1,7 @@
 //! A plan for people: what would run, from where, with which words. The bytes shown are those the run delivers.
 
 use crate::chain::{Delivery, Limit, Role, show_duration};
-use crate::plan::{Absence, Found, Isolation, Kind, Plan, PlannedStep, Root};
+use crate::plan::{Absence, Found, Kind, Plan, PlannedIsolation, PlannedStep, Root};
 use crate::prompt::{Late, Level, Segment, show};
 use crate::report::paint::{Paint, printable};
 use crate::report::text::earlier::EarlierRuns;
@@ -151,7 +151,7 @@ fn command_line(step: &PlannedStep, verbose: bool) -> String {
 }
 
 /// What stands before the command. The many words of a sandbox only when all is to be shown.
-fn wrap_line(isolation: &Isolation, verbose: bool) -> String {
+fn wrap_line(isolation: &PlannedIsolation, verbose: bool) -> String {
     let program = quoted(&isolation.program.to_string_lossy());
     let words: Vec<String> = isolation.argv.iter().map(|word| quoted(&show(word))).collect();
     let line = std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ");

@@ -32,16 +32,17 @@ pub fn list(config: &Config, paint: Paint) -> String {
             check.description.as_ref().map_or_else(|| run(&check.run), |text| text.value.clone())
         })
     });
-    let (mut clis, mut agents): (Vec<Row>, Vec<Row>) = agents.into_iter().partition(|row| is_cli(config, &row.name));
+    let (mut clis, mut agents): (Vec<ListRow>, Vec<ListRow>) =
+        agents.into_iter().partition(|row| is_cli(config, &row.name));
     for row in &mut clis {
         let install = config.backends.get(&row.name).and_then(|entry| entry.value.install.clone());
         row.about = install.unwrap_or_default();
     }
     agents.retain(|row| !is_of_the_demo(row));
-    let mut checks: Vec<Row> = checks.into_iter().filter(|row| !is_of_the_demo(row)).collect();
+    let mut checks: Vec<ListRow> = checks.into_iter().filter(|row| !is_of_the_demo(row)).collect();
     for (name, about) in BUILT_IN_CHECKS.iter().filter(|(name, _)| !config.checks.contains_key(*name)) {
         let about = (*about).to_string();
-        checks.push(Row { name: (*name).to_string(), layer: LayerKind::BuiltIn, about, faulty: false });
+        checks.push(ListRow { name: (*name).to_string(), layer: LayerKind::BuiltIn, about, faulty: false });
     }
     for (title, rows) in [("Chains", chains), ("Agents", agents), ("Agent CLIs", clis), ("Checks", checks)] {
         if rows.is_empty() {
@@ -76,11 +77,11 @@ fn is_cli(config: &Config, name: &str) -> bool {
     config.backends.contains_key(name) && config.agents.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn)
 }
 
-fn is_of_the_demo(row: &Row) -> bool {
+fn is_of_the_demo(row: &ListRow) -> bool {
     row.layer == LayerKind::BuiltIn && row.name.starts_with("demo-")
 }
 
-struct Row {
+struct ListRow {
     name: String,
     layer: LayerKind,
     about: String,
@@ -88,14 +89,14 @@ struct Row {
 }
 
 /// The project's own first, then the user's, then ours; in each the order of the file.
-fn rows<T>(entries: &indexmap::IndexMap<String, Entry<T>>, about: impl Fn(&T) -> String) -> Vec<Row> {
-    let row = |(name, entry): (&String, &Entry<T>)| Row {
+fn rows<T>(entries: &indexmap::IndexMap<String, Entry<T>>, about: impl Fn(&T) -> String) -> Vec<ListRow> {
+    let row = |(name, entry): (&String, &Entry<T>)| ListRow {
         name: name.clone(),
         layer: entry.layer,
         about: about(&entry.value),
         faulty: !entry.faults.is_empty(),
     };
-    let mut rows: Vec<Row> = entries.iter().map(row).collect();
+    let mut rows: Vec<ListRow> = entries.iter().map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.layer));
     rows
 }

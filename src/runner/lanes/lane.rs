@@ -22,12 +22,12 @@ pub(in crate::runner) struct Lane<'a> {
     /// The attempt's number in the whole.
     pub(in crate::runner) attempt: Cell<u32>,
     /// What came of it.
-    pub(in crate::runner) answer: RefCell<Answer>,
+    pub(in crate::runner) answer: RefCell<LaneAnswer>,
 }
 
 /// What an agent answered.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct LaneAnswer {
     /// Its final message, or all that a plain program printed; none if it did not complete.
     pub message: Option<String>,
     /// How its last attempt ended.

@@ -6,13 +6,13 @@ use super::cast::{Cast, Failure};
 use super::driver::{drive_in_lane, written};
 use super::evidence::Transcripts;
 use super::recorder::Recorder;
-use super::signals::{Heard, Signals};
+use super::signals::{HeardSignal, Signals};
 use crate::engine::{At, Event, LimitKind, Observer, Quiet, RunOutcome, Sig};
 use crate::journal::Journal;
 use crate::plan::Plan;
 use crate::verdict::ScoreMode;
 use crate::world::World;
-use lane::{Answer, Lane};
+use lane::{Lane, LaneAnswer};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::path::Path;
@@ -80,7 +80,7 @@ pub trait Work {
     /// All of us stand still from now on, or go on after so long.
     fn stand_still(&mut self, over: Option<Duration>) -> Result<(), Failure>;
     /// What came of it.
-    fn done(&mut self, job: Job, answer: Answer) -> Result<(), Failure>;
+    fn done(&mut self, job: Job, answer: LaneAnswer) -> Result<(), Failure>;
     /// Something happened meanwhile, as the journal has it.
     fn see(&mut self, event: &Event);
 }
@@ -102,14 +102,14 @@ struct Rig {
 }
 
 /// A job that is over, what came of it, and the limit that it met.
-type Over = (Job, Result<Answer, Failure>, Option<LimitKind>);
-type Running<'a> = Pin<Box<dyn Future<Output = (Rig, Over)> + 'a>>;
+type JobOver = (Job, Result<LaneAnswer, Failure>, Option<LimitKind>);
+type Running<'a> = Pin<Box<dyn Future<Output = (Rig, JobOver)> + 'a>>;
 
 /// One lane.
 struct Slot<'a> {
     rig: Option<Rig>,
-    running: Option<(Running<'a>, UnboundedSender<Heard>)>,
-    over: Option<Over>,
+    running: Option<(Running<'a>, UnboundedSender<HeardSignal>)>,
+    over: Option<JobOver>,
 }
 
 impl Slot<'_> {
@@ -135,7 +135,7 @@ pub async fn work_in_lanes(
         }
         // Whatever takes no more, what runs is ended in order.
         if failure.is_some() && !std::mem::replace(&mut ending, true) {
-            tell_all(&slots, Heard::End(Sig::Term));
+            tell_all(&slots, HeardSignal::End(Sig::Term));
         }
         let running = slots.iter().filter(|slot| !slot.is_free()).count();
         let hungry = halt.is_none() && failure.is_none() && running < lanes.number && work.has_more();
@@ -146,7 +146,7 @@ pub async fn work_in_lanes(
             biased;
             heard = lanes.signals.next() => {
                 match hear(&mut slots, &mut lanes.signals, heard, work).await {
-                    Ok(Heard::End(signal)) => drop(halt.get_or_insert(Halt::Signal(signal))),
+                    Ok(HeardSignal::End(signal)) => drop(halt.get_or_insert(Halt::Signal(signal))),
                     Ok(_) => {}
                     Err(error) => drop(failure.get_or_insert(error)),
                 }
@@ -212,8 +212,8 @@ async fn one(
     recorder: &Recorder,
     mut rig: Rig,
     job: Job,
-    heard: UnboundedReceiver<Heard>,
-) -> (Rig, Over) {
+    heard: UnboundedReceiver<HeardSignal>,
+) -> (Rig, JobOver) {
     let lane = Lane {
         number: rig.number,
         at: job.at.clone(),
@@ -237,7 +237,7 @@ async fn one(
 }
 
 /// The next lane that has ended its work.
-async fn next_over(slots: &mut [Slot<'_>]) -> Over {
+async fn next_over(slots: &mut [Slot<'_>]) -> JobOver {
     poll_fn(|context| {
         go_on(slots, context);
         let over = slots.iter_mut().find_map(|slot| slot.over.take());
@@ -262,11 +262,11 @@ fn go_on(slots: &mut [Slot<'_>], context: &mut Context<'_>) {
 async fn hear(
     slots: &mut [Slot<'_>],
     signals: &mut Signals,
-    heard: Heard,
+    heard: HeardSignal,
     work: &mut dyn Work,
-) -> Result<Heard, Failure> {
+) -> Result<HeardSignal, Failure> {
     tell_all(slots, heard);
-    if heard != Heard::Pause {
+    if heard != HeardSignal::Pause {
         return Ok(heard);
     }
     let since = Instant::now();
@@ -285,7 +285,7 @@ async fn hear(
     Ok(heard)
 }
 
-fn tell_all(slots: &[Slot<'_>], heard: Heard) {
+fn tell_all(slots: &[Slot<'_>], heard: HeardSignal) {
     for (_, tell) in slots.iter().filter_map(|slot| slot.running.as_ref()) {
         // A lane that is just ending hears nothing more.
         let _ = tell.send(heard);
