@@ -1,6 +1,7 @@
 //! The command line as clap reads it. No I/O.
 
 use crate::cli::eval::args::EvalArgs;
+use crate::cli::options::RunOptions;
 use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -104,7 +105,7 @@ pub(super) struct Common {
 pub(super) enum Verb {
     /// Run a chain (the default)
     #[command(after_help = EXAMPLES)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Go on with a run that was cut off, where it was
     #[command(after_long_help = RESUME)]
     Resume(ResumeArgs),
@@ -260,7 +261,6 @@ pub(super) struct RenderArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(super) struct RunArgs {
     /// A chain, as one quoted word ("coder:3 -> reviewer"), and variables, NAME=value
     #[arg(value_name = "CHAIN | NAME=VALUE")]
@@ -274,40 +274,11 @@ pub(super) struct RunArgs {
     /// A file with the prompt of every step; - reads standard input
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(super) prompt_file: Option<String>,
-    /// The longest any iteration may take: 90s, 10m, 1h30m
-    #[arg(long, value_name = "TIME")]
-    pub(super) timeout: Option<String>,
-    /// The longest any agent may print nothing and use no CPU time; 15m by default
-    #[arg(long, value_name = "TIME")]
-    pub(super) idle_timeout: Option<String>,
-    /// The agent CLI of agents that name none: claude, codex, …
-    #[arg(long, value_name = "NAME")]
-    pub(super) backend: Option<String>,
-    /// The model of every agent that an agent CLI runs
-    #[arg(long, value_name = "NAME")]
-    pub(super) model: Option<String>,
-    /// What workers may do unasked: read, edit (the default) or full; judges read
-    #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
-    pub(super) permissions: Option<String>,
-    /// A limit of the whole run: time=2h, cost=5 (US dollars), tokens=1000000, iterations=50, wait=6h,
-    /// stalledAfter=3, grace=10s. May be repeated
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(super) limit: Vec<String>,
+    #[command(flatten)]
+    pub(super) options: RunOptions,
     /// The task that it is about: its title is the prompt, its status follows the run
     #[arg(long, value_name = "ID")]
     pub(super) task: Option<String>,
-    /// The commit from which changes are shown to a judge; the one that is checked out by default
-    #[arg(long, value_name = "COMMIT")]
-    pub(super) base: Option<String>,
-    /// Go on although an agent of an earlier run has changed the config or a template, and read templates that are edited while it works
-    #[arg(long)]
-    pub(super) accept_changes: bool,
-    /// How much is verified: strict, fast (the default), smoke or yolo
-    #[arg(long, alias = "verify", value_parser = ["strict", "fast", "smoke", "yolo"])]
-    pub(super) profile: Option<String>,
-    /// How large the work is: tiny, normal or large; told from the words of the prompt by default
-    #[arg(long, value_parser = ["tiny", "normal", "large"])]
-    pub(super) scope: Option<String>,
     /// Show all that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,

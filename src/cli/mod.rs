@@ -10,6 +10,7 @@ mod eval;
 mod explain;
 mod init;
 mod list;
+mod options;
 mod owners;
 mod people;
 mod render;
@@ -41,7 +42,7 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
         Err(fault) => return refuse(world, &[fault]),
     };
     let (common, verb) = match quick_run(&arguments) {
-        Some((common, args)) => (common, Verb::Run(args)),
+        Some((common, args)) => (common, Verb::Run(Box::new(args))),
         None => match Cli::try_parse_from(std::iter::once("forkhestra".into()).chain(arguments)) {
             Ok(cli) => (cli.common, cli.verb),
             Err(error) => return usage(world, &error),

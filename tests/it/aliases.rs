@@ -58,3 +58,16 @@ fn task_run_takes_backend_and_model() {
     let ran = place.run(&["task", "run", "1", "--backend", "codex", "--model", "o9", "--dry-run"]);
     assert!(ran.code(0).stdout.contains("--model o9"), "{}", ran.stdout);
 }
+
+#[test]
+fn task_run_takes_timeout_idle_timeout_and_base() {
+    let place = Place::new();
+    place.config(r#"{"chains": {"task": "a:1"}}"#).agent("a", "marker");
+    place.run(&["task", "add", "Fix it"]).code(0);
+    let words = ["--timeout", "7m", "--idle-timeout", "3m", "--dry-run", "--json"];
+    let plan = place.run(&[&["task", "run"], &words[..]].concat());
+    let plan: serde_json::Value = serde_json::from_str(&plan.code(0).stdout).unwrap();
+    assert_eq!([&plan["steps"][0]["timeout"], &plan["steps"][0]["idleTimeout"]], ["7m", "3m"]);
+    let ran = place.run(&["task", "run", "--base", "nowhere"]);
+    assert!(ran.code(2).words().contains("there is no commit `nowhere` here"), "{}", ran.stderr);
+}

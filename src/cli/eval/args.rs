@@ -1,5 +1,6 @@
 //! The command line of evaluations as clap reads it. No I/O.
 
+use crate::cli::options::BoundOptions;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -45,18 +46,8 @@ pub(in crate::cli) struct EvalRunArgs {
     /// Ask again what was answered in an earlier evaluation
     #[arg(long)]
     pub(in crate::cli) fresh: bool,
-    /// The longest any answer may take: 90s, 10m
-    #[arg(long, value_name = "TIME")]
-    pub(in crate::cli) timeout: Option<String>,
-    /// The longest any agent may print nothing and use no CPU time; 15m by default
-    #[arg(long, value_name = "TIME")]
-    pub(in crate::cli) idle_timeout: Option<String>,
-    /// What agent CLIs may do unasked: read (the default), edit or full
-    #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
-    pub(in crate::cli) permissions: Option<String>,
-    /// A limit of the whole evaluation: time=2h, cost=5, tokens=1000000, iterations=50. May be repeated
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(in crate::cli) limit: Vec<String>,
+    #[command(flatten)]
+    pub(in crate::cli) bounds: BoundOptions,
     /// Show what would be asked, and ask nothing
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,

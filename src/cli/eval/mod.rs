@@ -94,13 +94,7 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
     if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| untrusted(world, common, &project, false)) {
         return refuse(world, &[fault]);
     }
-    let overrides = Overrides {
-        timeout: args.timeout.clone(),
-        permissions: args.permissions.clone(),
-        idle_timeout: args.idle_timeout.clone(),
-        limits: args.limit.clone(),
-        ..Overrides::default()
-    };
+    let overrides = args.bounds.overrides();
     let ready = match prepare(world, &project, options, overrides) {
         Ok(ready) => ready,
         Err(faults) => return refuse(world, &faults),

@@ -44,11 +44,11 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Exi
     let project = project(world, common);
     // Before the config is asked for anything: an agent may have broken it.
     let wants_to_run = Some(()).filter(|()| !args.dry_run);
-    if let Some(fault) = wants_to_run.and_then(|()| untrusted(world, common, &project, args.accept_changes)) {
+    if let Some(fault) = wants_to_run.and_then(|()| untrusted(world, common, &project, args.options.accept_changes)) {
         return refuse(world, &[fault]);
     }
     if let Some(fault) =
-        args.task.as_ref().filter(|_| !args.dry_run).and_then(|_| disbelieved(&project, args.accept_changes))
+        args.task.as_ref().filter(|_| !args.dry_run).and_then(|_| disbelieved(&project, args.options.accept_changes))
     {
         return refuse(world, &[fault]);
     }
@@ -65,7 +65,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Exi
         let task =
             args.task.as_ref().map(|id| task_of(world, &project, id)).transpose().map_err(|fault| vec![fault])?;
         let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
-        Ok(Typed { said, overrides: overrides(args), task })
+        Ok(Typed { said, overrides: args.options.overrides(), task })
     });
     let typed = match typed {
         Ok(typed) => typed,
@@ -83,7 +83,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Exi
     let is_asked = |world: &World| !reads_stdin && args.start_at.is_none() && world.stdin_has_unread_data();
     let told = is_asked(world);
     plan.warnings.extend(told.then(unread_stdin));
-    if let Some(fault) = args.base.as_deref().and_then(|base| no_commit(&project, base)) {
+    if let Some(fault) = args.options.base.as_deref().and_then(|base| no_commit(&project, base)) {
         return refuse(world, &[fault]);
     }
     if let Err(fault) = check_start(world, args.start_at.as_ref()) {
@@ -124,7 +124,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Exi
         overrides: typed.overrides.clone(),
         queue: args.queue.clone(),
         wait: args.wait,
-        replan: args.accept_changes.then_some(Replan(&replan)),
+        replan: args.options.accept_changes.then_some(Replan(&replan)),
     };
     let exit = start(world, common, &output, &plan, new);
     // What writes into the pipe may have been slower than our start.
@@ -289,22 +289,6 @@ fn overridden<'a>(project: &'a Project, overrides: &Overrides) -> Cow<'a, Config
         }
     }
     config
-}
-
-/// What has to be remembered of the command line for a resume.
-fn overrides(args: &RunArgs) -> Overrides {
-    let (timeout, idle_timeout) = (args.timeout.clone(), args.idle_timeout.clone());
-    Overrides {
-        timeout,
-        permissions: args.permissions.clone(),
-        backend: args.backend.clone(),
-        model: args.model.clone(),
-        idle_timeout,
-        limits: args.limit.clone(),
-        profile: args.profile.clone(),
-        scope: args.scope.clone(),
-        base: args.base.clone(),
-    }
 }
 
 /// The command line's limits; a later one of a name wins.

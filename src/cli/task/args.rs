@@ -1,6 +1,7 @@
 //! The command line of tasks, disputes and verdicts as clap reads it. No I/O.
 
 use crate::cli::args::OutputArgs;
+use crate::cli::options::RunOptions;
 use clap::{Args, Subcommand};
 
 /// What an agent says about its work.
@@ -105,7 +106,7 @@ pub(in crate::cli) enum TaskVerb {
     },
     /// Work on tasks: the chain `task`, or another one
     #[command(aliases = ["start", "work"])]
-    Run(TaskRunArgs),
+    Run(Box<TaskRunArgs>),
     /// Decide yourself that a task is done
     Approve(TaskDecideArgs),
     /// Send a task back yourself
@@ -189,30 +190,11 @@ pub(in crate::cli) struct TaskRunArgs {
     /// The chain
     #[arg(long, value_name = "NAME", default_value = "task")]
     pub(in crate::cli) chain: String,
-    /// The agent CLI of agents that name none: claude, codex, …
-    #[arg(long, value_name = "NAME")]
-    pub(in crate::cli) backend: Option<String>,
-    /// The model of every agent that an agent CLI runs
-    #[arg(long, value_name = "NAME")]
-    pub(in crate::cli) model: Option<String>,
-    /// What agent CLIs may do unasked: read, edit (the default) or full
-    #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
-    pub(in crate::cli) permissions: Option<String>,
-    /// A limit: time=8h, cost=40, iterations=50. With --all it holds for all tasks together. May be repeated
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(in crate::cli) limit: Vec<String>,
+    #[command(flatten)]
+    pub(in crate::cli) options: RunOptions,
     /// A limit of each task's run. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(in crate::cli) limit_each: Vec<String>,
-    /// Go on although an agent of an earlier run has changed the config or a template, and read templates that are edited while it works
-    #[arg(long)]
-    pub(in crate::cli) accept_changes: bool,
-    /// How much is verified: strict, fast (the default), smoke or yolo
-    #[arg(long, alias = "verify", value_parser = ["strict", "fast", "smoke", "yolo"])]
-    pub(in crate::cli) profile: Option<String>,
-    /// How large the work is: tiny, normal or large; told from the words of the task by default
-    #[arg(long, value_parser = ["tiny", "normal", "large"])]
-    pub(in crate::cli) scope: Option<String>,
     /// Show all that would run, and run nothing
     #[arg(long, conflicts_with = "all")]
     pub(in crate::cli) dry_run: bool,

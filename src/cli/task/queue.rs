@@ -59,7 +59,7 @@ pub(in crate::cli) struct Queue<'a> {
 /// Works on every task that can be worked on.
 pub(in crate::cli) fn all(queue: &Queue<'_>) -> Exit {
     let Queue { world, common, project, args, .. } = *queue;
-    let (whole, each) = match (limits(&args.limit, project), limits(&args.limit_each, project)) {
+    let (whole, each) = match (limits(&args.options.bounds.limit, project), limits(&args.limit_each, project)) {
         (Ok(whole), Ok(each)) => (whole, each),
         (whole, each) => {
             let faults = whole.err().into_iter().chain(each.err()).flatten().collect::<Vec<_>>();
@@ -251,7 +251,13 @@ fn stricter(left: &Limits, each: &Limits) -> Limits {
 /// As they are typed. What is no sum holds for each run as it was typed.
 fn written(limits: &Limits, args: &TaskRunArgs) -> Vec<String> {
     let sums = ["time=", "cost=", "tokens=", "iterations="];
-    let others = args.limit.iter().chain(&args.limit_each).filter(|text| !sums.iter().any(|sum| text.starts_with(sum)));
+    let others = args
+        .options
+        .bounds
+        .limit
+        .iter()
+        .chain(&args.limit_each)
+        .filter(|text| !sums.iter().any(|sum| text.starts_with(sum)));
     let sums = [
         limits.time.map(|time| format!("time={}", show_duration(time))),
         limits.cost.as_ref().map(|(cost, _)| format!("cost={cost}")),

@@ -31,7 +31,9 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
     let picked = match (ids.as_slice(), args.all) {
         ([], true) => {
             // What would be refused then is refused now.
-            if let Err(faults) = limits(&args.limit, &project).and_then(|_| limits(&args.limit_each, &project)) {
+            if let Err(faults) =
+                limits(&args.options.bounds.limit, &project).and_then(|_| limits(&args.limit_each, &project))
+            {
                 return refuse(world, &faults);
             }
             if args.wait
@@ -48,10 +50,10 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
             {
                 return exit;
             }
-            let to_run = |id: String, limit: Vec<String>, logins: Vec<String>| RunArgs {
-                limit,
-                queue: Some(logins),
-                ..run_args(args, &vars, id)
+            let to_run = |id: String, limit: Vec<String>, logins: Vec<String>| {
+                let mut run = run_args(args, &vars, id);
+                run.options.bounds.limit = limit;
+                RunArgs { queue: Some(logins), ..run }
             };
             return all(&Queue { world, common, project: &project, args, journal: &journal, to_run: &to_run });
         }
@@ -84,17 +86,13 @@ fn next_of(journal: &Journal) -> Result<Option<String>, Diagnostic> {
 }
 
 fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {
+    let mut options = args.options.clone();
+    options.bounds.limit.extend(args.limit_each.iter().cloned());
     RunArgs {
         words: vars.to_vec(),
         chain: Some(args.chain.clone()),
         task: Some(id),
-        permissions: args.permissions.clone(),
-        backend: args.backend.clone(),
-        model: args.model.clone(),
-        limit: args.limit.iter().chain(&args.limit_each).cloned().collect(),
-        profile: args.profile.clone(),
-        scope: args.scope.clone(),
-        accept_changes: args.accept_changes,
+        options,
         dry_run: args.dry_run,
         wait: args.wait,
         start_at: args.start_at.clone().filter(|_| !args.all),
