@@ -1,7 +1,7 @@
 //! What the words of a failed agent CLI mean. They come from many hands and change; the status code, where one is named, is
 //! asked first.
 
-use super::output::ErrorClass;
+use super::error_class::ErrorClass;
 
 /// The kind of an error, by its HTTP status and its words.
 pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {

@@ -1,13 +1,8 @@
 //! The reader of a structured output: lines of JSON, whatever program writes them. Unknown lines are passed over, broken ones
 //! are shown as text; nothing in them can fail a run.
 
-use super::claude::Claude;
-use super::codex::Codex;
-use super::copilot::Copilot;
-use super::gemini::Gemini;
-use super::opencode::Opencode;
+use super::dialects::{Claude, Codex, Copilot, Dialect, Gemini, Opencode, Pi};
 use super::output::{Format, Report, Usage};
-use super::pi::Pi;
 use serde_json::Value;
 use std::fmt::Debug;
 
@@ -15,20 +10,6 @@ use std::fmt::Debug;
 const LONGEST_LINE: usize = 32 << 20;
 /// A larger buffer is given back after its line.
 const KEPT_BUFFER: usize = 1 << 20;
-
-/// What a program means by its lines.
-pub(super) trait Dialect: Debug {
-    /// Whether a line is passed over without being read: a repetition that could be long.
-    fn skips(&self, _line: &[u8]) -> bool {
-        false
-    }
-
-    /// Takes one line, an object.
-    fn event(&mut self, event: &Value, report: &mut Report, show: &mut dyn FnMut(&str));
-
-    /// The stream is over, perhaps before its time.
-    fn end(&mut self, _report: &mut Report) {}
-}
 
 /// Reads one attempt's stdout of a structured format; fed with bytes in any cut.
 #[derive(Debug)]
@@ -158,40 +139,6 @@ fn whole_characters(text: &str) -> String {
         rest = &escape[length..];
     }
     whole + rest
-}
-
-/// Text of the agent, as whole lines.
-pub(super) fn say(text: &str, show: &mut dyn FnMut(&str)) {
-    if !text.is_empty() {
-        show(text);
-        if !text.ends_with('\n') {
-            show("\n");
-        }
-    }
-}
-
-/// A tool call in one line.
-pub(super) fn tool(name: &str, input: &Value, show: &mut dyn FnMut(&str)) {
-    show(&format!("[{name}] {}\n", gist(input)));
-}
-
-/// One line of a tool call's input: what it is about, shortened.
-fn gist(input: &Value) -> String {
-    const WIDTH: usize = 100;
-    let telling =
-        ["command", "file_path", "filePath", "path", "pattern", "description", "prompt", "url", "query", "content"];
-    let text = telling.iter().find_map(|key| input[key].as_str()).or(input.as_str()).unwrap_or_default();
-    let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(WIDTH) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
-        None if text.lines().count() > 1 => format!("{line} …"),
-        None => line.to_string(),
-    }
-}
-
-/// The number of this key; 0 without one.
-pub(super) fn count(object: &Value, key: &str) -> u64 {
-    object[key].as_u64().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,10 +1,21 @@
 //! An agent CLI as data: an entry of `backends`, ours or the user's.
 
-use super::ir::Delivery;
 use super::isolation::Isolation;
 use crate::source::Text;
 use indexmap::IndexMap;
 use std::time::Duration;
+
+/// How a prompt reaches a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Delivery {
+    /// As the last argument.
+    Arg,
+    /// On standard input.
+    Stdin,
+    /// As a file, whose path is the last argument.
+    File,
+}
 
 /// What a program prints.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -1,6 +1,6 @@
 //! The chain, the agents and the checks as the user meant them, whichever way they were written.
 
-use super::backend::{Format, Permissions};
+use super::backend::{Delivery, Format, Permissions};
 use super::isolation::Isolation;
 use crate::source::{Place, Text};
 use indexmap::IndexMap;
@@ -242,18 +242,6 @@ pub enum Command {
     Line(Text),
     /// Words as they are.
     Words(Vec<Text>),
-}
-
-/// How a prompt reaches a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Delivery {
-    /// As the last argument.
-    Arg,
-    /// On standard input.
-    Stdin,
-    /// As a file, whose path is the last argument.
-    File,
 }
 
 /// An entry of `checks`.

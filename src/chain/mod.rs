@@ -18,13 +18,13 @@ mod schema;
 mod show;
 mod tree;
 
-pub use backend::{Accounting, Backend, Format, Level, Permissions, UsageReport};
+pub use backend::{Accounting, Backend, Delivery, Format, Level, Permissions, UsageReport};
 pub use dsl::parse;
 pub use duration::{DurationFault, parse_duration, show_duration};
 pub use errors::bad_duration;
 pub use ir::{
-    Agent, Chain, Check, Command, Delivery, Form, Group, HookKind, Item, Limit, Limits, MOST_ITERATIONS, Role, Run,
-    Said, Step, Wants,
+    Agent, Chain, Check, Command, Form, Group, HookKind, Item, Limit, Limits, MOST_ITERATIONS, Role, Run, Said, Step,
+    Wants,
 };
 pub use isolation::{Isolation, Sandbox};
 pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};

@@ -1,9 +1,11 @@
 //! JSON5 as the parser gives it, through serde: the only place that knows how.
 
-use super::tree::DEEPEST;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
+
+/// Deeper nesting is refused before parsing: 64 levels of groups need less.
+pub(super) const DEEPEST: usize = 140;
 
 /// The tree as the parser gives it; a string without escapes is lent out of the source.
 pub(super) enum Raw<'a> {

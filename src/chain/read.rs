@@ -1,11 +1,11 @@
 //! A checked tree becomes agents, checks and chains. What `check` has reported is passed over here.
 
-use super::backend::{Backend, Format, Level, Permissions};
+use super::backend::{Backend, Delivery, Format, Level, Permissions};
 use super::dsl::parse_items;
 use super::duration::parse_duration;
 use super::errors;
 use super::ir::{
-    Agent, Chain, Check, Command, Delivery, Form, Group, HookKind, Item, Limit, Limits, Role, Run, Said, Step, Wants,
+    Agent, Chain, Check, Command, Form, Group, HookKind, Item, Limit, Limits, Role, Run, Said, Step, Wants,
 };
 use super::isolation::{Isolation, Sandbox};
 use super::tree::{Member, Node, Value};

@@ -4,14 +4,12 @@
 //! where it stands by its address. Everything else is found from the key before it.
 
 use super::errors;
-use super::raw::Raw;
+use super::raw::{DEEPEST, Raw};
 use crate::source::{Diagnostic, Place, Source, Span};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Deeper nesting is refused before parsing: 64 levels of groups need less (DESIGN.md, "The files").
-pub(super) const DEEPEST: usize = 140;
 /// Larger files are refused before parsing, in bytes.
 pub(super) const LARGEST: usize = 1 << 20;
 

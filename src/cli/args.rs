@@ -1,7 +1,7 @@
 //! The command line as clap reads it. No I/O.
 
 use crate::cli::eval::args::EvalArgs;
-use crate::cli::options::RunOptions;
+use crate::cli::options::{OutputArgs, RunOptions};
 use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -299,29 +299,6 @@ pub(super) struct RunArgs {
     pub(super) queue: Option<Vec<String>>,
     #[command(flatten)]
     pub(super) told: OutputArgs,
-}
-
-/// What machines are told of a run.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Output")]
-pub(super) struct OutputArgs {
-    /// Every event as a line of JSON: `ndjson` on standard output, `ndjson=FILE` at the end of a file
-    #[arg(long, value_name = "ndjson[=FILE]", conflicts_with = "dry_run")]
-    pub(super) events: Option<String>,
-    /// What standard output is for: text (agents' output, the default) or json (a summary at the end)
-    #[arg(long, visible_alias = "output-format", value_name = "FORM", value_parser = ["text", "json"], conflicts_with = "dry_run")]
-    pub(super) output: Option<String>,
-    /// Begin each line of an agent with its name
-    #[arg(long)]
-    pub(super) prefix: bool,
-}
-
-impl OutputArgs {
-    /// The same, and with `--json` a summary.
-    pub(super) fn with_json(&self, json: bool) -> Self {
-        let output = if json { Some("json".into()) } else { self.output.clone() };
-        Self { output, ..self.clone() }
-    }
 }
 
 #[derive(Debug, Args)]

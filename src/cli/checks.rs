@@ -3,10 +3,10 @@
 use crate::checks::{Detected, Kind, OutputErrors, Profile, Wanted, detect, failures, joined, wanted};
 use crate::cli::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
 use crate::cli::config::{Project, project};
+use crate::cli::respond::{answer, json_line, refuse};
 use crate::cli::run::execute::exit_of;
 use crate::cli::trust::{distrusted, outside_the_sandbox};
 use crate::cli::verdict::in_an_iteration;
-use crate::cli::{answer, json_line, refuse};
 use crate::context::TreeWatch;
 use crate::engine::{RunOutcome, Sig};
 use crate::exit::Exit;

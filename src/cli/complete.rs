@@ -5,7 +5,7 @@ use crate::cli::args::{Cli, Common, CompletionsArgs, ManArgs};
 use crate::cli::argv;
 use crate::cli::config::project;
 use crate::cli::explain::codes;
-use crate::cli::{answer, refuse};
+use crate::cli::respond::{answer, refuse};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::report::{print, print_bytes};

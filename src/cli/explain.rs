@@ -1,7 +1,7 @@
 //! `explain`: what the code of an error means. The words are those of docs/errors.md.
 
 use crate::cli::args::ExplainArgs;
-use crate::cli::{answer, json_line, refuse};
+use crate::cli::respond::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::report::Paint;
 use crate::source::{Diagnostic, nearest};

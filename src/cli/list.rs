@@ -2,7 +2,7 @@
 
 use crate::cli::args::{Common, ListArgs};
 use crate::cli::config::project;
-use crate::cli::{answer, json_line};
+use crate::cli::respond::{answer, json_line};
 use crate::exit::Exit;
 use crate::report::{Paint, list as list_text, list_json, print_error, render};
 use crate::world::World;

@@ -15,6 +15,7 @@ mod owners;
 mod people;
 mod render;
 mod report;
+mod respond;
 mod run;
 mod runs;
 mod show;
@@ -23,15 +24,14 @@ mod trust;
 mod validate;
 mod verdict;
 
+use crate::cli::respond::refuse;
 use crate::exit::Exit;
-use crate::report::{Paint, print_error, render};
 use crate::source::Diagnostic;
 use crate::verdict::Decision;
 use crate::world::World;
 use args::{Cli, Common, RunArgs, Verb};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, FromArgMatches, Parser};
-use serde_json::Value;
 use std::ffi::OsString;
 
 /// Runs what was typed; the arguments without the program's name.
@@ -155,30 +155,4 @@ fn usage_fault(error: &clap::Error) -> Diagnostic {
         _ => Diagnostic::error("usage/value", message),
     };
     fault.help(help)
-}
-
-/// Shows faults; nothing was run.
-fn refuse(world: &World, faults: &[Diagnostic]) -> Exit {
-    print_error(&render(faults, Paint::for_stderr(world)));
-    Exit::Refused
-}
-
-/// An answer for machines, in one line: an object says the version of its form first (schemas/cli.schema.json).
-fn json_line(mut value: Value) -> String {
-    if let Value::Object(object) = &mut value {
-        object.shift_remove("version");
-        object.shift_insert(0, "version".into(), 1.into());
-    }
-    value.to_string() + "\n"
-}
-
-/// Prints an answer; what keeps it from being printed is said.
-fn answer(text: &str) -> Exit {
-    match crate::report::print(text) {
-        Ok(()) => Exit::Success,
-        Err(error) => {
-            print_error(&format!("forkhestra: cannot write the answer: {error}\n"));
-            Exit::Incomplete
-        }
-    }
 }

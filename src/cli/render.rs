@@ -3,9 +3,9 @@
 use crate::chain::parse;
 use crate::cli::args::{Common, RenderArgs};
 use crate::cli::config::project;
+use crate::cli::respond::{answer, json_line, refuse};
 use crate::cli::run::chain::split;
 use crate::cli::run::{Typed, planned, said_by, said_of, task_of};
-use crate::cli::{answer, json_line, refuse};
 use crate::context::{OF_WORK, TreeChanges};
 use crate::engine::{At, Overrides};
 use crate::exit::Exit;

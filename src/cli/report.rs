@@ -3,9 +3,9 @@
 use crate::agent::{Format, Reader};
 use crate::cli::args::{Common, ReportArgs};
 use crate::cli::config::shell;
-use crate::cli::run::execute::{broken_journal, resume_line};
+use crate::cli::respond::{answer, broken_journal, json_line, refuse};
+use crate::cli::run::execute::resume_line;
 use crate::cli::runs::history::{journal, meant};
-use crate::cli::{answer, json_line, refuse};
 use crate::engine::{At, EventKind, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};

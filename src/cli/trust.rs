@@ -3,8 +3,9 @@
 use crate::chain::{LayerKind, Sandbox};
 use crate::cli::args::Common;
 use crate::cli::config::Project;
-use crate::cli::run::unsettled;
 use crate::cli::verdict::in_an_iteration;
+use crate::context::config_digest;
+use crate::journal::{forget_tampering, tampered};
 use crate::report::print_error;
 use crate::source::{Diagnostic, Files, sha256};
 use crate::world::World;
@@ -78,4 +79,23 @@ fn unknown(name: &str) -> Diagnostic {
 fn no_folder() -> Diagnostic {
     Diagnostic::error("config/untrusted", "there is no folder to remember what you trust")
         .help("set HOME, or XDG_STATE_HOME")
+}
+
+/// Config that an agent of an earlier run has changed is not taken for granted, unless somebody says so.
+pub(super) fn unsettled(project: &Project, accepted: bool) -> Option<Diagnostic> {
+    let found = tampered(&project.root)?;
+    let still =
+        |(path, digest): &&(String, String)| (config_digest(&project.root.join(path)) == *digest) != found.at_work;
+    let files: Vec<&str> = found.files.iter().filter(still).map(|(path, _)| path.as_str()).collect();
+    if files.is_empty() || accepted {
+        forget_tampering(&project.root);
+        return None;
+    }
+    let how = if found.at_work { "while it was at work," } else { "by" };
+    let message =
+        format!("{} was changed {how} `{}` in run {}, which no agent may", files.join(", "), found.agent, found.run);
+    Some(
+        Diagnostic::error("run/tampered", message)
+            .help("put it back (git checkout …), or look at it and take it as it is: --accept-changes"),
+    )
 }

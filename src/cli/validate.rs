@@ -3,7 +3,7 @@
 use crate::chain::{Chain, Config, Item, LayerKind, Limit, Limits, Said, Step, Wants};
 use crate::cli::args::{Common, ValidateArgs};
 use crate::cli::config::{project, single};
-use crate::cli::{answer, json_line, refuse};
+use crate::cli::respond::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::plan::{Request, build};
 use crate::report::diagnostic_json;

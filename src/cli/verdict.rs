@@ -1,8 +1,8 @@
 //! The verbs that an agent calls: what it decided is written down, and the host applies it when the attempt is over.
 
 use crate::chain::Role;
+use crate::cli::respond::{answer, refuse};
 use crate::cli::task::args::DisputeVerb;
-use crate::cli::{answer, refuse};
 use crate::exit::Exit;
 use crate::journal::{Recorded, record_call, role_of_call};
 use crate::source::{Diagnostic, Env};

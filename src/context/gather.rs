@@ -9,9 +9,6 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-/// Asks git; its standard output, or nothing when it fails.
-pub type Git<'a> = dyn Fn(&[&str]) -> Option<String> + 'a;
-
 /// The most files that are named as concerned, and by one word of the title (S0-20).
 const MOST_FILES: usize = 20;
 const MOST_BY_WORD: usize = 5;

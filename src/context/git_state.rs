@@ -1,8 +1,8 @@
 //! What git is told to run and to hide in a repository: hooks, filters, attributes, index flags. Ordinary work (`git push -u`) changes
 //! nothing of it.
 
-use super::guard::digest;
 use super::repository::{Repository, small};
+use crate::source::sha256;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -139,6 +139,12 @@ fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
 #[expect(clippy::disallowed_methods, reason = "reads the working tree")]
 fn read(path: &Path) -> Option<Vec<u8>> {
     fs::read(path).ok()
+}
+
+pub(super) fn digest(text: &str) -> String {
+    let mut digest = sha256(text);
+    digest.truncate(32);
+    digest
 }
 
 #[cfg(test)]

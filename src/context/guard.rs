@@ -1,9 +1,8 @@
 //! What decides about the work, as it stands in the tree: read once whole, later only where it was touched.
 
-use super::git_state::git_state;
+use super::git_state::{digest, git_state};
 use super::tree::{ordinary, walker};
 use crate::checks::{Deciding, Tests, commands_of, files_named, lines_of, says_commands, tests_of};
-use crate::source::sha256;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, Metadata};
 use std::io::Read;
@@ -150,10 +149,4 @@ fn read(path: &Path, name: &str, metadata: &Metadata, whole: bool) -> GuardedFil
 pub fn config_digest(path: &Path) -> String {
     let Some(metadata) = ordinary(path) else { return String::new() };
     read(path, "", &metadata, true).whole.unwrap_or_default()
-}
-
-pub(super) fn digest(text: &str) -> String {
-    let mut digest = sha256(text);
-    digest.truncate(32);
-    digest
 }

@@ -7,8 +7,8 @@ mod repository;
 mod snapshots;
 mod tree;
 
-pub use gather::{Git, OF_WORK, TreeChanges, gather};
+pub use gather::{OF_WORK, TreeChanges, gather};
 pub use guard::{GuardWatch, Guarded, config_digest};
 pub use repository::{Repository, small};
-pub use snapshots::{Changed, Snapshots};
+pub use snapshots::{Changed, Git, Snapshots};
 pub use tree::{BUILDS, CACHES, Snapshot, TreeWatch};

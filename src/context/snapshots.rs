@@ -2,13 +2,15 @@
 //! flags, replacements and objects do not reach them, so nothing that is changed can be hidden or forged there, and nothing of the
 //! project's config is run.
 
-use super::gather::Git;
 use super::repository::Repository;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Asks git; its standard output, or nothing when it fails.
+pub type Git<'a> = dyn Fn(&[&str]) -> Option<String> + 'a;
 
 /// How many files are named in one command line.
 const BATCH: usize = 200;

@@ -3,9 +3,9 @@
 use super::ReadyEval;
 use crate::cli::args::Common;
 use crate::cli::config::Project;
+use crate::cli::respond::{answer, refuse};
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
 use crate::cli::run::output::run_hooks;
-use crate::cli::{answer, refuse};
 use crate::engine::{EvalLedger, Event, Observer, RunOutcome, RunSummary};
 use crate::eval::{Evaluated, Setting, evaluate};
 use crate::exit::Exit;

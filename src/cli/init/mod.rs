@@ -6,7 +6,7 @@ use crate::chain::PROJECT_FILES;
 use crate::cli::args::{Common, InitArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::init::migrate::{Migrated, migrated, our_templates};
-use crate::cli::{answer, refuse};
+use crate::cli::respond::{answer, refuse};
 use crate::exit::Exit;
 use crate::plan::places;
 use crate::source::{Diagnostic, Files};

@@ -1,7 +1,7 @@
 //! Everything between a plan and its end: the root, its lock, its journal, the run, the exit code.
 
 use crate::cli::args::Common;
-use crate::cli::refuse;
+use crate::cli::respond::{broken_journal, refuse};
 use crate::cli::run::output::{Output, Over, close, run_hooks, verbosity};
 use crate::cli::run::sandbox::sandbox_fault;
 use crate::cli::run::survivors::end_last;
@@ -104,11 +104,6 @@ fn still_there(journal: &Journal, planned: &TaskFacts) -> Result<Option<Diagnost
 pub(in crate::cli) fn worker() -> Worker {
     let pid = i32::try_from(std::process::id()).unwrap_or(0);
     Worker { pid, start_time: start_time(pid).unwrap_or(0) }
-}
-
-/// A journal that cannot be used, and what to do.
-pub(in crate::cli) fn broken_journal(error: &JournalError) -> Diagnostic {
-    Diagnostic::error("journal/open", error.to_string()).help(error.help())
 }
 
 /// A run that is ready to go.

@@ -15,18 +15,17 @@ use crate::checks::{Profile, Scope};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::people::no_run_by_a_judge;
+use crate::cli::respond::{answer, broken_journal, json_line, refuse};
 use crate::cli::run::chain::{TypedVars, add_secrets, chosen};
-use crate::cli::run::execute::{NewStart, broken_journal, start};
+use crate::cli::run::execute::{NewStart, start};
 use crate::cli::run::output::Output;
 use crate::cli::run::start_at::{check_start, wait_for_start};
 use crate::cli::task::errors::unknown;
 use crate::cli::task::facts::facts;
 use crate::cli::trust::untrusted;
-use crate::cli::{answer, json_line, refuse};
-use crate::context::config_digest;
 use crate::engine::Overrides;
 use crate::exit::Exit;
-use crate::journal::{Journal, JournalError, forget_tampering, tampered};
+use crate::journal::{Journal, JournalError};
 use crate::plan::{Plan, Request, TaskFacts, build, to_json};
 use crate::proc::ask;
 use crate::report::{EarlierRuns, Paint, dry_run, print_error, render};
@@ -165,25 +164,6 @@ fn reads_stdin(prompt: Option<&str>, file: Option<&str>) -> bool {
 pub(in crate::cli) fn earlier_runs(project: &Project, name: Option<&str>, chain: &str) -> Option<EarlierRuns> {
     let rows = Journal::existing(&project.root).ok()??.runs().ok()?;
     EarlierRuns::of(&rows, name, chain)
-}
-
-/// Config that an agent of an earlier run has changed is not taken for granted, unless somebody says so.
-pub(in crate::cli) fn unsettled(project: &Project, accepted: bool) -> Option<Diagnostic> {
-    let found = tampered(&project.root)?;
-    let still =
-        |(path, digest): &&(String, String)| (config_digest(&project.root.join(path)) == *digest) != found.at_work;
-    let files: Vec<&str> = found.files.iter().filter(still).map(|(path, _)| path.as_str()).collect();
-    if files.is_empty() || accepted {
-        forget_tampering(&project.root);
-        return None;
-    }
-    let how = if found.at_work { "while it was at work," } else { "by" };
-    let message =
-        format!("{} was changed {how} `{}` in run {}, which no agent may", files.join(", "), found.agent, found.run);
-    Some(
-        Diagnostic::error("run/tampered", message)
-            .help("put it back (git checkout …), or look at it and take it as it is: --accept-changes"),
-    )
 }
 
 /// Why what the journal says of tasks and earlier runs cannot be believed, unless it is accepted as it is.

@@ -1,8 +1,9 @@
 //! What a run tells beside its console: events and a summary for machines, a table, hooks, the log of GitHub Actions.
 
 use crate::chain::{HookKind, show_duration};
-use crate::cli::args::{Common, OutputArgs};
+use crate::cli::args::Common;
 use crate::cli::config::shell;
+use crate::cli::options::OutputArgs;
 use crate::engine::{LimitKind, RunOutcome, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::plan::{Hook, Limits, Outline};

@@ -1,7 +1,7 @@
 //! `--start-at`: when a run begins, and the wait until then.
 
 use crate::cli::args::Common;
-use crate::cli::refuse;
+use crate::cli::respond::refuse;
 use crate::cli::run::execute::{event_queue, exit_of};
 use crate::engine::RunOutcome;
 use crate::exit::Exit;

@@ -1,7 +1,7 @@
 //! Processes that a run has left which was killed together with its lifelines: ended before anything else works in its folder.
 
 use crate::cli::args::Common;
-use crate::cli::run::execute::broken_journal;
+use crate::cli::respond::broken_journal;
 use crate::cli::runs::history::is_alive;
 use crate::engine::{At, Event, EventKind, Leftover};
 use crate::journal::{Journal, token_digest};

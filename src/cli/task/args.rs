@@ -1,6 +1,6 @@
 //! The command line of tasks, disputes and verdicts as clap reads it. No I/O.
 
-use crate::cli::args::OutputArgs;
+use crate::cli::options::OutputArgs;
 use crate::cli::options::RunOptions;
 use clap::{Args, Subcommand};
 

@@ -2,7 +2,7 @@
 
 use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
-use crate::cli::run::execute::broken_journal;
+use crate::cli::respond::broken_journal;
 use crate::cli::task::errors;
 use crate::journal::Journal;
 use crate::plan::TaskFacts;

@@ -1,11 +1,10 @@
 //! `task import`: tasks from lines of JSON, all of them or none.
 
 use crate::cli::args::Common;
-use crate::cli::run::execute::broken_journal;
+use crate::cli::respond::{answer, broken_journal, json_line, refuse};
 use crate::cli::task::args::TaskImportArgs;
 use crate::cli::task::errors;
 use crate::cli::task::facts::{journal, spec_of};
-use crate::cli::{answer, json_line, refuse};
 use crate::exit::Exit;
 use crate::journal::NewTask;
 use crate::source::{Diagnostic, Files, Place, Source};

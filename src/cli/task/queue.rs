@@ -4,13 +4,12 @@ use crate::agent::ErrorClass;
 use crate::chain::{Limits, show_duration};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::Project;
-use crate::cli::refuse;
+use crate::cli::respond::{broken_journal, refuse};
 use crate::cli::run as driven;
-use crate::cli::run::execute::broken_journal;
+use crate::cli::run::execute::lock;
 use crate::cli::run::limits;
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
-use crate::cli::task::run::wait_for_others;
 use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, State, Tokens};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
@@ -20,6 +19,7 @@ use crate::source::Diagnostic;
 use crate::task::next;
 use crate::world::World;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// What the runs of a queue have come to.
@@ -277,4 +277,9 @@ fn worse(one: Exit, other: Exit) -> Exit {
         _ => 4,
     };
     if weight(other) > weight(one) { other } else { one }
+}
+
+/// Waits until no other run works in the root.
+pub(in crate::cli) fn wait_for_others(world: &World, common: &Common, root: &Path) -> Result<(), Exit> {
+    lock(world, common, "task run", root, true).map(drop)
 }

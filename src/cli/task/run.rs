@@ -1,22 +1,20 @@
 //! `task run`: the task that is meant, or one after the other, each by a run of its own.
 
 use crate::cli::args::{Common, RunArgs};
-use crate::cli::refuse;
+use crate::cli::respond::{broken_journal, refuse};
 use crate::cli::run as driven;
 use crate::cli::run::chain::split;
-use crate::cli::run::execute::{broken_journal, lock};
 use crate::cli::run::limits;
 use crate::cli::run::start_at::wait_for_start;
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
 use crate::cli::task::facts::journal as journal_of;
-use crate::cli::task::queue::{Queue, all};
+use crate::cli::task::queue::{Queue, all, wait_for_others};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::source::Diagnostic;
 use crate::task::next;
 use crate::world::World;
-use std::path::Path;
 
 /// Works on one task, or on all of them.
 pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
@@ -73,11 +71,6 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
         Ok(id) => driven::run(world, common, &run_args(args, &vars, id)),
         Err(fault) => refuse(world, &[fault]),
     }
-}
-
-/// Waits until no other run works in the root.
-pub(in crate::cli) fn wait_for_others(world: &World, common: &Common, root: &Path) -> Result<(), Exit> {
-    lock(world, common, "task run", root, true).map(drop)
 }
 
 fn next_of(journal: &Journal) -> Result<Option<String>, Diagnostic> {

@@ -1,12 +1,12 @@
 //! `opencode run --format json`.
 
-use super::output::{Report, Usage};
-use super::reader::{Dialect, count, say, tool};
+use super::shared::{Dialect, count, say, tool};
+use crate::agent::output::{Report, Usage};
 use serde_json::Value;
 
 /// The state between two lines.
 #[derive(Debug, Default)]
-pub(super) struct Opencode {
+pub(in crate::agent) struct Opencode {
     /// The last text that no tool call has followed.
     text: Option<String>,
 }

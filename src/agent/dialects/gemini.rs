@@ -1,12 +1,12 @@
 //! Gemini CLI's `--output-format stream-json`. A message comes in pieces.
 
-use super::output::{Report, ToolCall, Usage};
-use super::reader::{Dialect, count, tool};
+use super::shared::{Dialect, count, tool};
+use crate::agent::output::{Report, ToolCall, Usage};
 use serde_json::Value;
 
 /// The state between two lines.
 #[derive(Debug, Default)]
-pub(super) struct Gemini {
+pub(in crate::agent) struct Gemini {
     /// What was said since the last tool call.
     text: String,
     /// Tool calls by id.

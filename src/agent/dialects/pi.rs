@@ -1,12 +1,12 @@
 //! `pi --mode json`. It repeats the whole message in every update: those lines are not read.
 
-use super::output::{Report, Usage};
-use super::reader::{Dialect, count, say, tool};
+use super::shared::{Dialect, count, say, tool};
+use crate::agent::output::{Report, Usage};
 use serde_json::Value;
 
 /// The state between two lines.
 #[derive(Debug, Default)]
-pub(super) struct Pi;
+pub(in crate::agent) struct Pi;
 
 impl Dialect for Pi {
     fn skips(&self, line: &[u8]) -> bool {

@@ -1,12 +1,12 @@
 //! `codex exec --json`.
 
-use super::output::{Report, Usage};
-use super::reader::{Dialect, count, say, tool};
+use super::shared::{Dialect, count, say, tool};
+use crate::agent::output::{Report, Usage};
 use serde_json::Value;
 
 /// The state between two lines.
 #[derive(Debug, Default)]
-pub(super) struct Codex {
+pub(in crate::agent) struct Codex {
     /// The last message of the agent, until work follows it.
     text: Option<String>,
 }

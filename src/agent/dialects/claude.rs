@@ -1,13 +1,13 @@
 //! Claude Code's `--output-format stream-json --verbose`. Qwen Code's `stream-json` is of the same kind.
 
-use super::limit_end::LimitEnd;
-use super::output::{Report, Usage, UsageLimit};
-use super::reader::{Dialect, count, say, tool};
+use super::shared::{Dialect, count, say, tool};
+use crate::agent::limit_end::LimitEnd;
+use crate::agent::output::{Report, Usage, UsageLimit};
 use serde_json::Value;
 
 /// The state between two lines.
 #[derive(Debug, Default)]
-pub(super) struct Claude {
+pub(in crate::agent) struct Claude {
     /// What earlier messages used, and the last one with its id: a message is told in several lines.
     earlier: Usage,
     last: Option<(String, Usage)>,

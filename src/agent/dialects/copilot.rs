@@ -1,12 +1,12 @@
 //! `copilot --output-format json`. It says nothing of tokens or money.
 
-use super::output::{Report, ToolCall};
-use super::reader::{Dialect, say, tool};
+use super::shared::{Dialect, say, tool};
+use crate::agent::output::{Report, ToolCall};
 use serde_json::Value;
 
 /// The state between two lines.
 #[derive(Debug, Default)]
-pub(super) struct Copilot {
+pub(in crate::agent) struct Copilot {
     /// The last text that no tool call has followed.
     text: Option<String>,
     /// Tool calls by id.

@@ -1,0 +1,17 @@
+//! What each agent CLI means by the lines of its structured output.
+
+mod claude;
+mod codex;
+mod copilot;
+mod gemini;
+mod opencode;
+mod pi;
+mod shared;
+
+pub(super) use claude::Claude;
+pub(super) use codex::Codex;
+pub(super) use copilot::Copilot;
+pub(super) use gemini::Gemini;
+pub(super) use opencode::Opencode;
+pub(super) use pi::Pi;
+pub(super) use shared::Dialect;
