@@ -1,7 +1,7 @@
 //! Code fences around values (C8): a fence of the template grows past any run in a value inside it; one that a value leaves open is
 //! closed behind it; the note of a value that was cut stands outside.
 
-use super::render::{Origin, Piece};
+use super::piece::{Origin, Piece};
 use std::collections::BTreeMap;
 
 /// A code fence: at least three of one sign, at any depth of lists and quotations.

@@ -5,13 +5,15 @@ mod fences;
 mod front;
 mod load;
 mod parse;
+mod piece;
 mod render;
 mod sizes;
 mod variables;
 
 pub use load::{Places, Template, built_in_files, load, template_of};
 pub use parse::Syntax;
-pub use render::{Origin, Piece, Rendered, TemplateError, Value, Values};
+pub use piece::{Origin, Piece};
+pub use render::{Rendered, TemplateError, Value, Values};
 pub use sizes::{TemplateCut, cut, fit};
 pub use variables::VARIABLES;
 

@@ -3,6 +3,7 @@
 use super::fences::protect;
 use super::load::{Template, TemplatePart};
 use super::parse::TemplateNode;
+use super::piece::{Origin, Piece};
 use crate::source::Place;
 use std::sync::Arc;
 
@@ -30,51 +31,6 @@ impl Value {
 
 /// The values of variables; none for one that only a run can know, whose name then stands in the text.
 pub type Values<'a> = dyn Fn(&str) -> Option<Value> + 'a;
-
-/// Where a piece of a prompt comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// The template.
-    Template(Place),
-    /// A skill.
-    Skill(String, Place),
-    /// A variable.
-    Variable(String),
-    /// A variable that only a run can know.
-    Late(String),
-    /// A note that a value was cut.
-    Note,
-    /// A fence that a value had left open.
-    Guard,
-}
-
-/// A piece of a rendered prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
-    /// Its text.
-    pub text: String,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// Where the whole is, if this is a value that was cut.
-    pub(super) note: Option<String>,
-}
-
-impl Piece {
-    pub(super) fn new(text: impl Into<String>, origin: Origin) -> Self {
-        Self { text: text.into(), origin, note: None }
-    }
-
-    /// A value that stands outside of the template.
-    #[must_use]
-    pub fn of(name: &str, text: &str) -> Self {
-        Self::new(text, Origin::Variable(name.to_string()))
-    }
-
-    /// Whether it is somebody's value, and no text of ours or of the template.
-    pub(super) fn is_value(&self) -> bool {
-        matches!(self.origin, Origin::Variable(_) | Origin::Late(_))
-    }
-}
 
 /// A rendered prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
