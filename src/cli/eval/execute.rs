@@ -6,14 +6,15 @@ use crate::cli::config::Project;
 use crate::cli::respond::{answer, refuse};
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
 use crate::cli::run::output::run_hooks;
-use crate::engine::{EvalLedger, Event, Observer, RunOutcome, RunSummary};
+use crate::engine::{EvalLedger, Event, Observer, RunOutcome};
 use crate::eval::{Evaluated, Setting, evaluate};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::plan::Part;
 use crate::proc::Awake;
 use crate::report::{
-    EvalTerminal, Paint, Screen, evaluation_json, evaluation_text, print_error, prompt_diff, render, summary_json,
+    EvalTerminal, Paint, Screen, evaluation_json, evaluation_text, print_error, prompt_diff, reason, render,
+    summary_json,
 };
 use crate::runner::Failure;
 use crate::source::{Diagnostic, Files};
@@ -68,19 +69,17 @@ pub(super) fn perform(
                 let resume = resume_line(world, common, &project.root, run);
                 print_error(&paint.dim(&format!("  {resume} goes on with it\n")));
             }
-            let events = journal.events(run).unwrap_or_default();
-            let (summary, exit) = (RunSummary::of(&events), exit_of(outcome));
+            let (summary, exit) = (journal.summary(run).unwrap_or_default(), exit_of(outcome));
             let hooks =
                 desk.plan(&ready.suite.executor, Part::Answers, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
-            let reason =
-                if outcome == RunOutcome::Succeeded { "complete" } else { "not every case passed, or it was cut off" };
+            let why = reason(outcome, &summary.totals, &ready.outline);
             let folder = world.relative(&journal.run_folder(run));
-            let json = summary_json(&summary, Some(exit.code()), Some(reason), &folder, None).to_string() + "\n";
+            let json = summary_json(&summary, Some(exit.code()), Some(&why), &folder, None).to_string() + "\n";
             run_hooks(world, common, &hooks, &project.root, &summary, &json);
             match written {
                 Ok(words) => {
                     print_error(if common.quiet { "" } else { &words });
-                    exit_of(outcome)
+                    exit
                 }
                 Err(fault) => {
                     print_error(&render(&[fault], paint));

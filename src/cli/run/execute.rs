@@ -241,7 +241,8 @@ pub(in crate::cli) fn lock(
 }
 
 /// Where the process that took the lock is dead, only lifelines of it hold it, which end what it left: that is done for them, and they
-/// are waited for. So do its forks that have not become lifelines: they are ended. One that is still held then belongs to a process that we do not see, in another container.
+/// are waited for. So do its forks that have not become lifelines: they are ended. One that is still held then belongs to a process that we
+/// do not see, in another container.
 fn after_lifelines(world: &World, common: &Common, root: &Path, mut busy: BusyLock) -> Result<Taken, Exit> {
     if busy.process().is_none_or(|process| start_time(process).is_some()) {
         return Ok(Taken::Busy(busy));
