@@ -416,6 +416,6 @@ fn a_signal_ends_the_wait_for_a_git_that_hangs() {
     let signalled = std::time::Instant::now();
     running.signal("INT");
     assert_eq!((running.end().code, place.calls("a")), (Some(130), 0));
-    // One question alone would be waited for longer.
-    assert!(signalled.elapsed() < std::time::Duration::from_secs(18));
+    // One question alone would be waited for at least ten seconds.
+    assert!(signalled.elapsed() < std::time::Duration::from_secs(8));
 }
