@@ -101,13 +101,17 @@ fn waiting(program: &str, folder: &Path) {
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    // Not the program that keeps the machine awake.
+    let is_lifeline = |pid: &&str| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.trim() == "fk-lifeline" && !children(pid).trim().is_empty()
+    };
     let lifeline = loop {
-        let found = std::fs::read_to_string(&children).unwrap();
-        let lifeline = found.split_whitespace().next().map(str::to_string);
-        if let Some(lifeline) = lifeline.filter(|pid| has_children(pid)) {
-            break lifeline;
+        let children = children(&child.id().to_string());
+        if let Some(lifeline) = children.split_whitespace().find(is_lifeline) {
+            break lifeline.to_string();
         }
+        assert!(child.try_wait().unwrap().is_none(), "the run is over");
     };
     std::thread::sleep(Duration::from_millis(500));
     println!("a run that waits, resident");
@@ -121,8 +125,8 @@ fn waiting(program: &str, folder: &Path) {
     child.wait().unwrap();
 }
 
-fn has_children(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).is_ok_and(|found| !found.trim().is_empty())
+fn children(pid: &str) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default()
 }
 
 fn memory(pid: &str, name: &str) -> f64 {

@@ -8,7 +8,7 @@ fn main() -> Exit {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the arguments")]
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|verb| verb == "__lifeline") {
-        return match proc::lifeline(&arguments[1..]) {
+        return match proc::lifeline() {
             Ok(()) => Exit::Success,
             Err(_) => Exit::Incomplete,
         };

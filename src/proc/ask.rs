@@ -2,19 +2,18 @@
 //! takes too long, or when we are asked to end.
 #![expect(clippy::disallowed_methods, reason = "the spawner")]
 
-use super::ourselves::{StopRequests, leave_stops_to_others};
+use super::interrupts::{Interrupts, OF_THE_RUN};
+use super::launch::{Launch, in_memory};
+use super::ourselves::leave_stops_to_others;
 use super::tree::Tree;
 use crate::engine::Exit;
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Signal;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -102,19 +101,17 @@ impl ByHand<'_> {
     pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Option<ProgramAnswer> {
         // In memory; the lifeline opens it by our own number, while we wait.
         let held = if self.input.is_empty() { None } else { Some(in_memory(self.input).ok()?) };
-        let stdin = held
-            .as_ref()
-            .map_or_else(|| "-".into(), |file| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-        let tree = Tree::under_lifeline(self.lifeline, self.folder, &stdin, self.program, self.arguments).ok()?;
+        let stdin = held.as_ref().map(|file| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        let launch = Launch {
+            program: self.program,
+            arguments: self.arguments.iter().map(Into::into).collect(),
+            environment: std::env::vars_os().collect(),
+            folder: self.folder,
+            stdin: stdin.as_deref().map(Path::new),
+        };
+        let tree = Tree::under_lifeline(self.lifeline, &launch).ok()?;
         follow(tree, self.timeout, self.interrupts, show)
     }
-}
-
-/// A file without a name that holds these bytes (`memfd_create(2)`).
-fn in_memory(bytes: &[u8]) -> io::Result<File> {
-    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
-    file.write_all(bytes)?;
-    Ok(file)
 }
 
 /// Runs a program with this on its standard input, as a group of its own; none when it cannot be started.
@@ -176,10 +173,8 @@ fn follow(
     let (sender, pieces) = sync_channel(PIECES);
     // Threads, so that a daemon that holds a pipe keeps nobody: what is read late is not waited for.
     let (out, err) = tree.output();
-    let out = out.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
-    let err = err.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     for (order, pipe) in [out, err].into_iter().enumerate() {
-        let Some(mut pipe) = pipe else { continue };
+        let Some(mut pipe) = pipe.map(File::from) else { continue };
         let sender = sender.clone();
         let reads = move || {
             leave_stops_to_others();
@@ -241,91 +236,5 @@ fn code_of(exit: Exit) -> Option<i32> {
     match exit {
         Exit::Code(code) => Some(code),
         Exit::Signal(_) => None,
-    }
-}
-
-/// The signals that came meanwhile, where somebody listens to them in our place and would take no notice.
-#[derive(Debug, Clone, Default)]
-pub struct Interrupts {
-    /// The number of the signal by which we are to end; 0 for none.
-    end: Arc<AtomicUsize>,
-    stop: Option<Arc<StopRequests>>,
-    /// When a question first met the signal, where it is given a moment.
-    met: Option<Arc<Mutex<Option<Instant>>>>,
-}
-
-/// What a run that is under way was told while it asked a question.
-static OF_THE_RUN: LazyLock<Interrupts> =
-    LazyLock::new(|| Interrupts { met: Some(Arc::default()), ..Interrupts::default() });
-/// How long the questions of a run go on after a signal, all together: what answers as usual is not cut off.
-const MOMENT: Duration = Duration::from_secs(1);
-
-impl Interrupts {
-    /// Listens from now on, but for what was ignored when we were started (nohup).
-    ///
-    /// # Errors
-    /// When the operating system does not let us.
-    pub fn listen(ignored: impl Fn(i32) -> bool) -> io::Result<Self> {
-        let stop = if ignored(signal_hook::consts::SIGTSTP) { None } else { Some(Arc::new(StopRequests::listen()?)) };
-        let heard = Self { stop, ..Self::default() };
-        heard.register(ignored)?;
-        Ok(heard)
-    }
-
-    /// From now on a signal ends the questions of the run, whoever else listens to it: the one that is under way and all others, until
-    /// [`Self::heard`].
-    ///
-    /// # Errors
-    /// When the operating system does not let us.
-    pub fn end_questions(ignored: impl Fn(i32) -> bool) -> io::Result<()> {
-        Self::heard();
-        OF_THE_RUN.register(ignored)
-    }
-
-    /// The run has heard of its signal. What it asks from now on is answered.
-    pub fn heard() {
-        OF_THE_RUN.end.store(0, Ordering::Relaxed);
-        OF_THE_RUN.first_met(|met| *met = None);
-    }
-
-    fn first_met<T>(&self, use_it: impl FnOnce(&mut Option<Instant>) -> T) -> Option<T> {
-        self.met.as_ref().map(|met| use_it(&mut met.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-
-    fn register(&self, ignored: impl Fn(i32) -> bool) -> io::Result<()> {
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-            if !ignored(signal) {
-                let number = usize::try_from(signal).unwrap_or_default();
-                signal_hook::flag::register_usize(signal, Arc::clone(&self.end), number)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// From now on whoever looks here is to end.
-    pub fn end_all(&self) {
-        self.end.store(usize::try_from(Signal::TERM.as_raw()).unwrap_or_default(), Ordering::Relaxed);
-    }
-
-    /// Whether we were asked to end.
-    #[must_use]
-    pub fn ended(&self) -> bool {
-        self.signal().is_some()
-            && self.first_met(|met| met.get_or_insert_with(Instant::now).elapsed() >= MOMENT).unwrap_or(true)
-    }
-
-    /// The number of the signal by which we were asked to end.
-    #[must_use]
-    pub fn signal(&self) -> Option<i32> {
-        i32::try_from(self.end.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
-    }
-
-    /// Stops a program and ourselves, if we were asked to stand still; both go on together.
-    fn stand_still_with(&self, tree: &mut Tree) {
-        if let Some(stop) = self.stop.as_ref().filter(|stop| stop.is_pending()) {
-            tree.stop();
-            stop.obey();
-            tree.go_on();
-        }
     }
 }

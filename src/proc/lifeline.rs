@@ -1,7 +1,9 @@
-//! The lifeline: a hidden subcommand of our own binary, one per attempt. It leads a session of its own, is subreaper of the
-//! agent's tree, watches the agent and a socket that only its host holds, and alone sweeps. When the host dies, however it
-//! dies, the socket closes and the tree is ended.
+//! The lifeline: a hidden subcommand of our own binary, one for a run and for each lane. It leads a session of its own, starts the agents
+//! one after another, is subreaper of their trees, watches the agent and a socket that only its host holds, and alone sweeps. When the host
+//! dies, however it dies, the socket closes and the tree is ended.
 
+use super::launch::Launch;
+use super::line::MOST_FILES;
 use super::table::{Process, children, descendants, kill, pid, process};
 use super::wire::{LifelineReport, Order};
 use crate::engine::{Exit, Leftover};
@@ -12,7 +14,8 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpid, getppid, kill_process, kill_process_group,
     set_child_subreaper, set_parent_process_death_signal, setsid, wait, waitid, waitpid,
 };
-use std::ffi::{CString, OsStr, OsString};
+use std::collections::VecDeque;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -32,16 +35,17 @@ const BUBBLEWRAP: &str = "bwrap";
 /// The name that /proc shows of a lifeline.
 pub(super) const LIFELINE: &str = "fk-lifeline";
 
-/// Runs one agent: `FOLDER STDIN PROGRAM ARGUMENTS…`, where STDIN is a file or `-` for none. Our own standard input is the
-/// socket to the host; standard output and error are handed to the agent.
+/// Runs agents, one after another, as its host orders it. Our standard input is the socket to the host; once that is closed we end what
+/// runs, and go.
 ///
 /// # Errors
 /// What the operating system says when not even the first steps succeed; the host sees the socket close.
-pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
-    let [folder, stdin, program, arguments @ ..] = arguments else {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "this command is forkhestra's own"));
-    };
+pub fn lifeline() -> io::Result<()> {
     let host = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // Whoever types this verb has no host.
+    if host.peer_addr().is_err() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "this command is forkhestra's own"));
+    }
     // Best effort: we are shown as what we are, not as the number of a file descriptor.
     let _ = rustix::thread::set_name(&CString::new(LIFELINE)?);
     super::ourselves::be_stoppable()?;
@@ -50,32 +54,31 @@ pub fn lifeline(arguments: &[OsString]) -> io::Result<()> {
     let (signalled, wake) = UnixStream::pair()?;
     signalled.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
-    let mut line =
-        Lifeline { host, signalled, agent: None, exited: false, held: false, told_stop: false, held_files: Vec::new() };
-    match start(folder, stdin, program, arguments) {
-        Ok(agent) => {
-            let start_time = process(agent.as_raw_nonzero().get()).map_or(0, |process| process.start_time);
-            line.agent = Some(agent);
-            line.tell(&LifelineReport::Spawned { pid: agent.as_raw_nonzero().get(), start_time });
-            line.watch()
-        }
-        Err(error) => {
-            line.tell(&LifelineReport::Failed(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
-            Ok(())
-        }
-    }
+    let lifeline = Lifeline {
+        host,
+        signalled,
+        agent: None,
+        exited: false,
+        held: false,
+        told_stop: false,
+        files: VecDeque::new(),
+        held_files: Vec::new(),
+    };
+    lifeline.watch()
 }
 
+/// Starts a program with these two as its output. It leads a group of its own in our session, which has no terminal.
 #[expect(clippy::disallowed_methods, reason = "the spawner")]
-fn start(folder: &OsStr, stdin: &OsStr, program: &OsStr, arguments: &[OsString]) -> io::Result<Pid> {
-    rustix::process::chdir(folder)?;
+fn start(launch: &Launch<'_>, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Pid> {
     let is_sandbox = |word: &OsStr| Path::new(word).file_name().is_some_and(|name| name == BUBBLEWRAP);
-    if is_sandbox(program) || arguments.iter().any(|word| is_sandbox(word)) {
+    if is_sandbox(launch.program.as_os_str()) || launch.arguments.iter().any(|word| is_sandbox(word)) {
         super::ourselves::keep_open_files_to_ourselves();
     }
-    let stdin = File::open(if stdin == "-" { OsStr::new("/dev/null") } else { stdin })?;
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::from(stdin)).process_group(0);
+    let stdin = File::open(launch.stdin.unwrap_or(Path::new("/dev/null")))?;
+    let mut command = Command::new(launch.program);
+    command.args(&launch.arguments).current_dir(launch.folder).process_group(0);
+    command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
     let lifeline = getpid();
     // Should we be killed together with our host, the agent is, too (PR_SET_PDEATHSIG(2const)).
     let die_with_us = move || {
@@ -86,10 +89,6 @@ fn start(folder: &OsStr, stdin: &OsStr, program: &OsStr, arguments: &[OsString])
     #[expect(unsafe_code, reason = "the signal is set in the child")]
     let command = unsafe { command.pre_exec(die_with_us) };
     let agent = command.spawn()?;
-    // The agent holds its ends of the pipes; ours would keep the host from seeing their end.
-    let nowhere = File::options().write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdout(&nowhere)?;
-    rustix::stdio::dup2_stderr(&nowhere)?;
     i32::try_from(agent.id()).ok().and_then(pid).ok_or_else(|| Errno::SRCH.into())
 }
 
@@ -102,7 +101,9 @@ struct Lifeline {
     held: bool,
     /// Whether the host knows of a stop that was nobody's wish.
     told_stop: bool,
-    /// What the host wants held while its tree lives.
+    /// What has come with orders that were not read yet.
+    files: VecDeque<OwnedFd>,
+    /// What the host wants held while we live.
     held_files: Vec<OwnedFd>,
 }
 
@@ -112,9 +113,8 @@ impl Lifeline {
         let _ = self.host.write_all(report.line().as_bytes());
     }
 
-    fn watch(&mut self) -> io::Result<()> {
+    fn watch(mut self) -> io::Result<()> {
         let mut pending = String::new();
-        self.look_at_agent();
         loop {
             let mut sources = [PollFd::new(&self.host, PollFlags::IN), PollFd::new(&self.signalled, PollFlags::IN)];
             match poll(&mut sources, None) {
@@ -149,13 +149,21 @@ impl Lifeline {
                         self.tell(&LifelineReport::Answered);
                     }
                     match order {
+                        Some(Order::Hold) => self.held_files.extend(self.files.pop_front()),
+                        Some(Order::Launch) => self.launch(),
                         Some(Order::Signal(number)) => self.signal(number),
                         Some(Order::Stop) => self.stop(),
                         Some(Order::Continue) => self.go_on(),
                         Some(Order::Sweep) => {
                             let leftovers = self.sweep();
+                            let is_clean = leftovers.iter().all(|left| !left.running);
+                            // Its number may become another's from now on.
+                            (self.agent, self.exited, self.held, self.told_stop) = (None, false, false, false);
                             self.tell(&LifelineReport::Swept(leftovers));
-                            return Ok(());
+                            // What not even SIGKILL has ended is none of the next program's tree.
+                            if !is_clean {
+                                return Ok(());
+                            }
                         }
                         Some(Order::Answer) | None => {}
                     }
@@ -164,16 +172,37 @@ impl Lifeline {
         }
     }
 
-    /// What the host has said, empty when it is gone. A file that comes with it is held as long as we live.
+    /// Starts what the host wants started, and reports what became of it.
+    fn launch(&mut self) {
+        let mut file = || self.files.pop_front().ok_or(Errno::BADMSG);
+        let started = (|| {
+            let (what, stdout, stderr) = (file()?, file()?, file()?);
+            let bytes = Launch::read(File::from(what))?;
+            start(&Launch::parse(&bytes).ok_or(Errno::INVAL)?, stdout, stderr)
+        })();
+        match started {
+            Ok(agent) => {
+                let start_time = process(agent.as_raw_nonzero().get()).map_or(0, |process| process.start_time);
+                self.agent = Some(agent);
+                self.tell(&LifelineReport::Spawned { pid: agent.as_raw_nonzero().get(), start_time });
+                self.look_at_agent();
+            }
+            Err(error) => {
+                self.tell(&LifelineReport::Failed(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
+            }
+        }
+    }
+
+    /// What the host has said, empty when it is gone.
     fn receive(&mut self) -> Result<String, Errno> {
         let mut bytes = [0; 256];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut into = [IoSliceMut::new(&mut bytes)];
         let received = recvmsg(&self.host, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(files) = message {
-                self.held_files.extend(files);
+                self.files.extend(files);
             }
         }
         Ok(String::from_utf8_lossy(&bytes[..received.bytes]).into_owned())

@@ -22,6 +22,8 @@ const LATE: Duration = Duration::from_millis(500);
 /// How many looks one that runs may leave without an answer, and without an end of its sweep. One that is stopped has a single one.
 const ANSWERS_WITHIN: u32 = 10;
 const SWEEPS_WITHIN: u32 = 20;
+/// How many files come with an order at most.
+pub(super) const MOST_FILES: usize = 3;
 
 /// The socket between a lifeline and us.
 #[derive(Debug)]
@@ -38,6 +40,9 @@ pub struct Line {
     /// When it is looked at next, where something is awaited, and how often it was looked at in vain.
     look: Option<Instant>,
     looks: u32,
+    /// Whether it holds a program, or something of one.
+    holds: bool,
+    gone: bool,
     /// Why it is given up, if it is.
     given_up: Option<GivenUp>,
 }
@@ -52,17 +57,18 @@ pub enum GivenUp {
 }
 
 impl Line {
-    /// `asked` says whether it was given something to hold, which it will answer first.
-    pub(super) fn new(control: StdStream, pid: u32, asked: bool) -> io::Result<Self> {
+    pub(super) fn new(control: StdStream, pid: u32) -> io::Result<Self> {
         Ok(Self {
             control: UnixStream::from_std(control)?,
             pid: i32::try_from(pid).unwrap_or(0),
             pending: Vec::new(),
             reports: VecDeque::new(),
-            unanswered: u32::from(asked),
+            unanswered: 0,
             sweeps: false,
-            look: asked.then(|| Instant::now() + LOOK),
+            look: None,
             looks: 0,
+            holds: false,
+            gone: false,
             given_up: None,
         })
     }
@@ -97,10 +103,16 @@ impl Line {
     fn read(&mut self) -> Option<usize> {
         let mut bytes = [0; 1024];
         let read = match self.control.try_read(&mut bytes) {
-            Ok(0) => return None,
+            Ok(0) => {
+                self.gone = true;
+                return None;
+            }
             Ok(read) => read,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
-            Err(_) => return None,
+            Err(_) => {
+                self.gone = true;
+                return None;
+            }
         };
         self.pending.extend_from_slice(&bytes[..read]);
         while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
@@ -118,12 +130,24 @@ impl Line {
         self.given_up
     }
 
+    /// Whether it can be given another program.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        !self.holds && !self.gone && self.given_up.is_none()
+    }
+
     /// Something was said: the waiting begins anew, or is over.
     fn hear(&mut self, report: LifelineReport) {
         self.looks = 0;
-        if report == LifelineReport::Answered {
-            self.unanswered = self.unanswered.saturating_sub(1);
-        } else {
+        match &report {
+            LifelineReport::Answered => self.unanswered = self.unanswered.saturating_sub(1),
+            LifelineReport::Swept(leftovers) => {
+                (self.sweeps, self.holds) = (false, leftovers.iter().any(|left| left.running));
+            }
+            LifelineReport::Failed(_) => self.holds = false,
+            _ => {}
+        }
+        if report != LifelineReport::Answered {
             self.reports.push_back(report);
         }
         self.look = (self.unanswered > 0 || self.sweeps).then(|| Instant::now() + LOOK);
@@ -170,11 +194,25 @@ impl Line {
         self.order(Order::Sweep);
     }
 
-    /// A few bytes into a socket that is nearly always empty: it takes them, or the lifeline is gone or stopped for long.
+    /// Gives it a file to hold as long as it lives.
+    pub(super) fn hold(&mut self, file: BorrowedFd<'_>) {
+        self.order_with(Order::Hold, &[file]);
+    }
+
+    /// Has it start a program: the file that says which, and the writing ends of its pipes.
+    pub(super) fn launch(&mut self, files: [BorrowedFd<'_>; 3]) {
+        self.holds = true;
+        self.order_with(Order::Launch, &files);
+    }
+
     fn order(&mut self, order: Order) {
-        let line = order.line();
-        match self.control.try_write(line.as_bytes()) {
-            Ok(sent) if sent == line.len() => {
+        self.order_with(order, &[]);
+    }
+
+    /// A few bytes into a socket that is nearly always empty: it takes them, or the lifeline is gone or stopped for long.
+    fn order_with(&mut self, order: Order, files: &[BorrowedFd<'_>]) {
+        match send(&self.control, order, files) {
+            Ok(sent) if sent == order.line().len() => {
                 self.unanswered += 1;
                 self.look.get_or_insert_with(|| Instant::now() + LOOK);
             }
@@ -183,15 +221,15 @@ impl Line {
     }
 }
 
-/// Sends a file to be held by whoever reads the other end, as long as that lives (unix(7), `SCM_RIGHTS`).
-pub(super) fn send_to_hold(control: &StdStream, file: BorrowedFd<'_>) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// Sends an order, and files with it (unix(7), `SCM_RIGHTS`): how many bytes were taken.
+pub(super) fn send(control: impl AsFd, order: Order, files: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let files = [file];
-    ancillary.push(SendAncillaryMessage::ScmRights(&files));
-    let line = Order::Answer.line();
-    sendmsg(control.as_fd(), &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::empty())?;
-    Ok(())
+    if !files.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(files));
+    }
+    let line = order.line();
+    Ok(sendmsg(control, &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::NOSIGNAL)?)
 }
 
 async fn until(look: Option<Instant>) {

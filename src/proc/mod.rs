@@ -8,7 +8,9 @@ compile_error!(
 
 mod ask;
 mod awake;
-mod child;
+mod host;
+mod interrupts;
+mod launch;
 mod lifeline;
 mod line;
 mod ourselves;
@@ -18,13 +20,15 @@ mod table;
 mod tree;
 mod wire;
 
-pub use ask::{ByHand, Interrupts, ProgramAnswer, ask, ask_git, ask_with_input, find_outside};
+pub use ask::{ByHand, ProgramAnswer, ask, ask_git, ask_with_input, find_outside};
 pub use awake::Awake;
-pub use child::{Child, Launch, SpawnError, is_busy};
+pub use host::{AgentPipes, LifelineHandle, SpawnError, is_busy};
+pub use interrupts::Interrupts;
+pub use launch::Launch;
 pub use lifeline::lifeline;
 pub use line::{GivenUp, Line};
 pub use ourselves::{StopRequests, adopt_orphans, open_files, survive_full_files};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
-pub use survivors::{end_forks, end_old, end_survivors};
+pub use survivors::{end_forks, end_holders, end_old, end_survivors};
 pub use table::{inherited, start_time};
 pub use wire::LifelineReport;

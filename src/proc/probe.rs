@@ -1,7 +1,8 @@
 //! Whether this machine lets us end what agents leave behind: tried out with a daemon of our own (`forkhestra doctor`).
 #![expect(clippy::disallowed_methods, reason = "the spawner, and the process table")]
 
-use super::child::{Child, Launch};
+use super::host::{AgentPipes, LifelineHandle};
+use super::launch::Launch;
 use super::table::{children, process};
 use super::wire::LifelineReport;
 use rustix::process::{PidfdFlags, getpid, pidfd_open, setsid};
@@ -49,40 +50,39 @@ pub async fn probe(lifeline: &Path, own_program: &Path) -> Probe {
 
 async fn try_out(lifeline: &Path, own_program: &Path) -> io::Result<Probe> {
     let launch = Launch {
-        lifeline,
         program: own_program,
         arguments: vec!["__probe".into(), "fork".into()],
         environment: Vec::new(),
         folder: Path::new("/"),
         stdin: None,
-        hold: None,
     };
-    let mut child = Child::start(&launch).map_err(io::Error::other)?;
+    let mut lifeline = LifelineHandle::start(lifeline, None).map_err(io::Error::other)?;
+    let pipes = lifeline.launch(&launch).map_err(io::Error::other)?;
     let (mut daemon, mut exited) = (None, None);
     while daemon.is_none() || exited.is_none() {
         tokio::select! {
-            report = child.line.report() => match report {
+            report = lifeline.line.report() => match report {
                 LifelineReport::Exited(_) => exited = Some(Instant::now()),
                 LifelineReport::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
                 LifelineReport::Gone => return Err(io::Error::other("its lifeline is gone")),
                 _ => {}
             },
-            _ = child.stdout.readable(), if daemon.is_none() => daemon = said_pid(&child)?,
+            _ = pipes.stdout.readable(), if daemon.is_none() => daemon = said_pid(&pipes)?,
         }
     }
     let began = Instant::now();
-    child.line.sweep();
-    while !matches!(child.line.report().await, LifelineReport::Swept(_) | LifelineReport::Gone) {}
-    child.reap();
+    lifeline.line.sweep();
+    while !matches!(lifeline.line.report().await, LifelineReport::Swept(_) | LifelineReport::Gone) {}
+    lifeline.end();
     let daemon = daemon.unwrap_or(0);
     let alive = process(daemon).is_some_and(|process| !process.zombie);
     Ok(if alive { Probe::Survived(daemon) } else { Probe::Ended(began.elapsed()) })
 }
 
 /// The daemon's pid, once it has written its line.
-fn said_pid(child: &Child) -> io::Result<Option<i32>> {
+fn said_pid(pipes: &AgentPipes) -> io::Result<Option<i32>> {
     let mut line = [0; 32];
-    match child.stdout.try_read(&mut line) {
+    match pipes.stdout.try_read(&mut line) {
         Ok(0) => Err(io::Error::other("the daemon said nothing")),
         Ok(length) => Ok(String::from_utf8_lossy(&line[..length]).trim().parse().ok()),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),

@@ -21,7 +21,7 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
     if let Some(dying) = pid(lifeline) {
         let _ = kill_process(dying, Signal::KILL);
         // One in the kernel's hands may not even heed that.
-        for _ in 0..LIFELINES_LOOKS {
+        for _ in 0..ENDING_LOOKS {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
             if !matches!(waitid(WaitId::Pid(dying), options), Ok(None)) {
                 break;
@@ -74,14 +74,13 @@ fn is_lifeline(pid: i32) -> bool {
     named || has_argument(pid, b"__lifeline")
 }
 
-/// How many looks the lifelines of a killed host are given to end what they hold, and how many there are in all.
-const LIFELINES_LOOKS: usize = 400;
+/// How many looks are taken at what is being ended: two seconds for one process, six for all that a host has left.
+const ENDING_LOOKS: usize = 400;
 const LOOKS: usize = 1_200;
 const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Ends what an earlier host of ours, which is dead, left behind: the agent with this pid and start time and its descendants,
-/// and every process with a variable that is ours. Its lifeline does most of that itself and is given two seconds for it; says
-/// what even that had left.
+/// and every process with a variable that is ours. Its lifelines have done most of that themselves; says what they had left.
 ///
 /// # Errors
 /// What is alive after all that.
@@ -101,13 +100,10 @@ pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Re
         if alive.is_empty() {
             return Ok(ended);
         }
-        // One that was stopped, or hangs, does nothing.
-        if look >= LIFELINES_LOOKS || !alive.iter().any(|process| process.name == LIFELINE) {
-            for process in &alive {
-                kill(process, Signal::KILL);
-                if ended.iter().all(|known| known.pid != process.pid) {
-                    ended.push(leftover(process));
-                }
+        for process in &alive {
+            kill(process, Signal::KILL);
+            if ended.iter().all(|known| known.pid != process.pid) {
+                ended.push(leftover(process));
             }
         }
         if look + 1 == LOOKS {
@@ -124,10 +120,22 @@ pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Re
 /// # Errors
 /// When the file is not open any more.
 pub fn end_forks(lock: &File) -> std::io::Result<()> {
+    end_those_with(lock, |process| process.name != LIFELINE)
+}
+
+/// Ends all processes of ours that hold the lock of a dead host, its lifelines among them: they were stopped, or hang.
+///
+/// # Errors
+/// When the file is not open any more.
+pub fn end_holders(lock: &File) -> std::io::Result<()> {
+    end_those_with(lock, |_| true)
+}
+
+fn end_those_with(lock: &File, is_meant: impl Fn(&Process) -> bool) -> std::io::Result<()> {
     let lock = lock.metadata()?;
-    let forks = all().into_values().filter(|process| process.name != LIFELINE && !process.zombie);
-    for fork in forks.filter(|process| is_of_our_program(process.pid) && locks(process.pid, &lock)) {
-        kill(&fork, Signal::KILL);
+    let ours = all().into_values().filter(|process| is_meant(process) && !process.zombie);
+    for holder in ours.filter(|process| is_of_our_program(process.pid) && locks(process.pid, &lock)) {
+        kill(&holder, Signal::KILL);
     }
     Ok(())
 }

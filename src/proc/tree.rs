@@ -2,17 +2,20 @@
 //! its own where it only answers a question (git, a version).
 #![expect(clippy::disallowed_methods, reason = "the spawner")]
 
+use super::host::spawn_lifeline;
+use super::launch::Launch;
+use super::line::send;
 use super::ourselves::spawn_stoppable;
 use super::table::{descendants, kill, process};
 use super::wire::{LifelineReport, Order};
 use crate::engine::Exit;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a program may take to end when it is asked to, before it is killed.
@@ -31,6 +34,7 @@ pub(super) struct Tree {
     exit: Option<Exit>,
     /// Whether the program itself could be started.
     started: bool,
+    output: (Option<OwnedFd>, Option<OwnedFd>),
 }
 
 enum TreeKind {
@@ -41,40 +45,32 @@ enum TreeKind {
 impl Tree {
     /// Starts a program in a group of its own.
     pub(super) fn group(command: &mut Command) -> io::Result<Self> {
-        let child = spawn_stoppable(command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+        let mut child = spawn_stoppable(command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let group = Pid::from_child(&child);
-        Ok(Self { child, kind: TreeKind::Group(group), exit: None, started: true })
+        let output = (child.stdout.take().map(Into::into), child.stderr.take().map(Into::into));
+        Ok(Self { child, kind: TreeKind::Group(group), exit: None, started: true, output })
     }
 
-    /// Starts a program under a lifeline. `stdin` is a file, or `-` for none.
-    pub(super) fn under_lifeline(
-        lifeline: &Path,
-        folder: &Path,
-        stdin: &str,
-        program: &Path,
-        arguments: &[String],
-    ) -> io::Result<Self> {
-        let (control, theirs) = UnixStream::pair()?;
-        control.set_nonblocking(true)?;
-        let child = Command::new(lifeline)
-            .arg0("forkhestra")
-            .args(["__lifeline".as_ref(), folder.as_os_str(), stdin.as_ref(), program.as_os_str()])
-            .args(arguments)
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+    /// Starts a program under a lifeline.
+    pub(super) fn under_lifeline(lifeline: &Path, launch: &Launch<'_>) -> io::Result<Self> {
+        let (stdout, their_stdout) = io::pipe()?;
+        let (stderr, their_stderr) = io::pipe()?;
+        let file = launch.file()?;
+        let (child, control) = spawn_lifeline(lifeline).map_err(io::Error::other)?;
+        // One that is gone is noticed when it is heard.
+        let _ = send(&control, Order::Launch, &[file.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()]);
         Ok(Self {
             child,
             kind: TreeKind::Lifeline { control, pending: String::new(), swept: false },
             exit: None,
             started: true,
+            output: (Some(stdout.into()), Some(stderr.into())),
         })
     }
 
-    /// Its output, once.
-    pub(super) fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
-        (self.child.stdout.take(), self.child.stderr.take())
+    /// Its output and its errors, once.
+    pub(super) fn output(&mut self) -> (Option<OwnedFd>, Option<OwnedFd>) {
+        (self.output.0.take(), self.output.1.take())
     }
 
     /// Its standard input, once; none under a lifeline.
@@ -172,6 +168,8 @@ impl Tree {
                 kill(left, Signal::KILL);
             }
         }
+        // It goes when nobody holds its socket any more.
+        drop(self.kind);
         let _ = self.child.wait();
     }
 

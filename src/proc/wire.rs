@@ -5,13 +5,17 @@ use crate::engine::{Exit, Leftover};
 /// What the host asks for. Each is answered when it was read, before it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
+    /// Hold the file that comes with this as long as you live.
+    Hold,
+    /// Start a program: with this come a file that says which ([`super::Launch`]), and what it writes its output and its errors to.
+    Launch,
     /// Send this signal to the agent's group; 9 goes to its whole tree.
     Signal(i32),
     /// Stop the agent's tree, and say nothing of that.
     Stop,
     /// Let the agent's tree go on.
     Continue,
-    /// The output is drained: end what is left, reap, and go.
+    /// The output is drained: end what is left, and reap.
     Sweep,
     /// Nothing but an answer.
     Answer,
@@ -46,6 +50,8 @@ pub enum LifelineReport {
 impl Order {
     pub(super) fn line(self) -> String {
         match self {
+            Self::Hold => "hold\n".into(),
+            Self::Launch => "launch\n".into(),
             Self::Signal(number) => format!("signal {number}\n"),
             Self::Stop => "stop\n".into(),
             Self::Continue => "continue\n".into(),
@@ -57,6 +63,8 @@ impl Order {
     pub(super) fn parse(line: &str) -> Option<Self> {
         match line.split_once(' ') {
             Some(("signal", number)) => Some(Self::Signal(number.parse().ok()?)),
+            None if line == "hold" => Some(Self::Hold),
+            None if line == "launch" => Some(Self::Launch),
             None if line == "stop" => Some(Self::Stop),
             None if line == "continue" => Some(Self::Continue),
             None if line == "sweep" => Some(Self::Sweep),
@@ -134,7 +142,7 @@ mod tests {
         ] {
             assert_eq!(LifelineReport::parse(report.line().trim_end()), Some(report));
         }
-        for order in [Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep, Order::Answer] {
+        for order in [Order::Hold, Order::Launch, Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep, Order::Answer] {
             assert_eq!(Order::parse(order.line().trim_end()), Some(order));
         }
         assert_eq!((LifelineReport::parse("nonsense"), Order::parse("signal x")), (None, None));

@@ -9,7 +9,7 @@ use super::stage::Stage;
 use super::tape::Got;
 use crate::engine::{Effect, Exit, Finished, Input, Leftover, Sig, Timer};
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
-use crate::proc::{Child, GivenUp, LifelineReport, end_survivors, is_busy};
+use crate::proc::{AgentPipes, GivenUp, LifelineHandle, LifelineReport, end_survivors, is_busy};
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
@@ -25,7 +25,8 @@ const BEAT: Duration = Duration::from_secs(1);
 
 /// An attempt under way.
 pub(super) struct Attempt<'a> {
-    child: &'a mut Child,
+    lifeline: &'a mut LifelineHandle,
+    pipes: AgentPipes,
     stage: Stage,
     folder: &'a AttemptFolder,
     token: &'a str,
@@ -66,7 +67,7 @@ struct Drain {
 
 impl<'a> Attempt<'a> {
     pub(super) fn new(
-        child: &'a mut Child,
+        (lifeline, pipes): (&'a mut LifelineHandle, AgentPipes),
         stage: Stage,
         folder: &'a AttemptFolder,
         token: &'a str,
@@ -74,7 +75,8 @@ impl<'a> Attempt<'a> {
         before: Before,
     ) -> Self {
         Self {
-            child,
+            lifeline,
+            pipes,
             stage,
             folder,
             token,
@@ -108,12 +110,12 @@ impl<'a> Attempt<'a> {
                 return self.over(driver, leftovers);
             }
             if self.drain.over && self.drain.until.take().is_some() {
-                self.child.line.sweep();
+                self.lifeline.line.sweep();
             }
             let effects = tokio::select! {
                 biased;
                 heard = driver.signals.next() => self.heard(driver, heard)?,
-                report = self.child.line.report(), if self.swept.is_none() => match self.reported(driver, report)? {
+                report = self.lifeline.line.report(), if self.swept.is_none() => match self.reported(driver, report)? {
                     Ok(effects) => effects,
                     Err(NotStarted { why, busy }) => return Ok(driver.take(Input::NotStarted { why, busy })?),
                 },
@@ -121,9 +123,9 @@ impl<'a> Attempt<'a> {
                     Err(error) => driver.output_failed(error)?,
                     Ok(()) => Vec::new(),
                 },
-                _ = self.child.stdout.readable(), if reads && self.stage.stdout.open => self.read_stdout(driver)?,
-                _ = self.child.stderr.readable(), if reads && self.stage.stderr.open => {
-                    let got = self.stage.read_stderr(&self.child.stderr, driver.cast.observer)?;
+                _ = self.pipes.stdout.readable(), if reads && self.stage.stdout.open => self.read_stdout(driver)?,
+                _ = self.pipes.stderr.readable(), if reads && self.stage.stderr.open => {
+                    let got = self.stage.read_stderr(&self.pipes.stderr, driver.cast.observer)?;
                     self.got(driver, got);
                     Vec::new()
                 }
@@ -149,9 +151,9 @@ impl<'a> Attempt<'a> {
     async fn perform(&mut self, driver: &mut Driver<'_>, effects: Vec<Effect>) -> Result<(), Failure> {
         for effect in effects {
             match effect {
-                Effect::Signal(signal) => self.child.line.signal(signal),
-                Effect::StopAgent => self.child.line.stop(),
-                Effect::ContinueAgent => self.child.line.go_on(),
+                Effect::Signal(signal) => self.lifeline.line.signal(signal),
+                Effect::StopAgent => self.lifeline.line.stop(),
+                Effect::ContinueAgent => self.lifeline.line.go_on(),
                 Effect::StandStill => driver.stand_still().await,
                 // An exit that is known is no longer timed.
                 Effect::Arm(Timer::Timeout | Timer::Idle | Timer::Start | Timer::Linger, _)
@@ -200,13 +202,14 @@ impl<'a> Attempt<'a> {
             LifelineReport::Gone => {
                 // Somebody killed the lifeline: what it held is found without it.
                 let leftovers = self.without_lifeline(driver)?;
-                self.lost = Some(match self.child.line.given_up() {
+                self.lost = Some(match self.lifeline.line.given_up() {
                     None => "its lifeline was killed",
                     Some(GivenUp::Silent) => "its lifeline did not answer, and was killed",
                     Some(GivenUp::Deaf) => "its lifeline took no orders, and was killed",
                 });
                 if !self.spawned {
-                    let busy = self.child.line.given_up().is_none();
+                    // One that has worked before is replaced.
+                    let busy = self.lifeline.line.given_up().is_none() || self.lifeline.is_used();
                     return Ok(Err(NotStarted { why: self.lost.unwrap_or_default().into(), busy }));
                 }
                 self.exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
@@ -217,7 +220,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn read_stdout(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, JournalError> {
-        let got = self.stage.read_stdout(&self.child.stdout, driver.cast.observer)?;
+        let got = self.stage.read_stdout(&self.pipes.stdout, driver.cast.observer)?;
         if let Got::Bytes(_) = got {
             driver.timers.disarm(Timer::Start);
         }
@@ -259,7 +262,7 @@ impl<'a> Attempt<'a> {
         }
         // An agent that does not begin, or closes its output, has nearly always exited: then it is its lifeline that says nothing.
         if !self.spawned || self.stage.is_over() && self.exited.is_none() {
-            self.child.line.ask();
+            self.lifeline.line.ask();
         }
         self.beat = Instant::now() + BEAT;
     }
@@ -286,12 +289,12 @@ impl<'a> Attempt<'a> {
         may_read: bool,
     ) -> Result<Vec<Effect>, JournalError> {
         if timer == Timer::Idle {
-            let (now, cpu) = (Instant::now(), self.child.cpu_time());
+            let (now, cpu) = (Instant::now(), self.lifeline.cpu_time());
             // While it is our reader who is slow, the agent's silence says nothing.
             if !may_read {
                 driver.timers.saw_life(now);
             }
-            self.child.line.ask();
+            self.lifeline.line.ask();
             if !driver.timers.look(now, cpu, self.stage.waits()) {
                 return Ok(Vec::new());
             }
@@ -302,7 +305,7 @@ impl<'a> Attempt<'a> {
     fn without_lifeline(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Leftover>, JournalError> {
         let leftovers = {
             let entry = format!("FORKHESTRA_TOKEN={}", self.token);
-            end_survivors(&|variable| variable == entry.as_bytes(), self.child.lifeline())
+            end_survivors(&|variable| variable == entry.as_bytes(), self.lifeline.pid())
         };
         self.stage.hurry();
         self.read_rest(driver)?;
@@ -314,12 +317,12 @@ impl<'a> Attempt<'a> {
         // Bounded: a survivor that was not found may go on writing.
         let mut left = DRAIN_BYTES;
         while left > 0
-            && let Got::Bytes(bytes) = self.stage.read_stdout(&self.child.stdout, driver.cast.observer)?
+            && let Got::Bytes(bytes) = self.stage.read_stdout(&self.pipes.stdout, driver.cast.observer)?
         {
             left = left.saturating_sub(bytes);
         }
         while left > 0
-            && let Got::Bytes(bytes) = self.stage.read_stderr(&self.child.stderr, driver.cast.observer)?
+            && let Got::Bytes(bytes) = self.stage.read_stderr(&self.pipes.stderr, driver.cast.observer)?
         {
             left = left.saturating_sub(bytes);
         }

@@ -24,7 +24,7 @@ use crate::engine::{
 use crate::journal::{JournalError, OwnFolder, Planted};
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
-use crate::proc::{Child, Launch, adopt_orphans};
+use crate::proc::{AgentPipes, Launch, LifelineHandle, SpawnError, adopt_orphans};
 use crate::prompt::{Late, render};
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -44,7 +44,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// When the run cannot go on; it is ended in order first.
 pub async fn drive(cast: Cast<'_>, begin: Begin) -> Result<Ended, Failure> {
     let signals = Signals::listen(|signal| cast.world.ignores(signal)).map_err(Failure::Signals)?;
-    play(cast, begin, signals, None).await
+    let mut lifeline = None;
+    let ended = play(cast, begin, signals, None, &mut lifeline).await;
+    // It holds the lock of the root.
+    if let Some(lifeline) = lifeline {
+        lifeline.end();
+    }
+    ended
 }
 
 /// Runs a plan of one agent beside others.
@@ -52,8 +58,9 @@ pub(super) async fn drive_in_lane<'a>(
     cast: Cast<'a>,
     lane: &'a Lane<'a>,
     heard: UnboundedReceiver<HeardSignal>,
+    lifeline: &mut Option<LifelineHandle>,
 ) -> Result<Ended, Failure> {
-    play(cast, Begin::New(Box::default(), None), Signals::passed_on(heard), Some(lane)).await
+    play(cast, Begin::New(Box::default(), None), Signals::passed_on(heard), Some(lane), lifeline).await
 }
 
 async fn play<'a>(
@@ -61,6 +68,7 @@ async fn play<'a>(
     begin: Begin,
     signals: Signals,
     lane: Option<&'a Lane<'a>>,
+    lifeline: &mut Option<LifelineHandle>,
 ) -> Result<Ended, Failure> {
     adopt_orphans();
     let token = new_token(&cast)?;
@@ -69,6 +77,7 @@ async fn play<'a>(
     let mut driver = Driver {
         cast,
         lane,
+        lifeline: lifeline.take(),
         token,
         signals,
         timers: Timers::new(clock),
@@ -92,6 +101,7 @@ async fn play<'a>(
     let outcome = driver.run(begin).await;
     let ended_well = !matches!(outcome, Err(_) | Ok(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed));
     driver.flush(if ended_well { None } else { Some(PATIENCE) }).await;
+    *lifeline = driver.lifeline;
     Ok(Ended { outcome: outcome?, output_error: driver.output_error })
 }
 
@@ -123,6 +133,8 @@ pub(super) struct Driver<'a> {
     pub(super) cast: Cast<'a>,
     /// Where this is one of several.
     pub(super) lane: Option<&'a Lane<'a>>,
+    /// Under which the next attempt is started; none before the first, and when the last was lost.
+    lifeline: Option<LifelineHandle>,
     /// Of the next attempt.
     token: String,
     pub(super) signals: Signals,
@@ -373,26 +385,43 @@ impl Driver<'_> {
             folder.open_calls(&token, role.name())?;
         }
         let stage = Stage::open(&folder, format, &plan.marker, discount, self.cast.observer.pace())?;
-        let lifeline = self.cast.world.lifeline();
         let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
         let prompt_path = folder.prompt_path();
         self.watch_own(at, &folder);
         let (program, arguments) = step.command();
         let launch = Launch {
-            lifeline: &lifeline,
             program,
             arguments: arguments.iter().map(|arg| OsString::from(render(arg, &value))).collect(),
             environment: self.environment(step, &value),
             folder: self.cast.root,
             stdin: stdin.map(|_| prompt_path.as_path()),
-            hold: self.cast.journal.lock().map(AsFd::as_fd),
         };
-        match Child::start(&launch) {
+        match self.launch(&launch) {
             Err(error) => Ok(self.take(Input::NotStarted { why: error.to_string(), busy: error.is_busy() })?),
-            Ok(mut child) => {
-                let attended = Attempt::new(&mut child, stage, &folder, &token, began, before).attend(self).await;
-                child.reap();
+            Ok((mut lifeline, pipes)) => {
+                let attempt = Attempt::new((&mut lifeline, pipes), stage, &folder, &token, began, before);
+                let attended = attempt.attend(self).await;
+                if lifeline.line.is_free() {
+                    self.lifeline = Some(lifeline);
+                } else {
+                    lifeline.end();
+                }
                 attended
+            }
+        }
+    }
+
+    /// Starts a program under the lifeline of the attempt before, else under a new one.
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(LifelineHandle, AgentPipes), SpawnError> {
+        let mut lifeline = match self.lifeline.take() {
+            Some(lifeline) => lifeline,
+            None => LifelineHandle::start(&self.cast.world.lifeline(), self.cast.journal.lock().map(AsFd::as_fd))?,
+        };
+        match lifeline.launch(launch) {
+            Ok(pipes) => Ok((lifeline, pipes)),
+            Err(error) => {
+                self.lifeline = Some(lifeline);
+                Err(error)
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::engine::{Overrides, Pace, RunOutcome, Sig};
 use crate::exit::Exit;
 use crate::journal::{BusyLock, Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
 use crate::plan::{Kind, Outline, Plan, PlannedStep, Root, TaskFacts, outline};
-use crate::proc::{Awake, end_forks, open_files, start_time};
+use crate::proc::{Awake, end_forks, end_holders, open_files, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Terminal, TerminalOptions, Verbosity, print_error, quoted, render};
 use crate::runner::{Begin, Cast, Ended, Failure, Replan, drive, wait_for_lock};
 use crate::source::{Diagnostic, Env};
@@ -240,18 +240,28 @@ pub(in crate::cli) fn lock(
     Ok(lock)
 }
 
-/// Where the process that took the lock is dead, only lifelines of it hold it, which end what it left: that is done for them, and they
-/// are waited for. So do its forks that have not become lifelines: they are ended. One that is still held then belongs to a process that we
-/// do not see, in another container.
-fn after_lifelines(world: &World, common: &Common, root: &Path, mut busy: BusyLock) -> Result<Taken, Exit> {
+/// Where the process that took the lock is dead, only lifelines of it hold it, which end what it left: they are waited for. So do its forks
+/// that have not become lifelines: they are ended, and so are lifelines that do nothing. One that is still held then belongs to a process
+/// that we do not see, in another container.
+fn after_lifelines(world: &World, common: &Common, root: &Path, busy: BusyLock) -> Result<Taken, Exit> {
     if busy.process().is_none_or(|process| start_time(process).is_some()) {
         return Ok(Taken::Busy(busy));
     }
+    // What cannot be seen holds it on.
+    let _ = end_forks(busy.file());
+    let busy = match again(world, busy)? {
+        Taken::Busy(busy) => busy,
+        held @ Taken::Held(_) => return Ok(held),
+    };
     let ended = Journal::existing(root).map_err(|error| broken_journal(&error));
     let ended = ended.and_then(|journal| journal.map_or(Ok(()), |journal| end_last(world, common, &journal)));
     ended.map_err(|fault| refuse(world, &[fault]))?;
-    // What cannot be seen holds it on.
-    let _ = end_forks(busy.file());
+    let _ = end_holders(busy.file());
+    again(world, busy)
+}
+
+/// Tries for two seconds.
+fn again(world: &World, mut busy: BusyLock) -> Result<Taken, Exit> {
     for _ in 0..LIFELINE_LOOKS {
         busy = match busy.again().map_err(|error| refuse(world, &[broken_journal(&error)]))? {
             Taken::Held(lock) => return Ok(Taken::Held(lock)),

@@ -10,6 +10,7 @@ use super::signals::{HeardSignal, Signals};
 use crate::engine::{At, Event, LimitKind, Observer, Quiet, RunOutcome, Sig};
 use crate::journal::Journal;
 use crate::plan::Plan;
+use crate::proc::LifelineHandle;
 use crate::verdict::ScoreMode;
 use crate::world::World;
 use lane::{Lane, LaneAnswer};
@@ -99,6 +100,7 @@ struct Rig {
     number: u32,
     journal: Journal,
     quiet: Quiet,
+    lifeline: Option<LifelineHandle>,
 }
 
 /// A job that is over, what came of it, and the limit that it met.
@@ -140,6 +142,7 @@ pub async fn work_in_lanes(
         let running = slots.iter().filter(|slot| !slot.is_free()).count();
         let hungry = halt.is_none() && failure.is_none() && running < lanes.number && work.has_more();
         if running == 0 && !hungry {
+            slots.into_iter().filter_map(|slot| slot.rig?.lifeline).for_each(LifelineHandle::end);
             return failure.map_or(Ok(halt), Err);
         }
         let (job, answer, limit) = tokio::select! {
@@ -194,7 +197,7 @@ fn fill<'a>(lanes: &Lanes<'a>, slots: &mut Vec<Slot<'a>>, work: &mut dyn Work) -
             index
         } else {
             let number = u32::try_from(slots.len() + 1).unwrap_or(u32::MAX);
-            let rig = Rig { number, journal: lanes.journal.sibling()?, quiet: Quiet::default() };
+            let rig = Rig { number, journal: lanes.journal.sibling()?, quiet: Quiet::default(), lifeline: None };
             slots.push(Slot { rig: Some(rig), running: None, over: None });
             slots.len() - 1
         };
@@ -224,7 +227,7 @@ async fn one(
     };
     let (plan, journal) = (&job.plan, &mut rig.journal);
     let cast = Cast { plan, root, replan: None, world, journal, run: recorder.run(), observer: &mut rig.quiet };
-    let ended = drive_in_lane(cast, &lane, heard).await;
+    let ended = drive_in_lane(cast, &lane, heard, &mut rig.lifeline).await;
     let limit = match &ended {
         Ok(ended) => match ended.outcome {
             RunOutcome::LimitReached { limit } => Some(limit),
