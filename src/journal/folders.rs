@@ -211,11 +211,14 @@ impl AttemptFolder {
         Ok(Transcript { file, path: self.path.join(name), bytes: 0 })
     }
 
-    /// What a power cut must not take: the outputs, the final message, and the names of all.
+    /// What a power cut must not take: the outputs, the final message, and their names; nothing where an attempt has said nothing.
     pub(super) fn to_sync(&self) -> Vec<File> {
         let named = ["stdout.log", "stderr.log", "final.md"].into_iter().filter_map(|name| self.open(name).ok());
-        let full = named.filter(|file| file.metadata().is_ok_and(|found| found.len() > 0));
-        full.chain(self.handle().and_then(Handle::for_sync)).collect()
+        let mut full: Vec<File> = named.filter(|file| file.metadata().is_ok_and(|found| found.len() > 0)).collect();
+        if !full.is_empty() {
+            full.extend(self.handle().and_then(Handle::for_sync));
+        }
+        full
     }
 
     /// What is missing of an output whose lengths were written down when the attempt ended: `stdout.log holds 0 of 12 bytes`.

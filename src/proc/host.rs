@@ -2,7 +2,9 @@
 
 use super::launch::Launch;
 use super::line::Line;
-use super::table::descendants;
+use super::table::{descendants, process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -14,6 +16,9 @@ use tokio::net::unix::pipe::Receiver;
 
 /// What the pipe of an agent's stdout may hold, in bytes.
 const PIPE: usize = 512 << 10;
+
+/// How often it is looked whether a lifeline that is to go is stopped.
+const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Why not even the lifeline could be started.
 #[derive(Debug, thiserror::Error)]
@@ -112,16 +117,31 @@ impl LifelineHandle {
         Duration::from_millis(tree.iter().map(|process| process.cpu_ticks).sum::<u64>() * 10)
     }
 
-    /// Ends it, with all that it holds: its socket is closed.
+    /// Whether it can be given another program: it holds nothing, lives, and nobody has stopped it.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let changed = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.line.is_free() && matches!(waitid(WaitId::Pid(Pid::from_child(&self.process)), changed), Ok(None))
+    }
+
+    /// Ends it, with all that it holds: its socket is closed. One that is stopped does nothing about that, and is killed.
     pub fn end(mut self) {
         let given_up = self.line.given_up().is_some();
         drop(self.line);
         // One that not even SIGKILL ends is left to init.
         if given_up {
             let _ = self.process.try_wait();
-        } else {
-            let _ = self.process.wait();
+            return;
         }
+        if let Ok(held) = pidfd_open(Pid::from_child(&self.process), PidfdFlags::empty()) {
+            while !matches!(poll(&mut [PollFd::new(&held, PollFlags::IN)], Some(&LOOK)), Ok(1..)) {
+                let pid = i32::try_from(self.process.id()).unwrap_or(0);
+                if process(pid).is_some_and(|lifeline| lifeline.stopped) {
+                    let _ = self.process.kill();
+                }
+            }
+        }
+        let _ = self.process.wait();
     }
 }
 

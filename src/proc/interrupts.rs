@@ -1,4 +1,5 @@
 //! The signals that end or stop what runs beside a run: a question to git, a check by hand.
+#![expect(clippy::disallowed_methods, reason = "the spawner")]
 
 use super::ourselves::StopRequests;
 use super::tree::Tree;

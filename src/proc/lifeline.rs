@@ -1,4 +1,4 @@
-//! The lifeline: a hidden subcommand of our own binary, one for a run and for each lane. It leads a session of its own, starts the agents
+//! The lifeline: a hidden subcommand of our own binary, one for a run, or for each lane of an evaluation. It leads a session of its own, starts the agents
 //! one after another, is subreaper of their trees, watches the agent and a socket that only its host holds, and alone sweeps. When the host
 //! dies, however it dies, the socket closes and the tree is ended.
 
@@ -144,8 +144,8 @@ impl Lifeline {
                 while let Some(end) = pending.find('\n') {
                     let order = Order::parse(&pending[..end]);
                     pending.drain(..=end);
-                    // First of all: what is asked for may take its time.
-                    if order.is_some() {
+                    // First of all: what is asked for may take its time. A launch is answered by what became of it.
+                    if order.is_some_and(|order| order != Order::Launch) {
                         self.tell(&LifelineReport::Answered);
                     }
                     match order {
@@ -154,18 +154,18 @@ impl Lifeline {
                         Some(Order::Signal(number)) => self.signal(number),
                         Some(Order::Stop) => self.stop(),
                         Some(Order::Continue) => self.go_on(),
-                        Some(Order::Sweep) => {
+                        // Else there was nothing to sweep, and that is told already.
+                        Some(Order::Sweep) if self.agent.is_some() => {
                             let leftovers = self.sweep();
                             let is_clean = leftovers.iter().all(|left| !left.running);
-                            // Its number may become another's from now on.
-                            (self.agent, self.exited, self.held, self.told_stop) = (None, false, false, false);
+                            self.forget_agent();
                             self.tell(&LifelineReport::Swept(leftovers));
                             // What not even SIGKILL has ended is none of the next program's tree.
                             if !is_clean {
                                 return Ok(());
                             }
                         }
-                        Some(Order::Answer) | None => {}
+                        Some(Order::Answer | Order::Sweep) | None => {}
                     }
                 }
             }
@@ -230,8 +230,21 @@ impl Lifeline {
         if let Some(status) = observe(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             self.exited = true;
             let exit = status.terminating_signal().map_or(Exit::Code(status.exit_status().unwrap_or(-1)), Exit::Signal);
-            self.tell(&LifelineReport::Exited(exit));
+            let mut said = LifelineReport::Exited(exit).line();
+            // Nearly always there is nothing left but the agent's own zombie, which has no children.
+            if children(me()) == [agent.as_raw_nonzero().get()] {
+                let _ = waitpid(Some(agent), WaitOptions::NOHANG);
+                self.forget_agent();
+                said += &LifelineReport::Swept(Vec::new()).line();
+            }
+            // As in `tell`.
+            let _ = self.host.write_all(said.as_bytes());
         }
+    }
+
+    /// It is reaped: its number may become another's.
+    fn forget_agent(&mut self) {
+        (self.agent, self.exited, self.held, self.told_stop) = (None, false, false, false);
     }
 
     /// Orphans of the tree that came to us and are dead: nobody else can reap them.
@@ -292,11 +305,6 @@ impl Lifeline {
     fn sweep(&mut self) -> Vec<Leftover> {
         let agent = self.agent.map_or(0, |agent| agent.as_raw_nonzero().get());
         let mut leftovers: Vec<Leftover> = Vec::new();
-        // Nearly always there is nothing left but the agent's own zombie, which has no children.
-        if self.exited && children(me()) == [agent] {
-            let _ = waitpid(self.agent, WaitOptions::NOHANG);
-            return leftovers;
-        }
         if let Some(agent) = self.agent {
             // What is left of bubblewrap itself is on its way out.
             let of_the_sandbox =

@@ -132,7 +132,7 @@ impl Line {
 
     /// Whether it can be given another program.
     #[must_use]
-    pub fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         !self.holds && !self.gone && self.given_up.is_none()
     }
 
@@ -140,17 +140,24 @@ impl Line {
     fn hear(&mut self, report: LifelineReport) {
         self.looks = 0;
         match &report {
-            LifelineReport::Answered => self.unanswered = self.unanswered.saturating_sub(1),
+            LifelineReport::Answered | LifelineReport::Spawned { .. } => self.answered(),
             LifelineReport::Swept(leftovers) => {
                 (self.sweeps, self.holds) = (false, leftovers.iter().any(|left| left.running));
             }
-            LifelineReport::Failed(_) => self.holds = false,
+            LifelineReport::Failed(_) => {
+                self.answered();
+                self.holds = false;
+            }
             _ => {}
         }
         if report != LifelineReport::Answered {
             self.reports.push_back(report);
         }
         self.look = (self.unanswered > 0 || self.sweeps).then(|| Instant::now() + LOOK);
+    }
+
+    fn answered(&mut self) {
+        self.unanswered = self.unanswered.saturating_sub(1);
     }
 
     fn look_at_it(&mut self) {

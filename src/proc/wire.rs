@@ -2,7 +2,7 @@
 
 use crate::engine::{Exit, Leftover};
 
-/// What the host asks for. Each is answered when it was read, before it is done.
+/// What the host asks for. Each is answered when it was read, before it is done; a launch by what became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// Hold the file that comes with this as long as you live.
@@ -15,7 +15,7 @@ pub(super) enum Order {
     Stop,
     /// Let the agent's tree go on.
     Continue,
-    /// The output is drained: end what is left, and reap.
+    /// The output is drained: end what is left, and reap. Nothing is said where nothing is left.
     Sweep,
     /// Nothing but an answer.
     Answer,
@@ -142,7 +142,9 @@ mod tests {
         ] {
             assert_eq!(LifelineReport::parse(report.line().trim_end()), Some(report));
         }
-        for order in [Order::Hold, Order::Launch, Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep, Order::Answer] {
+        for order in
+            [Order::Hold, Order::Launch, Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep, Order::Answer]
+        {
             assert_eq!(Order::parse(order.line().trim_end()), Some(order));
         }
         assert_eq!((LifelineReport::parse("nonsense"), Order::parse("signal x")), (None, None));

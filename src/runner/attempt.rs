@@ -105,11 +105,11 @@ impl<'a> Attempt<'a> {
             let reads = may_read && self.spawned && !self.drain.over;
             self.drain.over |= self.exited.is_some() && self.stage.is_over();
             // A stopped terminal is waited for, unless we are asked to stop.
-            let may_end = self.interrupted || !self.stage.lags();
+            let may_end = self.drain.over && (self.interrupted || !self.stage.lags());
             if let Some(leftovers) = self.swept.take_if(|_| may_end) {
                 return self.over(driver, leftovers);
             }
-            if self.drain.over && self.drain.until.take().is_some() {
+            if self.drain.over && self.drain.until.take().is_some() && self.swept.is_none() {
                 self.lifeline.line.sweep();
             }
             let effects = tokio::select! {
@@ -214,6 +214,7 @@ impl<'a> Attempt<'a> {
                 }
                 self.exited.get_or_insert(Exit::Signal(Sig::Kill.number()));
                 self.swept = Some(leftovers);
+                self.drain.over = true;
             }
         }
         Ok(Ok(Vec::new()))

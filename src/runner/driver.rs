@@ -401,7 +401,7 @@ impl Driver<'_> {
             Ok((mut lifeline, pipes)) => {
                 let attempt = Attempt::new((&mut lifeline, pipes), stage, &folder, &token, began, before);
                 let attended = attempt.attend(self).await;
-                if lifeline.line.is_free() {
+                if lifeline.is_ready() {
                     self.lifeline = Some(lifeline);
                 } else {
                     lifeline.end();
@@ -414,8 +414,13 @@ impl Driver<'_> {
     /// Starts a program under the lifeline of the attempt before, else under a new one.
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(LifelineHandle, AgentPipes), SpawnError> {
         let mut lifeline = match self.lifeline.take() {
-            Some(lifeline) => lifeline,
-            None => LifelineHandle::start(&self.cast.world.lifeline(), self.cast.journal.lock().map(AsFd::as_fd))?,
+            Some(lifeline) if lifeline.is_ready() => lifeline,
+            lost => {
+                if let Some(lost) = lost {
+                    lost.end();
+                }
+                LifelineHandle::start(&self.cast.world.lifeline(), self.cast.journal.lock().map(AsFd::as_fd))?
+            }
         };
         match lifeline.launch(launch) {
             Ok(pipes) => Ok((lifeline, pipes)),

@@ -5,6 +5,7 @@
 mod stdin;
 
 use crate::source::{Env, Files, Kind};
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -198,8 +199,11 @@ impl World {
     #[must_use]
     pub fn jitter(&self, most: Duration) -> Duration {
         let mut byte = [0; 1];
-        let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut byte));
-        if read.is_err() { Duration::ZERO } else { most * u32::from(byte[0]) / 256 }
+        if getrandom(&mut byte, GetRandomFlags::empty()).is_err() {
+            Duration::ZERO
+        } else {
+            most * u32::from(byte[0]) / 256
+        }
     }
 
     /// Now, by the clock on the wall, which may be set at any time.
@@ -225,7 +229,8 @@ impl World {
     /// When the system has no random bytes.
     pub fn token(&self) -> io::Result<String> {
         let mut bytes = [0; 16];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        // So few come whole (getrandom(2)).
+        getrandom(&mut bytes, GetRandomFlags::empty())?;
         Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
     }
 

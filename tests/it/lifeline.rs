@@ -256,3 +256,31 @@ fn a_process_that_became_another_users_is_named_as_still_running() {
     send("KILL", &pid);
     place.assert_nothing_is_left();
 }
+
+#[test]
+fn all_agents_of_a_run_have_one_lifeline() {
+    let place = Place::new();
+    place.agent("a", "sh cut -d' ' -f4 /proc/$PPID/stat >> lifelines\nprint again");
+    place.run(&["a:3"]).code(1);
+    let lifelines = fs::read_to_string(place.work("lifelines")).unwrap();
+    let lifelines: Vec<&str> = lifelines.lines().collect();
+    assert_eq!(lifelines.len(), 3);
+    assert!(lifelines.iter().all(|pid| *pid == lifelines[0]), "{lifelines:?}");
+}
+
+#[test]
+fn a_lifeline_that_is_killed_or_stopped_between_two_attempts_is_replaced() {
+    for signal in ["KILL", "STOP"] {
+        let place = Place::new();
+        let down = r#"{"type":"result","result":"API Error: 500 overheated","is_error":true,"api_error_status":500}"#;
+        let done = r#"{"type":"result","result":"FORKHESTRA_COMPLETE"}"#;
+        place.agent("claude", &format!("print {down}\nexit 1\nnext\nprint {done}"));
+        place.config(r#"{"agents": {"a": {"backend": "claude", "defaultPrompt": "p"}}, "chains": {}}"#);
+        let running = place.start(&["a:1"]);
+        place.wait_for_event(1, "waitStarted");
+        send(signal, &lifeline_of(&place));
+        let ran = running.end();
+        assert_eq!(ran.code(0).words().matches("lifeline").count(), 0, "{}", ran.stderr);
+        assert_eq!(place.calls("claude"), 2);
+    }
+}

@@ -158,13 +158,7 @@ fn a_usage_limit_that_ends_too_late_ends_the_run_and_a_signal_ends_the_wait() {
         ran.stderr
     );
     let running = place.start(&["a:1", "--limit", "wait=100h"]);
-    let begun = Instant::now();
-    while !place.path("project/.forkhestra/state.db").exists()
-        || !place.events(2).iter().any(|event| event["event"]["type"] == "waitStarted")
-    {
-        assert!(begun.elapsed() < LONG);
-        std::thread::yield_now();
-    }
+    place.wait_for_event(2, "waitStarted");
     running.signal("INT");
     running.end().code(130);
     place.run(&["a:1", "--limit", "wait=100h", "--limit", "time=600ms"]).code(4);

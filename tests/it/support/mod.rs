@@ -235,6 +235,18 @@ impl Place {
         }
     }
 
+    /// Waits until an event of this type is in the journal of a run.
+    #[track_caller]
+    pub(crate) fn wait_for_event(&self, run: i64, kind: &str) {
+        let deadline = Instant::now() + LONG;
+        while !self.work(".forkhestra/state.db").exists()
+            || !self.events(run).iter().any(|event| event["event"]["type"] == kind)
+        {
+            assert!(Instant::now() < deadline, "{kind} never came; alive: {:?}", self.processes());
+            std::thread::yield_now();
+        }
+    }
+
     /// Holds every event of every run here against the schema, and what the run came to against every other account of it.
     fn check_events(&self) {
         static SCHEMA: OnceLock<(boon::Schemas, boon::SchemaIndex)> = OnceLock::new();
