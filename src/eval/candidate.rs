@@ -2,7 +2,6 @@
 
 use super::leak::LeakGuard;
 use super::tokens::{size_fault, tokens};
-use std::collections::HashSet;
 
 /// The prompt that an improver's answer proposes: the content of its first code fence, else the whole.
 #[must_use]
@@ -40,21 +39,19 @@ pub(super) struct Guards {
     pub(super) leak: LeakGuard,
     pub(super) original_tokens: usize,
     pub(super) most_tokens: usize,
-    seen: HashSet<String>,
 }
 
 impl Guards {
     pub(super) fn new(leak: LeakGuard, original: &str, most_tokens: usize) -> Self {
-        let seen = HashSet::from([original.trim().to_string()]);
-        Self { leak, original_tokens: tokens(original), most_tokens, seen }
+        Self { leak, original_tokens: tokens(original), most_tokens }
     }
 
-    /// Why the candidate is not tried, if it is not. One that was seen is remembered.
-    pub(super) fn refuses(&mut self, candidate: &str) -> Option<String> {
+    /// Why the candidate is not tried, if it is not; `known` says whether it was proposed before, or is the original.
+    pub(super) fn refusal(&self, candidate: &str, known: bool) -> Option<String> {
         if candidate.is_empty() {
             return Some("empty".into());
         }
-        if !self.seen.insert(candidate.to_string()) {
+        if known {
             return Some("already_seen".into());
         }
         // Words without an end.
@@ -91,18 +88,18 @@ mod tests {
     fn a_candidate_is_refused_before_it_costs_anything() {
         let text = "the secret input text of the case";
         let original = "Summarize the text.";
-        let mut guards = Guards::new(LeakGuard::new(original, [text].into_iter()), original, 200);
+        let guards = Guards::new(LeakGuard::new(original, [text].into_iter()), original, 200);
         let long = "word ".repeat(400);
-        for (candidate, why) in [
-            ("", Some("empty")),
-            (original, Some("already_seen")),
-            ("x", Some("sanity_check:too_short")),
-            (long.trim(), Some("sanity_check:too_long")),
-            ("Summarize. E.g.: the secret input text of the case", Some("leakage_detected")),
-            ("Summarize the text in a sentence.", None),
-            ("Summarize the text in a sentence.", Some("already_seen")),
+        for (candidate, known, why) in [
+            ("", false, Some("empty")),
+            (original, true, Some("already_seen")),
+            ("x", false, Some("sanity_check:too_short")),
+            (long.trim(), false, Some("sanity_check:too_long")),
+            ("Summarize. E.g.: the secret input text of the case", false, Some("leakage_detected")),
+            ("Summarize the text in a sentence.", false, None),
+            ("Summarize the text in a sentence.", true, Some("already_seen")),
         ] {
-            assert_eq!(guards.refuses(candidate).as_deref(), why, "{candidate}");
+            assert_eq!(guards.refusal(candidate, known).as_deref(), why, "{candidate}");
         }
     }
 }

@@ -66,7 +66,7 @@ impl Default for Patience {
 }
 
 /// How far the improvement has come.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     /// Candidates that were made.
     pub(super) attempts: u32,

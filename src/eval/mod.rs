@@ -11,8 +11,9 @@ mod feedback;
 mod holdout;
 mod keys;
 mod leak;
-mod measure;
+mod machine;
 mod prompts;
+mod questions;
 mod suite;
 mod tokens;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Every folder below `src`, or file in it, with the folders that it may import from.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("exit", &[]),
     ("source", &[]),
     ("marker", &["source"]),
@@ -35,6 +35,8 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "proc", "context", "world", "runner",
         ],
     ),
+    // The machine of evaluations decides, and does nothing.
+    ("eval/machine", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine"]),
     (
         "cli",
         &[
@@ -55,13 +57,14 @@ const ARROWS: [(&str, &[&str]); 21] = [
 /// What pure rooms may not name.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];
-const PURE: [&str; 10] =
-    ["task", "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine"];
+const PURE: [&str; 11] =
+    ["task", "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "eval/machine"];
 
 fn room_of(path: &Path) -> String {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {
         [file] => file.trim_end_matches(".rs").into(),
+        ["eval", "machine", ..] => "eval/machine".into(),
         [room, ..] => (*room).into(),
         [] => String::new(),
     }
