@@ -162,20 +162,10 @@ pub struct Backend {
     pub deliver: Option<Delivery>,
     /// Appends to its system prompt; without it the instructions stand at the head of the prompt.
     pub system_prompt: Option<Vec<String>>,
-    /// `model`.
-    pub model: Option<Vec<String>>,
-    /// `maxTurns`.
-    pub max_turns: Option<Vec<String>>,
     /// Tells it the most US dollars that a run of it may cost.
     pub max_cost: Option<Vec<String>>,
-    /// `allowedTools`.
-    pub allowed_tools: Option<Vec<String>>,
-    /// `disallowedTools`.
-    pub disallowed_tools: Option<Vec<String>>,
-    /// `mcpConfig`.
-    pub mcp_config: Option<Vec<String>>,
-    /// `settings`.
-    pub settings: Option<Vec<String>>,
+    /// By which it is told what an agent asks for, by key: `model`, …
+    pub cli: IndexMap<&'static str, Vec<String>>,
     /// The levels of permissions that it can express.
     pub permissions: IndexMap<String, Level>,
     /// How it names a command that may be run; `{}` stands for the command.
@@ -222,6 +212,8 @@ impl Backend {
         };
         let mut permissions = earlier.permissions;
         permissions.extend(self.permissions);
+        let mut cli = earlier.cli;
+        cli.extend(self.cli);
         Self {
             aliases: self.aliases.or(earlier.aliases),
             program: self.program.or(earlier.program),
@@ -230,13 +222,8 @@ impl Backend {
             last: self.last.or(earlier.last),
             deliver: self.deliver.or(earlier.deliver),
             system_prompt: self.system_prompt.or(earlier.system_prompt),
-            model: self.model.or(earlier.model),
-            max_turns: self.max_turns.or(earlier.max_turns),
             max_cost: self.max_cost.or(earlier.max_cost),
-            allowed_tools: self.allowed_tools.or(earlier.allowed_tools),
-            disallowed_tools: self.disallowed_tools.or(earlier.disallowed_tools),
-            mcp_config: self.mcp_config.or(earlier.mcp_config),
-            settings: self.settings.or(earlier.settings),
+            cli,
             permissions,
             command: self.command.or(earlier.command),
             output: self.output.or(earlier.output),

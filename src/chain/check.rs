@@ -2,7 +2,7 @@
 
 use super::duration::{DurationFault, parse_duration};
 use super::errors;
-use super::keys::{Object, Shape};
+use super::keys::shape::{Object, Shape};
 use super::name::check_name;
 use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Span};

@@ -2,6 +2,7 @@
 
 use super::backend::{Delivery, Format, Permissions};
 use super::isolation::Isolation;
+use super::keys::cli::CliValues;
 use crate::source::{Place, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
@@ -193,18 +194,8 @@ pub struct Agent {
     pub system_prompt: Option<Text>,
     /// The system prompt itself.
     pub system_prompt_text: Option<Text>,
-    /// The backend's model.
-    pub model: Option<Text>,
-    /// The backend's turn limit, and where it stands.
-    pub max_turns: Option<(u32, Place)>,
-    /// Tools that the backend may use unasked.
-    pub allowed_tools: Option<Vec<Text>>,
-    /// Tools that the backend may not use.
-    pub disallowed_tools: Option<Vec<Text>>,
-    /// A file of MCP servers.
-    pub mcp_config: Option<Text>,
-    /// A settings file of the backend.
-    pub settings: Option<Text>,
+    /// What it asks of its agent CLI: a model, tools, …
+    pub cli: CliValues,
     /// The template around its prompt.
     pub template: Option<Text>,
     /// What it may decide.
@@ -233,6 +224,14 @@ pub struct Agent {
     pub idle_timeout: Option<Duration>,
     /// What stands between it and the machine.
     pub isolation: Isolation,
+}
+
+impl Agent {
+    /// The model that it asks for.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        self.cli.get("model")?.values.first().map(String::as_str)
+    }
 }
 
 /// A command as written.

@@ -5,6 +5,7 @@ use super::check::check;
 use super::errors;
 use super::ir::{Agent, Chain, Check, HookKind, Limits, Run};
 use super::isolation::{Isolation, Sandbox};
+use super::keys::cli::CliValues;
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
@@ -305,19 +306,15 @@ fn refine(earlier: Agent, later: Agent, project: bool) -> Agent {
     let mut env = earlier.env;
     env.extend(later.env);
     let keep = |key: Option<Text>| key.filter(|_| !to_command);
-    let keep_list = |key: Option<Vec<Text>>| key.filter(|_| !to_command);
+    let mut cli = if to_command { CliValues::new() } else { earlier.cli };
+    cli.extend(later.cli);
     Agent {
         description: later.description.or(earlier.description),
         // The two spellings of the default prompt are one key, or an earlier inline prompt would mask a later file.
         said: if later.said.is_silent() { earlier.said } else { later.said },
         system_prompt: later.system_prompt.or(keep(earlier.system_prompt).filter(|_| !words)),
         system_prompt_text: later.system_prompt_text.or(keep(earlier.system_prompt_text).filter(|_| !words)),
-        model: later.model.or(keep(earlier.model)),
-        max_turns: later.max_turns.or(earlier.max_turns.filter(|_| !to_command)),
-        allowed_tools: later.allowed_tools.or(keep_list(earlier.allowed_tools)),
-        disallowed_tools: later.disallowed_tools.or(keep_list(earlier.disallowed_tools)),
-        mcp_config: later.mcp_config.or(keep(earlier.mcp_config)),
-        settings: later.settings.or(keep(earlier.settings)),
+        cli,
         template: later.template.or(template),
         role: later.role.or(earlier.role),
         verdict: later.verdict.or(earlier.verdict),

@@ -89,7 +89,10 @@ fn a_later_chain_replaces_and_a_later_agent_refines_unless_it_says_who_it_is() {
     let config = load(&[layer(LayerKind::BuiltIn, below), layer(LayerKind::Project, above)]);
     let text = |text: &Option<Text>| text.as_ref().map(|text| text.value.clone());
     let a = &config.agents["a"];
-    assert_eq!((text(&a.value.system_prompt_text), text(&a.value.model)), (Some("S".into()), Some("m2".into())));
+    assert_eq!(
+        (text(&a.value.system_prompt_text), a.value.model().map(str::to_string)),
+        (Some("S".into()), Some("m2".into()))
+    );
     assert_eq!((text(&a.value.said.inline), text(&a.value.said.file)), (None, Some("p.md".into())));
     assert_eq!(a.layer, LayerKind::Project);
     assert_eq!(config.agents["b"].value.system_prompt_text, None);
@@ -135,7 +138,7 @@ fn agent(text: &str, name: &str) -> String {
         ("role", agent.role.map(|role| role.name().to_string())),
         ("template", text(&agent.template)),
         ("backend", text(&agent.backend)),
-        ("model", text(&agent.model)),
+        ("model", agent.model().map(str::to_string)),
         ("words", text(&agent.system_prompt_text)),
         ("file", text(&agent.system_prompt)),
         ("command", agent.command.as_ref().map(|_| "yes".into())),

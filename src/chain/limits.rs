@@ -3,7 +3,8 @@
 use super::duration::parse_duration;
 use super::errors;
 use super::ir::Limits;
-use super::keys::{LIMITS, Shape};
+use super::keys::LIMITS;
+use super::keys::shape::Shape;
 use crate::source::{Diagnostic, Place, Source};
 use std::sync::Arc;
 

@@ -27,6 +27,7 @@ pub use ir::{
     Wants,
 };
 pub use isolation::{Isolation, Sandbox};
+pub use keys::cli::{CLI_KEYS, CliKey, CliValue, CliValueKind, CliValues};
 pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
 pub use limits::{limit_names, parse_limit};
 pub use lower::{GroupSpan, Op, Program, lower};
@@ -37,7 +38,8 @@ pub use show::show;
 /// Files of the user's in JSON5: tables of their keys, and what they say, with places.
 pub mod json {
     pub use super::check::check;
-    pub use super::keys::{Key, LIMITS, Object, Shape, key};
+    pub use super::keys::LIMITS;
+    pub use super::keys::shape::{Key, Object, Shape, key};
     pub use super::read::{Reader, limits, thousandths};
     pub use super::schema::schema_of;
     pub use super::tree::{Member, Node, Value, parse_within};

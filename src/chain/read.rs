@@ -8,6 +8,7 @@ use super::ir::{
     Agent, Chain, Check, Command, Form, Group, HookKind, Item, Limit, Limits, Role, Run, Said, Step, Wants,
 };
 use super::isolation::{Isolation, Sandbox};
+use super::keys::cli::{CLI_KEYS, CliKey, CliValue, CliValueKind, CliValues};
 use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
@@ -163,12 +164,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         said: reader.said("defaultPrompt", "defaultPromptFile"),
         system_prompt: reader.text("systemPrompt"),
         system_prompt_text: reader.text("systemPromptText"),
-        model: reader.text("model"),
-        max_turns: reader.count("maxTurns").map(NonZeroU32::get).zip(reader.get("maxTurns").map(Reader::at)),
-        allowed_tools: reader.texts("allowedTools"),
-        disallowed_tools: reader.texts("disallowedTools"),
-        mcp_config: reader.text("mcpConfig"),
-        settings: reader.text("settings"),
+        cli: cli_values(reader),
         template: reader.text("template"),
         verdict: reader.text("verdict").map(|text| {
             let form = if text.value == "evaluation" { Form::Evaluation } else { Form::Decision };
@@ -187,6 +183,26 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         idle_timeout: reader.duration("idleTimeout"),
         isolation: isolation(reader),
     }
+}
+
+/// What an entry of `agents` asks for.
+fn cli_values(reader: Reader<'_>) -> CliValues {
+    let read = |key: &CliKey| {
+        let found = reader.get(key.name)?;
+        let texts = match key.kind {
+            CliValueKind::Text | CliValueKind::File => vec![reader.text(key.name)?],
+            CliValueKind::Count => vec![Text { value: reader.count(key.name)?.to_string(), at: found.at() }],
+            CliValueKind::Texts => reader.texts(key.name)?,
+        };
+        let at = texts.first().map_or_else(|| found.at(), |text| text.at.clone());
+        Some((key.name, CliValue { values: texts.into_iter().map(|text| text.value).collect(), at }))
+    };
+    CLI_KEYS.iter().filter_map(read).collect()
+}
+
+/// The words by which an entry of `backends` is told each of them.
+fn cli_words(words: impl Fn(&'static str) -> Option<Vec<String>>) -> IndexMap<&'static str, Vec<String>> {
+    CLI_KEYS.iter().filter_map(|key| Some((key.name, words(key.name)?))).collect()
 }
 
 /// `minScore` in thousandths.
@@ -228,13 +244,8 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         last: words("last"),
         deliver: delivery(reader),
         system_prompt: template("systemPrompt"),
-        model: template("model"),
-        max_turns: template("maxTurns"),
         max_cost: template("maxCost"),
-        allowed_tools: template("allowedTools"),
-        disallowed_tools: template("disallowedTools"),
-        mcp_config: template("mcpConfig"),
-        settings: template("settings"),
+        cli: cli_words(template),
         permissions: levels.collect(),
         command: text("command"),
         output: text("output").and_then(|name| Format::named(&name)),

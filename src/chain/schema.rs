@@ -1,8 +1,7 @@
 //! The JSON Schema of chains.json (draft 2020-12), generated from the keys. The committed copy is compared by a test.
 
-use super::keys::{
-    AGENT, BACKEND, CHAIN, CHECK, HOOKS, Key, LEVEL, LIMITS, Object, PERMISSIONS, ROOT, STEP, Shape, VARIABLE,
-};
+use super::keys::shape::{Key, Object, Shape};
+use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, LEVEL, LIMITS, PERMISSIONS, ROOT, STEP, VARIABLE};
 use serde_json::{Map, Value, json};
 
 /// The schema of chains.json, keys in a fixed order.

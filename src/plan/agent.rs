@@ -108,8 +108,8 @@ pub(super) fn plan_agent(
         name: step.name.value.clone(),
         kind: Kind::Agent {
             backend: named.map(|named| named.name.to_string()),
-            allows: named.and_then(|named| named.backend.allowed_tools.as_ref().and(named.backend.command.clone())),
-            model: named.and(agent.model.as_ref()).map(|model| model.value.clone()),
+            allows: named.and_then(|named| named.backend.cli.get("allowedTools").and(named.backend.command.clone())),
+            model: named.and(agent.model().map(str::to_string)),
             format,
             accounting: accounting(named, format),
             role,
@@ -288,8 +288,7 @@ fn program_command(
     at: &Place,
     faults: &mut Faults,
 ) -> (Option<PathBuf>, Vec<Vec<Segment>>) {
-    let fields = backend_fields(agent);
-    for (key, place) in fields.into_iter().filter_map(|(key, place)| Some((key, place?))) {
+    for (key, place) in backend_fields(agent) {
         faults.0.push(errors::program_cannot_honour(&place, key, &step.name.value));
     }
     let words: Vec<Text> = match &agent.command {

@@ -6,7 +6,7 @@ use super::errors;
 use crate::agent::{
     Asked, Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
 };
-use crate::chain::{Agent, LayerKind, Level, Permissions};
+use crate::chain::{Agent, CLI_KEYS, CliValue, CliValueKind, LayerKind, Level, Permissions};
 use crate::checks::Budget;
 use crate::prompt::{Late, Segment, expand_config, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
@@ -35,20 +35,12 @@ pub(super) fn backend_of<'a>(
 }
 
 /// The keys that only an agent CLI can honour, with their places where they are set.
-pub(super) fn backend_fields(agent: &Agent) -> [(&'static str, Option<Place>); 8] {
-    let of = |text: &Option<Text>| text.as_ref().map(|text| text.at.clone());
-    let list = |texts: &Option<Vec<Text>>| texts.as_ref()?.first().map(|text| text.at.clone());
+pub(super) fn backend_fields(agent: &Agent) -> impl Iterator<Item = (&'static str, Place)> {
+    let cli =
+        agent.cli.iter().filter(|(_, value)| !value.values.is_empty()).map(|(key, value)| (*key, value.at.clone()));
     let system = agent.system_prompt.as_ref().or(agent.system_prompt_text.as_ref());
-    [
-        ("model", of(&agent.model)),
-        ("maxTurns", agent.max_turns.as_ref().map(|(_, at)| at.clone())),
-        ("allowedTools", list(&agent.allowed_tools)),
-        ("disallowedTools", list(&agent.disallowed_tools)),
-        ("mcpConfig", of(&agent.mcp_config)),
-        ("settings", of(&agent.settings)),
-        ("systemPrompt", system.map(|text| text.at.clone())),
-        ("permissions", agent.permissions.as_ref().map(|(_, at)| at.clone())),
-    ]
+    let system = system.map(|text| ("systemPrompt", text.at.clone()));
+    cli.chain(system).chain(agent.permissions.as_ref().map(|(_, at)| ("permissions", at.clone())))
 }
 
 /// A headless command.
@@ -80,8 +72,15 @@ impl Headless {
     }
 }
 
-/// The words of a key, and the values that an agent wants for it.
-type WantedBackend<'a> = (&'a Option<Vec<String>>, Option<Vec<String>>);
+/// The path of a file that an agent names.
+fn named_file(context: &Context<'_>, value: &CliValue, faults: &mut Faults) -> Option<String> {
+    let name = Text { value: value.values.first()?.clone(), at: value.at.clone() };
+    let path = path_of(context, &name, faults)?;
+    if context.files.kind(&path).is_err() {
+        faults.0.push(errors::named_file_missing(&name.at, &path));
+    }
+    Some(path.display().to_string())
+}
 
 /// An agent CLI's headless command.
 pub(super) fn backend_command(
@@ -118,33 +117,24 @@ pub(super) fn backend_command(
         }
         (_, system) => system,
     };
-    let one = |value: String| vec![value];
-    let file = |name: &Option<Text>, faults: &mut Faults| {
-        let name = name.as_ref()?;
-        let path = path_of(context, name, faults)?;
-        if context.files.kind(&path).is_err() {
-            faults.0.push(errors::named_file_missing(&name.at, &path));
-        }
-        Some(one(path.display().to_string()))
-    };
-    let list_of =
-        |texts: &Option<Vec<Text>>| texts.as_ref().map(|texts| texts.iter().map(|text| text.value.clone()).collect());
-    // The profile's own, where somebody asked for it, and the program knows such a limit.
-    let budget = context.request.budgeted.then(|| context.request.profile.budget().turns);
-    let own = agent.max_turns.as_ref().map(|(turns, _)| *turns);
-    let turns = own.or(budget.filter(|_| backend.max_turns.is_some() && asked == Asked::Work));
-    let keys: [WantedBackend<'_>; 6] = [
-        (&backend.model, agent.model.as_ref().map(|model| one(model.value.clone()))),
-        (&backend.max_turns, turns.map(|turns| one(turns.to_string()))),
-        (&backend.allowed_tools, list_of(&agent.allowed_tools)),
-        (&backend.disallowed_tools, list_of(&agent.disallowed_tools)),
-        (&backend.mcp_config, file(&agent.mcp_config, faults)),
-        (&backend.settings, file(&agent.settings, faults)),
-    ];
-    for ((words, given), (key, place)) in keys.into_iter().zip(backend_fields(agent)) {
-        match (words, given, place) {
-            (Some(words), Some(given), _) => argv.extend(fill_list(words, &given)),
-            (None, Some(_), Some(place)) => faults.0.push(errors::backend_cannot_honour(&place, key, named.name)),
+    for key in &CLI_KEYS {
+        let values = match (agent.cli.get(key.name), key.kind) {
+            (Some(value), CliValueKind::File) => match named_file(context, value, faults) {
+                Some(path) => vec![path],
+                None => continue,
+            },
+            (Some(value), _) => value.values.clone(),
+            // The profile's own, where somebody asked for it, and the program knows such a limit.
+            (None, _) if key.name == "maxTurns" && context.request.budgeted && asked == Asked::Work => {
+                vec![context.request.profile.budget().turns.to_string()]
+            }
+            (None, _) => continue,
+        };
+        match (backend.cli.get(key.name), agent.cli.get(key.name)) {
+            (Some(words), _) => argv.extend(fill_list(words, &values)),
+            (None, Some(value)) if !values.is_empty() => {
+                faults.0.push(errors::backend_cannot_honour(&value.at, key.name, named.name));
+            }
             _ => {}
         }
     }

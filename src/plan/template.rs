@@ -182,7 +182,7 @@ pub(super) fn facts(context: &Context<'_>, step: &Step, agent: &Agent) -> IndexM
             Run::Words(words) => words.iter().map(|word| word.value.as_str()).collect::<Vec<_>>().join(" "),
         })
     };
-    let model = agent.model.as_ref().map_or(step.name.value.as_str(), |model| model.value.as_str());
+    let model = agent.model().unwrap_or(step.name.value.as_str());
     let mut variables = context.vars.all();
     let spec = variables.get("SPEC").cloned().unwrap_or_default();
     if !spec.is_empty() {

@@ -10,7 +10,7 @@ pub(super) mod sandbox;
 pub(super) mod start_at;
 pub(super) mod survivors;
 
-use crate::chain::{Chain, Config, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
+use crate::chain::{Chain, CliValue, Config, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
 use crate::checks::{Profile, Scope};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::{Project, project};
@@ -264,7 +264,8 @@ fn overridden<'a>(project: &'a Project, overrides: &Overrides) -> Cow<'a, Config
             let words = agent.system_prompt.is_some() || agent.system_prompt_text.is_some();
             let by_cli = agent.backend.as_ref().map_or(words, |backend| backend.value != "demo");
             if by_cli && agent.command.is_none() {
-                agent.model = Some(text("--model", model));
+                let text = text("--model", model);
+                agent.cli.insert("model", CliValue { values: vec![text.value], at: text.at });
             }
         }
     }

@@ -1,81 +1,15 @@
 //! Every key of chains.json, as data: what the reader checks, and what the JSON Schema is generated from. Other files of the user's
 //! have tables of the same kind.
 
+pub(super) mod cli;
+pub(super) mod shape;
+
 use super::ir::MOST_ITERATIONS;
+use cli::{CLI_KEYS, CliKey, CliValueKind};
+use shape::{Key, Object, Shape, key};
 
 /// The largest `limits.tokens`.
 const MOST_TOKENS: u32 = 4_000_000_000;
-
-/// What a value may be.
-#[derive(Debug, Clone, Copy)]
-pub enum Shape {
-    /// A string.
-    Text,
-    /// A string or an array of strings, not empty.
-    TextOrTexts,
-    /// An array of strings.
-    Texts,
-    /// An object of strings.
-    TextMap,
-    /// An object of variables: strings, and objects for those without a value here.
-    Variables(&'static Object),
-    /// `true` or `false`.
-    Flag,
-    /// A whole number from 1 to the given bound.
-    Count(u32),
-    /// A length of time: `90s`, `10m`, `1h30m`.
-    Duration,
-    /// A number above zero.
-    Amount,
-    /// A number from 0 to 1.
-    Share,
-    /// One object.
-    One(&'static Object),
-    /// One of these strings.
-    Choice(&'static [&'static str]),
-    /// An object of named objects; the names obey NAME.
-    Named(&'static Object),
-    /// An array of objects, not empty.
-    Objects(&'static Object),
-    /// Steps: a chain as text, or an array, not empty, of such texts and of objects.
-    Steps(&'static Object),
-    /// Not looked into.
-    Anything,
-}
-
-/// One key.
-#[derive(Debug, Clone, Copy)]
-pub struct Key {
-    /// As it is written.
-    pub name: &'static str,
-    /// What it may hold.
-    pub shape: Shape,
-    /// For the schema, the editor and the person in it.
-    pub about: &'static str,
-}
-
-/// An object and its keys.
-#[derive(Debug)]
-pub struct Object {
-    /// What it is, with its article.
-    pub name: &'static str,
-    /// Its definition's name in the schema.
-    pub id: &'static str,
-    /// All its keys.
-    pub keys: &'static [Key],
-    /// Those that must be there.
-    pub required: &'static [&'static str],
-    /// Exactly one of these must be there.
-    pub one_of: &'static [&'static str],
-    /// Where a string may stand for it: what that string is.
-    pub text: Option<&'static str>,
-}
-
-/// A key that may be set.
-#[must_use]
-pub const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
-    Key { name, shape, about }
-}
 
 /// What stands before a command.
 const WRAP: Key = key(
@@ -206,163 +140,173 @@ pub static LIMITS: Object = Object {
     text: None,
 };
 
+/// A key of `agents`.
+const fn of_agents(cli: CliKey) -> Key {
+    let shape = match cli.kind {
+        CliValueKind::Text | CliValueKind::File => Shape::Text,
+        CliValueKind::Count => Shape::Count(MOST_ITERATIONS),
+        CliValueKind::Texts => Shape::Texts,
+    };
+    key(cli.name, shape, cli.about)
+}
+
+/// A table of keys with those of [`CLI_KEYS`] among them: after `before`, and before `after`.
+const fn with_cli_keys<const N: usize>(before: &[Key], backends: bool, after: &[Key]) -> [Key; N] {
+    let mut keys = [of_agents(CLI_KEYS[0]); N];
+    let mut index = 0;
+    while index < N {
+        let cli = index.wrapping_sub(before.len());
+        keys[index] = if index < before.len() {
+            before[index]
+        } else if cli >= CLI_KEYS.len() {
+            after[cli - CLI_KEYS.len()]
+        } else if backends {
+            key(CLI_KEYS[cli].name, Shape::Texts, CLI_KEYS[cli].about_words)
+        } else {
+            of_agents(CLI_KEYS[cli])
+        };
+        index += 1;
+    }
+    keys
+}
+
+const AGENT_BEFORE: &[Key] = &[
+    key("description", Shape::Text, "For people: shown by `list`."),
+    key("defaultPrompt", Shape::Text, "The prompt when no other level has one. `${NAME}` is substituted."),
+    key("defaultPromptFile", Shape::Text, "A file with that prompt. `defaultPrompt` wins over it."),
+    key("systemPrompt", Shape::Text, "A file with the agent's system prompt."),
+    key("systemPromptText", Shape::Text, "The agent's system prompt. Wins over `systemPrompt`."),
+];
+const AGENT_AFTER: &[Key] = &[
+    key("backend", Shape::Text, "The agent CLI that runs this agent: `claude`."),
+    key(
+        "command",
+        Shape::TextOrTexts,
+        "The program that runs this agent, instead of an agent CLI. A string is split like a shell line, but no shell runs.",
+    ),
+    key("args", Shape::Texts, "Arguments of every run, before the step's and the prompt. `${NAME}` is substituted."),
+    key("env", Shape::TextMap, "Environment of every run. `${NAME}` and `${env:NAME}` are substituted."),
+    key(
+        "deliver",
+        Shape::Choice(&["arg", "stdin", "file"]),
+        "How the prompt reaches a command: last argument (default), standard input, or a file whose path is the last argument.",
+    ),
+    key(
+        "output",
+        Shape::Choice(&OUTPUTS),
+        "The format of the program's output. Default: that of the backend, else `plain`.",
+    ),
+    key(
+        "template",
+        Shape::Text,
+        "The template around the prompt: a folder of the templates, or a `.md` file. Default: the one of the agent's name, if there is one.",
+    ),
+    key(
+        "role",
+        Shape::Choice(&["worker", "judge"]),
+        "What it may decide: a worker works, a judge approves or rejects. Default: that of the built-in agent of its name, else `worker`.",
+    ),
+    key(
+        "permissions",
+        Shape::Choice(&["read", "edit", "full"]),
+        "What an agent CLI may do unasked. Default: `edit`, of a judge `read`.",
+    ),
+    key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: 2h."),
+    key(
+        "idleTimeout",
+        Shape::Duration,
+        "The longest an iteration may print nothing and use no CPU time. Default: 15m.",
+    ),
+    key(
+        "verdict",
+        Shape::Choice(&["decision", "evaluation"]),
+        "The form of a judge's verdict: a decision, or an evaluation with pass, score, issues and suggestions. Default: `decision`.",
+    ),
+    key(
+        "minScore",
+        Shape::Share,
+        "The least score that passes, of a judge whose verdict is an evaluation. Default: none.",
+    ),
+    WRAP,
+    SANDBOX,
+    WRITABLE,
+];
+static AGENT_KEYS: [Key; AGENT_BEFORE.len() + CLI_KEYS.len() + AGENT_AFTER.len()] =
+    with_cli_keys(AGENT_BEFORE, false, AGENT_AFTER);
+
 /// An entry of `agents`.
-pub(super) static AGENT: Object = Object {
-    name: "an agent",
-    id: "agent",
-    keys: &[
-        key("description", Shape::Text, "For people: shown by `list`."),
-        key("defaultPrompt", Shape::Text, "The prompt when no other level has one. `${NAME}` is substituted."),
-        key("defaultPromptFile", Shape::Text, "A file with that prompt. `defaultPrompt` wins over it."),
-        key("systemPrompt", Shape::Text, "A file with the agent's system prompt."),
-        key("systemPromptText", Shape::Text, "The agent's system prompt. Wins over `systemPrompt`."),
-        key("model", Shape::Text, "The model, as the agent CLI names it."),
-        key("maxTurns", Shape::Count(MOST_ITERATIONS), "The agent CLI's own limit on turns."),
-        key("allowedTools", Shape::Texts, "Tools the agent CLI may use without asking."),
-        key("disallowedTools", Shape::Texts, "Tools the agent CLI may not use."),
-        key("mcpConfig", Shape::Text, "A file of MCP servers for the agent CLI."),
-        key("settings", Shape::Text, "A settings file for the agent CLI."),
-        key("backend", Shape::Text, "The agent CLI that runs this agent: `claude`."),
-        key(
-            "command",
-            Shape::TextOrTexts,
-            "The program that runs this agent, instead of an agent CLI. A string is split like a shell line, but no shell runs.",
-        ),
-        key(
-            "args",
-            Shape::Texts,
-            "Arguments of every run, before the step's and the prompt. `${NAME}` is substituted.",
-        ),
-        key("env", Shape::TextMap, "Environment of every run. `${NAME}` and `${env:NAME}` are substituted."),
-        key(
-            "deliver",
-            Shape::Choice(&["arg", "stdin", "file"]),
-            "How the prompt reaches a command: last argument (default), standard input, or a file whose path is the last argument.",
-        ),
-        key(
-            "output",
-            Shape::Choice(&OUTPUTS),
-            "The format of the program's output. Default: that of the backend, else `plain`.",
-        ),
-        key(
-            "template",
-            Shape::Text,
-            "The template around the prompt: a folder of the templates, or a `.md` file. Default: the one of the agent's name, if there is one.",
-        ),
-        key(
-            "role",
-            Shape::Choice(&["worker", "judge"]),
-            "What it may decide: a worker works, a judge approves or rejects. Default: that of the built-in agent of its name, else `worker`.",
-        ),
-        key(
-            "permissions",
-            Shape::Choice(&["read", "edit", "full"]),
-            "What an agent CLI may do unasked. Default: `edit`, of a judge `read`.",
-        ),
-        key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: 2h."),
-        key(
-            "idleTimeout",
-            Shape::Duration,
-            "The longest an iteration may print nothing and use no CPU time. Default: 15m.",
-        ),
-        key(
-            "verdict",
-            Shape::Choice(&["decision", "evaluation"]),
-            "The form of a judge's verdict: a decision, or an evaluation with pass, score, issues and suggestions. Default: `decision`.",
-        ),
-        key(
-            "minScore",
-            Shape::Share,
-            "The least score that passes, of a judge whose verdict is an evaluation. Default: none.",
-        ),
-        WRAP,
-        SANDBOX,
-        WRITABLE,
-    ],
-    required: &[],
-    one_of: &[],
-    text: None,
-};
+pub(super) static AGENT: Object =
+    Object { name: "an agent", id: "agent", keys: &AGENT_KEYS, required: &[], one_of: &[], text: None };
 
 /// Every value of `output`.
 pub(super) const OUTPUTS: [&str; 7] =
     ["plain", "claude-stream", "codex-json", "gemini-stream", "opencode-json", "pi-json", "copilot-json"];
 
+const BACKEND_BEFORE: &[Key] = &[
+    key("aliases", Shape::Texts, "Other names of it."),
+    key("program", Shape::Text, "The program on PATH, or a path."),
+    key("install", Shape::Text, "How to get it, for people."),
+    key("arguments", Shape::Texts, "The arguments of every headless run."),
+    key("last", Shape::Texts, "Arguments that come last, but for a prompt that is delivered as one."),
+    key(
+        "deliver",
+        Shape::Choice(&["arg", "stdin", "file"]),
+        "How the prompt reaches it: standard input (default), last argument, or a file whose path is the last argument.",
+    ),
+    key(
+        "systemPrompt",
+        Shape::Texts,
+        "The arguments that append to its system prompt; `{}` is the text, `{json}` the text as a JSON string. Without them the text stands at the head of the prompt.",
+    ),
+    key(
+        "maxCost",
+        Shape::Texts,
+        "The arguments that tell it the most US dollars it may cost, `{}`: what is left of the limit `cost`.",
+    ),
+];
+const BACKEND_AFTER: &[Key] = &[
+    key("permissions", Shape::One(&PERMISSIONS), "The levels of permissions that it can express."),
+    key("command", Shape::Text, "How it names a command that may be run, `{}`: `Bash({}:*)`."),
+    key("output", Shape::Choice(&OUTPUTS), "The format of its output. Default: `plain`."),
+    key("tellsCost", Shape::Flag, "`false`: it does not tell what it cost, although programs of its format do."),
+    key("env", Shape::TextMap, "Environment of every run, unless it is set already."),
+    key("unset", Shape::Texts, "Variables that are removed from its environment."),
+    key(
+        "ownInstructions",
+        Shape::Texts,
+        "A settings file of it, and the key there that `systemPrompt` would replace: where the user has set that key, our text stands at the head of the prompt instead. `${env:NAME:-default}` is substituted.",
+    ),
+    key("readsAgentsMd", Shape::Flag, "Whether it reads AGENTS.md by itself: then templates do not show it again."),
+    key(
+        "slashCommands",
+        Shape::Flag,
+        "Whether it takes a prompt that begins with `/name` as a command of its own; such a prompt is then refused.",
+    ),
+    key("resume", Shape::Texts, "The arguments by which a person goes on with its session, `{}`."),
+    key(
+        "credentials",
+        Shape::Texts,
+        "Variables, and files, of which one holds its credentials. `doctor` looks whether one is there.",
+    ),
+    key("version", Shape::Texts, "The arguments that make it say its version. Default: `--version`."),
+    key("knownGood", Shape::Texts, "The first and the last version that was seen to work."),
+    key("help", Shape::Texts, "The arguments that make it list its options. Default: `--help`."),
+    key("exits", Shape::Texts, "What exit codes mean: `53: its limit on turns was reached`."),
+    WRAP,
+    SANDBOX,
+    WRITABLE,
+    key(
+        "startTimeout",
+        Shape::Duration,
+        "The longest it may take to print its first bytes; then it is ended and started again, up to 3 times, and the iteration does not count. Only for a program that prints at its start. Default: none.",
+    ),
+];
+static BACKEND_KEYS: [Key; BACKEND_BEFORE.len() + CLI_KEYS.len() + BACKEND_AFTER.len()] =
+    with_cli_keys(BACKEND_BEFORE, true, BACKEND_AFTER);
+
 /// An entry of `backends`.
-pub(super) static BACKEND: Object = Object {
-    name: "a backend",
-    id: "backend",
-    keys: &[
-        key("aliases", Shape::Texts, "Other names of it."),
-        key("program", Shape::Text, "The program on PATH, or a path."),
-        key("install", Shape::Text, "How to get it, for people."),
-        key("arguments", Shape::Texts, "The arguments of every headless run."),
-        key("last", Shape::Texts, "Arguments that come last, but for a prompt that is delivered as one."),
-        key(
-            "deliver",
-            Shape::Choice(&["arg", "stdin", "file"]),
-            "How the prompt reaches it: standard input (default), last argument, or a file whose path is the last argument.",
-        ),
-        key(
-            "systemPrompt",
-            Shape::Texts,
-            "The arguments that append to its system prompt; `{}` is the text, `{json}` the text as a JSON string. Without them the text stands at the head of the prompt.",
-        ),
-        key("model", Shape::Texts, "The arguments that choose `model`, `{}`."),
-        key("maxTurns", Shape::Texts, "The arguments that set `maxTurns`, `{}`."),
-        key(
-            "maxCost",
-            Shape::Texts,
-            "The arguments that tell it the most US dollars it may cost, `{}`: what is left of the limit `cost`.",
-        ),
-        key(
-            "allowedTools",
-            Shape::Texts,
-            "The arguments that allow tools: `{}` is all of them with commas; a word with `{each}` is repeated for each.",
-        ),
-        key("disallowedTools", Shape::Texts, "The same for tools that are not allowed."),
-        key("mcpConfig", Shape::Texts, "The arguments that name `mcpConfig`, `{}`."),
-        key("settings", Shape::Texts, "The arguments that name `settings`, `{}`."),
-        key("permissions", Shape::One(&PERMISSIONS), "The levels of permissions that it can express."),
-        key("command", Shape::Text, "How it names a command that may be run, `{}`: `Bash({}:*)`."),
-        key("output", Shape::Choice(&OUTPUTS), "The format of its output. Default: `plain`."),
-        key("tellsCost", Shape::Flag, "`false`: it does not tell what it cost, although programs of its format do."),
-        key("env", Shape::TextMap, "Environment of every run, unless it is set already."),
-        key("unset", Shape::Texts, "Variables that are removed from its environment."),
-        key(
-            "ownInstructions",
-            Shape::Texts,
-            "A settings file of it, and the key there that `systemPrompt` would replace: where the user has set that key, our text stands at the head of the prompt instead. `${env:NAME:-default}` is substituted.",
-        ),
-        key("readsAgentsMd", Shape::Flag, "Whether it reads AGENTS.md by itself: then templates do not show it again."),
-        key(
-            "slashCommands",
-            Shape::Flag,
-            "Whether it takes a prompt that begins with `/name` as a command of its own; such a prompt is then refused.",
-        ),
-        key("resume", Shape::Texts, "The arguments by which a person goes on with its session, `{}`."),
-        key(
-            "credentials",
-            Shape::Texts,
-            "Variables, and files, of which one holds its credentials. `doctor` looks whether one is there.",
-        ),
-        key("version", Shape::Texts, "The arguments that make it say its version. Default: `--version`."),
-        key("knownGood", Shape::Texts, "The first and the last version that was seen to work."),
-        key("help", Shape::Texts, "The arguments that make it list its options. Default: `--help`."),
-        key("exits", Shape::Texts, "What exit codes mean: `53: its limit on turns was reached`."),
-        WRAP,
-        SANDBOX,
-        WRITABLE,
-        key(
-            "startTimeout",
-            Shape::Duration,
-            "The longest it may take to print its first bytes; then it is ended and started again, up to 3 times, and the iteration does not count. Only for a program that prints at its start. Default: none.",
-        ),
-    ],
-    required: &[],
-    one_of: &[],
-    text: None,
-};
+pub(super) static BACKEND: Object =
+    Object { name: "a backend", id: "backend", keys: &BACKEND_KEYS, required: &[], one_of: &[], text: None };
 
 /// The value of `permissions` of a backend.
 pub(super) static PERMISSIONS: Object = Object {
