@@ -1,6 +1,6 @@
 //! Options that several verbs share, what a resume remembers of them, and nothing else: a new option of runs begins here.
 
-use crate::engine::Overrides;
+use crate::plan::Overrides;
 use clap::Args;
 
 /// How long, how much and how freely agents may work.

@@ -1,11 +1,11 @@
 //! `validate`: everything that is wrong with a config, used or not.
 
-use crate::chain::{Chain, Config, Item, LayerKind, Limit, Limits, Said, Step, Wants};
+use crate::chain::{Chain, Config, Item, LayerKind, Limit, Said, Step, Wants};
 use crate::cli::args::{Common, ValidateArgs};
 use crate::cli::config::{project, single};
 use crate::cli::respond::{answer, json_line, refuse};
 use crate::exit::Exit;
-use crate::plan::{Request, build};
+use crate::plan::{Request, RunSettings, build};
 use crate::report::diagnostic_json;
 use crate::source::{Diagnostic, Files, Place, Text};
 use crate::world::World;
@@ -92,20 +92,14 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
     );
     for chain in &chains {
         let request = Request {
-            permissions: None,
             chain,
             config,
             root,
             said: &Said::default(),
             given: &IndexMap::new(),
-            timeout: None,
-            idle_timeout: None,
-            limits: &Limits::default(),
+            settings: &RunSettings::default(),
             part: None,
             task: None,
-            profile: crate::checks::Profile::default(),
-            budgeted: false,
-            scope: None,
             own_program: world.own_program(),
         };
         for fault in build(&request, world, world).err().into_iter().flatten() {

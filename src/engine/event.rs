@@ -3,7 +3,7 @@
 use super::evaluated::EvalEvent;
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig, WaitReason};
-use crate::plan::TaskFacts;
+use crate::plan::{Overrides, TaskFacts};
 use crate::verdict::{ProposedTask, Unclear, Verdict};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -101,37 +101,6 @@ pub enum Ending {
         /// Which.
         limit: LimitKind,
     },
-}
-
-/// What the command line of a run said beside its chain, its prompt and its variables.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Overrides {
-    /// `--timeout`.
-    pub timeout: Option<String>,
-    /// `--permissions`.
-    #[serde(default)]
-    pub permissions: Option<String>,
-    /// `--backend`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backend: Option<String>,
-    /// `--model`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// `--idle-timeout`.
-    pub idle_timeout: Option<String>,
-    /// Every `--limit`.
-    pub limits: Vec<String>,
-    /// `--profile`.
-    #[serde(default)]
-    pub profile: Option<String>,
-    /// `--scope`.
-    #[serde(default)]
-    pub scope: Option<String>,
-    /// `--base`.
-    #[serde(default)]
-    pub base: Option<String>,
 }
 
 /// How far a step's attempts have come.

@@ -18,9 +18,7 @@ mod verdicts;
 mod waits;
 
 pub use evaluated::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
-pub use event::{
-    At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, More, Overrides,
-};
+pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, More};
 pub use finished::{Finished, Leftover, Tokens, Unknown, UsageLimit};
 pub use input::{Effect, Input, Timer};
 pub use machine::Transition;

@@ -6,16 +6,14 @@ use super::feedback::{CaseFeedback, listed};
 use super::prompts::{Prompts, declares_text, filled, with_text};
 use super::suite::{Case, Suite};
 use super::tokens::{allowed, tokens};
-use crate::chain::{Chain, Config, Group, Item, Limit, Limits, Permissions, Said, Step, Wants};
-use crate::checks::Profile;
-use crate::plan::{Part, Plan, Request, build, outline};
+use crate::chain::{Chain, Config, Group, Item, Limit, Said, Step, Wants};
+use crate::plan::{Part, Plan, Request, RunSettings, build, outline};
 use crate::prompt::{Level, show};
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::world::World;
 use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
 use std::path::Path;
-use std::time::Duration;
 
 /// What stands in the arguments of an agent that goes on with an earlier session of its own.
 const SESSIONS: [&str; 9] =
@@ -34,14 +32,8 @@ pub struct Desk<'a> {
     pub suite: &'a Suite,
     /// The three prompts.
     pub prompts: &'a Prompts,
-    /// The command line's limits, below them the suite's.
-    pub limits: &'a Limits,
-    /// The command line's permissions.
-    pub permissions: Option<Permissions>,
-    /// The command line's times.
-    pub timeout: Option<Duration>,
-    /// The longest that an agent may be silent.
-    pub idle_timeout: Option<Duration>,
+    /// What else the command line says; below its limits the suite's.
+    pub settings: &'a RunSettings,
 }
 
 impl Desk<'_> {
@@ -136,15 +128,9 @@ impl Desk<'_> {
             root: self.root,
             said: &said,
             given: &IndexMap::new(),
-            timeout: self.timeout,
-            idle_timeout: self.idle_timeout,
-            limits: self.limits,
-            permissions: self.permissions,
+            settings: self.settings,
             task: None,
             part: Some(part),
-            profile: Profile::default(),
-            budgeted: false,
-            scope: None,
             own_program: self.world.own_program(),
         };
         let plan = build(&request, self.world, self.world)?;
@@ -194,7 +180,7 @@ impl Desk<'_> {
         {
             faults.push(errors::same_session(&agent.at, &suite.executor.value, &agent.value, &word));
         }
-        if let Some((most, _)) = &self.limits.tokens
+        if let Some((most, _)) = &self.settings.limits.tokens
             && usize::try_from(*most).is_ok_and(|most| most < smallest)
             && smallest < usize::MAX
         {

@@ -6,11 +6,11 @@ use super::leak::LeakGuard;
 use super::machine::{EvalInput, EvalState};
 use super::questions::Questions;
 use crate::engine::{
-    EvalFacts, EvalLedger, Event, EventKind, HighestAttempt, LimitKind, Notice, Observer, Overrides, RunOutcome,
-    Stopwatch,
+    EvalFacts, EvalLedger, Event, EventKind, HighestAttempt, LimitKind, Notice, Observer, RunOutcome, Stopwatch,
 };
 use crate::journal::Journal;
 use crate::plan::Outline;
+use crate::plan::Overrides;
 use crate::runner::{Failure, Halt, Lanes, Recorder, Work, flushed, tell_news, work_in_lanes};
 use indexmap::IndexMap;
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     });
     let seq = events.last().map_or(0, |event| event.seq);
     let recorder = Recorder::new(run, seq, attempts.into_iter().chain(planned));
-    let time = desk.limits.time.map(|time| time.saturating_sub(worked(events)));
+    let time = desk.settings.limits.time.map(|time| time.saturating_sub(worked(events)));
     let until = time.map(|time| desk.world.uptime().saturating_add(time));
     let state = EvalState::of_events(events.iter().map(|event| &event.event));
     let (fresh, jobs) = (facts.options.fresh, usize::try_from(facts.options.jobs.max(1)).unwrap_or(1));

@@ -97,8 +97,8 @@ pub(super) fn plan_agent(
     }
     let env = environment(context, number, step, agent, named.zip(headless.as_ref()), &mut faults);
     let isolation = isolation_of(context, step, (agent, entry), named, program.as_deref(), &mut faults);
-    let timeout = context.request.timeout.or(step.timeout).or(agent.timeout);
-    let idle_timeout = context.request.idle_timeout.or(step.idle_timeout).or(agent.idle_timeout);
+    let timeout = context.request.settings.timeout.or(step.timeout).or(agent.timeout);
+    let idle_timeout = context.request.settings.idle_timeout.or(step.idle_timeout).or(agent.idle_timeout);
     check_timers(step, timeout, idle_timeout, &mut faults);
     check_environment(isolation.as_ref(), &env, at, &mut faults);
     let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };

@@ -125,8 +125,8 @@ pub(super) fn backend_command(
             },
             (Some(value), _) => value.values.clone(),
             // The profile's own, where somebody asked for it, and the program knows such a limit.
-            (None, _) if key.name == "maxTurns" && context.request.budgeted && asked == Asked::Work => {
-                vec![context.request.profile.budget().turns.to_string()]
+            (None, _) if key.name == "maxTurns" && context.request.settings.budgeted && asked == Asked::Work => {
+                vec![context.request.settings.profile.budget().turns.to_string()]
             }
             (None, _) => continue,
         };
@@ -145,7 +145,7 @@ pub(super) fn backend_command(
     let program = program(context, named, at, faults);
     let ours = context.request.config.backends.get(named.name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
     let exits = backend.exits.clone().unwrap_or_default();
-    let limited = context.request.limits.clone().or(context.request.config.limits.clone()).cost.is_some();
+    let limited = context.request.settings.limits.clone().or(context.request.config.limits.clone()).cost.is_some();
     let budget = backend.max_cost.iter().flatten().filter(|_| limited).map(|word| late(word, Late::Budget)).collect();
     let start_timeout = backend.start_timeout;
     Headless { program, argv, budget, start_timeout, last, env, level_env, ours, exits, permissions, preface }
@@ -203,7 +203,7 @@ fn permissions_of(context: &Context<'_>, named: Named<'_>, agent: &Agent, judges
         (false, _) => Permissions::default(),
     };
     // `--permissions` says what agents may change; a judge changes nothing, unless its own entry lets it.
-    let typed = context.request.permissions.filter(|_| !judges || own.is_some());
+    let typed = context.request.settings.permissions.filter(|_| !judges || own.is_some());
     typed.or(own).unwrap_or(usual)
 }
 
@@ -224,7 +224,7 @@ fn level<'a>(
     let level = named.backend.permissions.get(wanted.name());
     if level.is_none() {
         let at = match &agent.permissions {
-            Some((_, at)) if context.request.permissions.is_none() => at,
+            Some((_, at)) if context.request.settings.permissions.is_none() => at,
             _ => at,
         };
         let known: Vec<&str> = named.backend.permissions.keys().map(String::as_str).collect();
@@ -250,8 +250,8 @@ fn system_prompt(
         (None, None) => None,
     };
     let mut contract = contract(looped.then_some(context.marker.as_str()), asked);
-    if context.request.budgeted && asked == Asked::Work {
-        let Budget { commands, test_runs, installs, .. } = context.request.profile.budget();
+    if context.request.settings.budgeted && asked == Asked::Work {
+        let Budget { commands, test_runs, installs, .. } = context.request.settings.profile.budget();
         let install = if installs { "" } else { ", and install nothing" };
         let tests = if test_runs == 1 { "1 of them a run".into() } else { format!("{test_runs} of them runs") };
         let words = format!("\n\nYour budget: at most {commands} commands, {tests} of the tests{install}.");

@@ -107,7 +107,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         program,
         limits: limits::resolve(request),
         task: request.task.cloned(),
-        profile: request.profile,
+        profile: request.settings.profile,
         guarded,
         templates,
         lines,

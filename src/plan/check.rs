@@ -18,7 +18,7 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
         return Err(vec![errors::unknown_check(&step.name.at, &step.name.value)]);
     };
     let detected = detect(context.request.root, context.files);
-    let profile = context.request.profile;
+    let profile = context.request.settings.profile;
     let mut wanted = wanted(kind, profile, true, &detected, context.request.config);
     let tests = context.request.task.map_or("", |task| task.tests.trim());
     // What shows that the task is done is run with everything else, if it is a command.
@@ -93,7 +93,7 @@ fn is_built_in(context: &Context<'_>) -> bool {
 fn scope(context: &Context<'_>) -> Scope {
     let request = context.request;
     let asked = request.said.inline.as_ref().or(request.chain.said.inline.as_ref());
-    request.scope.unwrap_or_else(|| asked.map_or(Scope::Normal, |asked| Scope::of(&asked.value)))
+    request.settings.scope.unwrap_or_else(|| asked.map_or(Scope::Normal, |asked| Scope::of(&asked.value)))
 }
 
 /// Plans a step whose name is a check of the config.
@@ -153,7 +153,7 @@ pub(super) fn plan_check(
         limit: Limit::Once,
         idle_timeout: None,
         start_timeout: None,
-        timeout: context.request.timeout.or(step.timeout).or(check.timeout),
+        timeout: context.request.settings.timeout.or(step.timeout).or(check.timeout),
         found: Found::Config(entry.layer, entry.at.to_string()),
         hides: Vec::new(),
         program,

@@ -1,14 +1,13 @@
 //! What all steps of a plan share while it is built.
 
 use super::TaskFacts;
-use crate::chain::{Chain, Config, Limit, Limits, Permissions, Said, Step};
-use crate::checks::{Profile, Scope};
+use super::settings::RunSettings;
+use crate::chain::{Chain, Config, Limit, Said, Step};
 use crate::prompt::{Late, Segment, Vars, text};
 use crate::source::{Diagnostic, Env, Files, Source};
 use indexmap::IndexMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What a plan is built from.
 #[derive(Debug)]
@@ -23,24 +22,12 @@ pub struct Request<'a> {
     pub said: &'a Said,
     /// `NAME=value` arguments, each with its own source.
     pub given: &'a IndexMap<String, (String, Arc<Source>)>,
-    /// The command line's timeout of every iteration.
-    pub timeout: Option<Duration>,
-    /// The command line's idle timeout of every agent.
-    pub idle_timeout: Option<Duration>,
-    /// The command line's limits of the run.
-    pub limits: &'a Limits,
-    /// The command line's permissions of every agent CLI.
-    pub permissions: Option<Permissions>,
+    /// What else the command line says.
+    pub settings: &'a RunSettings,
     /// The task that is worked on.
     pub task: Option<&'a TaskFacts>,
     /// What its agent does in an evaluation, if this is one.
     pub part: Option<Part>,
-    /// How much is verified.
-    pub profile: Profile,
-    /// Whether somebody asked for that profile: then agents are held to its budget.
-    pub budgeted: bool,
-    /// How large the work is, if somebody says so.
-    pub scope: Option<Scope>,
     /// Our own program, which runs the demo's agents.
     pub own_program: &'a Path,
 }

@@ -91,7 +91,7 @@ impl Limits {
 
 /// The command line's limits, below them the config's, below them ours.
 pub(super) fn resolve(request: &Request<'_>) -> Limits {
-    let (wanted, ours) = (request.limits.clone().or(request.config.limits.clone()), Limits::default());
+    let (wanted, ours) = (request.settings.limits.clone().or(request.config.limits.clone()), Limits::default());
     Limits {
         time: wanted.time,
         cost: wanted.cost.map(|(cost, _)| cost),
@@ -106,9 +106,9 @@ pub(super) fn resolve(request: &Request<'_>) -> Limits {
 
 /// A limit on what cannot be measured would be a promise that nobody keeps. One that is measured late is kept late, which is said.
 pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], faults: &mut Vec<Diagnostic>) {
-    let wanted = request.limits.clone().or(request.config.limits.clone());
-    let cost = wanted.cost.map(|(_, at)| (at, "cost", request.limits.cost.is_some()));
-    let tokens = wanted.tokens.map(|(_, at)| (at, "tokens", request.limits.tokens.is_some()));
+    let wanted = request.settings.limits.clone().or(request.config.limits.clone());
+    let cost = wanted.cost.map(|(_, at)| (at, "cost", request.settings.limits.cost.is_some()));
+    let tokens = wanted.tokens.map(|(_, at)| (at, "tokens", request.settings.limits.tokens.is_some()));
     for (at, limit, typed) in cost.into_iter().chain(tokens) {
         let told = |step: &PlannedStep| {
             let told = step.accounting()?;

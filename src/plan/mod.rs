@@ -13,6 +13,7 @@ mod json;
 mod limits;
 mod outline;
 mod secrets;
+mod settings;
 mod template;
 mod unsubstituted;
 
@@ -35,6 +36,7 @@ pub use json::{digest, to_json};
 pub use limits::{JUDGED_ITERATIONS, Limits};
 pub use outline::{Outline, OutlineStep, outline};
 pub use secrets::Secrets;
+pub use settings::{Overrides, RunSettings, limits};
 pub use template::{Around, places};
 
 /// A chain with everything resolved that can be resolved before running.

@@ -84,20 +84,14 @@ pub(crate) fn planned(
     });
     let given: IndexMap<String, (String, Arc<Source>)> = given.collect();
     let request = Request {
-        permissions: None,
         chain: &chain,
         config: &config,
         root: Path::new("/root"),
         said,
         given: &given,
-        timeout: None,
-        idle_timeout: None,
-        limits: &crate::chain::Limits::default(),
+        settings: &RunSettings::default(),
         part: None,
         task: None,
-        profile: crate::checks::Profile::default(),
-        budgeted: false,
-        scope: None,
         own_program: Path::new("/bin/forkhestra"),
     };
     build(&request, world, world)

@@ -1,8 +1,9 @@
 //! What the driver works with, how a run begins, and how it ends.
 
 use super::templates::Replan;
-use crate::engine::{Event, Leftover, Observer, Overrides, RunOutcome};
+use crate::engine::{Event, Leftover, Observer, RunOutcome};
 use crate::journal::{Journal, JournalError};
+use crate::plan::Overrides;
 use crate::plan::Plan;
 use crate::verdict::Verdict;
 use crate::world::World;

@@ -3,7 +3,6 @@
 pub(super) mod args;
 mod execute;
 
-use crate::chain::{Limits, Permissions, bad_duration, parse_duration};
 use crate::cli::args::Common;
 use crate::cli::config::{Project, project, shell};
 use crate::cli::eval::args::{EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
@@ -11,20 +10,19 @@ use crate::cli::eval::execute::perform;
 use crate::cli::people::no_run_by_a_judge;
 use crate::cli::respond::{answer, broken_journal, refuse};
 use crate::cli::run::execute::{lock, worker};
-use crate::cli::run::limits;
 use crate::cli::run::survivors::end_last;
 use crate::cli::runs::history::{journal, meant};
 use crate::cli::trust::untrusted;
-use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, Overrides};
+use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind};
 use crate::eval::{Desk, Prompts, Suite, held_out, tokens, too_few_cases};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
-use crate::plan::{Outline, OutlineStep, Part, outline};
+use crate::plan::Overrides;
+use crate::plan::{Outline, OutlineStep, Part, RunSettings, outline};
 use crate::report::{Paint, evaluation_json, evaluation_text, print_error, prompt_diff, render};
-use crate::source::{Diagnostic, Files, Place, Source, sha256_json};
+use crate::source::{Diagnostic, Files, sha256_json};
 use crate::world::World;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Everything about evaluations.
 pub(in crate::cli) fn eval(world: &World, common: &Common, args: &EvalArgs) -> Exit {
@@ -63,8 +61,7 @@ struct ReadyEval {
     prompts: Prompts,
     facts: EvalFacts,
     overrides: Overrides,
-    limits: Limits,
-    times: (Option<Duration>, Option<Duration>),
+    settings: RunSettings,
     outline: Outline,
     digest: String,
     warnings: Vec<Diagnostic>,
@@ -78,10 +75,7 @@ impl ReadyEval {
             root: &project.root,
             suite: &self.suite,
             prompts: &self.prompts,
-            limits: &self.limits,
-            permissions: self.overrides.permissions.as_deref().and_then(Permissions::named),
-            timeout: self.times.0,
-            idle_timeout: self.times.1,
+            settings: &self.settings,
         }
     }
 }
@@ -145,13 +139,8 @@ fn prepare(
         }
     };
     suite.keep(&options.cases)?;
-    let time = |option: &str, text: &Option<String>| {
-        let Some(text) = text else { return Ok(None) };
-        let source = Source::new(option, text.as_str(), &project.shell);
-        parse_duration(text).map(Some).map_err(|fault| vec![bad_duration(&Place::whole(&source), option, text, fault)])
-    };
-    let times = (time("--timeout", &overrides.timeout)?, time("--idle-timeout", &overrides.idle_timeout)?);
-    let limits = limits(&overrides.limits, project)?.or(suite.limits.clone());
+    let mut settings = overrides.settings(&project.shell)?;
+    settings.limits = settings.limits.or(suite.limits.clone());
     let ids: Vec<&str> = suite.cases.iter().map(|case| case.id.as_str()).collect();
     if options.holdout > 0.0 && ids.len() < 2 {
         return Err(vec![too_few_cases(ids.len())]);
@@ -174,8 +163,7 @@ fn prepare(
         prompts,
         facts,
         overrides,
-        limits,
-        times,
+        settings,
         outline: Outline::default(),
         digest: String::new(),
         warnings: Vec::new(),

@@ -10,8 +10,7 @@ pub(super) mod sandbox;
 pub(super) mod start_at;
 pub(super) mod survivors;
 
-use crate::chain::{Chain, CliValue, Config, Limits, Permissions, Said, bad_duration, parse_duration, parse_limit};
-use crate::checks::{Profile, Scope};
+use crate::chain::{Chain, CliValue, Config, Said};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::people::no_run_by_a_judge;
@@ -23,9 +22,9 @@ use crate::cli::run::start_at::{check_start, wait_for_start};
 use crate::cli::task::errors::unknown;
 use crate::cli::task::facts::facts;
 use crate::cli::trust::untrusted;
-use crate::engine::Overrides;
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
+use crate::plan::Overrides;
 use crate::plan::{Plan, Request, TaskFacts, build, to_json};
 use crate::proc::ask;
 use crate::report::{EarlierRuns, Paint, dry_run, print_error, render};
@@ -218,15 +217,7 @@ pub(in crate::cli) fn planned(
     given: &TypedVars,
     typed: &Typed,
 ) -> Result<Plan, Vec<Diagnostic>> {
-    let Overrides { timeout, permissions, idle_timeout, limits: limited, profile, scope, .. } = &typed.overrides;
-    let time = |option: &str, text: &Option<String>| {
-        let Some(text) = text else { return Ok(None) };
-        let source = Source::new(option, text.as_str(), &project.shell);
-        parse_duration(text).map(Some).map_err(|fault| vec![bad_duration(&Place::whole(&source), option, text, fault)])
-    };
-    let timeout = time("--timeout", timeout)?;
-    let idle_timeout = time("--idle-timeout", idle_timeout)?;
-    let limits = limits(limited, project)?;
+    let settings = typed.overrides.settings(&project.shell)?;
     let config = overridden(project, &typed.overrides);
     let request = Request {
         chain,
@@ -234,15 +225,9 @@ pub(in crate::cli) fn planned(
         root: &project.root,
         said: &typed.said,
         given,
-        timeout,
-        idle_timeout,
-        limits: &limits,
-        permissions: permissions.as_deref().and_then(Permissions::named),
+        settings: &settings,
         part: None,
         task: typed.task.as_ref(),
-        profile: profile.as_deref().and_then(Profile::named).unwrap_or_default(),
-        budgeted: profile.is_some(),
-        scope: scope.as_deref().and_then(Scope::named),
         own_program: world.own_program(),
     };
     build(&request, world, world)
@@ -270,18 +255,6 @@ fn overridden<'a>(project: &'a Project, overrides: &Overrides) -> Cow<'a, Config
         }
     }
     config
-}
-
-/// The command line's limits; a later one of a name wins.
-pub(in crate::cli) fn limits(texts: &[String], project: &Project) -> Result<Limits, Vec<Diagnostic>> {
-    let (mut limits, mut faults) = (Limits::default(), Vec::new());
-    for text in texts {
-        match parse_limit(&Source::new("--limit", text.as_str(), &project.shell)) {
-            Ok(limit) => limits = limit.or(limits),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    if faults.is_empty() { Ok(limits) } else { Err(faults) }
 }
 
 /// The command line's level of the prompt.

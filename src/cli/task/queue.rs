@@ -7,13 +7,13 @@ use crate::cli::config::Project;
 use crate::cli::respond::{broken_journal, refuse};
 use crate::cli::run as driven;
 use crate::cli::run::execute::lock;
-use crate::cli::run::limits;
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
 use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, State, Tokens};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::JUDGED_ITERATIONS;
+use crate::plan::limits;
 use crate::report::{Paint, QueueRow, print_error, queue_table};
 use crate::source::Diagnostic;
 use crate::task::next;
@@ -59,13 +59,14 @@ pub(in crate::cli) struct Queue<'a> {
 /// Works on every task that can be worked on.
 pub(in crate::cli) fn all(queue: &Queue<'_>) -> Exit {
     let Queue { world, common, project, args, .. } = *queue;
-    let (whole, each) = match (limits(&args.options.bounds.limit, project), limits(&args.limit_each, project)) {
-        (Ok(whole), Ok(each)) => (whole, each),
-        (whole, each) => {
-            let faults = whole.err().into_iter().chain(each.err()).flatten().collect::<Vec<_>>();
-            return refuse(world, &faults);
-        }
-    };
+    let (whole, each) =
+        match (limits(&args.options.bounds.limit, &project.shell), limits(&args.limit_each, &project.shell)) {
+            (Ok(whole), Ok(each)) => (whole, each),
+            (whole, each) => {
+                let faults = whole.err().into_iter().chain(each.err()).flatten().collect::<Vec<_>>();
+                return refuse(world, &faults);
+            }
+        };
     // What the config says of each run still holds, and so does the bound of a chain with a judge.
     let mut each = each.or(project.config.limits.clone());
     if whole.iterations.is_some() {

@@ -4,7 +4,6 @@ use crate::cli::args::{Common, RunArgs};
 use crate::cli::respond::{broken_journal, refuse};
 use crate::cli::run as driven;
 use crate::cli::run::chain::split;
-use crate::cli::run::limits;
 use crate::cli::run::start_at::wait_for_start;
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
@@ -12,6 +11,7 @@ use crate::cli::task::facts::journal as journal_of;
 use crate::cli::task::queue::{Queue, all, wait_for_others};
 use crate::exit::Exit;
 use crate::journal::Journal;
+use crate::plan::limits;
 use crate::source::Diagnostic;
 use crate::task::next;
 use crate::world::World;
@@ -29,8 +29,8 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
     let picked = match (ids.as_slice(), args.all) {
         ([], true) => {
             // What would be refused then is refused now.
-            if let Err(faults) =
-                limits(&args.options.bounds.limit, &project).and_then(|_| limits(&args.limit_each, &project))
+            if let Err(faults) = limits(&args.options.bounds.limit, &project.shell)
+                .and_then(|_| limits(&args.limit_each, &project.shell))
             {
                 return refuse(world, &faults);
             }

@@ -2,8 +2,9 @@
 //! when it goes on.
 
 use super::*;
-use crate::engine::{CaseFacts, EvalOptions, Overrides};
+use crate::engine::{CaseFacts, EvalOptions};
 use crate::eval::leak::LeakGuard;
+use crate::plan::Overrides;
 use indexmap::IndexMap;
 
 /// A small generator (xorshift), so that a failure names its seed.

@@ -38,7 +38,7 @@ fn started() -> EventKind {
         base: None,
         task: None,
         steps: 2,
-        overrides: crate::engine::Overrides::default(),
+        overrides: crate::plan::Overrides::default(),
     }
 }
 
