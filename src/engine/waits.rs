@@ -1,12 +1,6 @@
 //! Waits: how long, how often and for what an attempt that could not work is waited with before it is made again.
 
-use super::event::{At, Ending, EventKind};
-use super::finished::UsageLimit;
-use super::input::{Effect, Timer};
-use super::machine::Deliberation;
-use super::outcome::{HumanNeeded, LimitKind, RunOutcome, WaitReason};
-use super::progress::number;
-use crate::plan::Kind;
+use super::outcome::WaitReason;
 use std::time::Duration;
 
 /// The first wait for a service, and the longest; each is twice the one before.
@@ -73,6 +67,21 @@ impl Waits {
         self.paid >= PAID
     }
 
+    /// How long the next wait is, in milliseconds: until it is said to be over, where that is known.
+    pub(super) fn next(&self, reason: WaitReason, over_in_ms: Option<u64>) -> u64 {
+        // A limit that is said to be over, and is met again, is not believed at once.
+        over_in_ms.unwrap_or(0).max(millis(self.back_off(reason)))
+    }
+
+    /// Whether that is longer than anybody wants; `most` is the limit `wait`.
+    pub(super) fn is_too_long(&self, reason: WaitReason, wait_ms: u64, most: Duration) -> bool {
+        match reason {
+            WaitReason::Start => false,
+            WaitReason::Machine => self.machine_ms.saturating_add(wait_ms) > millis(MACHINE_IN_ALL),
+            _ => self.service_ms.saturating_add(wait_ms) > millis(most),
+        }
+    }
+
     /// The next wait, without what is known of its end.
     fn back_off(&self, reason: WaitReason) -> Duration {
         let (first, longest) = match reason {
@@ -83,51 +92,6 @@ impl Waits {
         };
         let doubled = first.saturating_mul(1_u32.checked_shl(self.in_a_row(reason)).unwrap_or(u32::MAX));
         doubled.min(longest)
-    }
-}
-
-impl Deliberation<'_> {
-    /// Waits, unless that would be longer than anybody wants.
-    pub(super) fn wait(&mut self, at: At, reason: WaitReason, limit: Option<&UsageLimit>) {
-        let back_off = millis(self.state.waits.back_off(reason));
-        // A limit that is said to be over, and is met again, is not believed at once.
-        let wait_ms = limit.and_then(|limit| limit.resets_in_ms).unwrap_or(0).max(back_off);
-        let waits = &self.state.waits;
-        let too_long = match reason {
-            WaitReason::Start => false,
-            WaitReason::Machine => waits.machine_ms.saturating_add(wait_ms) > millis(MACHINE_IN_ALL),
-            _ => waits.service_ms.saturating_add(wait_ms) > millis(self.plan.limits.wait),
-        };
-        let step = at.step;
-        match reason {
-            _ if !too_long => {
-                let until = limit.and_then(|limit| limit.resets_at.clone());
-                self.emit(EventKind::WaitStarted { at, reason, wait_ms, until });
-                self.effects.push(Effect::Arm(Timer::Wait, Duration::from_millis(wait_ms)));
-            }
-            WaitReason::Machine => self.finish(RunOutcome::OutOfResources { step }),
-            WaitReason::Login => self.finish(RunOutcome::NeedsHuman { step, why: HumanNeeded::Login }),
-            _ => self.end(Ending::Limit { limit: LimitKind::Wait }),
-        }
-    }
-
-    /// Whether a login that is refused now has worked before, in a queue of tasks: then somebody is to log in again, and the queue waits.
-    pub(super) fn login_has_worked(&self, step: u32) -> bool {
-        let backend = |number: u32| match self.step(number).map(|step| &step.kind) {
-            Some(Kind::Agent { backend, .. }) => backend.as_deref(),
-            _ => None,
-        };
-        let Some((logins, own)) = self.state.logins().zip(backend(step)) else { return false };
-        let steps = 1..=number(self.plan.steps.len());
-        logins.iter().any(|login| login == own)
-            || steps.filter(|step| self.state.has_worked(*step)).any(|step| backend(step) == Some(own))
-    }
-
-    /// The wait is over: the same iteration again.
-    pub(super) fn try_again(&mut self) {
-        if let Some(at) = self.state.at.clone() {
-            self.plan_attempt(at.step, at.iteration, self.state.retry);
-        }
     }
 }
 

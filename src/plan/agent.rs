@@ -1,7 +1,7 @@
 //! An agent's step: its program, its arguments, its environment, its prompt.
 
 use super::backend::{Headless, backend_command, backend_fields, backend_of};
-use super::context::{Context, Faults, Part, own_environment};
+use super::context::{Context, Faults, Part, named_path, own_environment};
 use super::isolation::{check_environment, isolate};
 use super::secrets::{no_secret, with_secrets};
 use super::template::{around, missing_variables};
@@ -230,7 +230,7 @@ fn prompt_text(context: &Context<'_>, picked: Pick<'_>, level: Level, faults: &m
             let path = if command_line {
                 context::path_of(&name.value, &name.at.source.base, context.env)
             } else {
-                path_of(context, name, faults)?
+                named_path(context, name, faults)?
             };
             let prose = faults.one(read_prompt_file(context.files, &path, &name.at))?;
             let (value, stayed) = expand_prose(&prose, &context.vars);
@@ -241,12 +241,6 @@ fn prompt_text(context: &Context<'_>, picked: Pick<'_>, level: Level, faults: &m
         return None;
     }
     Some(PlannedPrompt { segments: text(value), around: None, deliver: Delivery::Arg, origin, stayed })
-}
-
-/// A path as a config names it: variables, `~`, then from the file's base.
-pub(super) fn path_of(context: &Context<'_>, name: &Text, faults: &mut Faults) -> Option<PathBuf> {
-    let value = faults.many(expand_config(name, &context.vars, context.env))?;
-    Some(context::path_of(&value, &name.at.source.base, context.env))
 }
 
 /// What no agent can be told, or not in this way (V-34, R-14; the marker's echo would end the loop).

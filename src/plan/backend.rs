@@ -1,7 +1,6 @@
 //! The headless command of an agent CLI: its words, its permissions, its system prompt.
 
-use super::agent::path_of;
-use super::context::{Context, Faults};
+use super::context::{Context, Faults, named_path};
 use super::errors;
 use crate::agent::{
     Asked, Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
@@ -75,7 +74,7 @@ impl Headless {
 /// The path of a file that an agent names.
 fn named_file(context: &Context<'_>, value: &CliValue, faults: &mut Faults) -> Option<String> {
     let name = Text { value: value.values.first()?.clone(), at: value.at.clone() };
-    let path = path_of(context, &name, faults)?;
+    let path = named_path(context, &name, faults)?;
     if context.files.kind(&path).is_err() {
         faults.0.push(errors::named_file_missing(&name.at, &path));
     }
@@ -244,7 +243,7 @@ fn system_prompt(
     let own = match (&agent.system_prompt_text, &agent.system_prompt) {
         (Some(said), _) => Some(said.value.clone()),
         (None, Some(name)) => {
-            let path = path_of(context, name, faults)?;
+            let path = named_path(context, name, faults)?;
             faults.one(read_prompt_file(context.files, &path, &name.at))
         }
         (None, None) => None,

@@ -1,7 +1,7 @@
 //! From a chain and a config to a plan, or to every fault that would stop it, all at once.
 
 use super::agent::LONGEST_ARGUMENT;
-use super::context::{Context, Request, path_of};
+use super::context::{Context, LONGEST_PATH, Request, path_of};
 use super::secrets::{Secrets, no_secret};
 use super::unsubstituted::unsubstituted;
 use super::{Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
@@ -242,9 +242,6 @@ fn guarded(context: &Context<'_>, steps: &[PlannedStep], templates: &[PathBuf]) 
 
 /// A larger program is no script, in bytes.
 const SCRIPT: u64 = 1 << 20;
-/// A longer word is no path, in bytes.
-pub(super) const LONGEST_PATH: usize = 4_096;
-
 /// The lines that checks run: those of the config, and those of this plan.
 fn lines(context: &Context<'_>, steps: &[PlannedStep]) -> Vec<String> {
     let checks = context.request.config.checks.values().filter(|entry| entry.layer != LayerKind::BuiltIn);

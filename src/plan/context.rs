@@ -3,11 +3,14 @@
 use super::TaskFacts;
 use super::settings::RunSettings;
 use crate::chain::{Chain, Config, Limit, Said, Step};
-use crate::prompt::{Late, Segment, Vars, text};
-use crate::source::{Diagnostic, Env, Files, Source};
+use crate::prompt::{Late, Segment, Vars, expand_config, text};
+use crate::source::{Diagnostic, Env, Files, Source, Text};
 use indexmap::IndexMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// A longer word is no path, in bytes.
+pub(super) const LONGEST_PATH: usize = 4_096;
 
 /// What a plan is built from.
 #[derive(Debug)]
@@ -99,4 +102,10 @@ pub(super) fn own_environment(context: &Context<'_>, number: usize, step: &Step)
         own.push(("FORKHESTRA_TASK".into(), text(&task.id)));
     }
     own
+}
+
+/// A path as a config names it: variables, `~`, then from the file's base.
+pub(super) fn named_path(context: &Context<'_>, name: &Text, faults: &mut Faults) -> Option<PathBuf> {
+    let value = faults.many(expand_config(name, &context.vars, context.env))?;
+    Some(path_of(&value, &name.at.source.base, context.env))
 }

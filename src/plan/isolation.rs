@@ -1,8 +1,7 @@
 //! What stands between a step's program and the machine: the words of `wrap`, and the sandbox as a command line of bubblewrap
 //! (bwrap(1)).
 
-use super::build::LONGEST_PATH;
-use super::context::{Context, Faults, path_of};
+use super::context::{Context, Faults, LONGEST_PATH, path_of};
 use super::{EnvDelta, errors};
 use crate::agent::{find_all_on_path, find_command};
 use crate::chain::{self, Sandbox};

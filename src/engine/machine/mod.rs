@@ -1,6 +1,8 @@
 //! The run as a decider: `decide` says what happens next, `evolve` remembers what happened. No clock, no I/O, no async:
 //! everything from outside is an input, everything to be done is an effect. What follows an attempt stands in `progress`.
 
+mod waiting;
+
 use super::event::{At, Ending, EventKind};
 use super::finished::{Finished, Tokens};
 use super::input::{Effect, Input, Timer};

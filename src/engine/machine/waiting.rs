@@ -1,0 +1,49 @@
+//! What follows an attempt that could not work: a wait, and the same attempt again.
+
+use super::Deliberation;
+use crate::engine::event::{At, Ending, EventKind};
+use crate::engine::finished::UsageLimit;
+use crate::engine::input::{Effect, Timer};
+use crate::engine::outcome::{HumanNeeded, LimitKind, RunOutcome, WaitReason};
+use crate::engine::progress::number;
+use crate::plan::Kind;
+use std::time::Duration;
+
+impl Deliberation<'_> {
+    /// Waits, unless that would be longer than anybody wants.
+    pub(in crate::engine) fn wait(&mut self, at: At, reason: WaitReason, limit: Option<&UsageLimit>) {
+        let waits = &self.state.waits;
+        let wait_ms = waits.next(reason, limit.and_then(|limit| limit.resets_in_ms));
+        let too_long = waits.is_too_long(reason, wait_ms, self.plan.limits.wait);
+        let step = at.step;
+        match reason {
+            _ if !too_long => {
+                let until = limit.and_then(|limit| limit.resets_at.clone());
+                self.emit(EventKind::WaitStarted { at, reason, wait_ms, until });
+                self.effects.push(Effect::Arm(Timer::Wait, Duration::from_millis(wait_ms)));
+            }
+            WaitReason::Machine => self.finish(RunOutcome::OutOfResources { step }),
+            WaitReason::Login => self.finish(RunOutcome::NeedsHuman { step, why: HumanNeeded::Login }),
+            _ => self.end(Ending::Limit { limit: LimitKind::Wait }),
+        }
+    }
+
+    /// Whether a login that is refused now has worked before, in a queue of tasks: then somebody is to log in again, and the queue waits.
+    pub(in crate::engine) fn login_has_worked(&self, step: u32) -> bool {
+        let backend = |number: u32| match self.step(number).map(|step| &step.kind) {
+            Some(Kind::Agent { backend, .. }) => backend.as_deref(),
+            _ => None,
+        };
+        let Some((logins, own)) = self.state.logins().zip(backend(step)) else { return false };
+        let steps = 1..=number(self.plan.steps.len());
+        logins.iter().any(|login| login == own)
+            || steps.filter(|step| self.state.has_worked(*step)).any(|step| backend(step) == Some(own))
+    }
+
+    /// The wait is over: the same iteration again.
+    pub(in crate::engine) fn try_again(&mut self) {
+        if let Some(at) = self.state.at.clone() {
+            self.plan_attempt(at.step, at.iteration, self.state.retry);
+        }
+    }
+}
