@@ -50,6 +50,7 @@ pub(super) struct Signals {
 impl Signals {
     /// Listens, from now to the end of the process: tokio never gives a disposition back.
     pub(super) fn listen(ignored: impl Fn(i32) -> bool) -> io::Result<Self> {
+        // First of all: whatever comes before the streams are there, or between two runs of a queue, is remembered.
         Interrupts::end_questions(&ignored)?;
         let mut streams = Vec::new();
         for (heard, kind) in [
@@ -74,13 +75,19 @@ impl Signals {
     /// The next one. Cancel-safe.
     pub(super) async fn next(&mut self) -> HeardSignal {
         poll_fn(|context| {
+            if let Some(signal) = self.next_end() {
+                return Poll::Ready(HeardSignal::End(signal));
+            }
             for (heard, stream) in &mut self.streams {
-                if stream.poll_recv(context).is_ready() {
-                    if matches!(heard, HeardSignal::End(_)) {
-                        Interrupts::heard();
+                while stream.poll_recv(context).is_ready() {
+                    if *heard == HeardSignal::Continue {
+                        return Poll::Ready(HeardSignal::Continue);
                     }
-                    return Poll::Ready(*heard);
                 }
+            }
+            // Their streams only wake us: one that came before there were any is heard as well.
+            if let Some(signal) = self.next_end() {
+                return Poll::Ready(HeardSignal::End(signal));
             }
             if self.asked_to_stop(context) {
                 return Poll::Ready(HeardSignal::Pause);
@@ -91,6 +98,10 @@ impl Signals {
             Poll::Pending
         })
         .await
+    }
+
+    fn next_end(&self) -> Option<Sig> {
+        self.passed_on.is_none().then(Interrupts::heard)?.and_then(Sig::of_number)
     }
 
     /// Whether a stop is asked for that was not heard yet, and that no SIGCONT has taken back.
@@ -168,5 +179,22 @@ impl Driver<'_> {
             return Ok(false);
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Signal, getpid, kill_process};
+
+    #[tokio::test]
+    async fn a_signal_that_comes_before_we_listen_is_heard_once() {
+        Interrupts::end_questions(|_| false).unwrap();
+        kill_process(getpid(), Signal::HUP).unwrap();
+        let mut signals = Signals::listen(|_| false).unwrap();
+        assert_eq!(signals.next().await, HeardSignal::End(Sig::Hup));
+        assert_eq!(signals.pending().await, None);
+        kill_process(getpid(), Signal::HUP).unwrap();
+        assert_eq!(signals.next().await, HeardSignal::End(Sig::Hup));
     }
 }
