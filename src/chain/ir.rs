@@ -89,6 +89,17 @@ pub enum Limit {
     UpTo(NonZeroU32),
 }
 
+impl Limit {
+    /// The most iterations.
+    #[must_use]
+    pub fn most(self) -> u32 {
+        match self {
+            Self::Once => 1,
+            Self::UpTo(count) => count.get(),
+        }
+    }
+}
+
 /// A prompt at one level: inline beats file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {

@@ -12,6 +12,7 @@ use crate::marker::count_lines;
 use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest single argument that Linux takes, in bytes without the closing NUL (`MAX_ARG_STRLEN`, execve(2)).
@@ -95,7 +96,7 @@ pub(super) fn plan_agent(
         Some((Delivery::File, _)) => argv.push(vec![Segment::Late(Late::PromptFile)]),
         _ => {}
     }
-    let env = environment(context, number, step, agent, named.zip(headless.as_ref()), &mut faults);
+    let env = environment(context, agent, named.zip(headless.as_ref()), &mut faults);
     let isolation = isolation_of(context, step, (agent, entry), named, program.as_deref(), &mut faults);
     let timeout = context.request.settings.timeout.or(step.timeout).or(agent.timeout);
     let idle_timeout = context.request.settings.idle_timeout.or(step.idle_timeout).or(agent.idle_timeout);
@@ -127,7 +128,7 @@ pub(super) fn plan_agent(
         program,
         argv,
         isolation,
-        env,
+        env: Arc::new(env),
         prompt,
         level,
     })
@@ -334,13 +335,11 @@ fn prefaced(prompt: Option<PlannedPrompt>, preface: &str) -> PlannedPrompt {
 
 fn environment(
     context: &Context<'_>,
-    number: usize,
-    step: &Step,
     agent: &Agent,
     backend: Option<(Named<'_>, &Headless)>,
     faults: &mut Faults,
 ) -> EnvDelta {
-    let (mut set, mut settings) = (own_environment(context, number, step), Vec::new());
+    let (mut set, mut settings) = (own_environment(context), Vec::new());
     // Nobody is there to close an editor or to type a password.
     for (name, value) in [("GIT_EDITOR", "true"), ("GIT_TERMINAL_PROMPT", "0")] {
         if context.env.var(name).is_none() && !agent.env.contains_key(name) {

@@ -4,13 +4,13 @@ use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, LONGEST_PATH, Request, path_of};
 use super::secrets::{Secrets, no_secret};
 use super::unsubstituted::unsubstituted;
-use super::{Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
+use super::{EnvDelta, Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
 use crate::agent::{BUILT_IN_CHECKS, Found, check_startable, find_all_on_path, lookup};
 use crate::chain::{Config, LayerKind, PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
 use crate::marker;
 use crate::prompt::{Segment, Vars, read_prompt_file, show as show_segments, unused};
-use crate::source::{Diagnostic, Env, Files, Kind, Place};
-use std::collections::{BTreeSet, HashSet};
+use crate::source::{Diagnostic, Env, Files, Kind, KnownFiles, Place};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     let given = given.map(|(name, (value, _))| (name.clone(), value.clone())).collect();
     let secrets = Secrets::of(chain, request.given);
     let declared = chain.vars.iter().map(|(name, text)| (name.clone(), text.value.clone())).collect();
+    let files = &KnownFiles::new(files);
     let context = Context {
         request,
         files,
@@ -54,13 +55,15 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     let reserved = names.filter(|(name, _)| RESERVED.contains(&name.as_str()) || name.starts_with("FORKHESTRA_"));
     faults.extend(reserved.map(|(name, at)| errors::reserved_variable(&at, name)));
     let (program, steps) = lower(&chain.items);
-    let (mut planned, mut used) = (Vec::new(), BTreeSet::new());
+    let mut environments = HashMap::new();
+    let (mut planned, mut used): (Vec<PlannedStep>, _) = (Vec::with_capacity(steps.len()), BTreeSet::new());
     let mut told: HashSet<_> = faults.iter().map(identity).collect();
     for (index, step) in steps.iter().enumerate() {
         let grouped = program.step_group[index].is_some();
         match plan_step(&context, index + 1, step, grouped, &mut used) {
             Ok(mut step) => {
                 step.timeout.get_or_insert(TIMEOUT.max(step.idle_timeout.unwrap_or_default()));
+                share_environment(&mut environments, &mut step);
                 planned.push(step);
             }
             // A prompt of several steps has its faults once.
@@ -297,10 +300,19 @@ fn check_words(step: &PlannedStep, at: &Place, faults: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Thousands of steps of one agent have one environment.
+fn share_environment(known: &mut HashMap<String, Arc<EnvDelta>>, step: &mut PlannedStep) {
+    match known.get(&step.name) {
+        Some(known) if *known == step.env => step.env = Arc::clone(known),
+        _ => drop(known.insert(step.name.clone(), Arc::clone(&step.env))),
+    }
+}
+
 /// Programs on PATH of the step's name that are not what runs.
 fn hidden(context: &Context<'_>, name: &str, runs: &Path) -> Vec<PathBuf> {
     let mut hidden = find_all_on_path(name, context.files, context.env);
     hidden.truncate(1);
     hidden.retain(|path| path != runs);
+    hidden.shrink_to_fit();
     hidden
 }

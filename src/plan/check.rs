@@ -10,6 +10,7 @@ use crate::checks::{Kind as CheckKind, Profile, Scope, detect, wanted};
 use crate::prompt::{Level, expand_config, text};
 use crate::source::{Diagnostic, Text};
 use indexmap::IndexMap;
+use std::sync::Arc;
 
 /// Plans a built-in check: what the project's own files say, else nothing, which is skipped and never passed (C37).
 pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -> Result<PlannedStep, Vec<Diagnostic>> {
@@ -109,7 +110,7 @@ pub(super) fn plan_check(
     }
     // An entry that could not be read has its own faults, and does not come here.
     let Some(check) = &entry.value else { return Err(faults.0) };
-    let mut set = own_environment(context, number, step);
+    let mut set = own_environment(context);
     let (program, argv, line) = match &check.run {
         // Variables are handed over through the environment, never spliced into the line.
         Run::Shell(line) => {
@@ -143,7 +144,7 @@ pub(super) fn plan_check(
         (&entry.at, context.request.config.is_project(&entry.at)),
         &mut faults,
     );
-    let env = EnvDelta { set, ..EnvDelta::default() };
+    let env = Arc::new(EnvDelta { set, ..EnvDelta::default() });
     check_environment(isolation.as_ref(), &env, &entry.at, &mut faults);
     let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };
     Ok(PlannedStep {

@@ -2,7 +2,7 @@
 
 use super::TaskFacts;
 use super::settings::RunSettings;
-use crate::chain::{Chain, Config, Limit, Said, Step};
+use crate::chain::{Chain, Config, Said};
 use crate::prompt::{Late, Segment, Vars, expand_config, text};
 use crate::source::{Diagnostic, Env, Files, Source, Text};
 use indexmap::IndexMap;
@@ -82,17 +82,13 @@ pub(super) fn path_of(written: &str, base: &Path, env: &dyn Env) -> PathBuf {
 }
 
 /// What every program of a run is told.
-pub(super) fn own_environment(context: &Context<'_>, number: usize, step: &Step) -> Vec<(String, Vec<Segment>)> {
-    let iterations = match step.limit {
-        Limit::Once => 1,
-        Limit::UpTo(count) => count.get(),
-    };
+pub(super) fn own_environment(context: &Context<'_>) -> Vec<(String, Vec<Segment>)> {
     let mut own = vec![
         ("FORKHESTRA_RUN".into(), vec![Segment::Late(Late::Run)]),
         ("FORKHESTRA_CHAIN".into(), text(context.chain_name())),
-        ("FORKHESTRA_STEP".into(), text(number.to_string())),
+        ("FORKHESTRA_STEP".into(), vec![Segment::Late(Late::Step)]),
         ("FORKHESTRA_ITERATION".into(), vec![Segment::Late(Late::Iteration)]),
-        ("FORKHESTRA_MAX_ITERATIONS".into(), text(iterations.to_string())),
+        ("FORKHESTRA_MAX_ITERATIONS".into(), vec![Segment::Late(Late::MaxIterations)]),
         ("FORKHESTRA_ROUND".into(), vec![Segment::Late(Late::Round)]),
         ("FORKHESTRA_MARKER".into(), text(&context.marker)),
         ("FORKHESTRA_TOKEN".into(), vec![Segment::Late(Late::Token)]),

@@ -203,7 +203,13 @@ fn arguments(step: &PlannedStep) -> Value {
 }
 
 fn environment(step: &PlannedStep) -> Value {
-    let set: Vec<Value> = step.env.set.iter().map(|(name, value)| json!([name, pieces(value)])).collect();
+    let known = |segment: &Segment| match segment {
+        Segment::Late(Late::Step) => Segment::Text(step.number.to_string()),
+        Segment::Late(Late::MaxIterations) => Segment::Text(step.limit.most().to_string()),
+        segment => segment.clone(),
+    };
+    let known = |value: &[Segment]| value.iter().map(known).collect::<Vec<_>>();
+    let set: Vec<Value> = step.env.set.iter().map(|(name, value)| json!([name, pieces(&known(value))])).collect();
     json!({ "set": set, "unset": step.env.unset })
 }
 

@@ -26,6 +26,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use build::build;
@@ -152,8 +153,8 @@ pub struct PlannedStep {
     pub argv: Vec<Vec<Segment>>,
     /// What stands before its program, if anything does.
     pub isolation: Option<PlannedIsolation>,
-    /// What is changed in its environment.
-    pub env: EnvDelta,
+    /// What is changed in its environment, shared with other steps of the same changes.
+    pub env: Arc<EnvDelta>,
     /// Its prompt; none for a check and for an agent that runs without.
     pub prompt: Option<PlannedPrompt>,
     /// The level that decided about the prompt.

@@ -22,6 +22,10 @@ pub enum Late {
     Iteration,
     /// The innermost group's round; 1 outside groups.
     Round,
+    /// The step's number.
+    Step,
+    /// The most iterations of the step; 1 for one that is no loop.
+    MaxIterations,
     /// The path of the prompt as delivered.
     PromptFile,
     /// The whole prompt, rendered.
@@ -47,6 +51,8 @@ impl Late {
             Self::Run => "run",
             Self::Iteration => "iteration",
             Self::Round => "round",
+            Self::Step => "step",
+            Self::MaxIterations => "max_iterations",
             Self::PromptFile => "prompt_file",
             Self::Prompt => "prompt",
             Self::Folder => "attempt_folder",

@@ -365,6 +365,8 @@ impl Driver<'_> {
             Late::Run => run.to_string(),
             Late::Iteration => place.iteration.to_string(),
             Late::Round => place.round.to_string(),
+            Late::Step => step.number.to_string(),
+            Late::MaxIterations => step.limit.most().to_string(),
             Late::PromptFile => folder.prompt_path().display().to_string(),
             Late::Prompt => whole.clone(),
             Late::Folder => folder.path().display().to_string(),

@@ -1,5 +1,7 @@
 //! How pure rooms reach the disk and the environment: two small traits, a map in tests.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -70,5 +72,55 @@ pub trait Env {
     /// Whether we run as root.
     fn is_root(&self) -> bool {
         false
+    }
+}
+
+/// Files that are asked about many times within a moment: what stands at a path is looked at once.
+pub struct KnownFiles<'a> {
+    files: &'a dyn Files,
+    kinds: RefCell<HashMap<PathBuf, Option<Kind>>>,
+}
+
+impl<'a> KnownFiles<'a> {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new(files: &'a dyn Files) -> Self {
+        Self { files, kinds: RefCell::default() }
+    }
+}
+
+impl Files for KnownFiles<'_> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.files.read(path)
+    }
+
+    fn head(&self, path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
+        self.files.head(path, bytes)
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Kind> {
+        if let Some(known) = self.kinds.borrow().get(path) {
+            return known.ok_or(io::ErrorKind::NotFound.into());
+        }
+        let kind = self.files.kind(path);
+        let known = match &kind {
+            Ok(kind) => Some(*kind),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) => return kind,
+        };
+        self.kinds.borrow_mut().insert(path.to_path_buf(), known);
+        kind
+    }
+
+    fn names(&self, folder: &Path) -> Vec<String> {
+        self.files.names(folder)
+    }
+
+    fn is_link(&self, path: &Path) -> bool {
+        self.files.is_link(path)
+    }
+
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        self.files.canonical(path)
     }
 }

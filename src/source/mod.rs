@@ -7,7 +7,7 @@ mod sha256;
 mod text;
 
 pub use diagnostic::{Diagnostic, DiagnosticSeverity};
-pub use files::{COLOR, Env, Files, Kind};
+pub use files::{COLOR, Env, Files, Kind, KnownFiles};
 pub use nearest::nearest;
 pub use sha256::{sha256, sha256_json};
 pub use text::{Place, Source, Span, Text};
