@@ -10,7 +10,7 @@ use crate::engine::{At, EventKind, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
-use crate::report::{Document, Paper, html, markdown, reason};
+use crate::report::{Document, Paper, html_page, markdown, reason};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
@@ -54,7 +54,7 @@ fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, 
         at_work: state == RunState::Running,
         papers,
     };
-    let text = if args.format == "md" { markdown(&document) } else { html(&document) };
+    let text = if args.format == "md" { markdown(&document) } else { html_page(&document) };
     let file = match &args.out {
         Some(out) if out.as_os_str() == "-" => return Ok(text),
         Some(out) => {

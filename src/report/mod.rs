@@ -17,7 +17,7 @@ pub use closing::{closing_table, summary_json};
 pub use diagnostics::{diagnostic_json, render};
 pub use endings::{go_on, reason};
 pub use github::step_summary;
-pub use page::html::html;
+pub use page::html::html_page;
 pub use page::{Document, Paper, markdown};
 pub use paint::Paint;
 pub use sinks::{Ndjson, Sinks};

@@ -8,31 +8,22 @@ use crate::report::page::{
 };
 use crate::report::paint::printable;
 use crate::report::phrases::{seconds, thousands};
-use std::fmt::Write;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("report.css");
 /// So many lines are laid out at once.
 const LINES: usize = 200;
 
-fn escaped(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for next in printable(text).chars() {
-        match next {
-            '&' => shown.push_str("&amp;"),
-            '<' => shown.push_str("&lt;"),
-            '>' => shown.push_str("&gt;"),
-            '"' => shown.push_str("&quot;"),
-            _ => shown.push(next),
-        }
-    }
-    shown
+/// Text as it is shown: what steers a terminal or turns the reading direction stands there as what it is. Escaped where it is written.
+fn shown(text: &str) -> String {
+    printable(text)
 }
 
 /// The page.
 #[must_use]
-pub fn html(document: &Document<'_>) -> String {
+pub fn html_page(document: &Document<'_>) -> String {
     let summary = document.summary;
-    let title = format!("Run {}: {}", summary.run, summary.name.as_ref().unwrap_or(&summary.chain));
+    let title = shown(&format!("Run {}: {}", summary.run, summary.name.as_ref().unwrap_or(&summary.chain)));
     let good = RunState::of(summary.totals.outcome, false) == RunState::Complete;
     let (class, state) = match (summary.totals.outcome.is_some(), good) {
         (true, true) if !summary.totals.unverified.is_empty() => ("open", "complete, unverified"),
@@ -40,60 +31,76 @@ pub fn html(document: &Document<'_>) -> String {
         (true, false) => ("bad", "not complete"),
         (false, _) => ("open", "not over"),
     };
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
-         initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n<style>\n{STYLE}</style>\n</head>\n\
-         <body>\n<header>\n<h1>{0}</h1>\n<p class=\"state {class}\">{state}</p>\n</header>\n<main>\n",
-        escaped(&title)
-    );
-    page.push_str("<section aria-labelledby=\"facts\">\n<h2 id=\"facts\">What it came to</h2>\n<dl>\n");
-    for (name, value) in facts(document) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(&value));
-    }
-    page.push_str("</dl>\n");
-    page.push_str(&steps(document));
-    page.push_str("</section>\n");
     let rows = timeline(document);
-    page.push_str(&happened(&rows));
-    page.push_str(&charts(&rows));
-    if let Some(cases) = cases(document) {
-        let _ = write!(
-            page,
-            "<section aria-labelledby=\"cases\">\n<h2 id=\"cases\">Cases</h2>\n<pre tabindex=\"0\">{}</pre>\n</section>\n",
-            escaped(&cases)
-        );
-    }
-    page.push_str(&found(document));
-    page.push_str("<section aria-labelledby=\"papers\">\n<h2 id=\"papers\">Prompts and answers</h2>\n");
-    for paper in &document.papers {
-        page.push_str(&folded(document, paper));
-    }
-    page.push_str("</section>\n</main>\n<footer>forkhestra ");
-    page.push_str(env!("CARGO_PKG_VERSION"));
-    page.push_str("</footer>\n</body>\n</html>\n");
-    page
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { (title) }
+                    p class={ "state " (class) } { (state) }
+                }
+                main {
+                    (section("facts", "What it came to", &html! {
+                        dl {
+                            @for (name, value) in facts(document) {
+                                div { dt { (name) } dd { (shown(&value)) } }
+                            }
+                        }
+                        (steps(document))
+                    }))
+                    (section("timeline", "What happened", &happened(&rows)))
+                    (charts(&rows))
+                    @if let Some(cases) = cases(document) {
+                        (section("cases", "Cases", &html! { pre tabindex="0" { (shown(&cases)) } }))
+                    }
+                    (found(document))
+                    (section("papers", "Prompts and answers", &html! {
+                        @for paper in &document.papers { (folded(document, paper)) }
+                    }))
+                }
+                footer { "forkhestra " (env!("CARGO_PKG_VERSION")) }
+            }
+        }
+    };
+    page.into_string() + "\n"
 }
 
-fn steps(document: &Document<'_>) -> String {
-    let mut table = String::from(
-        "<table>\n<caption>By step</caption>\n<thead><tr><th scope=\"col\">step</th><th scope=\"col\">attempts</th><th \
-         scope=\"col\">time</th><th scope=\"col\">tokens</th><th scope=\"col\">cost</th></tr></thead>\n<tbody>\n",
-    );
-    for step in &document.summary.totals.steps {
-        let sum = &step.sum;
-        let _ = writeln!(
-            table,
-            "<tr><th scope=\"row\">{} {}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            step.step,
-            escaped(&step.name),
-            sum.attempts,
-            seconds(sum.took_ms),
-            tokens_cell(sum),
-            cost_cell(sum)
-        );
+/// A part of the page, named by its heading.
+fn section(id: &str, title: &str, content: &Markup) -> Markup {
+    html! {
+        section aria-labelledby=(id) {
+            h2 id=(id) { (title) }
+            (content)
+        }
     }
-    table + "</tbody>\n</table>\n"
+}
+
+fn steps(document: &Document<'_>) -> Markup {
+    html! {
+        table {
+            caption { "By step" }
+            thead { tr { @for name in ["step", "attempts", "time", "tokens", "cost"] { th scope="col" { (name) } } } }
+            tbody {
+                @for step in &document.summary.totals.steps {
+                    tr {
+                        th scope="row" { (step.step) " " (shown(&step.name)) }
+                        td { (step.sum.attempts) }
+                        td { (seconds(step.sum.took_ms)) }
+                        td { (tokens_cell(&step.sum)) }
+                        td { (cost_cell(&step.sum)) }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn class_of(good: Option<bool>) -> &'static str {
@@ -111,38 +118,36 @@ fn tried(rows: &[TimelineRow]) -> impl Iterator<Item = &TimelineAttempt> {
     })
 }
 
-fn happened(rows: &[TimelineRow]) -> String {
+fn happened(rows: &[TimelineRow]) -> Markup {
     let whole = tried(rows).map(|tried| tried.to_ms).max().unwrap_or(0).max(1);
-    let mut text = String::from(
-        "<section aria-labelledby=\"timeline\">\n<h2 id=\"timeline\">What happened</h2>\n<ol class=\"timeline\">\n",
-    );
-    for row in rows {
-        let _ = match row {
-            TimelineRow::Round(words) => writeln!(text, "<li class=\"round\">{}</li>", escaped(words)),
-            TimelineRow::Note(words, bad) => {
-                writeln!(text, "<li class=\"note{}\">{}</li>", if *bad { " bad" } else { "" }, escaped(words))
+    html! {
+        ol class="timeline" {
+            @for row in rows {
+                @match row {
+                    TimelineRow::Round(words) => li class="round" { (shown(words)) },
+                    TimelineRow::Note(words, bad) => li class={ "note" @if *bad { " bad" } } { (shown(words)) },
+                    TimelineRow::Attempt(tried) => (bar(tried, whole)),
+                }
             }
-            TimelineRow::Attempt(tried) => {
-                let (left, width) = (share(tried.from_ms, whole), share(tried.to_ms - tried.from_ms, whole));
-                let used = tried.tokens.map_or_else(String::new, |tokens| format!(", {} tokens", thousands(tokens)));
-                let cost = tried.cost.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
-                writeln!(
-                    text,
-                    "<li class=\"attempt {}\"><a href=\"#a{}-{}\">{}</a> <span>{}, {}{used}{cost}</span>\n<svg class=\"bar\" viewBox=\"0 0 1000 \
-                     8\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"track\" width=\"1000\" height=\"8\"/><rect x=\"{left:.1}\" \
-                     width=\"{:.1}\" height=\"8\"/></svg></li>",
-                    class_of(tried.good),
-                    tried.at.step,
-                    tried.at.attempt,
-                    escaped(&tried.label),
-                    escaped(&tried.how),
-                    seconds(tried.took_ms),
-                    width.max(2.0)
-                )
-            }
-        };
+        }
     }
-    text + "</ol>\n</section>\n"
+}
+
+/// An attempt, as long as it took.
+fn bar(tried: &TimelineAttempt, whole: i64) -> Markup {
+    let (left, width) = (share(tried.from_ms, whole), share(tried.to_ms - tried.from_ms, whole));
+    let used = tried.tokens.map_or_else(String::new, |tokens| format!(", {} tokens", thousands(tokens)));
+    let cost = tried.cost.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
+    html! {
+        li class={ "attempt " (class_of(tried.good)) } {
+            a href={ "#a" (tried.at.step) "-" (tried.at.attempt) } { (shown(&tried.label)) }
+            " " span { (shown(&tried.how)) ", " (seconds(tried.took_ms)) (used) (cost) }
+            svg class="bar" viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true" {
+                rect class="track" width="1000" height="8" {}
+                rect x=(format!("{left:.1}")) width=(format!("{:.1}", width.max(2.0))) height="8" {}
+            }
+        }
+    }
 }
 
 /// A part of a whole, in thousandths.
@@ -151,7 +156,7 @@ fn share(part: i64, whole: i64) -> f64 {
     part.max(0) as f64 * 1000.0 / whole.max(1) as f64
 }
 
-fn charts(rows: &[TimelineRow]) -> String {
+fn charts(rows: &[TimelineRow]) -> Markup {
     let errors: Vec<(String, f64)> = tried(rows)
         .filter_map(|tried| Some((tried.label.clone(), f64::from(u32::try_from(tried.errors?).unwrap_or(u32::MAX)))))
         .collect();
@@ -162,100 +167,99 @@ fn charts(rows: &[TimelineRow]) -> String {
             Some((tried.label.clone(), sum))
         })
         .collect();
-    let mut text = String::new();
-    if errors.iter().any(|(_, count)| *count > 0.0) {
-        text.push_str(&chart("errors", "Errors that the checks found", &errors, &|value| format!("{value:.0}")));
+    html! {
+        @if errors.iter().any(|(_, count)| *count > 0.0) {
+            (chart("errors", "Errors that the checks found", &errors, &|value| format!("{value:.0}")))
+        }
+        @if costs.len() > 1 {
+            (chart("cost", "Cost so far, in US dollars", &costs, &|value| format!("{value:.2}")))
+        }
     }
-    if costs.len() > 1 {
-        text.push_str(&chart("cost", "Cost so far, in US dollars", &costs, &|value| format!("{value:.2}")));
-    }
-    text
 }
 
 /// Bars over attempts.
 #[expect(clippy::cast_precision_loss, reason = "a picture")]
-fn chart(id: &str, title: &str, values: &[(String, f64)], words: &dyn Fn(f64) -> String) -> String {
+fn chart(id: &str, title: &str, values: &[(String, f64)], words: &dyn Fn(f64) -> String) -> Markup {
     let most = values.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
     let width = 760.0 / values.len() as f64;
-    let mut text = format!(
-        "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{title}</h2>\n<svg class=\"chart\" viewBox=\"0 0 800 180\" role=\"img\" \
-         aria-labelledby=\"{id}-title\"><title id=\"{id}-title\">{title}: {}</title>\n<line x1=\"20\" x2=\"780\" y1=\"150\" y2=\"150\"/>\n",
-        values.iter().map(|(_, value)| words(*value)).collect::<Vec<_>>().join(", ")
-    );
-    for (index, (label, value)) in values.iter().enumerate() {
-        let (x, height) = (20.0 + width * index as f64, value / most * 120.0);
-        let bar = (width * 0.7).clamp(1.0, 60.0);
-        let middle = x + width / 2.0;
-        let _ = writeln!(
-            text,
-            "<g><title>{}: {}</title><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{bar:.1}\" height=\"{height:.1}\"/>",
-            escaped(label),
-            words(*value),
-            middle - bar / 2.0,
-            150.0 - height
-        );
-        if values.len() <= 30 {
-            let _ = write!(text, "<text x=\"{middle:.1}\" y=\"{:.1}\">{}</text>", 144.0 - height, words(*value));
-        }
-        text.push_str("</g>\n");
-    }
-    text + "</svg>\n</section>\n"
+    let bar = (width * 0.7).clamp(1.0, 60.0);
+    let one = |number: f64| format!("{number:.1}");
+    let all = values.iter().map(|(_, value)| words(*value)).collect::<Vec<_>>().join(", ");
+    section(
+        id,
+        title,
+        &html! {
+            svg class="chart" viewBox="0 0 800 180" role="img" aria-labelledby={ (id) "-title" } {
+                title id={ (id) "-title" } { (title) ": " (all) }
+                line x1="20" x2="780" y1="150" y2="150" {}
+                @for (index, (label, value)) in values.iter().enumerate() {
+                    @let middle = 20.0 + width * index as f64 + width / 2.0;
+                    @let height = value / most * 120.0;
+                    g {
+                        title { (shown(label)) ": " (words(*value)) }
+                        rect x=(one(middle - bar / 2.0)) y=(one(150.0 - height)) width=(one(bar)) height=(one(height)) {}
+                        @if values.len() <= 30 {
+                            text x=(one(middle)) y=(one(144.0 - height)) { (words(*value)) }
+                        }
+                    }
+                }
+            }
+        },
+    )
 }
 
-fn found(document: &Document<'_>) -> String {
+fn found(document: &Document<'_>) -> Markup {
     let rows = findings(document);
     if rows.is_empty() {
-        return String::new();
+        return html! {};
     }
-    let mut text = String::from(
-        "<section aria-labelledby=\"findings\">\n<h2 id=\"findings\">Findings</h2>\n<table>\n<thead><tr><th scope=\"col\">no.</th><th \
-         scope=\"col\">state</th><th scope=\"col\">place</th><th scope=\"col\">finding</th><th scope=\"col\">answer</th></tr></thead>\n<tbody>\n",
-    );
-    for row in rows {
-        let _ = writeln!(
-            text,
-            "<tr><th scope=\"row\">F{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            row.number,
-            row.state,
-            escaped(&row.place()),
-            escaped(&row.finding.title),
-            escaped(row.answer.as_deref().unwrap_or_default())
-        );
-    }
-    text + "</tbody>\n</table>\n</section>\n"
+    let table = html! {
+        table {
+            thead { tr { @for name in ["no.", "state", "place", "finding", "answer"] { th scope="col" { (name) } } } }
+            tbody {
+                @for row in rows {
+                    tr {
+                        th scope="row" { "F" (row.number) }
+                        td { (row.state) }
+                        td { (shown(&row.place())) }
+                        td { (shown(&row.finding.title)) }
+                        td { (shown(row.answer.as_deref().unwrap_or_default())) }
+                    }
+                }
+            }
+        }
+    };
+    section("findings", "Findings", &table)
 }
 
-fn folded(document: &Document<'_>, paper: &Paper) -> String {
+fn folded(document: &Document<'_>, paper: &Paper) -> Markup {
     let (step, attempt) = paper.of;
-    let mut text = format!(
-        "<article id=\"a{step}-{attempt}\">\n<h3>{}</h3>\n<p class=\"folder\">{}</p>\n",
-        escaped(&heading(document, paper)),
-        escaped(&paper.folder)
-    );
     let origin = origin(document, paper).map_or_else(String::new, |origin| format!(" (from {origin})"));
     let parts = [
         (format!("the prompt{origin}"), &paper.prompt),
         ("what it said".to_string(), &paper.output),
         ("what it said on standard error".to_string(), &paper.errors),
     ];
-    for (name, words) in parts.iter().filter(|(_, words)| !words.trim().is_empty()) {
-        let _ = write!(
-            text,
-            "<details><summary>{}, {} bytes</summary>\n<pre tabindex=\"0\">",
-            escaped(name),
-            thousands(words.len() as u64)
-        );
-        let lines: Vec<&str> = words.split_inclusive('\n').collect();
-        for block in lines.chunks(LINES) {
-            let _ = write!(text, "<span class=\"block\">{}</span>", escaped(&block.concat()));
+    html! {
+        article id={ "a" (step) "-" (attempt) } {
+            h3 { (shown(&heading(document, paper))) }
+            p class="folder" { (shown(&paper.folder)) }
+            @for (name, words) in parts.iter().filter(|(_, words)| !words.trim().is_empty()) {
+                details {
+                    summary { (shown(name)) ", " (thousands(words.len() as u64)) " bytes" }
+                    pre tabindex="0" { (blocks(words)) }
+                }
+            }
+            @if let Some(missing) = &paper.missing { p class="note" { "The rest is lost: " (shown(missing)) "." } }
+            @if paper.cut { p class="note" { "What is longer than 5 MiB ends here; the whole is in the folder." } }
         }
-        text.push_str("</pre></details>\n");
     }
-    if let Some(missing) = &paper.missing {
-        let _ = writeln!(text, "<p class=\"note\">The rest is lost: {}.</p>", escaped(missing));
+}
+
+/// Lines in blocks, which are laid out only where somebody looks at them.
+fn blocks(words: &str) -> Markup {
+    let lines: Vec<&str> = words.split_inclusive('\n').collect();
+    html! {
+        @for block in lines.chunks(LINES) { span class="block" { (shown(&block.concat())) } }
     }
-    if paper.cut {
-        text.push_str("<p class=\"note\">What is longer than 5 MiB ends here; the whole is in the folder.</p>\n");
-    }
-    text + "</article>\n"
 }
