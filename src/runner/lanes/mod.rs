@@ -13,12 +13,13 @@ use crate::plan::Plan;
 use crate::proc::LifelineHandle;
 use crate::verdict::ScoreMode;
 use crate::world::World;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use lane::{Lane, LaneAnswer};
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout};
@@ -105,18 +106,97 @@ struct Rig {
 
 /// A job that is over, what came of it, and the limit that it met.
 type JobOver = (Job, Result<LaneAnswer, Failure>, Option<LimitKind>);
-type Running<'a> = Pin<Box<dyn Future<Output = (Rig, JobOver)> + 'a>>;
 
-/// One lane.
-struct Slot<'a> {
-    rig: Option<Rig>,
-    running: Option<(Running<'a>, UnboundedSender<HeardSignal>)>,
-    over: Option<JobOver>,
+type Working<'a> = Pin<Box<dyn Future<Output = (Rig, JobOver)> + 'a>>;
+
+/// All lanes: those that are at work, and what the others keep.
+#[derive(Default)]
+struct Crew<'a> {
+    at_work: FuturesUnordered<Working<'a>>,
+    /// By which those at work hear of signals, by their numbers.
+    tell: HashMap<u32, UnboundedSender<HeardSignal>>,
+    idle: Vec<Rig>,
+    /// How many lanes there are.
+    opened: u32,
+    /// What is over, and nobody has looked at.
+    over: VecDeque<JobOver>,
 }
 
-impl Slot<'_> {
-    fn is_free(&self) -> bool {
-        self.running.is_none() && self.over.is_none()
+impl<'a> Crew<'a> {
+    /// How many lanes hold a job.
+    fn busy(&self) -> usize {
+        self.at_work.len() + self.over.len()
+    }
+
+    /// Gives every lane something to do.
+    fn fill(&mut self, lanes: &Lanes<'a>, work: &mut dyn Work) -> Result<(), Failure> {
+        while self.busy() < lanes.number {
+            // What is known already gives no job; signals are heard in between.
+            let Some(job) = work.next()? else { return Ok(()) };
+            let rig = match self.idle.pop() {
+                Some(rig) => rig,
+                None => self.open(lanes)?,
+            };
+            let (tell, heard) = unbounded_channel();
+            self.tell.insert(rig.number, tell);
+            self.at_work.push(Box::pin(one(lanes.root, lanes.world, lanes.recorder, rig, job, heard)));
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, lanes: &Lanes<'a>) -> Result<Rig, Failure> {
+        self.opened += 1;
+        Ok(Rig { number: self.opened, journal: lanes.journal.sibling()?, quiet: Quiet::default(), lifeline: None })
+    }
+
+    /// The next job that is over. Cancel-safe.
+    async fn next(&mut self) -> JobOver {
+        loop {
+            if let Some(over) = self.over.pop_front() {
+                return over;
+            }
+            self.work_on().await;
+        }
+    }
+
+    /// Lets all of them work until a job is over. Cancel-safe.
+    async fn work_on(&mut self) {
+        let Some((rig, over)) = self.at_work.next().await else { return std::future::pending().await };
+        self.tell.remove(&rig.number);
+        self.idle.push(rig);
+        self.over.push_back(over);
+    }
+
+    fn tell_all(&self, heard: HeardSignal) {
+        for tell in self.tell.values() {
+            // A lane that is just ending hears nothing more.
+            let _ = tell.send(heard);
+        }
+    }
+
+    /// Passes a signal on; returns the last that was. Before we stop ourselves the lanes have time to stop their agents.
+    async fn hear(
+        &mut self,
+        signals: &mut Signals,
+        heard: HeardSignal,
+        work: &mut dyn Work,
+    ) -> Result<HeardSignal, Failure> {
+        self.tell_all(heard);
+        if heard != HeardSignal::Pause {
+            return Ok(heard);
+        }
+        let since = Instant::now();
+        work.stand_still(None)?;
+        let lanes = async {
+            loop {
+                self.work_on().await;
+            }
+        };
+        // Nobody is ready before the time is over.
+        let _: Result<(), _> = timeout(LAST_WORDS, lanes).await;
+        signals.stop();
+        work.stand_still(Some(since.elapsed()))?;
+        Ok(heard)
     }
 }
 
@@ -129,33 +209,33 @@ pub async fn work_in_lanes(
     work: &mut dyn Work,
     observer: &mut dyn Observer,
 ) -> Result<Option<Halt>, Failure> {
-    let mut slots: Vec<Slot<'_>> = Vec::new();
+    let mut crew = Crew::default();
     let (mut halt, mut failure, mut ending) = (None, None, false);
     loop {
         if halt.is_none() && failure.is_none() {
-            failure = fill(lanes, &mut slots, work).err();
+            failure = crew.fill(lanes, work).err();
         }
         // Whatever takes no more, what runs is ended in order.
         if failure.is_some() && !std::mem::replace(&mut ending, true) {
-            tell_all(&slots, HeardSignal::End(Sig::Term));
+            crew.tell_all(HeardSignal::End(Sig::Term));
         }
-        let running = slots.iter().filter(|slot| !slot.is_free()).count();
+        let running = crew.busy();
         let hungry = halt.is_none() && failure.is_none() && running < lanes.number && work.has_more();
         if running == 0 && !hungry {
-            slots.into_iter().filter_map(|slot| slot.rig?.lifeline).for_each(LifelineHandle::end);
+            crew.idle.into_iter().filter_map(|rig| rig.lifeline).for_each(LifelineHandle::end);
             return failure.map_or(Ok(halt), Err);
         }
         let (job, answer, limit) = tokio::select! {
             biased;
             heard = lanes.signals.next() => {
-                match hear(&mut slots, &mut lanes.signals, heard, work).await {
+                match crew.hear(&mut lanes.signals, heard, work).await {
                     Ok(HeardSignal::End(signal)) => drop(halt.get_or_insert(Halt::Signal(signal))),
                     Ok(_) => {}
                     Err(error) => drop(failure.get_or_insert(error)),
                 }
                 continue;
             }
-            over = next_over(&mut slots) => over,
+            over = crew.next() => over,
             // Whoever does not read our lines misses them.
             _ = written(observer), if !observer.is_idle() => continue,
             () = tokio::task::yield_now(), if hungry => {
@@ -181,31 +261,6 @@ pub fn tell_news(lanes: &Lanes<'_>, see: &mut dyn FnMut(&Event), observer: &mut 
         see(&event);
         // Whoever does not read our lines misses them.
         let _ = observer.event(&event, &evidence);
-    }
-}
-
-/// Gives every empty lane something to do.
-fn fill<'a>(lanes: &Lanes<'a>, slots: &mut Vec<Slot<'a>>, work: &mut dyn Work) -> Result<(), Failure> {
-    loop {
-        if slots.iter().filter(|slot| !slot.is_free()).count() >= lanes.number {
-            return Ok(());
-        }
-        // What is known already gives no job; signals are heard in between.
-        let Some(job) = work.next()? else { return Ok(()) };
-        let free = slots.iter().position(Slot::is_free);
-        let index = if let Some(index) = free {
-            index
-        } else {
-            let number = u32::try_from(slots.len() + 1).unwrap_or(u32::MAX);
-            let rig = Rig { number, journal: lanes.journal.sibling()?, quiet: Quiet::default(), lifeline: None };
-            slots.push(Slot { rig: Some(rig), running: None, over: None });
-            slots.len() - 1
-        };
-        if let Some(rig) = slots[index].rig.take() {
-            let (root, world, recorder) = (lanes.root, lanes.world, lanes.recorder);
-            let (tell, heard) = unbounded_channel();
-            slots[index].running = Some((Box::pin(one(root, world, recorder, rig, job, heard)), tell));
-        }
     }
 }
 
@@ -237,60 +292,4 @@ async fn one(
     };
     let answer = lane.answer.into_inner();
     (rig, (job, ended.map(|_| answer), limit))
-}
-
-/// The next lane that has ended its work.
-async fn next_over(slots: &mut [Slot<'_>]) -> JobOver {
-    poll_fn(|context| {
-        go_on(slots, context);
-        let over = slots.iter_mut().find_map(|slot| slot.over.take());
-        over.map_or(Poll::Pending, Poll::Ready)
-    })
-    .await
-}
-
-/// Lets every lane do what it can.
-fn go_on(slots: &mut [Slot<'_>], context: &mut Context<'_>) {
-    for slot in slots.iter_mut() {
-        let Some((running, _)) = &mut slot.running else { continue };
-        if let Poll::Ready((rig, over)) = running.as_mut().poll(context) {
-            slot.running = None;
-            slot.rig = Some(rig);
-            slot.over = Some(over);
-        }
-    }
-}
-
-/// Passes a signal on; returns the last that was. Before we stop ourselves the lanes have time to stop their agents.
-async fn hear(
-    slots: &mut [Slot<'_>],
-    signals: &mut Signals,
-    heard: HeardSignal,
-    work: &mut dyn Work,
-) -> Result<HeardSignal, Failure> {
-    tell_all(slots, heard);
-    if heard != HeardSignal::Pause {
-        return Ok(heard);
-    }
-    let since = Instant::now();
-    work.stand_still(None)?;
-    // Nobody is ready before the time is over.
-    let _ = timeout(
-        LAST_WORDS,
-        poll_fn(|context| {
-            go_on(slots, context);
-            Poll::<()>::Pending
-        }),
-    )
-    .await;
-    signals.stop();
-    work.stand_still(Some(since.elapsed()))?;
-    Ok(heard)
-}
-
-fn tell_all(slots: &[Slot<'_>], heard: HeardSignal) {
-    for (_, tell) in slots.iter().filter_map(|slot| slot.running.as_ref()) {
-        // A lane that is just ending hears nothing more.
-        let _ = tell.send(heard);
-    }
 }
