@@ -29,5 +29,5 @@ pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome,
 pub use scores::{EvalLedger, Proposal, Score};
 pub use state::State;
 pub use stopwatch::Stopwatch;
-pub use summary::{AttemptRow, RunRow, RunState, unverified_words};
+pub use summary::{AttemptRow, RunKind, RunRow, RunState, unverified_words};
 pub use totals::{LastAttempt, RunSummary, StepSum, Sum, Totals};

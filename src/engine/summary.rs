@@ -4,6 +4,16 @@ use super::outcome::{AttemptOutcome, HumanNeeded, RunOutcome};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+/// What a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RunKind {
+    /// A chain is worked through.
+    Chain,
+    /// A prompt is measured, or improved.
+    Evaluation,
+}
+
 /// A run, in one line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +40,8 @@ pub struct RunRow {
     pub cost_usd: Option<f64>,
     /// Whether it came as far as its first event.
     pub began: bool,
+    /// What it is.
+    pub kind: RunKind,
 }
 
 /// One attempt, in one line.

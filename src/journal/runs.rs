@@ -2,10 +2,12 @@
 
 use super::error::JournalError;
 use super::store::Journal;
-use crate::engine::{AttemptRow, RunRow};
+use crate::engine::{AttemptRow, RunKind, RunRow};
 use crate::plan::Outline;
 use rusqlite::TransactionBehavior::Immediate;
+use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, params};
+use serde::de::DeserializeOwned;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -25,7 +27,8 @@ pub struct Lease {
 
 const RUNS: &str = "
     SELECT id, started, ended, chain, runs.name, runs.outcome, count(step), coalesce(sum(took_ms), 0), sum(tokens), sum(cost_usd),
-           EXISTS (SELECT 1 FROM events WHERE events.run = id)
+           EXISTS (SELECT 1 FROM events WHERE events.run = id),
+           EXISTS (SELECT 1 FROM events WHERE events.run = id AND seq = 2 AND type = 'evaluation')
     FROM runs LEFT JOIN iterations ON run = id";
 
 /// SQLite's integers are signed; ours are never negative.
@@ -33,20 +36,28 @@ fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
     Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
 }
 
+/// What is not understood is an error, and no run that goes on.
+fn outcome<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    let json: Option<String> = row.get(column)?;
+    let read = |json: String| serde_json::from_str(&json);
+    let damaged = |error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error));
+    json.map(read).transpose().map_err(damaged)
+}
+
 fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
-    let outcome: Option<String> = row.get(5)?;
     Ok(RunRow {
         id: row.get(0)?,
         started: row.get(1)?,
         ended: row.get(2)?,
         chain: row.get(3)?,
         name: row.get(4)?,
-        outcome: outcome.and_then(|json| serde_json::from_str(&json).ok()),
+        outcome: outcome(row, 5)?,
         iterations: row.get(6)?,
         took_ms: row.get::<_, i64>(7)?.cast_unsigned(),
         tokens: unsigned(row, 8)?,
         cost_usd: row.get(9)?,
         began: row.get(10)?,
+        kind: if row.get(11)? { RunKind::Evaluation } else { RunKind::Chain },
     })
 }
 
@@ -93,7 +104,6 @@ impl Journal {
         let mut select = self.database.prepare(select).map_err(self.failed())?;
         let row = |row: &Row<'_>| {
             let (step, name, attempt): (u32, String, u32) = (row.get(0)?, row.get(1)?, row.get(4)?);
-            let outcome: Option<String> = row.get(5)?;
             let folder = self.attempt_folder(run, step, &name, attempt).path().display().to_string();
             Ok(AttemptRow {
                 step,
@@ -101,7 +111,7 @@ impl Journal {
                 round: row.get(2)?,
                 iteration: row.get(3)?,
                 attempt,
-                outcome: outcome.and_then(|json| serde_json::from_str(&json).ok()),
+                outcome: outcome(row, 5)?,
                 took_ms: unsigned(row, 6)?,
                 tokens: unsigned(row, 7)?,
                 cost_usd: row.get(8)?,

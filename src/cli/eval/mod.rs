@@ -13,7 +13,7 @@ use crate::cli::run::execute::{lock, worker};
 use crate::cli::run::survivors::end_last;
 use crate::cli::runs::history::{journal, meant};
 use crate::cli::trust::untrusted;
-use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind};
+use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, RunKind};
 use crate::eval::{Desk, Prompts, Suite, held_out, tokens, too_few_cases};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
@@ -266,7 +266,7 @@ fn shown(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: b
         let (row, _) = meant(&journal, Some(run), |_, _| true, "yet")?;
         of(row.id)?.map(|ledger| (row.id, ledger))
     } else {
-        let rows = journal.runs().map_err(broken)?.into_iter().filter(|row| row.chain.starts_with("eval "));
+        let rows = journal.runs().map_err(broken)?.into_iter().filter(|row| row.kind == RunKind::Evaluation);
         let mut found = None;
         for row in rows {
             found = of(row.id)?.map(|ledger| (row.id, ledger));

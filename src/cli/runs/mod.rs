@@ -11,7 +11,7 @@ use crate::cli::respond::{answer, broken_journal, json_line, refuse};
 use crate::cli::run::execute::{exit_of, resume_line};
 use crate::cli::run::output::{last_words, next, verbosity};
 use crate::cli::runs::history::{is_alive, journal, meant, state};
-use crate::engine::{At, AttemptRow, EventKind, RunRow, RunState, RunSummary};
+use crate::engine::{At, AttemptRow, EventKind, RunKind, RunRow, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
@@ -110,7 +110,7 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
             AttemptRow { folder: world.relative(Path::new(&attempt.folder)), session, ..attempt }
         })
         .collect();
-    let results = if row.chain.starts_with("eval ") {
+    let results = if row.kind == RunKind::Evaluation {
         format!("\nforkhestra eval show {} shows its results\n", row.id)
     } else {
         String::new()

@@ -95,6 +95,7 @@ mod tests {
             tokens: None,
             cost_usd,
             began: true,
+            kind: crate::engine::RunKind::Chain,
         }
     }
 
