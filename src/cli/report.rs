@@ -74,7 +74,7 @@ fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, 
 /// What an attempt was told, and what it said, decoded as on the terminal.
 fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At) -> Result<Paper, Diagnostic> {
     let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
-    let step = outline.steps.get((at.step as usize).saturating_sub(1));
+    let step = outline.step(at.step);
     let (stdout, cut) = whole(journal, &folder.path().join("stdout.log"))?;
     let (errors, cut_too) = whole(journal, &folder.path().join("stderr.log"))?;
     let output = match Reader::new(step.map_or(Format::Plain, |step| step.format)) {

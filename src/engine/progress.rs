@@ -160,7 +160,7 @@ impl Deliberation<'_> {
     // The program.
 
     pub(super) fn step_succeeded(&mut self, at: At) {
-        let after = self.plan.program.ops.iter().position(|op| *op == Op::Step(at.step as usize - 1));
+        let after = self.plan.op_of(at.step);
         self.emit(EventKind::StepSucceeded { at });
         self.go_from(after.map_or(usize::MAX, |op| op + 1));
     }
@@ -246,7 +246,7 @@ impl Deliberation<'_> {
     }
 
     pub(super) fn group_of(&self, step: u32) -> Option<usize> {
-        self.plan.program.step_group.get(step as usize - 1).copied().flatten()
+        self.plan.group_of(step)
     }
 
     /// What the innermost group has to tell, else the one around it.

@@ -1,6 +1,6 @@
 //! What a plan's judges make of its groups.
 
-use super::Plan;
+use super::{Plan, PlannedStep};
 use crate::chain::{Limit, Op, Role};
 
 impl Plan {
@@ -17,13 +17,30 @@ impl Plan {
         (span.enter..span.leave).any(|op| self.role_at(op) == Some(Role::Judge))
     }
 
+    /// The step of a number, from 1.
+    #[must_use]
+    pub fn step(&self, number: u32) -> Option<&PlannedStep> {
+        self.steps.get((number as usize).checked_sub(1)?)
+    }
+
+    /// The innermost group of the step of a number, from 1.
+    #[must_use]
+    pub fn group_of(&self, number: u32) -> Option<usize> {
+        self.program.step_group.get((number as usize).checked_sub(1)?).copied().flatten()
+    }
+
+    /// Where the step of a number, from 1, stands in the program.
+    #[must_use]
+    pub fn op_of(&self, number: u32) -> Option<usize> {
+        let index = (number as usize).checked_sub(1)?;
+        self.program.ops.iter().position(|op| *op == Op::Step(index))
+    }
+
     /// Whether a step hands its work to a judge: a worker that runs once, the last one before the judge of its group (C21).
     #[must_use]
     pub fn submits(&self, step: u32) -> bool {
-        let index = step as usize - 1;
-        let Some(group) = self.program.step_group.get(index).copied().flatten() else { return false };
-        let once = self.steps.get(index).is_some_and(|step| step.limit == Limit::Once);
-        let Some(op) = self.program.ops.iter().position(|op| *op == Op::Step(index)) else { return false };
+        let Some((op, group)) = self.op_of(step).zip(self.group_of(step)) else { return false };
+        let once = self.step(step).is_some_and(|step| step.limit == Limit::Once);
         let next = (op + 1..self.program.groups[group].leave).find_map(|op| self.role_at(op));
         once && self.role_at(op) == Some(Role::Worker) && next == Some(Role::Judge)
     }

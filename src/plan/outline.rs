@@ -20,6 +20,14 @@ pub struct Outline {
     pub steps: Vec<OutlineStep>,
 }
 
+impl Outline {
+    /// The step of a number, from 1.
+    #[must_use]
+    pub fn step(&self, number: u32) -> Option<&OutlineStep> {
+        self.steps.get((number as usize).checked_sub(1)?)
+    }
+}
+
 /// A step of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -22,7 +22,7 @@ pub fn reason(outcome: RunOutcome, totals: &Totals, outline: &Outline) -> String
         | RunOutcome::Stalled { step } => stopped(step, outcome, totals, outline),
         RunOutcome::LimitReached { limit } => limit_words(limit, totals, outline),
         RunOutcome::OutOfResources { step } => {
-            let name = outline.steps.get((step as usize).saturating_sub(1)).map_or("?", |step| &step.name);
+            let name = outline.step(step).map_or("?", |step| &step.name);
             format!("{name} could not be started, the machine has no room for another process")
         }
         RunOutcome::Interrupted { signal } => format!("interrupted by {signal}"),
@@ -90,7 +90,7 @@ pub(super) fn limit_words(limit: LimitKind, totals: &Totals, outline: &Outline) 
 }
 
 fn stopped(step: u32, outcome: RunOutcome, totals: &Totals, outline: &Outline) -> String {
-    let planned = (step as usize).checked_sub(1).and_then(|index| outline.steps.get(index));
+    let planned = outline.step(step);
     let name = planned.map_or("?", |step| step.name.as_str());
     let of = format!("stopped at step {step} of {}", outline.steps.len());
     let is_check = planned.is_some_and(|step| step.check.is_some());
@@ -138,6 +138,6 @@ fn stopped(step: u32, outcome: RunOutcome, totals: &Totals, outline: &Outline) -
 
 /// Of how many iterations an attempt is one: as it was planned, which may be more than the chain says; `None` outside of loops.
 pub(super) fn iterations(at: &At, totals: &Totals, outline: &Outline) -> Option<u32> {
-    let step = outline.steps.get((at.step as usize).checked_sub(1)?)?;
+    let step = outline.step(at.step)?;
     step.iterations.map(|iterations| totals.iterations(at).unwrap_or(iterations))
 }

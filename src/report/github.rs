@@ -59,7 +59,7 @@ pub(super) fn around(event: &Event, outline: &Outline, errors: &[Failure], word:
         }
         EventKind::AttemptFinished { at, outcome, .. } => {
             let _ = write!(before, "::{word}::\n::endgroup::\n");
-            let check = outline.steps.get((at.step as usize).saturating_sub(1)).filter(|step| step.check.is_some());
+            let check = outline.step(at.step).filter(|step| step.check.is_some());
             if let Some(check) = check.filter(|_| *outcome != AttemptOutcome::Completed) {
                 let level = if check.optional { "warning" } else { "error" };
                 for error in errors.iter().take(MOST) {

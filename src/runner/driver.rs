@@ -285,13 +285,13 @@ impl Driver<'_> {
 
     /// What an exit code of the current attempt's program means, if that is known.
     pub(super) fn exit_words(&self, code: i32) -> Option<String> {
-        let step = self.cast.plan.steps.get(self.state.at()?.step as usize - 1)?;
+        let step = self.cast.plan.step(self.state.at()?.step)?;
         step.exit_words(code).map(str::to_string)
     }
 
     /// What an iteration of a loop leaves behind: the tree, and what was said last (V-26).
     pub(super) fn fingerprint(&mut self, stage: &Stage) -> Option<String> {
-        let step = self.cast.plan.steps.get(self.state.at()?.step as usize - 1)?;
+        let step = self.cast.plan.step(self.state.at()?.step)?;
         let looped = step.limit != Limit::Once && !step.is_check();
         looped.then(|| self.tree.fingerprint(self.cast.root, &stage.last_words()))
     }
@@ -338,7 +338,7 @@ impl Driver<'_> {
         }
         let began = self.cast.world.now();
         let plan = self.cast.plan;
-        let Some(step) = plan.steps.get(at.step as usize - 1) else { return Ok(Vec::new()) };
+        let Some(step) = plan.step(at.step) else { return Ok(Vec::new()) };
         let place = self.lane.map_or_else(|| at.clone(), |lane| lane.place(at));
         let (folder, found) = self.cast.journal.attempt(self.cast.run, place.step, &place.name, place.attempt)?;
         if let Some(found) = found {

@@ -147,12 +147,12 @@ impl Driver<'_> {
     }
 
     pub(super) fn role(&self, at: &At) -> Option<Role> {
-        self.cast.plan.steps.get(at.step as usize - 1)?.role()
+        self.cast.plan.step(at.step)?.role()
     }
 
     /// Which part of a built-in check ran last: each command of several is named before its output.
     fn failed_part(&self, at: &At, output: &str) -> Option<String> {
-        let Kind::Check { parts, .. } = &self.cast.plan.steps.get(at.step as usize - 1)?.kind else { return None };
+        let Kind::Check { parts, .. } = &self.cast.plan.step(at.step)?.kind else { return None };
         if let [(part, _)] = parts.as_slice() {
             return Some(part.clone());
         }
@@ -165,7 +165,7 @@ impl Driver<'_> {
 
     /// What the host has diagnosed is known to an agent that asks for it on the same tree.
     fn keep_diagnosis(&mut self, at: &At, exit: Exit) {
-        let step = self.cast.plan.steps.get(at.step as usize - 1).filter(|step| step.name == "diagnose");
+        let step = self.cast.plan.step(at.step).filter(|step| step.name == "diagnose");
         if let Some([Segment::Text(line)]) = step.and_then(|step| step.argv.get(1)).map(Vec::as_slice) {
             let tree = self.tree.fingerprint(self.cast.root, line.as_bytes());
             self.diagnosed = Some((tree, exit == Exit::Code(0)));
@@ -228,7 +228,7 @@ impl Driver<'_> {
             given: &given,
             strict: plain && self.cast.plan.profile == Profile::Strict,
         };
-        let evaluates = self.cast.plan.steps.get(at.step as usize - 1).and_then(PlannedStep::evaluates);
+        let evaluates = self.cast.plan.step(at.step).and_then(PlannedStep::evaluates);
         let mut said = match evaluates {
             Some(least) => read_evaluation(file.as_deref().unwrap_or(&message), least),
             None => read(role, heard),
@@ -268,7 +268,7 @@ impl Driver<'_> {
         let mut note = String::new();
         let (plan, state) = (self.cast.plan, &self.state);
         // Writing to a String cannot fail.
-        let step = plan.steps.get(at.step as usize - 1);
+        let step = plan.step(at.step);
         let judge = self.role(at) == Some(Role::Judge);
         let is_plain = step.is_some_and(|step| step.format() == Some(Format::Plain) && step.evaluates().is_none());
         // A plain program prints what it reads; the word is its own.
@@ -373,6 +373,6 @@ impl Driver<'_> {
     }
 
     fn group_of(&self, at: &At) -> Option<usize> {
-        self.cast.plan.program.step_group.get(at.step as usize - 1).copied().flatten()
+        self.cast.plan.group_of(at.step)
     }
 }

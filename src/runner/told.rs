@@ -174,7 +174,7 @@ impl Driver<'_> {
     }
 
     pub(super) fn feedback_text(&self, feedback: &Feedback, at: &At) -> FeedbackText {
-        let step = self.cast.plan.steps.get(at.step as usize - 1);
+        let step = self.cast.plan.step(at.step);
         if step.and_then(PlannedStep::role) == Some(Role::Judge) {
             let body = self.issues();
             return FeedbackText { heading: "Findings of earlier rounds", body, ..FeedbackText::default() };
@@ -203,7 +203,7 @@ impl Driver<'_> {
                     AttemptOutcome::Idle => "hung, silent and idle".into(),
                     _ => "failed".into(),
                 };
-                let line = match self.cast.plan.steps.get(from.step as usize - 1).map(|step| &step.kind) {
+                let line = match self.cast.plan.step(from.step).map(|step| &step.kind) {
                     Some(Kind::Check { line, .. }) => line.as_str(),
                     _ => "",
                 };

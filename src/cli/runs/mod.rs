@@ -122,7 +122,7 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
 
 /// The command line by which a person goes on with an agent's session.
 fn session_line(project: &Project, outline: Option<&Outline>, step: u32, session: &str) -> Option<String> {
-    let step = outline?.steps.get((step as usize).checked_sub(1)?)?;
+    let step = outline?.step(step)?;
     let backend = &project.config.backends.get(step.backend.as_deref()?)?.value;
     let program = backend.program.as_ref()?.value.clone();
     let words = fill(backend.resume.as_ref()?, session);
@@ -302,7 +302,7 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> An
 fn replay_output(journal: &Journal, outline: &Outline, run: i64, at: &At) -> Result<bool, Diagnostic> {
     let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
     let errors = folder.path().join("stderr.log");
-    let step = (at.step as usize).checked_sub(1).and_then(|index| outline.steps.get(index));
+    let step = outline.step(at.step);
     let format = step.map_or(Format::Plain, |step| step.format);
     let Some(mut reader) = Reader::new(format) else {
         return Ok(pass_on(journal, &folder.path().join("stdout.log"), &mut 0)? && pass_on(journal, &errors, &mut 0)?);

@@ -154,7 +154,7 @@ impl Sofar {
             if let EventKind::AttemptFinished { at, finished, .. } = &event.event
                 && finished.tokens.is_some_and(|tokens| tokens.total() > 0)
             {
-                let step = outline.steps.get((at.step as usize).saturating_sub(1));
+                let step = outline.step(at.step);
                 self.logins.extend(step.and_then(|step| step.backend.clone()));
             }
         }

@@ -151,7 +151,7 @@ impl Deliberation<'_> {
     }
 
     pub(super) fn step(&self, number: u32) -> Option<&PlannedStep> {
-        self.plan.steps.get(number.checked_sub(1)? as usize)
+        self.plan.step(number)
     }
 
     /// Whether the current attempt is one of a loop, whose aim is the marker.

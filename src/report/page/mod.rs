@@ -84,7 +84,7 @@ fn ms(time: &str) -> Option<i64> {
 
 /// `2/4 coder, round 2, iteration 1 of 3`.
 fn label(outline: &Outline, at: &At) -> String {
-    let step = outline.steps.get((at.step as usize).saturating_sub(1));
+    let step = outline.step(at.step);
     let mut label = format!("{}/{} {}", at.step, outline.steps.len(), at.name);
     // Writing to a String cannot fail.
     if at.round > 1 {
@@ -111,7 +111,7 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
             EventKind::AttemptPlanned { at, .. } => began.push((at.clone(), now)),
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
                 let from_ms = began.iter().rev().find(|(known, _)| known == at).map_or(now, |(_, from)| *from);
-                let step = document.outline.steps.get((at.step as usize).saturating_sub(1));
+                let step = document.outline.step(at.step);
                 let looped = step.is_some_and(|step| step.iterations.is_some());
                 let good = match outcome {
                     AttemptOutcome::Completed => Some(true),
@@ -349,7 +349,7 @@ pub(in crate::report) fn heading(document: &Document<'_>, paper: &Paper) -> Stri
 
 /// Where the prompt of an attempt comes from, as far as that is kept.
 pub(in crate::report) fn origin(document: &Document<'_>, paper: &Paper) -> Option<String> {
-    document.outline.steps.get((paper.of.0 as usize).saturating_sub(1))?.origin.clone()
+    document.outline.step(paper.of.0)?.origin.clone()
 }
 
 #[cfg(test)]

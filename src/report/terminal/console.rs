@@ -276,7 +276,7 @@ impl<'a> Console<'a> {
     }
 
     fn step(&self, at: &At) -> Option<&OutlineStep> {
-        self.outline.steps.get((at.step as usize).checked_sub(1)?)
+        self.outline.step(at.step)
     }
 
     /// Of how many iterations an attempt is one.
@@ -296,7 +296,7 @@ impl<'a> Console<'a> {
             Some(line) => self.paint.dim(&format!("  $ {}", first_line(line))),
             None => String::new(),
         };
-        let step = self.plan.and_then(|plan| plan.steps.get((at.step as usize).checked_sub(1)?));
+        let step = self.plan.and_then(|plan| plan.step(at.step));
         let prompt = match step {
             Some(step) if self.verbosity == Verbosity::Verbose && !step.is_check() => {
                 prompt_block(step, self.paint, true)
@@ -383,7 +383,7 @@ impl<'a> Console<'a> {
             note(format!("{who}{}", first_line(error)));
         }
         if !finished.denials.is_empty() {
-            let step = self.outline.steps.get((at.step as usize).saturating_sub(1));
+            let step = self.outline.step(at.step);
             note(refused_words(&finished.denials, step.and_then(|step| step.allows.as_deref())));
         }
         if let Some(line) = finished.near_miss.as_deref().filter(|_| !marker && check.is_none()) {

@@ -106,7 +106,7 @@ pub fn run(
     text.push('\n');
     let steps = outline.map_or(0, |outline| outline.steps.len());
     for attempt in attempts {
-        let looped = outline.and_then(|outline| outline.steps.get((attempt.step as usize).checked_sub(1)?)?.iterations);
+        let looped = outline.and_then(|outline| outline.step(attempt.step)?.iterations);
         let of = if steps > 0 { format!("/{steps}") } else { String::new() };
         let mut place = format!("{}{of} {}", attempt.step, attempt.name);
         if attempt.round > 1 {
@@ -158,7 +158,7 @@ pub fn resume_plan(
     let next = match next {
         None => "nothing, it would end".into(),
         Some(at) => {
-            let step = outline.steps.get((at.step as usize).saturating_sub(1));
+            let step = outline.step(at.step);
             let of = step.and_then(|step| step.iterations).map_or_else(String::new, |most| format!(" of {most}"));
             let round = if at.round > 1 { format!(", round {}", at.round) } else { String::new() };
             let steps = outline.steps.len();
