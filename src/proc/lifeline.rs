@@ -11,8 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpid, getppid, kill_process, kill_process_group,
-    set_child_subreaper, set_parent_process_death_signal, setsid, wait, waitid, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, getpgid, getpid, getppid, kill_process,
+    kill_process_group, set_child_subreaper, set_parent_process_death_signal, setsid, wait, waitid, waitpid,
 };
 use std::collections::VecDeque;
 use std::ffi::{CString, OsStr};
@@ -28,6 +28,8 @@ use std::process::{Command, Stdio};
 /// How often the tree is looked at again before it is given up, and how long each look waits: ten seconds in all.
 const SWEEPS: usize = 2_000;
 const SWEEP_PAUSE_NS: i64 = 5_000_000;
+/// After how long the agent is looked at again where a look failed.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The name that /proc shows of the sandbox's program.
 const BUBBLEWRAP: &str = "bwrap";
@@ -61,6 +63,7 @@ pub fn lifeline() -> io::Result<()> {
         exited: false,
         held: false,
         told_stop: false,
+        unsure: false,
         files: VecDeque::new(),
         held_files: Vec::new(),
     };
@@ -92,6 +95,7 @@ fn start(launch: &Launch<'_>, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Pi
     i32::try_from(agent.id()).ok().and_then(pid).ok_or_else(|| Errno::SRCH.into())
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "facts that change each for itself")]
 struct Lifeline {
     host: UnixStream,
     signalled: UnixStream,
@@ -101,6 +105,8 @@ struct Lifeline {
     held: bool,
     /// Whether the host knows of a stop that was nobody's wish.
     told_stop: bool,
+    /// Whether the last look at the agent failed.
+    unsure: bool,
     /// What has come with orders that were not read yet.
     files: VecDeque<OwnedFd>,
     /// What the host wants held while we live.
@@ -117,12 +123,12 @@ impl Lifeline {
         let mut pending = String::new();
         loop {
             let mut sources = [PollFd::new(&self.host, PollFlags::IN), PollFd::new(&self.signalled, PollFlags::IN)];
-            match poll(&mut sources, None) {
+            match poll(&mut sources, self.unsure.then_some(&LOOK_AGAIN)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             let [host, signalled] = sources.map(|source| !source.revents().is_empty());
-            if signalled {
+            if signalled || self.unsure {
                 let mut bytes = [0; 64];
                 while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
                 self.look_at_agent();
@@ -211,9 +217,8 @@ impl Lifeline {
     /// Observes exit, stop and continuation. The agent stays a zombie until the sweep, so that its group's number stays ours.
     fn look_at_agent(&mut self) {
         let Some(agent) = self.agent.filter(|_| !self.exited) else { return };
-        let observe =
-            |options: WaitIdOptions| waitid(WaitId::Pid(agent), options | WaitIdOptions::NOHANG).ok().flatten();
-        while let Some(status) = observe(WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED) {
+        self.unsure = false;
+        while let Some(status) = self.observe(agent, WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED) {
             match status.stopping_signal() {
                 _ if self.held => {}
                 Some(signal) => {
@@ -227,7 +232,7 @@ impl Lifeline {
                 None => {}
             }
         }
-        if let Some(status) = observe(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+        if let Some(status) = self.observe(agent, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             self.exited = true;
             let exit = status.terminating_signal().map_or(Exit::Code(status.exit_status().unwrap_or(-1)), Exit::Signal);
             let mut said = LifelineReport::Exited(exit).line();
@@ -242,9 +247,16 @@ impl Lifeline {
         }
     }
 
+    /// What the kernel says of the agent. Where it says an error there will be no other signal: it is asked again in a moment.
+    fn observe(&mut self, agent: Pid, options: WaitIdOptions) -> Option<WaitIdStatus> {
+        let observed = waitid(WaitId::Pid(agent), options | WaitIdOptions::NOHANG);
+        self.unsure |= observed.is_err();
+        observed.ok().flatten()
+    }
+
     /// It is reaped: its number may become another's.
     fn forget_agent(&mut self) {
-        (self.agent, self.exited, self.held, self.told_stop) = (None, false, false, false);
+        (self.agent, self.exited, self.held, self.told_stop, self.unsure) = (None, false, false, false, false);
     }
 
     /// Orphans of the tree that came to us and are dead: nobody else can reap them.
