@@ -3,7 +3,7 @@
 use crate::checks::{Detected, Kind, OutputErrors, Profile, Wanted, detect, failures, joined, wanted};
 use crate::cli::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
 use crate::cli::config::{Project, project};
-use crate::cli::respond::{answer, json_line, refuse};
+use crate::cli::respond::{Answered, Stopped, answer, json_line};
 use crate::cli::run::execute::exit_of;
 use crate::cli::trust::{distrusted, outside_the_sandbox};
 use crate::cli::verdict::in_an_iteration;
@@ -56,17 +56,17 @@ pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exi
 }
 
 /// Runs what the profile asks for.
-pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Exit {
+pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Answered {
     let project = project(world, common);
     if let Some(fault) = distrusted(world, common, &project).or_else(|| outside_the_sandbox(world, &project)) {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
     let profile = args.profile.as_deref().and_then(Profile::named).unwrap_or_default();
     let found = detect(&project.root, world);
     let kind = args.kind.as_deref().and_then(Kind::named).unwrap_or(Kind::Verify);
     let wanted = wanted(kind, profile, has_changes(&project.root), &found, &project.config);
     if kind == Kind::Verify && profile == Profile::Strict && !wanted.missing.is_empty() {
-        return refuse(world, &[strict_needs(world, &wanted.missing)]);
+        return Err(strict_needs(world, &wanted.missing).into());
     }
     if wanted.commands.is_empty() {
         return nothing_to_run(world, &found, args.json);
@@ -75,10 +75,10 @@ pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Exit 
 }
 
 /// Runs one command, and says what is wrong first.
-pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> Exit {
+pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> Answered {
     let project = project(world, common);
     if let Some(fault) = distrusted(world, common, &project).or_else(|| outside_the_sandbox(world, &project)) {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
     let found = detect(&project.root, world);
     // The kind that is asked for, then what comes nearest (K-3).
@@ -90,7 +90,7 @@ pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> E
     };
     let all = order.iter().map(|kind| wanted(*kind, Profile::Fast, false, &found, &project.config));
     let first = all.reduce(|first, next| if first.commands.is_empty() { next } else { first });
-    let Some(wanted) = first else { return Exit::Success };
+    let Some(wanted) = first else { return Ok(Exit::Success) };
     // To an agent the same command on the same tree says the same (C34); a kind that is asked for is run.
     if !in_an_iteration(world) {
         return run(world, common, &project, &found, &wanted, args.json);
@@ -100,9 +100,9 @@ pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> E
         && !args.force
         && let Some(known) = known_diagnosis(world, &tree)
     {
-        return known_already(known, args.json);
+        return Ok(known_already(known, args.json));
     }
-    let exit = run(world, common, &project, &found, &wanted, args.json);
+    let exit = run(world, common, &project, &found, &wanted, args.json)?;
     if !wanted.commands.is_empty() {
         // After the command: what it built is part of what it saw. A diagnosis that is not kept is run again.
         let tree = TreeWatch::default().fingerprint(&project.root, wanted.line().as_bytes());
@@ -111,7 +111,7 @@ pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> E
                 world.write(&path, &format!("{tree} {}\n", if exit == Exit::Success { "passed" } else { "failed" }));
         }
     }
-    exit
+    Ok(exit)
 }
 
 /// Whether the diagnosis of this tree passed: the host's own, or one that this very attempt has made.
@@ -157,9 +157,16 @@ fn has_changes(root: &Path) -> bool {
     git(&words).is_none_or(|answer| answer.code != Some(0) || !answer.stdout.trim().is_empty())
 }
 
-fn run(world: &World, common: &Common, project: &Project, found: &Detected, wanted: &Wanted, as_json: bool) -> Exit {
+fn run(
+    world: &World,
+    common: &Common,
+    project: &Project,
+    found: &Detected,
+    wanted: &Wanted,
+    as_json: bool,
+) -> Answered {
     if wanted.commands.is_empty() {
-        return skipped(world, found, as_json);
+        return Ok(skipped(world, found, as_json));
     }
     let line = wanted.line();
     if !as_json && !common.quiet {
@@ -173,7 +180,7 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
     };
     let words = ["-c".to_string(), line];
     let Ok(interrupts) = Interrupts::listen(|signal| world.ignores(signal)) else {
-        return refuse(world, &[no_shell()]);
+        return Err(no_shell().into());
     };
     let by_hand = ByHand {
         lifeline: &world.lifeline(),
@@ -184,9 +191,9 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
         input: &[],
         interrupts: &interrupts,
     };
-    let Some(answered) = by_hand.run(&mut show) else { return refuse(world, &[no_shell()]) };
+    let Some(answered) = by_hand.run(&mut show) else { return Err(no_shell().into()) };
     if let Some(signal) = interrupts.signal().and_then(Sig::of_number) {
-        return exit_of(RunOutcome::Interrupted { signal });
+        return Ok(exit_of(RunOutcome::Interrupted { signal }));
     }
     let passed = answered.code == Some(0);
     if as_json {
@@ -196,7 +203,7 @@ fn run(world: &World, common: &Common, project: &Project, found: &Detected, want
     } else if !common.quiet {
         print_error(&format!("{}\n", Paint::for_stderr(world).good("passed")));
     }
-    if passed { Exit::Success } else { Exit::Incomplete }
+    Ok(if passed { Exit::Success } else { Exit::Incomplete })
 }
 
 fn told(wanted: &Wanted, answered: &ProgramAnswer) -> Value {
@@ -236,12 +243,12 @@ fn no_command_words(world: &World) -> &'static str {
 }
 
 /// No command is no verdict.
-fn nothing_to_run(world: &World, found: &Detected, as_json: bool) -> Exit {
+fn nothing_to_run(world: &World, found: &Detected, as_json: bool) -> Answered {
     if as_json {
         answer(&unavailable(world, found));
-        return Exit::Refused;
+        return Err(Stopped::Ended(Exit::Refused));
     }
-    refuse(world, &[no_command(world)])
+    Err(no_command(world).into())
 }
 
 fn unavailable(world: &World, found: &Detected) -> String {

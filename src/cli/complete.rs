@@ -5,7 +5,7 @@ use crate::cli::args::{Cli, Common, CompletionsArgs, ManArgs};
 use crate::cli::argv;
 use crate::cli::config::project;
 use crate::cli::explain::codes;
-use crate::cli::respond::{answer, refuse};
+use crate::cli::respond::{Answered, answer};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::report::{print, print_bytes};
@@ -65,7 +65,7 @@ pub(super) fn completions(args: &CompletionsArgs) -> Exit {
 }
 
 /// Prints the manual page of the program, or of a verb.
-pub(super) fn man(world: &World, args: &ManArgs) -> Exit {
+pub(super) fn man(_world: &World, args: &ManArgs) -> Answered {
     let mut command = Cli::command();
     command.build();
     let found = match &args.verb {
@@ -74,13 +74,13 @@ pub(super) fn man(world: &World, args: &ManArgs) -> Exit {
     };
     let Some(found) = found else {
         let verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
-        return refuse(world, &[no_verb(args.verb.as_deref().unwrap_or_default(), &verbs)]);
+        return Err(no_verb(args.verb.as_deref().unwrap_or_default(), &verbs).into());
     };
     let mut page = Vec::new();
     match clap_mangen::Man::new(found.disable_help_subcommand(true)).render(&mut page).and_then(|()| print_bytes(&page))
     {
-        Ok(()) => Exit::Success,
-        Err(_) => Exit::Incomplete,
+        Ok(()) => Ok(Exit::Success),
+        Err(_) => Ok(Exit::Incomplete),
     }
 }
 

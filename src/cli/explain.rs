@@ -1,8 +1,7 @@
 //! `explain`: what the code of an error means. The words are those of docs/errors.md.
 
 use crate::cli::args::ExplainArgs;
-use crate::cli::respond::{answer, json_line, refuse};
-use crate::exit::Exit;
+use crate::cli::respond::{Answered, answer, json_line};
 use crate::report::Paint;
 use crate::source::{Diagnostic, nearest};
 use crate::world::World;
@@ -11,18 +10,20 @@ use serde_json::json;
 const ERRORS: &str = include_str!("../../docs/errors.md");
 
 /// Explains a code, or lists all of them.
-pub(super) fn explain(world: &World, args: &ExplainArgs) -> Exit {
+pub(super) fn explain(world: &World, args: &ExplainArgs) -> Answered {
     let Some(code) = &args.code else {
         let codes: Vec<&str> = codes().collect();
         if args.json {
-            return answer(&json_line(json!({ "codes": codes })));
+            return Ok(answer(&json_line(json!({ "codes": codes }))));
         }
-        return answer(&(codes.join("\n") + "\n"));
+        return Ok(answer(&(codes.join("\n") + "\n")));
     };
     match entries().find(|(known, _)| known == code) {
-        Some((code, words)) if args.json => answer(&json_line(json!({ "code": code, "explanation": words.trim() }))),
-        Some((code, words)) => answer(&format!("{}\n\n{}\n", Paint::for_stdout(world).bold(code), words.trim())),
-        None => refuse(world, &[unknown(code)]),
+        Some((code, words)) if args.json => {
+            Ok(answer(&json_line(json!({ "code": code, "explanation": words.trim() }))))
+        }
+        Some((code, words)) => Ok(answer(&format!("{}\n\n{}\n", Paint::for_stdout(world).bold(code), words.trim()))),
+        None => Err(unknown(code).into()),
     }
 }
 

@@ -24,7 +24,7 @@ mod trust;
 mod validate;
 mod verdict;
 
-use crate::cli::respond::refuse;
+use crate::cli::respond::Stopped;
 use crate::exit::Exit;
 use crate::source::Diagnostic;
 use crate::verdict::Decision;
@@ -39,7 +39,7 @@ use std::ffi::OsString;
 pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
     let arguments = match argv::normalise(arguments) {
         Ok(arguments) => arguments,
-        Err(fault) => return refuse(world, &[fault]),
+        Err(fault) => return Stopped::from(fault).exit(world),
     };
     let (common, verb) = match quick_run(&arguments) {
         Some((common, args)) => (common, Verb::Run(Box::new(args))),
@@ -54,17 +54,17 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
     let world = &*world;
     // Whatever else would be wrong in it is not.
     if let Some(fault) = config::no_folder(world, &common) {
-        return refuse(world, &[fault]);
+        return Stopped::from(fault).exit(world);
     }
-    match verb {
+    let answered = match verb {
         Verb::Run(args) => run::run(world, &common, &args),
         Verb::Resume(args) => run::resume::resume(world, &common, &args),
         Verb::Runs(args) => runs::runs(world, &common, &args),
-        Verb::List(args) => list::list(world, &common, &args),
+        Verb::List(args) => Ok(list::list(world, &common, &args)),
         Verb::Show(args) => show::show(world, &common, &args),
         Verb::Validate(args) => validate::validate(world, &common, &args),
         Verb::Doctor(args) => doctor::doctor(world, &common, &args),
-        Verb::Detect(args) => checks::detected(world, &common, &args),
+        Verb::Detect(args) => Ok(checks::detected(world, &common, &args)),
         Verb::Verify(args) => checks::verify(world, &common, &args),
         Verb::Diagnose(args) => checks::diagnose(world, &common, &args),
         Verb::Init(args) => init::init(world, &common, &args),
@@ -75,12 +75,13 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
         Verb::Reject(args) => verdict::record(world, Decision::Reject, &args.notes),
         Verb::Skip(args) => verdict::record(world, Decision::Skip, args.notes.as_deref().unwrap_or_default()),
         Verb::Report(args) => report::report(world, &common, &args),
-        Verb::Completions(args) => complete::completions(&args),
+        Verb::Completions(args) => Ok(complete::completions(&args)),
         Verb::Man(args) => complete::man(world, &args),
         Verb::Explain(args) => explain::explain(world, &args),
         Verb::Eval(args) => eval::eval(world, &common, &args),
         Verb::Render(args) => render::render(world, &common, &args),
-    }
+    };
+    answered.unwrap_or_else(|stopped| stopped.exit(world))
 }
 
 /// A run's command line, read without the tables of every other verb, which cost more than the rest of a start. None for any other
@@ -112,7 +113,7 @@ pub fn candidates(world: &World, arguments: &[OsString]) -> Exit {
 /// Help and versions go to standard output with exit code 0, faults to standard error with 2.
 fn usage(world: &World, error: &clap::Error) -> Exit {
     if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return refuse(world, &[usage_fault(error)]);
+        return Stopped::from(usage_fault(error)).exit(world);
     }
     // A closed stream is no reason to fail.
     let _ = error.print();

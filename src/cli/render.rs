@@ -3,12 +3,11 @@
 use crate::chain::parse;
 use crate::cli::args::{Common, RenderArgs};
 use crate::cli::config::project;
-use crate::cli::respond::{answer, json_line, refuse};
+use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::chain::split;
 use crate::cli::run::{Typed, planned, said_by, said_of, task_of};
 use crate::context::{OF_WORK, TreeChanges};
 use crate::engine::At;
-use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::plan::Overrides;
 use crate::plan::{PlannedPrompt, TaskFacts};
@@ -20,12 +19,12 @@ use crate::world::World;
 use std::path::Path;
 
 /// Renders, and prints.
-pub(super) fn render(world: &World, common: &Common, args: &RenderArgs) -> Exit {
+pub(super) fn render(world: &World, common: &Common, args: &RenderArgs) -> Answered {
     match rendered(world, common, args) {
-        Err(faults) => refuse(world, &faults),
-        Ok(rendered) if args.json => answer(&json_line(explained_json(&rendered))),
-        Ok(rendered) if args.explain => answer(&explained(&rendered, Paint::for_stdout(world))),
-        Ok(rendered) => answer(&rendered.text()),
+        Err(faults) => Err(faults.into()),
+        Ok(rendered) if args.json => Ok(answer(&json_line(explained_json(&rendered)))),
+        Ok(rendered) if args.explain => Ok(answer(&explained(&rendered, Paint::for_stdout(world)))),
+        Ok(rendered) => Ok(answer(&rendered.text())),
     }
 }
 

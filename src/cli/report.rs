@@ -3,11 +3,10 @@
 use crate::agent::{Format, Reader};
 use crate::cli::args::{Common, ReportArgs};
 use crate::cli::config::shell;
-use crate::cli::respond::{answer, broken_journal, json_line, refuse};
+use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::runs::history::{journal, meant};
 use crate::engine::{At, EventKind, RunState, RunSummary};
-use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
 use crate::report::{Document, Paper, html_page, markdown, reason};
@@ -20,11 +19,8 @@ use std::path::Path;
 const LONGEST: usize = 5 << 20;
 
 /// Writes the report, and says where.
-pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Exit {
-    match written(world, common, args) {
-        Ok(text) => answer(&text),
-        Err(fault) => refuse(world, &[fault]),
-    }
+pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Answered {
+    Ok(answer(&written(world, common, args)?))
 }
 
 fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, Diagnostic> {

@@ -7,10 +7,47 @@ use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::Value;
 
-/// Shows faults; nothing was run.
-pub(super) fn refuse(world: &World, faults: &[Diagnostic]) -> Exit {
-    print_error(&render(faults, Paint::for_stderr(world)));
-    Exit::Refused
+/// How a verb ends.
+pub(super) type Answered = Result<Exit, Stopped>;
+
+/// Why a verb does not come to its end.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// It is refused: everything that is wrong. Nothing was run.
+    Refused(Vec<Diagnostic>),
+    /// It was ended meanwhile, and that was said.
+    Ended(Exit),
+}
+
+impl Stopped {
+    /// Shows what is wrong, the one place that does; and how the program ends.
+    pub(super) fn exit(self, world: &World) -> Exit {
+        match self {
+            Self::Refused(faults) => {
+                print_error(&render(&faults, Paint::for_stderr(world)));
+                Exit::Refused
+            }
+            Self::Ended(exit) => exit,
+        }
+    }
+}
+
+impl From<Diagnostic> for Stopped {
+    fn from(fault: Diagnostic) -> Self {
+        Self::Refused(vec![fault])
+    }
+}
+
+impl From<Vec<Diagnostic>> for Stopped {
+    fn from(faults: Vec<Diagnostic>) -> Self {
+        Self::Refused(faults)
+    }
+}
+
+impl From<JournalError> for Stopped {
+    fn from(error: JournalError) -> Self {
+        broken_journal(&error).into()
+    }
 }
 
 /// An answer for machines, in one line: an object says the version of its form first (schemas/cli.schema.json).

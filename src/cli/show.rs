@@ -4,7 +4,7 @@ use crate::agent::{Found, find_all_on_path, lookup};
 use crate::chain::{Config, LayerKind, Role, Step};
 use crate::cli::args::{Common, ShowArgs};
 use crate::cli::config::project;
-use crate::cli::respond::{answer, json_line, refuse};
+use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::chain::named;
 use crate::cli::run::earlier_runs;
 use crate::exit::Exit;
@@ -13,21 +13,19 @@ use crate::source::Place;
 use crate::world::World;
 
 /// Shows a chain as text and in the chain language.
-pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Exit {
+pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Answered {
     let project = project(world, common);
     let config = &project.config;
-    if let Err(faults) = named(&args.name, config) {
-        return refuse(world, &faults);
-    }
+    named(&args.name, config)?;
     if !config.faults.is_empty() {
-        return refuse(world, &config.faults);
+        return Err(config.faults.clone().into());
     }
-    let Some(entry) = config.chains.get(&args.name) else { return Exit::Refused };
+    let Some(entry) = config.chains.get(&args.name) else { return Ok(Exit::Refused) };
     if !entry.faults.is_empty() {
-        return refuse(world, &entry.faults);
+        return Err(entry.faults.clone().into());
     }
     let earlier = earlier_runs(&project, Some(&args.name), "");
-    answer(&if args.json {
+    Ok(answer(&if args.json {
         let mut json = show_chain_json(&args.name, entry, &|step| {
             matches!(lookup(step, config, world, world), Ok(Found::Check(_) | Found::BuiltInCheck))
         });
@@ -38,7 +36,7 @@ pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Exit {
         let text = show_chain(&args.name, entry, &|step| (found(world, config, step), judges(config, step)), paint);
         let earlier = earlier.map(|earlier| format!("\n  {} {}\n", paint.dim("earlier"), earlier.words()));
         text + &earlier.unwrap_or_default()
-    })
+    }))
 }
 
 /// Whether a step is an agent that judges.

@@ -3,7 +3,7 @@
 use crate::chain::{Chain, Config, Item, LayerKind, Limit, Said, Step, Wants};
 use crate::cli::args::{Common, ValidateArgs};
 use crate::cli::config::{project, single};
-use crate::cli::respond::{answer, json_line, refuse};
+use crate::cli::respond::{Answered, answer, json_line};
 use crate::exit::Exit;
 use crate::plan::{Request, RunSettings, build};
 use crate::report::diagnostic_json;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// Checks the project's config, or one file.
-pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> Exit {
+pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> Answered {
     let project = project(world, common);
     let config = match &args.file {
         Some(file) => single(world, &project.shell, file),
@@ -25,10 +25,10 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> E
         let valid = !faults.iter().any(Diagnostic::is_error);
         let told = json!({ "valid": valid, "errors": faults.iter().map(diagnostic_json).collect::<Value>() });
         let said = answer(&json_line(told));
-        return if valid { said } else { Exit::Refused };
+        return Ok(if valid { said } else { Exit::Refused });
     }
     if faults.iter().any(Diagnostic::is_error) {
-        return refuse(world, &faults);
+        return Err(faults.into());
     }
     let files: Vec<&str> = config
         .files
@@ -39,12 +39,12 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> E
     let own = config.chains.values().filter(|entry| entry.layer != LayerKind::BuiltIn).count();
     let elsewhere = ELSEWHERE.iter().find(|name| world.kind(&project.root.join(name)).is_ok());
     if let (Some(name), true) = (elsewhere, files.is_empty()) {
-        return refuse(world, &[not_read(name)]);
+        return Err(not_read(name).into());
     }
-    answer(&match files.as_slice() {
+    Ok(answer(&match files.as_slice() {
         [] => "No config here: only the built-in chains are known. `forkhestra init` writes one.\n".to_string(),
         files => format!("{} is valid ({own} {}).\n", files.join(", "), if own == 1 { "chain" } else { "chains" }),
-    })
+    }))
 }
 
 /// Where a config is looked for by people, and not by us.

@@ -1,9 +1,8 @@
 //! The verbs that an agent calls: what it decided is written down, and the host applies it when the attempt is over.
 
 use crate::chain::Role;
-use crate::cli::respond::{answer, refuse};
+use crate::cli::respond::{Answered, answer};
 use crate::cli::task::args::DisputeVerb;
-use crate::exit::Exit;
 use crate::journal::{Recorded, record_call, role_of_call};
 use crate::source::{Diagnostic, Env};
 use crate::verdict::{Decision, note_call};
@@ -16,28 +15,28 @@ pub(super) fn in_an_iteration(world: &World) -> bool {
 }
 
 /// Writes a decision down.
-pub(super) fn record(world: &World, decision: Decision, notes: &str) -> Exit {
+pub(super) fn record(world: &World, decision: Decision, notes: &str) -> Answered {
     let typed = if notes == "-" { world.read_stdin().unwrap_or_default() } else { notes.as_bytes().to_vec() };
     match recorded(world, decision, &String::from_utf8_lossy(&typed)) {
-        Ok(()) => answer(&format!(
+        Ok(()) => Ok(answer(&format!(
             "noted: {}. It is applied when you have ended; say in your last message what you did.\n",
             decision.name()
-        )),
-        Err(fault) => refuse(world, &[fault]),
+        ))),
+        Err(fault) => Err(fault.into()),
     }
 }
 
 /// The same for a task that the agent names.
-pub(super) fn record_for(world: &World, id: &str, decision: Decision, notes: &str) -> Exit {
+pub(super) fn record_for(world: &World, id: &str, decision: Decision, notes: &str) -> Answered {
     let task = world.var("FORKHESTRA_TASK").and_then(|task| task.into_string().ok()).filter(|task| !task.is_empty());
     match task {
-        Some(task) if task != id => refuse(world, &[other_task(id, &task)]),
+        Some(task) if task != id => Err(other_task(id, &task).into()),
         _ => record(world, decision, notes),
     }
 }
 
 /// `dispute create` of an agent.
-pub(super) fn dispute(world: &World, verb: &DisputeVerb) -> Option<Exit> {
+pub(super) fn dispute(world: &World, verb: &DisputeVerb) -> Option<Answered> {
     match verb {
         DisputeVerb::Create { id, reason, .. } => Some(record_for(world, id, Decision::Dispute, reason)),
         _ => None,

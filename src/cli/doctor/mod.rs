@@ -7,7 +7,7 @@ use crate::cli::args::{Common, DoctorArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::doctor::backends::clis;
 use crate::cli::doctor::templates::templates;
-use crate::cli::respond::{answer, json_line, refuse};
+use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::event_queue;
 use crate::cli::trust::{distrusted, outside_the_sandbox};
 use crate::exit::Exit;
@@ -19,11 +19,8 @@ use serde_json::json;
 use std::path::Path;
 
 /// Looks, tries out, and says.
-pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Exit {
-    let runtime = match event_queue() {
-        Ok(runtime) => runtime,
-        Err(fault) => return refuse(world, &[fault]),
-    };
+pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Answered {
+    let runtime = event_queue()?;
     let mut findings = vec![daemon(&runtime.block_on(probe(&world.lifeline(), world.own_program())))];
     findings.extend(kernel());
     let project = project(world, common);
@@ -34,7 +31,7 @@ pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) 
         .filter(|()| args.tries)
         .and_then(|()| distrusted(world, common, &project).or_else(|| outside_the_sandbox(world, &project)))
     {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
     findings.extend(clis(world, &project, args.tries));
     let sick = findings.iter().any(|finding| finding.health == Health::Bad);
@@ -48,7 +45,7 @@ pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) 
     } else {
         show(&format!("forkhestra {version}, {system}"), &findings, Paint::for_stdout(world))
     });
-    if sick { Exit::Incomplete } else { told }
+    Ok(if sick { Exit::Incomplete } else { told })
 }
 
 fn finding(name: &'static str, health: Health, words: impl Into<String>) -> Finding {

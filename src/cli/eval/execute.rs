@@ -3,7 +3,7 @@
 use super::ReadyEval;
 use crate::cli::args::Common;
 use crate::cli::config::Project;
-use crate::cli::respond::{answer, refuse};
+use crate::cli::respond::{Answered, answer};
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
 use crate::cli::run::output::run_hooks;
 use crate::engine::{EvalLedger, Event, Observer, RunOutcome};
@@ -30,11 +30,8 @@ pub(super) fn perform(
     (mut journal, run): (Journal, i64),
     events: &[Event],
     limits: &[String],
-) -> Exit {
-    let runtime = match event_queue() {
-        Ok(runtime) => runtime,
-        Err(fault) => return refuse(world, &[fault]),
-    };
+) -> Answered {
+    let runtime = event_queue()?;
     journal.abort_after(world.abort_after());
     let (desk, paint) = (ready.desk(world, project), Paint::for_stderr(world));
     let _awake =
@@ -79,18 +76,18 @@ pub(super) fn perform(
             match written {
                 Ok(words) => {
                     print_error(if common.quiet { "" } else { &words });
-                    exit
+                    Ok(exit)
                 }
                 Err(fault) => {
                     print_error(&render(&[fault], paint));
-                    Exit::Incomplete
+                    Ok(Exit::Incomplete)
                 }
             }
         }
         Err(failure) => {
             let fault = Diagnostic::error("run/failed", failure.to_string()).help("nothing of the run is left running");
             print_error(&render(&[fault], paint));
-            Exit::Incomplete
+            Ok(Exit::Incomplete)
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::cli::config::{Project, project, shell};
 use crate::cli::eval::args::{EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
 use crate::cli::eval::execute::perform;
 use crate::cli::people::no_run_by_a_judge;
-use crate::cli::respond::{answer, broken_journal, refuse};
+use crate::cli::respond::{Answered, answer, broken_journal};
 use crate::cli::run::execute::{lock, worker};
 use crate::cli::run::survivors::end_last;
 use crate::cli::runs::history::{journal, meant};
@@ -25,7 +25,7 @@ use crate::world::World;
 use std::path::{Path, PathBuf};
 
 /// Everything about evaluations.
-pub(in crate::cli) fn eval(world: &World, common: &Common, args: &EvalArgs) -> Exit {
+pub(in crate::cli) fn eval(world: &World, common: &Common, args: &EvalArgs) -> Answered {
     match &args.verb {
         EvalVerb::Run(args) => begin(world, common, args, options(world, common, args, None)),
         EvalVerb::Improve(args) => begin(world, common, &args.run, options(world, common, &args.run, Some(args))),
@@ -80,29 +80,21 @@ impl ReadyEval {
     }
 }
 
-fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOptions) -> Exit {
-    if let Err(fault) = no_run_by_a_judge(world) {
-        return refuse(world, &[fault]);
-    }
+fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOptions) -> Answered {
+    no_run_by_a_judge(world)?;
     let project = project(world, common);
     if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| untrusted(world, common, &project, false)) {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
     let overrides = args.bounds.overrides();
-    let ready = match prepare(world, &project, options, overrides) {
-        Ok(ready) => ready,
-        Err(faults) => return refuse(world, &faults),
-    };
+    let ready = prepare(world, &project, options, overrides)?;
     if !common.quiet {
         print_error(&render(&ready.warnings, Paint::for_stderr(world)));
     }
     if args.dry_run {
-        return preview(world, &project, &ready);
+        return Ok(preview(world, &project, &ready));
     }
-    let lock = match lock(world, common, &ready.outline.chain, &project.root, args.wait) {
-        Ok(lock) => lock,
-        Err(exit) => return exit,
-    };
+    let lock = lock(world, common, &ready.outline.chain, &project.root, args.wait)?;
     let begun = Journal::open(&project.root).and_then(|mut journal| {
         if let Err(fault) = end_last(world, common, &journal) {
             return Ok(Err(fault));
@@ -113,13 +105,13 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
         Ok(Ok((journal, run)))
     });
     match begun {
-        Ok(Err(fault)) => refuse(world, &[fault]),
+        Ok(Err(fault)) => Err(fault.into()),
         Ok(Ok((mut journal, run))) => {
             // To the end of the run.
             journal.hold(lock);
             perform(world, common, &project, &ready, (journal, run), &[], &[])
         }
-        Err(error) => refuse(world, &[broken_journal(&error)]),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -251,11 +243,8 @@ pub(in crate::cli) fn ledger_of(events: &[Event]) -> Option<EvalLedger> {
     Some(EvalLedger::of_events(events)).filter(|ledger| ledger.facts.is_some())
 }
 
-fn show(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: bool) -> Exit {
-    match shown(world, common, run, prompt, json) {
-        Ok(text) => answer(&text),
-        Err(fault) => refuse(world, &[fault]),
-    }
+fn show(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: bool) -> Answered {
+    Ok(answer(&shown(world, common, run, prompt, json)?))
 }
 
 fn shown(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: bool) -> Result<String, Diagnostic> {
@@ -303,14 +292,9 @@ pub(in crate::cli) fn resume(
     events: &[Event],
     limits: &[String],
     accept: bool,
-) -> Exit {
-    let ready = match again(world, project, run, events, limits, accept) {
-        Ok(ready) => ready,
-        Err(faults) => return refuse(world, &faults),
-    };
-    if let Err(error) = journal.begin_again(run, &ready.outline, worker()) {
-        return refuse(world, &[broken_journal(&error)]);
-    }
+) -> Answered {
+    let ready = again(world, project, run, events, limits, accept)?;
+    journal.begin_again(run, &ready.outline, worker())?;
     perform(world, common, project, &ready, (journal, run), events, limits)
 }
 

@@ -6,8 +6,7 @@ use crate::chain::PROJECT_FILES;
 use crate::cli::args::{Common, InitArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::init::migrate::{Migrated, migrated, our_templates};
-use crate::cli::respond::{answer, refuse};
-use crate::exit::Exit;
+use crate::cli::respond::{Answered, answer};
 use crate::plan::places;
 use crate::source::{Diagnostic, Files};
 use crate::world::World;
@@ -22,7 +21,7 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// Writes the files, all or none of them over what is there.
-pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> Exit {
+pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> Answered {
     let project = project(world, common);
     let shell = project.shell.clone();
     let place = |path: PathBuf| placed(world, &project, &path);
@@ -34,24 +33,24 @@ pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> E
         return take_over(world, &shell, &shell.join(from), &place);
     }
     if project.root != shell {
-        return refuse(world, &[above(&project.root)]);
+        return Err(above(&project.root).into());
     }
     // A config of either name would be a second one.
     let ours: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).chain(PROJECT_FILES).collect();
     let present: Vec<&str> = ours.into_iter().filter(|name| world.kind(&shell.join(name)).is_ok()).collect();
     if !present.is_empty() {
-        return refuse(world, &[already_there(&present)]);
+        return Err(already_there(&present).into());
     }
     let mut text = String::new();
     for (name, content) in FILES {
         if let Err(error) = world.create(&shell.join(name), content) {
-            return refuse(world, &[not_written(name, &error.to_string())]);
+            return Err(not_written(name, &error.to_string()).into());
         }
         // Writing to a String cannot fail.
         let _ = writeln!(text, "wrote {name}");
     }
     text.push_str("\nTry:  forkhestra hello\nThen: forkhestra ship FEATURE=\"a greeting\" --dry-run\n");
-    answer(&text)
+    Ok(answer(&text))
 }
 
 /// Where a template or a skill goes that is at home below `forge/`: below the project's root, unless the key `templates` of the config says
@@ -65,7 +64,7 @@ fn placed(world: &World, project: &Project, path: &Path) -> PathBuf {
 }
 
 /// Writes what is not there yet, and says what was left alone.
-fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) -> Exit {
+fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) -> Answered {
     let mut text = String::new();
     for (path, content) in files {
         let name = path.display();
@@ -73,16 +72,16 @@ fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) 
         let _ = if world.kind(&shell.join(path)).is_ok() {
             writeln!(text, "kept  {name}, which is there already")
         } else if let Err(error) = world.create(&shell.join(path), content) {
-            return refuse(world, &[not_written(&name.to_string(), &error.to_string())]);
+            return Err(not_written(&name.to_string(), &error.to_string()).into());
         } else {
             writeln!(text, "wrote {name}")
         };
     }
-    answer(&(text + more))
+    Ok(answer(&(text + more)))
 }
 
 /// Templates and skills of another tool.
-fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -> PathBuf) -> Exit {
+fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -> PathBuf) -> Answered {
     let (mut files, mut more) = (Vec::new(), String::new());
     for path in world.files_below(from) {
         let below = path.strip_prefix(from).unwrap_or(&path);
@@ -114,7 +113,7 @@ fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -
         };
     }
     if files.is_empty() {
-        return refuse(world, &[nothing_to_take(from)]);
+        return Err(nothing_to_take(from).into());
     }
     beside(world, shell, &files, &more)
 }

@@ -1,7 +1,7 @@
 //! Everything between a plan and its end: the root, its lock, its journal, the run, the exit code.
 
 use crate::cli::args::Common;
-use crate::cli::respond::{broken_journal, refuse};
+use crate::cli::respond::{Answered, Stopped, broken_journal};
 use crate::cli::run::output::{Output, Over, close, run_hooks, verbosity};
 use crate::cli::run::sandbox::sandbox_fault;
 use crate::cli::run::survivors::end_last;
@@ -42,22 +42,21 @@ const LIFELINE_LOOK: Duration = Duration::from_millis(20);
 const LIFELINE_LOOKS: usize = 100;
 
 /// Runs a plan from its beginning.
-pub(in crate::cli) fn start(world: &World, common: &Common, output: &Output, plan: &Plan, new: NewStart<'_>) -> Exit {
+pub(in crate::cli) fn start(
+    world: &World,
+    common: &Common,
+    output: &Output,
+    plan: &Plan,
+    new: NewStart<'_>,
+) -> Answered {
     let root = match &plan.root {
-        Root::Folder(folder) => Ok(folder.clone()),
-        Root::Temporary => world.make_temporary_folder(),
-    };
-    let root = match root {
-        Ok(root) => root,
-        Err(error) => return refuse(world, &[no_temporary_folder(&error.to_string())]),
+        Root::Folder(folder) => folder.clone(),
+        Root::Temporary => world.make_temporary_folder().map_err(|error| no_temporary_folder(&error.to_string()))?,
     };
     if let Some(fault) = sandbox_fault(plan) {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
-    let lock = match lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait) {
-        Ok(lock) => lock,
-        Err(exit) => return exit,
-    };
+    let lock = lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait)?;
     let outline = outline(plan);
     let begun = Journal::open(&root).and_then(|mut journal| {
         let new = NewRun { worker: worker(), started: &world.timestamp(), digest: &plan.digest, outline: &outline };
@@ -76,8 +75,8 @@ pub(in crate::cli) fn start(world: &World, common: &Common, output: &Output, pla
     });
     let (mut journal, run) = match begun {
         Ok(Ok(begun)) => begun,
-        Ok(Err(fault)) => return refuse(world, &[fault]),
-        Err(error) => return refuse(world, &[broken_journal(&error)]),
+        Ok(Err(fault)) => return Err(fault.into()),
+        Err(error) => return Err(error.into()),
     };
     journal.hold(lock);
     perform(
@@ -119,15 +118,15 @@ pub(in crate::cli) struct Run<'a> {
 }
 
 /// Drives a run to its end, and says how it ended.
-pub(in crate::cli) fn perform(world: &World, common: &Common, output: &Output, mut run: Run<'_>, begin: Begin) -> Exit {
-    let runtime = match event_queue() {
-        Ok(runtime) => runtime,
-        Err(fault) => return refuse(world, &[fault]),
-    };
-    let sinks = match output.sinks(world) {
-        Ok(sinks) => sinks,
-        Err(fault) => return refuse(world, &[fault]),
-    };
+pub(in crate::cli) fn perform(
+    world: &World,
+    common: &Common,
+    output: &Output,
+    mut run: Run<'_>,
+    begin: Begin,
+) -> Answered {
+    let runtime = event_queue()?;
+    let sinks = output.sinks(world)?;
     let why = format!("run {} of {}", run.number, run.outline.chain);
     let awake = run.plan.keeps_awake.then(|| Awake::take(&why, run.root));
     let ended = runtime.block_on(on_stage(world, common, (output, sinks), &mut run, begin));
@@ -136,21 +135,21 @@ pub(in crate::cli) fn perform(world: &World, common: &Common, output: &Output, m
         Ok(ended) => {
             let exit = exit(&ended);
             let (task_status, commit) = task_is_over(world, common, &run);
-            let Ok(summary) = run.journal.summary(run.number) else { return exit };
+            let Ok(summary) = run.journal.summary(run.number) else { return Ok(exit) };
             let folder = relative_folder(world, &run);
             let resume = resume_line(world, common, run.root, run.number);
             let transcripts = folder.display().to_string();
             let over = Over { summary, outline: run.outline, transcripts, resume, exit, task_status, commit };
-            let Some((summary, json, printed)) = close(world, common, output, over) else { return exit };
+            let Some((summary, json, printed)) = close(world, common, output, over) else { return Ok(exit) };
             // Whoever waits for this folder need not wait for hooks.
             run.journal.let_go();
             run_hooks(world, common, &run.plan.hooks, run.root, &summary, &json);
             match printed {
                 Err(error) if exit == Exit::Success => {
                     print_error(&format!("forkhestra: cannot write its output: {error}\n"));
-                    Exit::Incomplete
+                    Ok(Exit::Incomplete)
                 }
-                _ => exit,
+                _ => Ok(exit),
             }
         }
         Err(failure) => {
@@ -161,7 +160,7 @@ pub(in crate::cli) fn perform(world: &World, common: &Common, output: &Output, m
             };
             let fault = Diagnostic::error("run/failed", failure.to_string()).help(help);
             print_error(&render(&[fault], Paint::for_stderr(world)));
-            Exit::Incomplete
+            Ok(Exit::Incomplete)
         }
     }
 }
@@ -212,9 +211,9 @@ pub(in crate::cli) fn lock(
     title: &str,
     root: &Path,
     wait: bool,
-) -> Result<RunLock, Exit> {
+) -> Result<RunLock, Stopped> {
     let failed =
-        |error: JournalError| refuse(world, &[Diagnostic::error("run/lock", error.to_string()).help(error.help())]);
+        |error: JournalError| Stopped::from(Diagnostic::error("run/lock", error.to_string()).help(error.help()));
     let mut taken = RunLock::take(root).map_err(failed)?;
     if let Taken::Busy(busy) = taken {
         taken = after_lifelines(world, common, root, busy)?;
@@ -225,17 +224,14 @@ pub(in crate::cli) fn lock(
             if !common.quiet {
                 print_error(&format!("waiting for another run here: {}\n", busy.holder));
             }
-            let runtime = match event_queue() {
-                Ok(runtime) => runtime,
-                Err(fault) => return Err(refuse(world, &[fault])),
-            };
+            let runtime = event_queue()?;
             match runtime.block_on(wait_for_lock(world, busy)) {
                 Ok(Ok(lock)) => lock,
-                Ok(Err(signal)) => return Err(exit_of(RunOutcome::Interrupted { signal })),
-                Err(error) => return Err(refuse(world, &[Diagnostic::error("run/lock", error.to_string())])),
+                Ok(Err(signal)) => return Err(Stopped::Ended(exit_of(RunOutcome::Interrupted { signal }))),
+                Err(error) => return Err(Diagnostic::error("run/lock", error.to_string()).into()),
             }
         }
-        Taken::Busy(busy) => return Err(refuse(world, &[busy_root(root, &busy.holder)])),
+        Taken::Busy(busy) => return Err(busy_root(root, &busy.holder).into()),
     };
     lock.sign(&format!("{title}, process {}, since {}", std::process::id(), world.timestamp())).map_err(failed)?;
     Ok(lock)
@@ -244,7 +240,7 @@ pub(in crate::cli) fn lock(
 /// Where the process that took the lock is dead, only lifelines of it hold it, which end what it left: they are waited for. So do its forks
 /// that have not become lifelines: they are ended, and so are lifelines that do nothing. One that is still held then belongs to a process
 /// that we do not see, in another container.
-fn after_lifelines(world: &World, common: &Common, root: &Path, busy: BusyLock) -> Result<Taken, Exit> {
+fn after_lifelines(world: &World, common: &Common, root: &Path, busy: BusyLock) -> Result<Taken, Stopped> {
     if busy.process().is_none_or(|process| start_time(process).is_some()) {
         return Ok(Taken::Busy(busy));
     }
@@ -256,15 +252,15 @@ fn after_lifelines(world: &World, common: &Common, root: &Path, busy: BusyLock) 
     };
     let ended = Journal::existing(root).map_err(|error| broken_journal(&error));
     let ended = ended.and_then(|journal| journal.map_or(Ok(()), |journal| end_last(world, common, &journal)));
-    ended.map_err(|fault| refuse(world, &[fault]))?;
+    ended?;
     let _ = end_holders(busy.file());
     again(world, busy)
 }
 
 /// Tries for two seconds.
-fn again(world: &World, mut busy: BusyLock) -> Result<Taken, Exit> {
+fn again(_world: &World, mut busy: BusyLock) -> Result<Taken, Stopped> {
     for _ in 0..LIFELINE_LOOKS {
-        busy = match busy.again().map_err(|error| refuse(world, &[broken_journal(&error)]))? {
+        busy = match busy.again()? {
             Taken::Held(lock) => return Ok(Taken::Held(lock)),
             Taken::Busy(busy) => busy,
         };

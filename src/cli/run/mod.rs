@@ -14,7 +14,7 @@ use crate::chain::{Chain, CliValue, Config, Said};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::people::no_run_by_a_judge;
-use crate::cli::respond::{answer, broken_journal, json_line, refuse};
+use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::chain::{TypedVars, add_secrets, chosen};
 use crate::cli::run::execute::{NewStart, start};
 use crate::cli::run::output::Output;
@@ -22,7 +22,6 @@ use crate::cli::run::start_at::{check_start, wait_for_start};
 use crate::cli::task::errors::unknown;
 use crate::cli::task::facts::facts;
 use crate::cli::trust::untrusted;
-use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
 use crate::plan::Overrides;
 use crate::plan::{Plan, Request, TaskFacts, build, to_json};
@@ -35,29 +34,24 @@ use std::borrow::Cow;
 use std::path::Path;
 
 /// Runs a chain, or shows what it would do.
-pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Exit {
-    if let Err(fault) = no_run_by_a_judge(world) {
-        return refuse(world, &[fault]);
-    }
+pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Answered {
+    no_run_by_a_judge(world)?;
     let project = project(world, common);
     // Before the config is asked for anything: an agent may have broken it.
     let wants_to_run = Some(()).filter(|()| !args.dry_run);
     if let Some(fault) = wants_to_run.and_then(|()| untrusted(world, common, &project, args.options.accept_changes)) {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
     if let Some(fault) =
         args.task.as_ref().filter(|_| !args.dry_run).and_then(|_| disbelieved(&project, args.options.accept_changes))
     {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
     let chosen = chosen(world, args, &project).and_then(|(chain, mut given)| {
         add_secrets(world, &chain, &mut given, &project, args.dry_run)?;
         Ok((chain, given))
     });
-    let (chain, given) = match chosen {
-        Ok(chosen) => chosen,
-        Err(faults) => return refuse(world, &faults),
-    };
+    let (chain, given) = chosen?;
     let said = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project);
     let typed = said.and_then(|said| {
         let task =
@@ -65,16 +59,10 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Exi
         let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
         Ok(Typed { said, overrides: args.options.overrides(), task })
     });
-    let typed = match typed {
-        Ok(typed) => typed,
-        Err(faults) => return refuse(world, &faults),
-    };
-    let mut plan = match planned(world, &project, &chain, &given, &typed) {
-        Ok(plan) => plan,
-        Err(faults) => return refuse(world, &faults),
-    };
+    let typed = typed?;
+    let mut plan = planned(world, &project, &chain, &given, &typed)?;
     if let Some(fault) = args.digest.as_deref().and_then(|digest| another_plan(&plan, digest)) {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
     let reads_stdin = reads_stdin(args.prompt.as_deref(), args.prompt_file.as_deref());
     // A prompt was read already where it waited for its time to start.
@@ -82,40 +70,31 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Exi
     let told = is_asked(world);
     plan.warnings.extend(told.then(unread_stdin));
     if let Some(fault) = args.options.base.as_deref().and_then(|base| no_commit(&project, base)) {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
-    if let Err(fault) = check_start(world, args.start_at.as_ref()) {
-        return refuse(world, &[fault]);
-    }
+    check_start(world, args.start_at.as_ref())?;
     if args.dry_run {
         if !common.quiet {
             print_error(&render(&plan.warnings, Paint::for_stderr(world)));
         }
         let earlier = earlier_runs(&project, plan.name.as_deref(), &plan.chain);
-        return answer(&if args.json {
+        return Ok(answer(&if args.json {
             let mut json = to_json(&plan);
             json["earlier"] = serde_json::to_value(earlier).unwrap_or_default();
             json_line(json)
         } else {
             dry_run(&plan, earlier.as_ref(), Paint::for_stdout(world), common.verbose)
-        });
+        }));
     }
-    let output = match Output::of(world, common, &args.told.with_json(args.json)) {
-        Ok(output) => output,
-        Err(fault) => return refuse(world, &[fault]),
-    };
+    let output = Output::of(world, common, &args.told.with_json(args.json))?;
     if let Some(typed) = &args.start_at {
         // What it runs is read again when the time has come.
-        return match wait_for_start(world, common, typed, plan.keeps_awake) {
-            Ok(()) => {
-                // Standard input is read once.
-                let piped = if reads_stdin { plan.prompt.clone() } else { None };
-                let again = RunArgs { start_at: None, ..args.clone() };
-                let again = if reads_stdin { RunArgs { prompt: piped, prompt_file: None, ..again } } else { again };
-                run(world, common, &again)
-            }
-            Err(exit) => exit,
-        };
+        wait_for_start(world, common, typed, plan.keeps_awake)?;
+        // Standard input is read once.
+        let piped = if reads_stdin { plan.prompt.clone() } else { None };
+        let again = RunArgs { start_at: None, ..args.clone() };
+        let again = if reads_stdin { RunArgs { prompt: piped, prompt_file: None, ..again } } else { again };
+        return run(world, common, &again);
     }
     let replan = || planned(world, &project, &chain, &given, &typed);
     let new = NewStart {

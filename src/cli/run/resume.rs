@@ -5,7 +5,7 @@ use crate::cli::args::{Common, ResumeArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::eval;
 use crate::cli::people::only_people;
-use crate::cli::respond::{answer, broken_journal, json_line, refuse};
+use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::chain::{TypedVars, add_secrets, named};
 use crate::cli::run::execute::{Run, lock, perform, worker};
 use crate::cli::run::output::Output;
@@ -17,7 +17,6 @@ use crate::cli::task::errors as task_errors;
 use crate::cli::trust::distrusted;
 use crate::cli::trust::unsettled;
 use crate::engine::{Event, EventKind, Input, RunOutcome, RunRow, RunState, State, Stopwatch};
-use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, RunLock, tampered};
 use crate::plan::Overrides;
 use crate::plan::{Outline, Plan, TaskFacts, outline};
@@ -32,41 +31,31 @@ use serde_json::json;
 use std::path::Path;
 
 /// Goes on with a run, or says what that would do.
-pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Exit {
-    if let Err(fault) = only_people(world, &project(world, common).root) {
-        return refuse(world, &[fault]);
-    }
+pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Answered {
+    only_people(world, &project(world, common).root)?;
     if args.dry_run {
         return match prepare(world, common, args) {
-            Err(faults) => refuse(world, &faults),
-            Ok(Ready::Chain(ready)) => answer(&ready.told(world, args)),
+            Err(faults) => Err(faults.into()),
+            Ok(Ready::Chain(ready)) => Ok(answer(&ready.told(world, args))),
             Ok(Ready::Evaluation(cut)) => {
-                match eval::resume_told(world, &cut.project, cut.row.id, &cut.events, &args.limit) {
-                    Ok(text) => answer(&text),
-                    Err(faults) => refuse(world, &faults),
-                }
+                Ok(answer(&eval::resume_told(world, &cut.project, cut.row.id, &cut.events, &args.limit)?))
             }
         };
     }
     // What is wrong is said without the lock, unless a run that is at work is to be waited for.
     if let Err(faults) = if args.wait { Ok(()) } else { prepare(world, common, args).map(drop) } {
-        return refuse(world, &faults);
+        return Err(faults.into());
     }
     let root = project(world, common).root;
-    let lock = match lock(world, common, "a resume", &root, args.wait) {
-        Ok(lock) => lock,
-        Err(exit) => return exit,
-    };
+    let lock = lock(world, common, "a resume", &root, args.wait)?;
     // Only now nobody else changes what is read.
     match prepare(world, common, args) {
-        Err(faults) => refuse(world, &faults),
+        Err(faults) => Err(faults.into()),
         Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready, lock),
         Ok(Ready::Evaluation(cut)) => {
             let CutOff { project, mut journal, row, events } = *cut;
             journal.hold(lock);
-            if let Err(fault) = survivors(&journal, row.id, &events) {
-                return refuse(world, &[fault]);
-            }
+            survivors(&journal, row.id, &events)?;
             eval::resume(world, common, &project, (journal, row.id), &events, &args.limit, args.accept_changes)
         }
     }
@@ -283,26 +272,21 @@ fn changes(before: &Outline, now: &Outline, args: &ResumeArgs) -> Result<Vec<Str
     Ok(before.changes(now))
 }
 
-fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, lock: RunLock) -> Exit {
+fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, lock: RunLock) -> Answered {
     let ReadyChain { project, mut journal, row, events, asked: (chain, given, typed), plan, outline, changes } = ready;
     if !changes.is_empty() && !common.quiet {
         print_error(&render(&[taken(&changes)], Paint::for_stderr(world)));
     }
     if let Some(fault) = sandbox_fault(&plan) {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
-    if let Err(error) = journal.begin_again(row.id, &outline, worker()) {
-        return refuse(world, &[broken_journal(&error)]);
-    }
+    journal.begin_again(row.id, &outline, worker())?;
     if let Some(task) = &plan.task
         && let Err(error) = journal.follow(row.id, &task.id, &outline)
     {
-        return refuse(world, &[broken_journal(&error)]);
+        return Err(error.into());
     }
-    let leftovers = match survivors(&journal, row.id, &events) {
-        Ok(leftovers) => leftovers,
-        Err(fault) => return refuse(world, &[fault]),
-    };
+    let leftovers = survivors(&journal, row.id, &events)?;
     journal.hold(lock);
     let replan = || planned(world, &project, &chain, &given, &typed);
     let replan = args.accept_changes.then_some(Replan(&replan));
@@ -313,7 +297,7 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, l
             let begin = Begin::Again(Box::new(Again { events, leftovers, limits, decided, more }));
             perform(world, common, &output, run, begin)
         }
-        Err(fault) => refuse(world, &[fault]),
+        Err(fault) => Err(fault.into()),
     }
 }
 

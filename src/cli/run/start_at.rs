@@ -1,10 +1,9 @@
 //! `--start-at`: when a run begins, and the wait until then.
 
 use crate::cli::args::Common;
-use crate::cli::respond::refuse;
+use crate::cli::respond::Stopped;
 use crate::cli::run::execute::{event_queue, exit_of};
 use crate::engine::RunOutcome;
-use crate::exit::Exit;
 use crate::proc::Awake;
 use crate::report::print_error;
 use crate::runner::wait_until;
@@ -46,9 +45,9 @@ pub(in crate::cli) fn wait_for_start(
     common: &Common,
     typed: &str,
     keeps_awake: bool,
-) -> Result<(), Exit> {
+) -> Result<(), Stopped> {
     let here = world.time_zone();
-    let start = start_at(typed, world.moment(), &here).map_err(|fault| refuse(world, &[fault]))?;
+    let start = start_at(typed, world.moment(), &here)?;
     if !common.quiet {
         let shown = start.to_zoned(here);
         let left = start.as_second().saturating_sub(world.moment().as_second()).max(0);
@@ -59,14 +58,11 @@ pub(in crate::cli) fn wait_for_start(
         ));
     }
     let _awake = keeps_awake.then(|| Awake::take("a run starts later", world.cwd()));
-    let runtime = match event_queue() {
-        Ok(runtime) => runtime,
-        Err(fault) => return Err(refuse(world, &[fault])),
-    };
+    let runtime = event_queue()?;
     match runtime.block_on(wait_until(world, start)) {
         Ok(None) => Ok(()),
-        Ok(Some(signal)) => Err(exit_of(RunOutcome::Interrupted { signal })),
-        Err(error) => Err(refuse(world, &[Diagnostic::error("run/failed", error.to_string())])),
+        Ok(Some(signal)) => Err(Stopped::Ended(exit_of(RunOutcome::Interrupted { signal }))),
+        Err(error) => Err(Diagnostic::error("run/failed", error.to_string()).into()),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::chain::parse_duration;
 use crate::cli::args::{Common, LogArgs, PruneArgs, RunsArgs, RunsVerb};
 use crate::cli::config::{Project, project};
 use crate::cli::people::only_people;
-use crate::cli::respond::{answer, broken_journal, json_line, refuse};
+use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::execute::{exit_of, resume_line};
 use crate::cli::run::output::{last_words, next, verbosity};
 use crate::cli::runs::history::{is_alive, journal, meant, state};
@@ -29,19 +29,16 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Everything about earlier runs.
-pub(in crate::cli) fn runs(world: &World, common: &Common, args: &RunsArgs) -> Exit {
-    let done = match &args.verb {
+pub(in crate::cli) fn runs(world: &World, common: &Common, args: &RunsArgs) -> Answered {
+    match &args.verb {
         None | Some(RunsVerb::List) => list(world, common, args.json),
         Some(RunsVerb::Show { run }) => show(world, common, *run, args.json),
         Some(RunsVerb::Events { run }) => events(world, common, *run),
         Some(RunsVerb::Log(log)) => follow(world, common, log, args.json),
         Some(RunsVerb::Replay { run }) => replay(world, common, *run, args.json),
         Some(RunsVerb::Prune(prune)) => forget(world, common, prune, args.json),
-    };
-    done.unwrap_or_else(|fault| refuse(world, &[fault]))
+    }
 }
-
-type Answered = Result<Exit, Diagnostic>;
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn broken(error: JournalError) -> Diagnostic {
@@ -160,7 +157,7 @@ fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Answ
             step == attempt.step && iteration.is_none_or(|iteration| iteration == attempt.iteration)
         })
     });
-    let Some(attempt) = attempt else { return Err(no_attempt(row.id)) };
+    let Some(attempt) = attempt else { return Err(no_attempt(row.id).into()) };
     let path = Path::new(&attempt.folder).join(name);
     if as_json {
         return Ok(answer(&json_line(json!({ "run": row.id, "attempt": attempt, "path": path }))));
@@ -173,7 +170,7 @@ fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Answ
         }
         if over {
             say_missing(world, &journal, row.id, (attempt.step, &attempt.name, attempt.attempt))?;
-            return if offset == 0 && !path.exists() { Err(no_log(&path)) } else { Ok(Exit::Success) };
+            return if offset == 0 && !path.exists() { Err(no_log(&path).into()) } else { Ok(Exit::Success) };
         }
         std::thread::sleep(LOOK);
     }
@@ -269,7 +266,7 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> An
     }
     let (project, journal) = journal(world, common)?;
     let (row, _) = meant(&journal, run, any, "yet")?;
-    let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(too_old(row.id)) };
+    let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(too_old(row.id).into()) };
     let verbosity = verbosity(common);
     let folder = world.relative(&journal.run_folder(row.id));
     let resume = resume_line(world, common, &project.root, row.id);
@@ -338,7 +335,7 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
     }
     if !old.is_empty() && !args.yes {
         if !world.stdin_is_terminal() {
-            return Err(not_asked(old.len()));
+            return Err(not_asked(old.len()).into());
         }
         crate::report::print_error(&format!("Forget {} with their transcripts? [y/N] ", number_of_runs(old.len())));
         if !world.read_line().trim().eq_ignore_ascii_case("y") {

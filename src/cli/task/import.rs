@@ -1,7 +1,7 @@
 //! `task import`: tasks from lines of JSON, all of them or none.
 
 use crate::cli::args::Common;
-use crate::cli::respond::{answer, broken_journal, json_line, refuse};
+use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::task::args::TaskImportArgs;
 use crate::cli::task::errors;
 use crate::cli::task::facts::{journal, spec_of};
@@ -33,8 +33,8 @@ enum After {
 }
 
 /// Reads the lines, and adds the tasks.
-pub(in crate::cli) fn import(world: &World, common: &Common, args: &TaskImportArgs) -> Exit {
-    imported(world, common, args).unwrap_or_else(|faults| refuse(world, &faults))
+pub(in crate::cli) fn import(world: &World, common: &Common, args: &TaskImportArgs) -> Answered {
+    imported(world, common, args).map_err(Into::into)
 }
 
 fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exit, Vec<Diagnostic>> {

@@ -11,7 +11,7 @@ pub(super) mod run;
 use crate::cli::args::Common;
 use crate::cli::config::project;
 use crate::cli::people::only_people;
-use crate::cli::respond::{answer, broken_journal, json_line, refuse};
+use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::runs::history::is_alive;
 use crate::cli::task::args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
 use crate::cli::task::facts::{journal, known, seen, spec_of};
@@ -27,13 +27,13 @@ use serde_json::json;
 use std::path::Path;
 
 /// Carries a command about tasks out.
-pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> Exit {
+pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> Answered {
     if in_an_iteration(world) {
         return by_an_agent(world, common, args);
     }
     let looks = matches!(args.verb, TaskVerb::List { .. } | TaskVerb::Show { .. } | TaskVerb::Update { .. });
     if !looks && let Err(fault) = only_people(world, &project(world, common).root) {
-        return refuse(world, &[fault]);
+        return Err(fault.into());
     }
     let done = match &args.verb {
         TaskVerb::Add(args) => add(world, common, args),
@@ -48,24 +48,24 @@ pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> E
         TaskVerb::Delete { id } => delete(world, common, id),
         TaskVerb::Update { .. } => return record(world, Decision::Submit, ""),
     };
-    done.unwrap_or_else(|fault| refuse(world, &[fault]))
+    done.map_err(Into::into)
 }
 
 /// Seed 000's spellings of an agent's verbs; what only a human may do is refused.
-fn by_an_agent(world: &World, common: &Common, args: &TaskArgs) -> Exit {
+fn by_an_agent(world: &World, common: &Common, args: &TaskArgs) -> Answered {
     match &args.verb {
         TaskVerb::Update { id, .. } => record_for(world, id, Decision::Submit, ""),
         TaskVerb::Approve(args) => record_for(world, &args.id, Decision::Approve, &args.notes),
         TaskVerb::Reject(args) => record_for(world, &args.id, Decision::Reject, &args.notes),
         TaskVerb::Skip(args) => record_for(world, &args.id, Decision::Skip, &args.notes),
-        TaskVerb::List { json } => list(world, common, *json).unwrap_or_else(|fault| refuse(world, &[fault])),
-        TaskVerb::Show { id, json } => show(world, common, id, *json).unwrap_or_else(|fault| refuse(world, &[fault])),
-        _ => refuse(world, &[errors::only_a_human()]),
+        TaskVerb::List { json } => list(world, common, *json).map_err(Into::into),
+        TaskVerb::Show { id, json } => show(world, common, id, *json).map_err(Into::into),
+        _ => Err(errors::only_a_human().into()),
     }
 }
 
 /// Carries a command about disputes out.
-pub(in crate::cli) fn dispute(world: &World, common: &Common, args: &DisputeArgs) -> Exit {
+pub(in crate::cli) fn dispute(world: &World, common: &Common, args: &DisputeArgs) -> Answered {
     let Some(verb) = &args.verb else {
         return record(world, Decision::Dispute, args.reason.as_deref().unwrap_or_default());
     };
@@ -82,7 +82,7 @@ pub(in crate::cli) fn dispute(world: &World, common: &Common, args: &DisputeArgs
         }
         DisputeVerb::Create { .. } => Ok(Exit::Success),
     };
-    done.unwrap_or_else(|fault| refuse(world, &[fault]))
+    done.map_err(Into::into)
 }
 
 fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagnostic> {

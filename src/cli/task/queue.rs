@@ -4,7 +4,7 @@ use crate::agent::ErrorClass;
 use crate::chain::{Limits, show_duration};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::Project;
-use crate::cli::respond::{broken_journal, refuse};
+use crate::cli::respond::{Answered, Stopped, broken_journal};
 use crate::cli::run as driven;
 use crate::cli::run::execute::lock;
 use crate::cli::task::args::TaskRunArgs;
@@ -57,14 +57,14 @@ pub(in crate::cli) struct Queue<'a> {
 }
 
 /// Works on every task that can be worked on.
-pub(in crate::cli) fn all(queue: &Queue<'_>) -> Exit {
+pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
     let Queue { world, common, project, args, .. } = *queue;
     let (whole, each) =
         match (limits(&args.options.bounds.limit, &project.shell), limits(&args.limit_each, &project.shell)) {
             (Ok(whole), Ok(each)) => (whole, each),
             (whole, each) => {
                 let faults = whole.err().into_iter().chain(each.err()).flatten().collect::<Vec<_>>();
-                return refuse(world, &faults);
+                return Err(faults.into());
             }
         };
     // What the config says of each run still holds, and so does the bound of a chain with a judge.
@@ -77,11 +77,11 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Exit {
         match task_after(queue, (&whole, &each), &mut sofar) {
             Ok(None) => {}
             Ok(Some(stop)) => break stop,
-            Err(fault) => return refuse(world, &[fault]),
+            Err(fault) => return Err(fault.into()),
         }
     };
     if sofar.rows.is_empty() {
-        return refuse(world, &[errors::nothing_to_run()]);
+        return Err(errors::nothing_to_run().into());
     }
     let exit = match &stopped {
         Stop::Done | Stop::With(_) => sofar.worst,
@@ -99,7 +99,7 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Exit {
         };
         print_error(&queue_table(&sofar.rows, words.as_deref(), Paint::for_stderr(world)));
     }
-    exit
+    Ok(exit)
 }
 
 /// Works on the next task; says when the queue is over.
@@ -111,9 +111,9 @@ fn task_after(
     let Queue { world, common, project, args, journal, .. } = *queue;
     let broken = |error: JournalError| broken_journal(&error);
     if args.wait
-        && let Err(exit) = wait_for_others(world, common, &project.root)
+        && let Err(stopped) = wait_for_others(world, common, &project.root)
     {
-        return Ok(Some(Stop::With(exit)));
+        return Ok(Some(Stop::With(stopped.exit(world))));
     }
     let tasks = journal.tasks().map_err(broken)?;
     let done: Vec<String> = sofar.rows.iter().map(|row| row.task.clone()).collect();
@@ -128,7 +128,8 @@ fn task_after(
     let before = journal.runs_of(&id).map_err(broken)?.last().copied();
     let limits = written(&stricter(&left, each), args);
     let is_of_the_whole = |limit: LimitKind| is_stricter(limit, &left, each);
-    let exit = driven::run(world, common, &(queue.to_run)(id.clone(), limits, sofar.logins.iter().cloned().collect()));
+    let to_run = (queue.to_run)(id.clone(), limits, sofar.logins.iter().cloned().collect());
+    let exit = driven::run(world, common, &to_run).unwrap_or_else(|stopped| stopped.exit(world));
     let run = journal.runs_of(&id).map_err(broken)?.last().copied().filter(|run| before != Some(*run));
     let events = match run {
         Some(run) => journal.events(run).map_err(broken)?,
@@ -281,6 +282,6 @@ fn worse(one: Exit, other: Exit) -> Exit {
 }
 
 /// Waits until no other run works in the root.
-pub(in crate::cli) fn wait_for_others(world: &World, common: &Common, root: &Path) -> Result<(), Exit> {
+pub(in crate::cli) fn wait_for_others(world: &World, common: &Common, root: &Path) -> Result<(), Stopped> {
     lock(world, common, "task run", root, true).map(drop)
 }

@@ -1,7 +1,7 @@
 //! `task run`: the task that is meant, or one after the other, each by a run of its own.
 
 use crate::cli::args::{Common, RunArgs};
-use crate::cli::respond::{broken_journal, refuse};
+use crate::cli::respond::{Answered, broken_journal};
 use crate::cli::run as driven;
 use crate::cli::run::chain::split;
 use crate::cli::run::start_at::wait_for_start;
@@ -9,7 +9,6 @@ use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
 use crate::cli::task::facts::journal as journal_of;
 use crate::cli::task::queue::{Queue, all, wait_for_others};
-use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::plan::limits;
 use crate::source::Diagnostic;
@@ -17,36 +16,22 @@ use crate::task::next;
 use crate::world::World;
 
 /// Works on one task, or on all of them.
-pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Exit {
-    let (project, journal) = match journal_of(world, common) {
-        Ok(found) => found,
-        Err(fault) => return refuse(world, &[fault]),
-    };
+pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Answered {
+    let (project, journal) = journal_of(world, common)?;
     let (vars, ids): (Vec<String>, Vec<String>) = args.words.iter().cloned().partition(|word| word.contains('='));
-    if let Err(faults) = split(&vars, &project.shell) {
-        return refuse(world, &faults);
-    }
+    split(&vars, &project.shell)?;
     let picked = match (ids.as_slice(), args.all) {
         ([], true) => {
             // What would be refused then is refused now.
-            if let Err(faults) = limits(&args.options.bounds.limit, &project.shell)
-                .and_then(|_| limits(&args.limit_each, &project.shell))
-            {
-                return refuse(world, &faults);
+            limits(&args.options.bounds.limit, &project.shell)
+                .and_then(|_| limits(&args.limit_each, &project.shell))?;
+            if args.wait {
+                wait_for_others(world, common, &project.root)?;
             }
-            if args.wait
-                && let Err(exit) = wait_for_others(world, common, &project.root)
-            {
-                return exit;
-            }
-            if let Err(fault) = next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run)) {
-                return refuse(world, &[fault]);
-            }
+            next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run))?;
             let keeps_awake = project.config.keep_awake != Some(false);
-            if let Some(start) = &args.start_at
-                && let Err(exit) = wait_for_start(world, common, start, keeps_awake)
-            {
-                return exit;
+            if let Some(start) = &args.start_at {
+                wait_for_start(world, common, start, keeps_awake)?;
             }
             let to_run = |id: String, limit: Vec<String>, logins: Vec<String>| {
                 let mut run = run_args(args, &vars, id);
@@ -57,10 +42,8 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
         }
         ([], false) => {
             // What the run that is waited for leaves is picked from.
-            if args.wait
-                && let Err(exit) = wait_for_others(world, common, &project.root)
-            {
-                return exit;
+            if args.wait {
+                wait_for_others(world, common, &project.root)?;
             }
             next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run))
         }
@@ -69,7 +52,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
     };
     match picked {
         Ok(id) => driven::run(world, common, &run_args(args, &vars, id)),
-        Err(fault) => refuse(world, &[fault]),
+        Err(fault) => Err(fault.into()),
     }
 }
 
