@@ -72,11 +72,8 @@ impl LifelineHandle {
     /// # Errors
     /// When it cannot be started.
     pub fn start(program: &Path, hold: Option<BorrowedFd<'_>>) -> Result<Self, SpawnError> {
-        let (process, control) = spawn_lifeline(program)?;
-        let mut line = Line::new(control, process.id()).map_err(SpawnError::Pipes)?;
-        if let Some(file) = hold {
-            line.hold(file);
-        }
+        let (process, control) = spawn_lifeline(program, hold)?;
+        let line = Line::new(control, process.id()).map_err(SpawnError::Pipes)?;
         Ok(Self { process, line, launches: 0 })
     }
 
@@ -148,12 +145,15 @@ impl LifelineHandle {
 /// Starts a lifeline; with our end of its socket. It is not in the folder of its programs: a change of it here would make a spawn a fork,
 /// which copies our memory's map.
 #[expect(clippy::disallowed_methods, reason = "the spawner")]
-pub(super) fn spawn_lifeline(program: &Path) -> Result<(Child, UnixStream), SpawnError> {
+pub(super) fn spawn_lifeline(program: &Path, hold: Option<BorrowedFd<'_>>) -> Result<(Child, UnixStream), SpawnError> {
     let (control, theirs) = UnixStream::pair().map_err(SpawnError::Pipes)?;
     control.set_nonblocking(true).map_err(SpawnError::Pipes)?;
     let mut command = Command::new(program);
     command.arg0("forkhestra").arg("__lifeline").stdin(Stdio::from(OwnedFd::from(theirs)));
-    let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(SpawnError::Lifeline)?;
+    // As its standard output, so that it holds it from its first moment on: a file that is sent is nobody's until it is read.
+    let output = hold.map(|file| file.try_clone_to_owned()).transpose().map_err(SpawnError::Pipes)?;
+    command.stdout(output.map_or_else(Stdio::null, Stdio::from));
+    let process = command.stderr(Stdio::null()).spawn().map_err(SpawnError::Lifeline)?;
     Ok((process, control))
 }
 

@@ -38,7 +38,7 @@ const BUBBLEWRAP: &str = "bwrap";
 pub(super) const LIFELINE: &str = "fk-lifeline";
 
 /// Runs agents, one after another, as its host orders it. Our standard input is the socket to the host; once that is closed we end what
-/// runs, and go.
+/// runs, and go. Our standard output is a file that is held as long as we live, and that nothing is written to.
 ///
 /// # Errors
 /// What the operating system says when not even the first steps succeed; the host sees the socket close.
@@ -48,6 +48,9 @@ pub fn lifeline() -> io::Result<()> {
     if host.peer_addr().is_err() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "this command is forkhestra's own"));
     }
+    // What our host wants held came as our standard output, where nothing is ever to be written.
+    let held = rustix::stdio::stdout().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdout(File::options().write(true).open("/dev/null")?)?;
     // Best effort: we are shown as what we are, not as the number of a file descriptor.
     let _ = rustix::thread::set_name(&CString::new(LIFELINE)?);
     super::ourselves::be_stoppable()?;
@@ -65,7 +68,7 @@ pub fn lifeline() -> io::Result<()> {
         told_stop: false,
         unsure: false,
         files: VecDeque::new(),
-        held_files: Vec::new(),
+        _held: held,
     };
     lifeline.watch()
 }
@@ -110,7 +113,7 @@ struct Lifeline {
     /// What has come with orders that were not read yet.
     files: VecDeque<OwnedFd>,
     /// What the host wants held while we live.
-    held_files: Vec<OwnedFd>,
+    _held: OwnedFd,
 }
 
 impl Lifeline {
@@ -155,7 +158,6 @@ impl Lifeline {
                         self.tell(&LifelineReport::Answered);
                     }
                     match order {
-                        Some(Order::Hold) => self.held_files.extend(self.files.pop_front()),
                         Some(Order::Launch) => self.launch(),
                         Some(Order::Signal(number)) => self.signal(number),
                         Some(Order::Stop) => self.stop(),

@@ -201,11 +201,6 @@ impl Line {
         self.order(Order::Sweep);
     }
 
-    /// Gives it a file to hold as long as it lives.
-    pub(super) fn hold(&mut self, file: BorrowedFd<'_>) {
-        self.order_with(Order::Hold, &[file]);
-    }
-
     /// Has it start a program: the file that says which, and the writing ends of its pipes.
     pub(super) fn launch(&mut self, files: [BorrowedFd<'_>; 3]) {
         self.holds = true;

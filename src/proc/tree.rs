@@ -56,7 +56,7 @@ impl Tree {
         let (stdout, their_stdout) = io::pipe()?;
         let (stderr, their_stderr) = io::pipe()?;
         let file = launch.file()?;
-        let (child, control) = spawn_lifeline(lifeline).map_err(io::Error::other)?;
+        let (child, control) = spawn_lifeline(lifeline, None).map_err(io::Error::other)?;
         // One that is gone is noticed when it is heard.
         let _ = send(&control, Order::Launch, &[file.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()]);
         Ok(Self {

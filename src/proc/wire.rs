@@ -5,8 +5,6 @@ use crate::engine::{Exit, Leftover};
 /// What the host asks for. Each is answered when it was read, before it is done; a launch by what became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Hold the file that comes with this as long as you live.
-    Hold,
     /// Start a program: with this come a file that says which ([`super::Launch`]), and what it writes its output and its errors to.
     Launch,
     /// Send this signal to the agent's group; 9 goes to its whole tree.
@@ -50,7 +48,6 @@ pub enum LifelineReport {
 impl Order {
     pub(super) fn line(self) -> String {
         match self {
-            Self::Hold => "hold\n".into(),
             Self::Launch => "launch\n".into(),
             Self::Signal(number) => format!("signal {number}\n"),
             Self::Stop => "stop\n".into(),
@@ -63,7 +60,6 @@ impl Order {
     pub(super) fn parse(line: &str) -> Option<Self> {
         match line.split_once(' ') {
             Some(("signal", number)) => Some(Self::Signal(number.parse().ok()?)),
-            None if line == "hold" => Some(Self::Hold),
             None if line == "launch" => Some(Self::Launch),
             None if line == "stop" => Some(Self::Stop),
             None if line == "continue" => Some(Self::Continue),
@@ -142,9 +138,7 @@ mod tests {
         ] {
             assert_eq!(LifelineReport::parse(report.line().trim_end()), Some(report));
         }
-        for order in
-            [Order::Hold, Order::Launch, Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep, Order::Answer]
-        {
+        for order in [Order::Launch, Order::Signal(15), Order::Stop, Order::Continue, Order::Sweep, Order::Answer] {
             assert_eq!(Order::parse(order.line().trim_end()), Some(order));
         }
         assert_eq!((LifelineReport::parse("nonsense"), Order::parse("signal x")), (None, None));

@@ -246,7 +246,7 @@ fn after_lifelines(world: &World, common: &Common, root: &Path, busy: BusyLock) 
     }
     // What cannot be seen holds it on.
     let _ = end_forks(busy.file());
-    let busy = match again(world, busy)? {
+    let busy = match again(busy)? {
         Taken::Busy(busy) => busy,
         held @ Taken::Held(_) => return Ok(held),
     };
@@ -254,11 +254,11 @@ fn after_lifelines(world: &World, common: &Common, root: &Path, busy: BusyLock) 
     let ended = ended.and_then(|journal| journal.map_or(Ok(()), |journal| end_last(world, common, &journal)));
     ended?;
     let _ = end_holders(busy.file());
-    again(world, busy)
+    again(busy)
 }
 
 /// Tries for two seconds.
-fn again(_world: &World, mut busy: BusyLock) -> Result<Taken, Stopped> {
+fn again(mut busy: BusyLock) -> Result<Taken, Stopped> {
     for _ in 0..LIFELINE_LOOKS {
         busy = match busy.again()? {
             Taken::Held(lock) => return Ok(Taken::Held(lock)),
