@@ -28,6 +28,8 @@ use std::process::{Command, Stdio};
 /// How often the tree is looked at again before it is given up, and how long each look waits: ten seconds in all.
 const SWEEPS: usize = 2_000;
 const SWEEP_PAUSE_NS: i64 = 5_000_000;
+/// After so many failures in a row nothing is waited for any more.
+const MOST_FAILURES: u32 = 100;
 /// After how long the agent is looked at again where a look failed.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -123,11 +125,17 @@ impl Lifeline {
     }
 
     fn watch(mut self) -> io::Result<()> {
-        let mut pending = String::new();
+        let (mut pending, mut failures) = (String::new(), 0);
         loop {
             let mut sources = [PollFd::new(&self.host, PollFlags::IN), PollFd::new(&self.signalled, PollFlags::IN)];
             match poll(&mut sources, self.unsure.then_some(&LOOK_AGAIN)) {
-                Ok(_) | Err(Errno::INTR) => {}
+                Ok(_) => failures = 0,
+                Err(Errno::INTR) => {}
+                // It may be better in a moment; we are the only one who ends what runs.
+                Err(_) if failures < MOST_FAILURES => {
+                    failures += 1;
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             }
             let [host, signalled] = sources.map(|source| !source.revents().is_empty());
