@@ -1,4 +1,4 @@
-//! What an attempt costs beside its agent, and what a run that waits holds: `benches/run.sh --bench attempts`.
+//! The overhead of an attempt without its agent, and the memory of a waiting run: `benches/run.sh --bench attempts`.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
 
@@ -19,7 +19,7 @@ fn main() {
     let chain = format!("true:{ITERATIONS}");
     let run = ["-q", &chain, "--limit", "stalledAfter=1000000"];
     let script = format!("for ((i = 0; i < {ITERATIONS}; i++)); do /bin/true; done");
-    // In turns, the best of each: a busy moment of the machine hits all alike.
+    // Alternately, and the best of each, so that a busy moment of the machine affects all alike.
     let (mut floor, mut bash, mut ours) = (f64::MAX, f64::MAX, f64::MAX);
     for _ in 0..ROUNDS {
         floor = floor.min(each(|| (0..ITERATIONS).for_each(|_| ended(&mut Command::new("/bin/true"), 0))));
@@ -40,7 +40,7 @@ fn main() {
     waiting(&program, folder);
 }
 
-/// Milliseconds for each of [`ITERATIONS`].
+/// Returns the milliseconds for each of [`ITERATIONS`].
 fn each(round: impl FnOnce()) -> f64 {
     let began = Instant::now();
     round();
@@ -52,7 +52,7 @@ fn ended(command: &mut Command, code: i32) {
     assert_eq!(status.code(), Some(code));
 }
 
-/// The parts of the journal: files of an attempt, its two commits, and a commit with an fsync.
+/// Measures the parts of the journal: the files of an attempt, its two commits, and a commit with an fsync.
 fn journal(folder: &Path) -> (f64, f64, f64) {
     let mut journal = Journal::open(folder).unwrap();
     let outline = Outline {
@@ -93,7 +93,7 @@ fn journal(folder: &Path) -> (f64, f64, f64) {
     (files, commits, synced - commits / 2.0)
 }
 
-/// The memory of a run whose agent works silently.
+/// Measures the memory of a run whose agent works silently.
 fn waiting(program: &str, folder: &Path) {
     let mut child = Command::new(program)
         .args(["-q", "sleep", "-p", "5", "--cwd"])
@@ -101,7 +101,7 @@ fn waiting(program: &str, folder: &Path) {
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    // Not the program that keeps the machine awake.
+    // Without the program that keeps the machine awake.
     let is_lifeline = |pid: &&str| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         name.trim() == "fk-lifeline" && !children(pid).trim().is_empty()

@@ -1,4 +1,4 @@
-//! What a case of an evaluation costs beside its agent, against an iteration of a loop: `benches/run.sh --bench evaluations`.
+//! The overhead of a case of an evaluation, compared to an iteration of a loop: `benches/run.sh --bench evaluations`.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
 
@@ -64,7 +64,7 @@ fn ours(program: &str, folder: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Milliseconds for each of [`CASES`].
+/// Returns the milliseconds for each of [`CASES`].
 fn each(command: &mut Command, code: i32) -> f64 {
     let began = Instant::now();
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();

@@ -1,5 +1,5 @@
-//! One gibibyte of an agent's output through the whole program with its log, against `cat | tee`: `benches/run.sh --bench
-//! output`.
+//! Compares one gibibyte of agent output through the whole program, with its log, to `cat | tee`: `benches/run.sh
+//! --bench output`.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
 
@@ -37,7 +37,7 @@ fn main() {
     println!("  forkhestra   {ours:>6.3} s  {:.2} x its rate, peak resident {peak:.1} MB", tee / ours);
 }
 
-/// How long it takes, and the most memory that the process itself held, in megabytes.
+/// Returns the time, and the peak memory of the process itself in megabytes.
 fn seconds(program: &str, arguments: &[&str], folder: &Path) -> (f64, f64) {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,5 +1,5 @@
-//! How fast the scanner looks for the marker, in memory, in pieces of 64 KiB: `benches/run.sh --bench scan`. The floor is one
-//! `memmem` over the same bytes.
+//! The speed of the scanner for the marker, in memory, in pieces of 64 KiB: `benches/run.sh --bench scan`. The baseline
+//! is one `memmem` over the same bytes.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench, not the program")]
 
@@ -39,7 +39,7 @@ fn filled(line: &[u8]) -> Vec<u8> {
     line.iter().copied().cycle().take(PIECE).collect()
 }
 
-/// Gigabytes a second, the best of some rounds over one gibibyte.
+/// Returns gigabytes per second, the best of several rounds over one gibibyte.
 fn rate(mut round: impl FnMut() -> usize) -> f64 {
     let mut best = 0.0_f64;
     for _ in 0..ROUNDS {

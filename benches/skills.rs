@@ -1,8 +1,8 @@
-//! What a template with very many skills costs to load and render: `benches/run.sh --bench skills`.
+//! The time to load and render a template with very many skills: `benches/run.sh --bench skills`.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
 
-use forkhestra::prompt::{Places, Value, load};
+use forkhestra::prompt::{TemplateDirs, Value, load};
 use forkhestra::source::{Files, Kind};
 use std::collections::HashMap;
 use std::io;
@@ -12,7 +12,7 @@ use std::time::Instant;
 const SKILLS: usize = 10_000;
 const ROUNDS: usize = 5;
 
-/// Files in memory: the disk is not what is measured.
+/// Files in memory, because the disk is not what is measured.
 struct Memory(HashMap<PathBuf, Vec<u8>>);
 
 impl Files for Memory {
@@ -30,8 +30,8 @@ impl Files for Memory {
     }
 }
 
-/// Thirty levels, each skill of which names one of the next level; the template names all of the first. With a circle, the last
-/// level names the first.
+/// Thirty levels of skills. Each skill names one of the next level, and the template names all of the first level. With
+/// a cycle, the last level names the first.
 fn files(circle: bool) -> Memory {
     let (levels, wide) = (30, SKILLS / 30);
     let name = |level: usize, at: usize| format!("s{level}-{at}");
@@ -52,7 +52,7 @@ fn files(circle: bool) -> Memory {
 }
 
 fn main() {
-    let places = Places { templates: "/t".into(), shared: "/t/skills".into(), root: "/".into() };
+    let places = TemplateDirs { templates: "/t".into(), shared: "/t/skills".into(), root: "/".into() };
     let (good, circle) = (files(false), files(true));
     let best = |work: &dyn Fn()| {
         let times = (0..ROUNDS).map(|_| {

@@ -1,4 +1,5 @@
-//! What a start costs, against the floor of the same run: `benches/run.sh`. Warm, minimum of many; never a timed test.
+//! The time to start, compared to a baseline in the same run: `benches/run.sh`. Warm, and the minimum of many starts.
+//! Never a test with a time limit.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
 
@@ -16,7 +17,7 @@ fn main() {
     let config = format!(r#"{{ "chains": {{ "five": {{ "steps": [{steps}] }} }} }}"#);
     std::fs::write(place.path().join("forge/chains.json"), config).unwrap();
     let best = |program: &str, arguments: &[&str]| best_of(program, arguments, place.path());
-    // Taken in turns, so that a busy moment of the machine hits all alike.
+    // Measured alternately, so that a busy moment of the machine affects all alike.
     let floor = best("/bin/true", &[]);
     let help = best(&program, &["--help"]);
     let dry_run = best(&program, &["--chain", "five", "FEATURE=login", "--dry-run"]);
@@ -27,7 +28,7 @@ fn main() {
     }
 }
 
-/// The least time from spawn to wait, in milliseconds.
+/// Returns the shortest time from spawn to wait, in milliseconds.
 fn best_of(program: &str, arguments: &[&str], folder: &Path) -> f64 {
     let mut best = f64::MAX;
     for _ in 0..RUNS {

@@ -2,32 +2,32 @@
 
 use std::process::{ExitCode, Termination};
 
-/// How the program ends (DESIGN.md, "Exit codes").
+/// How the program ends, as an exit code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: all steps succeeded, or what was asked for was shown.
+    /// 0: all steps succeeded, or the requested information was printed.
     #[default]
     Success,
     /// 1: a step did not complete.
     Incomplete,
     /// 2: usage, configuration, preflight or journal error; nothing was run.
     Refused,
-    /// 3: a human is needed: disputed, unclear, or rejected too often.
+    /// 3: a human has to decide: a dispute, an unclear verdict, or too many rejections.
     HumanNeeded,
     /// 4: a limit of the run was reached.
     LimitReached,
-    /// 129: the terminal went away.
+    /// 129: the terminal was closed (SIGHUP).
     HungUp,
-    /// 130: Ctrl-C.
+    /// 130: interrupted by Ctrl-C (SIGINT).
     Interrupted,
-    /// 143: we were asked to end.
+    /// 143: terminated by SIGTERM.
     Terminated,
-    /// 141: our standard output was closed.
+    /// 141: standard output was closed.
     OutputClosed,
 }
 
 impl Exit {
-    /// The number.
+    /// The exit code as a number.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {

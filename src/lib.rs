@@ -1,10 +1,11 @@
 //! forkhestra runs chains of coding agents that work unattended.
 //!
-//! Data flows one way: arguments and files → chain → plan → machine → events → what people see and what is kept. The rooms,
-//! in the order in which they may know each other (docs/design.md; tests/it/layering.rs):
+//! Data flows one way: arguments and files → chain → plan → machine → events → what people see and what is stored. A
+//! module may use only modules to its left (docs/design.md; tests/it/layering.rs):
 //!
 //! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`], [`checks`], [`verdict`] ◄ [`plan`] ◄ [`engine`] ◄
-//! [`task`] ◄ [`journal`], [`report`], [`proc`], [`context`] ◄ [`runner`] ◄ [`cli`] ◄ `main`; [`world`] and [`exit`] stand at the rim.
+//! [`task`] ◄ [`journal`], [`report`], [`proc`], [`context`] ◄ [`runner`] ◄ [`cli`] ◄ `main`.
+//! [`world`] and [`exit`] are at the edge.
 
 pub mod agent;
 pub mod chain;

@@ -1,4 +1,4 @@
-//! The entry: our hidden verbs without any parsing, everything else through the command line.
+//! The entry point: dispatches hidden commands without parsing, and everything else through the command line.
 
 use forkhestra::exit::Exit;
 use forkhestra::{cli, proc, world::World};
@@ -16,12 +16,12 @@ fn main() -> Exit {
     if arguments.first().is_some_and(|verb| verb == "__probe") {
         return if proc::probe_step(&arguments[1..]).is_ok() { Exit::Success } else { Exit::Incomplete };
     }
-    // Best effort: else we end without a word where a file may grow no more.
+    // Best effort: without it, the kernel kills us silently when a file reaches its size limit.
     let _ = proc::survive_full_files();
     let mut world = match World::look() {
         Ok(world) => world,
         Err(error) => {
-            forkhestra::report::print_error(&format!("forkhestra: cannot find its working directory: {error}\n"));
+            forkhestra::report::print_error(&format!("forkhestra: cannot determine the working directory: {error}\n"));
             return Exit::Refused;
         }
     };

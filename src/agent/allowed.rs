@@ -1,28 +1,28 @@
-//! The commands that an agent may run unasked at the levels `read` and `edit`: git, our own verbs, and what builds and tests
-//! this project.
+//! The commands that an agent may run without asking at the levels `read` and `edit`: git, forkhestra's own commands,
+//! and those that build and test this project.
 
 use crate::chain::{Config, Run};
 use crate::source::{Files, Kind};
 use std::path::Path;
 
-/// Commands, each a prefix of what may be run.
+/// Commands that may be run. Each is a prefix of the command lines that it allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// Those that only read.
+    /// The commands that only read.
     pub reading: Vec<String>,
-    /// Those by which a judge says what it decides, and the project's configured checks.
+    /// The commands with which a judge decides, and the checks of the config.
     pub judging: Vec<String>,
-    /// All of them.
+    /// All commands.
     pub commands: Vec<String>,
-    /// Where git keeps the project's history, if it does: a sandbox has to let commits through.
+    /// The repository's `.git` directory, if there is one. A sandbox must leave it writable for commits.
     pub git: Option<String>,
 }
 
 const READING: [&str; 6] = ["git status", "git diff", "git log", "git show", "git blame", "git rev-parse"];
 const EDITING: [&str; 5] = ["git add", "git commit", "git restore --staged", "git mv", "git rm"];
-/// The verbs of a judge.
+/// The commands with which a judge decides.
 const JUDGING: [&str; 4] = ["forkhestra approve", "forkhestra reject", "forkhestra dispute", "forkhestra skip"];
-/// Our verbs that start nothing.
+/// The commands of forkhestra that start no run.
 const OURS: [&str; 14] = [
     "forkhestra submit",
     "forkhestra approve",
@@ -40,7 +40,7 @@ const OURS: [&str; 14] = [
     "forkhestra diagnose",
 ];
 
-/// The file by which a kind of project is known, and what builds and tests it.
+/// The file that identifies a kind of project, and the commands that build and test it.
 const PROJECTS: [(&str, &[&str]); 9] = [
     ("Cargo.toml", &["cargo build", "cargo check", "cargo test", "cargo clippy", "cargo fmt"]),
     ("package.json", &["npm test", "npm run build", "npm run lint", "npm run test", "npx tsc"]),
@@ -53,7 +53,7 @@ const PROJECTS: [(&str, &[&str]); 9] = [
     ("build.gradle", &["./gradlew build", "./gradlew test", "./gradlew check"]),
 ];
 
-/// What may be run in a project of this root.
+/// Returns the commands that may be run in the project with this root.
 #[must_use]
 pub fn allowed(root: &Path, config: &Config, files: &dyn Files) -> Allowed {
     let mut commands: Vec<String> =
@@ -80,7 +80,8 @@ pub fn allowed(root: &Path, config: &Config, files: &dyn Files) -> Allowed {
     Allowed { reading: READING.map(str::to_string).into(), judging, commands, git: git_folder(root, files) }
 }
 
-/// `.git`, here or above; of a worktree, whose `.git` is a file, that of the repository.
+/// Returns the `.git` directory in or above the root. In a worktree, where `.git` is a file, it is that of the
+/// repository.
 fn git_folder(root: &Path, files: &dyn Files) -> Option<String> {
     let git = root.ancestors().map(|folder| folder.join(".git")).find(|path| files.kind(path).is_ok())?;
     if files.kind(&git).is_ok_and(|kind| kind == Kind::Folder) {
@@ -92,7 +93,8 @@ fn git_folder(root: &Path, files: &dyn Files) -> Option<String> {
     Some(own.split_once("/worktrees/").map_or(own.clone(), |(repository, _)| repository.to_string()))
 }
 
-/// Whether a check's line is one command without a shell's signs: as a prefix, anything else would allow more than it says.
+/// Whether a check's line is one command without special characters of a shell. As a prefix, any other line would allow
+/// more than it shows.
 fn is_plain(line: &str) -> bool {
     let signs = |next: char| {
         next.is_ascii_alphanumeric() || matches!(next, ' ' | '-' | '_' | '.' | '/' | '=' | '+' | ':' | '@')

@@ -1,27 +1,27 @@
-//! The known agent CLIs. They are data (`forge/backends.json`, and `backends` of any config); what is written there was seen by
-//! running the real programs (tests/real).
+//! The known backends. They are data (`forge/backends.json`, and `backends` of any config). The built-in entries were
+//! verified by running the real programs (tests/real).
 
 use super::errors;
 use super::find::find_all_on_path;
 use crate::chain::{Backend, Config, Entry};
 use crate::source::{Diagnostic, Env, Files, Place, Text, nearest};
 
-/// The program that stands for our own.
+/// The program name that stands for forkhestra itself.
 pub const OWN_PROGRAM: &str = "{self}";
 
-/// A backend with the name that users know it by.
+/// A backend and its name in the config.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a> {
-    /// Its name.
+    /// The key of its entry in `backends`.
     pub name: &'a str,
-    /// What is known of it.
+    /// The merged entry.
     pub backend: &'a Backend,
 }
 
-/// The backend of this name or alias.
+/// Returns the backend with this name or alias.
 ///
 /// # Errors
-/// The faults of its entry, or one diagnostic that names the nearest.
+/// The errors of its entry, or one diagnostic that suggests the most similar name.
 pub fn backend<'a>(name: &Text, config: &'a Config) -> Result<Named<'a>, Vec<Diagnostic>> {
     match by_name(&name.value, config) {
         Some((named, entry)) if entry.faults.is_empty() => Ok(named),
@@ -40,16 +40,16 @@ fn by_name<'a>(name: &str, config: &'a Config) -> Option<(Named<'a>, &'a Entry<B
     found.map(|(name, entry)| (Named { name, backend: &entry.value }, entry))
 }
 
-/// Every name, for people.
+/// Returns all names for a message, separated by commas.
 fn names(config: &Config) -> String {
     config.backends.keys().filter(|name| *name != "demo").map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// The backend of agents that name none: the config's, else `FORKHESTRA_BACKEND`, else the first found on PATH, in the order of
-/// the catalogue.
+/// Returns the backend of agents that do not name one: that of the config, otherwise `FORKHESTRA_BACKEND`, otherwise
+/// the first that is found on PATH, in the order of the catalog.
 ///
 /// # Errors
-/// What to install or configure.
+/// The errors of its entry, or one diagnostic that says what to install or configure.
 pub fn default_backend<'a>(
     config: &'a Config,
     files: &dyn Files,

@@ -1,4 +1,4 @@
-//! Every fault of names, programs and agent CLIs.
+//! The errors of names, programs and backends.
 
 use crate::source::{Diagnostic, Place};
 use std::ffi::OsStr;
@@ -7,24 +7,25 @@ use std::path::Path;
 pub(super) fn unknown_name(at: &Place, name: &str, near: Option<&str>, like_a_count: bool) -> Diagnostic {
     let help = match near {
         _ if like_a_count => {
-            "a count is a whole number from 1 to 1,000,000: `coder:3`. As a name, nothing of this name is configured or on PATH".into()
+            "a count is a whole number from 1 to 1,000,000: `coder:3`. As a name, it is neither configured nor on PATH"
+                .into()
         }
         Some(near) => format!("did you mean `{near}`?"),
         None => "configure it in `agents` of forge/chains.json, or put a program of this name on PATH".into(),
     };
-    Diagnostic::error("agent/unknown", format!("nothing is called `{name}`"))
-        .at(at, "no agent, no check, and no program on PATH")
+    Diagnostic::error("agent/unknown", format!("nothing is named `{name}`"))
+        .at(at, "not an agent, a check or a program on PATH")
         .help(help)
 }
 
 pub(super) fn chain_as_step(at: &Place, name: &str, steps: &str) -> Diagnostic {
-    Diagnostic::error("agent/is-a-chain", format!("`{name}` is a chain, and a chain is no step"))
+    Diagnostic::error("agent/is-a-chain", format!("`{name}` is a chain, and a chain cannot be a step"))
         .at(at, "not an agent or a check")
         .help(format!("run it by itself, `forkhestra {name}`, or write its steps: `({steps})`"))
 }
 
 pub(super) fn unknown_check(at: &Place, name: &str, near: Option<&str>) -> Diagnostic {
-    Diagnostic::error("check/unknown", format!("no check is called `{name}`")).at(at, "unknown check").help(
+    Diagnostic::error("check/unknown", format!("no check is named `{name}`")).at(at, "unknown check").help(
         near.map_or_else(
             || format!("configure it: \"checks\": {{ \"{name}\": {{ \"run\": \"…\" }} }}"),
             |near| format!("did you mean `{near}`?"),
@@ -47,7 +48,7 @@ pub(super) fn not_on_path(at: &Place, program: &str, path: &OsStr) -> Diagnostic
 pub(super) fn program_missing(at: &Place, path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error("agent/missing", format!("the program {} cannot be found: {error}", path.display()))
         .at(at, "named here")
-        .help("mend the path; in the project's config it starts at the project's root")
+        .help("correct the path; in the project's config it starts at the project's root")
 }
 
 pub(super) fn not_executable(at: &Place, path: &Path) -> Diagnostic {
@@ -65,32 +66,36 @@ pub(super) fn not_a_program(at: &Place, path: &Path) -> Diagnostic {
 pub(super) fn unknown_backend(at: &Place, name: &str, known: &str, near: Option<&str>) -> Diagnostic {
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known are {known}; add your own to `backends`, or give the agent a `command`"),
+        None => format!("known backends: {known}. Add your own to `backends`, or give the agent a `command`"),
     };
     Diagnostic::error("agent/backend", format!("`{name}` is not a known backend")).at(at, "unknown backend").help(help)
 }
 
 pub(super) fn unknown_backend_variable(name: &str, known: &str) -> Diagnostic {
     Diagnostic::error("agent/backend", format!("FORKHESTRA_BACKEND is `{name}`, which is not a known backend"))
-        .help(format!("known are {known}; unset the variable or mend it"))
+        .help(format!("known backends: {known}. Correct the variable or unset it"))
 }
 
 pub(super) fn no_backend(at: &Place, known: &str) -> Diagnostic {
-    Diagnostic::error("agent/no-backend", "no agent CLI is installed that could run this agent")
-        .at(at, "needs an agent CLI")
-        .help(format!("known are {known}. Install one, for example: npm install -g @anthropic-ai/claude-code. Or give the agent a `command` in `agents` of forge/chains.json. To look around without any: forkhestra --chain demo"))
+    Diagnostic::error("agent/no-backend", "no backend is installed that could run this agent")
+        .at(at, "needs a backend")
+        .help(format!("known backends: {known}. Install one, for example: npm install -g @anthropic-ai/claude-code. Or give the agent a `command` in `agents` of forge/chains.json. To try forkhestra without a backend: forkhestra --chain demo"))
 }
 
 pub(super) fn no_interpreter(at: &Place, path: &Path) -> Diagnostic {
-    Diagnostic::error("agent/no-interpreter", format!("the script {} does not say what runs it", path.display()))
+    Diagnostic::error("agent/no-interpreter", format!("the script {} does not name its interpreter", path.display()))
         .at(at, "cannot be started")
         .help("give it a first line such as #!/bin/sh")
 }
 
 pub(super) fn bad_interpreter(at: &Place, path: &Path, interpreter: &Path) -> Diagnostic {
+    let name = interpreter.display().to_string();
     let what =
-        format!("the script {} wants to be run by {}, which is no program here", path.display(), interpreter.display());
-    Diagnostic::error("agent/bad-interpreter", what)
-        .at(at, "cannot be started")
-        .help("mend its first line, or install that interpreter")
+        format!("the script {} needs the interpreter {}, which does not exist", path.display(), name.escape_debug());
+    let help = if name.ends_with('\r') {
+        "its lines end in CRLF, and the carriage return counts as part of the name: save it with LF line ends"
+    } else {
+        "correct its first line, or install that interpreter"
+    };
+    Diagnostic::error("agent/bad-interpreter", what).at(at, "cannot be started").help(help)
 }

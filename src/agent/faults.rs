@@ -1,9 +1,9 @@
-//! What the words of a failed agent CLI mean. They come from many hands and change; the status code, where one is named, is
-//! asked first.
+//! Classifies the error messages of failed backends. The messages come from many sources and change, so the status
+//! code, if there is one, is considered first.
 
 use super::error_class::ErrorClass;
 
-/// The kind of an error, by its HTTP status and its words.
+/// Returns the kind of an error from its HTTP status and its message.
 pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
     let words = words.to_ascii_lowercase();
     let says = |any: &[&str]| any.iter().any(|part| words.contains(part));
@@ -22,7 +22,7 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
         "' model",
         "` model",
     ]) && says(&refused);
-    // Only payment helps: nobody waits for that.
+    // Only a payment helps, so waiting is pointless.
     if says(&["billing", "insufficient_quota", "credit balance"]) {
         return ErrorClass::Credentials;
     }
@@ -36,10 +36,11 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
         "at capacity",
         "out of extra usage",
     ];
-    // `5-hour limit reached`; what a model may read or write at once is another limit, and time does not lift it.
+    // `5-hour limit reached`. Limits on what a model may read or write at once are different: waiting does not lift
+    // them.
     let others = ["context", "token", "output", "turn", "length", "budget"];
     let reached = says(&["limit reached"]) && !says(&others);
-    // `You've hit your weekly limit`, whatever it is called next.
+    // `You've hit your weekly limit`, whatever the limit is called in future versions.
     let hit = words.split_once("hit your ").is_some_and(|(_, rest)| {
         rest.split(['.', '·', '∙', ',', '|', '\n']).next().is_some_and(|what| what.contains("limit"))
     });
@@ -67,7 +68,8 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
         }
         None if about_model => ErrorClass::Model,
         _ if says(&["high demand", "server error", "internal error", "unavailable"]) => ErrorClass::Service,
-        // Codex calls an answer that its service has ended, by a content filter too, a stream that was disconnected.
+        // When its service ends an answer, for example because of a content filter, Codex reports a disconnected
+        // stream.
         _ if says(&["incomplete response"]) => ErrorClass::Other,
         _ if words.trim() == "terminated" => ErrorClass::Network,
         _ if says(&["connect", "network", "econnrefused", "fetch failed", "unreachable", "getaddrinfo"]) => {
@@ -77,7 +79,7 @@ pub(super) fn classify(status: Option<u64>, words: &str) -> ErrorClass {
     }
 }
 
-/// The HTTP status in the words: `status 401`, `API Error: 429 …`, `"code":500`, `(HTTP 401)`.
+/// Returns the HTTP status in a message: `status 401`, `API Error: 429 …`, `"code":500`, `(HTTP 401)`.
 fn named_status(words: &str) -> Option<u64> {
     let after = ["status: ", "status ", "api error: ", "http ", "\"code\":", "last error: ", ""];
     after.iter().find_map(|before| {
@@ -93,7 +95,7 @@ fn named_status(words: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Words that the programs were seen to say (corpus/captures), and some that their services are known for.
+    /// Messages that the programs were seen to print (tests/captures), and some that their services are known for.
     #[test]
     fn the_kind_of_an_error_is_read_from_its_status_or_its_words() {
         use ErrorClass::{Credentials, Model, Network, Other, Service, Turns, UsageLimit};

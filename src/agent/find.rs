@@ -1,4 +1,4 @@
-//! Programs: a name on PATH, or a command's path.
+//! Finds programs: by name on PATH, or by the path of a command.
 
 use super::errors;
 use crate::source::{Diagnostic, Env, Files, Kind, Place};
@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Every executable of this name on PATH, in order. Relative and empty elements of PATH are passed over: what they name
-/// depends on who looks.
+/// Returns every executable with this name on PATH, in order. Relative and empty elements of PATH are skipped, because
+/// they depend on the working directory.
 #[must_use]
 pub fn find_all_on_path(name: &str, files: &dyn Files, env: &dyn Env) -> Vec<PathBuf> {
     candidates(name, env).filter(|path| matches!(files.kind(path), Ok(Kind::File { executable: true, .. }))).collect()
@@ -27,20 +27,21 @@ fn candidates(name: &str, env: &dyn Env) -> impl Iterator<Item = PathBuf> {
 /// The longest first line of a script that Linux reads (`BINPRM_BUF_SIZE`, execve(2)).
 const FIRST_LINE: usize = 256;
 
-/// Whether the kernel can start a program: a script needs an interpreter that is there.
+/// Checks that the kernel can start a program. The interpreter of a script must exist.
 ///
 /// # Errors
-/// One diagnostic.
+/// One diagnostic for a script without an interpreter, or with one that cannot be run.
 pub fn check_startable(program: &Path, at: &Place, files: &dyn Files) -> Result<(), Diagnostic> {
-    // What we may run but not read is somebody else's business.
+    // A program that may be run but not read cannot be checked here.
     let Ok(head) = files.head(program, FIRST_LINE) else { return Ok(()) };
     let Some(line) = head.strip_prefix(b"#!") else {
-        // Binaries of any kind are the kernel's to judge; a text without a first line never starts.
+        // Whether a binary can start is up to the kernel; text without an interpreter line never starts.
         let is_text = std::str::from_utf8(&head).is_ok_and(|text| !text.contains('\0'));
         return if is_text { Err(errors::no_interpreter(at, program)) } else { Ok(()) };
     };
-    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
-    let interpreter = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+    // Parsed as the kernel does (execve(2)): a carriage return is part of the interpreter's name.
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let interpreter = line.split(|byte| b" \t".contains(byte)).find(|word| !word.is_empty()).unwrap_or_default();
     let interpreter = Path::new(OsStr::from_bytes(interpreter));
     match files.kind(interpreter) {
         Ok(Kind::File { executable: true, .. }) => Ok(()),
@@ -48,16 +49,16 @@ pub fn check_startable(program: &Path, at: &Place, files: &dyn Files) -> Result<
     }
 }
 
-/// A file of this name on PATH that is not executable; for the diagnostic of a name that was not found.
+/// Returns a file with this name on PATH, executable or not, for the diagnostic about a name that was not found.
 #[must_use]
 pub(super) fn find_not_executable(name: &str, files: &dyn Files, env: &dyn Env) -> Option<PathBuf> {
     candidates(name, env).find(|path| matches!(files.kind(path), Ok(Kind::File { .. })))
 }
 
-/// The program of a command: a path from `base` when it holds a `/`, else a name on PATH.
+/// Returns the program of a command: a path relative to `base` if it contains a `/`, otherwise a name on PATH.
 ///
 /// # Errors
-/// One diagnostic for a program that is missing, not executable, or a folder (V-40).
+/// One diagnostic for a program that is missing, not executable, or a directory.
 pub fn find_command(
     program: &str,
     base: &Path,

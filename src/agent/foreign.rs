@@ -1,24 +1,24 @@
-//! Words of others on a terminal: text, tabs, ends of lines and colours pass. All else that a terminal obeys does not: it could write into
-//! the clipboard, take our own lines away, or look like them. A pipe gets every byte.
+//! Filters the output of other programs for a terminal. Text, tabs, line ends and colors pass. Other control sequences
+//! do not: they could write to the clipboard, or remove or imitate our own lines. A pipe gets every byte.
 
-/// A sequence of colours that is longer is none.
+/// The longest color sequence, in bytes. Anything longer does not count as one.
 const LONGEST: usize = 64;
-/// With these our own lines begin.
+/// The beginnings of our own lines.
 const SIGNS: [&str; 7] = ["✓ ", "✗ ", "▶ ", "○ ", "● ", "↻ ", "! "];
-/// What a line of somebody else's gets that begins so.
+/// The mark put before a line of another program that looks like one of forkhestra's.
 const MARK: &[u8] = b"| ";
 
-/// What passes of one stream, with what is not decided yet (ECMA-48, section 5).
+/// The filter of one stream, with the bytes that are not decided yet (ECMA-48, section 5).
 #[derive(Debug, Default)]
-pub struct ForeignWords {
+pub struct ForeignOutput {
     state: ScanState,
     /// Whether lines that look like ours are marked.
     marks: bool,
-    /// Whether a line goes on: nothing of it is held back any more.
+    /// Whether the beginning of the line is decided, so that nothing more of it is held back.
     in_line: bool,
-    /// The beginning of a line that may still turn out to look like ours, without its colours.
+    /// The beginning of a line that may still turn out to look like ours, without colors.
     begins: Vec<u8>,
-    /// The same, as it is shown.
+    /// The same beginning, as it is shown.
     held: Vec<u8>,
 }
 
@@ -26,26 +26,26 @@ pub struct ForeignWords {
 enum ScanState {
     #[default]
     Text,
-    /// 0xC2 begins the characters from U+0080 on, of which the first 32 are controls.
+    /// After 0xC2, which begins the characters from U+0080 on. The first 32 of those are controls.
     HighControl,
-    /// A carriage return; of an end of line, or alone.
+    /// After a carriage return, which may be part of a line end.
     Return,
     Escape,
-    /// A sequence that may be a colour.
+    /// In a sequence that may be a color.
     Control(Vec<u8>),
-    /// A string for the terminal, up to its end.
+    /// In a string for the terminal, up to its end.
     String,
     StringEscape,
 }
 
-impl ForeignWords {
-    /// Also marks lines that look like ours.
+impl ForeignOutput {
+    /// Creates a filter that also marks lines that look like ours.
     #[must_use]
     pub fn marking() -> Self {
         Self { marks: true, ..Self::default() }
     }
 
-    /// What may be shown of some more bytes.
+    /// Takes more bytes and returns what may be shown of them.
     #[must_use]
     pub fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(bytes.len() + MARK.len());
@@ -55,7 +55,7 @@ impl ForeignWords {
         shown
     }
 
-    /// What was held back, when there is nothing more.
+    /// Returns what was held back, at the end of the stream.
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
         let mut shown = Vec::new();
@@ -68,7 +68,7 @@ impl ForeignWords {
         match std::mem::take(&mut self.state) {
             ScanState::Text => self.text(byte, shown),
             ScanState::HighControl if (0x80..0xa0).contains(&byte) => {
-                // Of those of one byte, these begin sequences, as with an escape before the letter.
+                // These one-byte controls begin sequences, like an escape followed by a letter.
                 self.state = match byte {
                     0x9b => ScanState::Control(Vec::new()),
                     0x90 | 0x98 | 0x9d..=0x9f => ScanState::String,
@@ -80,7 +80,7 @@ impl ForeignWords {
                 self.text(byte, shown);
             }
             ScanState::Return => {
-                // Alone it would lead back to what was written.
+                // Alone it would move the cursor back over text that was written.
                 self.end_line(shown);
                 if byte != b'\n' {
                     self.text(byte, shown);
@@ -89,10 +89,10 @@ impl ForeignWords {
             ScanState::Escape => match byte {
                 b'[' => self.state = ScanState::Control(Vec::new()),
                 b']' | b'P' | b'X' | b'^' | b'_' => self.state = ScanState::String,
-                // Intermediate bytes: more is to come.
+                // Intermediate bytes: more bytes follow.
                 0x20..=0x2f | 0x1b => self.state = ScanState::Escape,
                 0x30..=0x7e => {}
-                // It was none.
+                // It was not a sequence.
                 _ => self.text(byte, shown),
             },
             ScanState::Control(mut parameters) => match byte {
@@ -144,7 +144,7 @@ impl ForeignWords {
             return;
         }
         self.held.push(byte);
-        // Blanks before it change nothing about how it looks.
+        // Leading spaces do not change how the line looks.
         if !self.begins.is_empty() || !matches!(byte, b' ' | b'\t') {
             self.begins.push(byte);
         }
@@ -176,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn passed(marks: bool, text: &str) -> String {
-        let mut words = ForeignWords { marks, ..ForeignWords::default() };
+        let mut words = ForeignOutput { marks, ..ForeignOutput::default() };
         let mut shown = words.pass(text.as_bytes());
         shown.extend(words.finish());
         String::from_utf8(shown).unwrap()
@@ -193,7 +193,7 @@ mod tests {
             ("a\u{9b}2Jb\u{9d}52;c;x\u{7}c\u{85}d", "abcd"),
             ("over\rwritten\u{8}\u{b}\u{c}\u{7}\u{0}\u{7f}", "over\nwritten"),
             ("\u{1b}[>4;2m\u{1b}[?1mx", "x"),
-            ("cut off\u{1b}[3", "cut off"),
+            ("half\u{1b}[3", "half"),
         ] {
             assert_eq!(passed(false, text), shown, "{text:?}");
         }
@@ -220,7 +220,7 @@ mod tests {
         ) {
             let whole = passed(true, &text);
             let cut = cut.min(text.len());
-            let mut words = ForeignWords::marking();
+            let mut words = ForeignOutput::marking();
             let mut pieces = words.pass(&text.as_bytes()[..cut]);
             pieces.extend(words.pass(&text.as_bytes()[cut..]));
             pieces.extend(words.finish());

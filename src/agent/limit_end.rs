@@ -1,34 +1,34 @@
-//! When a usage limit ends, as agent CLIs say it: a moment, a length of time, or a time of day on the wall.
+//! When a usage limit ends, as backends report it: a point in time, a length of time, or a time of day.
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 use std::time::Duration;
 
-/// A limit that is told as over by less than this is over: what tells it rounds to minutes.
+/// A reported end up to this long ago has just passed and does not mean the next day: programs round to minutes.
 const JUST_OVER: Duration = Duration::from_mins(15);
 
 /// When a limit ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitEnd {
-    /// At this moment, in seconds after 1970.
+    /// At this time, in seconds since 1970.
     At(i64),
-    /// In so long.
+    /// After this length of time.
     In(Duration),
-    /// When a clock on the wall shows this.
+    /// At this time of day.
     Clock(WallClock),
 }
 
-/// A time of day as a person reads it.
+/// A time of day, as a person reads it from a clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WallClock {
     time: Time,
     day: Option<Day>,
-    /// The name of its time zone (IANA); none is the zone of this machine.
+    /// The name of its time zone (IANA); none means the zone of this machine.
     zone: Option<String>,
 }
 
-/// The day of a time, as far as it is said.
+/// The day of a time, as far as it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Day {
     OfWeek(Weekday),
@@ -36,13 +36,13 @@ enum Day {
 }
 
 impl LimitEnd {
-    /// The end that these words name; none where they name none.
+    /// Returns the end that a message names, if it names one.
     #[must_use]
-    pub fn said(words: &str) -> Option<Self> {
+    pub fn parse(words: &str) -> Option<Self> {
         epoch(words).map(Self::At).or_else(|| length(words).map(Self::In)).or_else(|| clock(words).map(Self::Clock))
     }
 
-    /// The moment of it. None where its time zone is not known here, or its day is in no calendar.
+    /// Returns the end as a point in time; none if its time zone is unknown here or its day does not exist.
     #[must_use]
     pub fn moment(&self, now: Timestamp, here: &TimeZone) -> Option<Timestamp> {
         match self {
@@ -54,7 +54,7 @@ impl LimitEnd {
 }
 
 impl WallClock {
-    /// The first moment that it may mean: one that has just passed, else the next to come.
+    /// Returns the first point in time that it may mean: one that has just passed, otherwise the next one.
     fn moment(&self, now: Timestamp, here: &TimeZone) -> Option<Timestamp> {
         let zone = self.zone.as_deref().map_or_else(|| Ok(here.clone()), TimeZone::get).ok()?;
         let since = now.checked_sub(JUST_OVER).ok()?.to_zoned(zone.clone());
@@ -80,13 +80,13 @@ fn days_after(day: Date, days: i64) -> Option<Date> {
     day.checked_add(Span::new().days(days)).ok()
 }
 
-/// As older versions of claude name it: `Claude AI usage limit reached|1753980000`.
+/// Parses the form of older versions of claude: `Claude AI usage limit reached|1753980000`.
 fn epoch(words: &str) -> Option<i64> {
     let (words, seconds) = words.trim().rsplit_once('|')?;
     seconds.parse().ok().filter(|_| words.ends_with("limit reached"))
 }
 
-/// `try again in 1 day 2 hours 5 minutes`, `retry in 41.2s`, `reset after 5h12m3s`, `Try again in ~100 min.`
+/// Parses `try again in 1 day 2 hours 5 minutes`, `retry in 41.2s`, `reset after 5h12m3s`, `Try again in ~100 min.`
 fn length(words: &str) -> Option<Duration> {
     let words = words.to_ascii_lowercase();
     let before = ["again in ", "retry in ", "reset after ", "resets in ", "retry after "];
@@ -113,7 +113,7 @@ fn length(words: &str) -> Option<Duration> {
     (!total.is_zero()).then_some(total)
 }
 
-/// `resets 4:50am (Europe/Rome)`, `resets Nov 25, 9am (UTC)`, `try again at Nov 24th, 2026 7:39 PM`.
+/// Parses `resets 4:50am (Europe/Rome)`, `resets Nov 25, 9am (UTC)`, `try again at Nov 24th, 2026 7:39 PM`.
 fn clock(words: &str) -> Option<WallClock> {
     let lower = words.to_ascii_lowercase();
     let before = ["resets at ", "resets on ", "resets ", "reset at ", "again at ", "again on ", "reset on "];
@@ -138,7 +138,7 @@ fn clock(words: &str) -> Option<WallClock> {
     Some(WallClock { time, day, zone: zone.filter(|zone| !zone.is_empty()).map(str::to_string) })
 }
 
-/// `8pm`, `4:50am`, `10:39 PM`, `22:39`. A bare number is no time.
+/// Parses `8pm`, `4:50am`, `10:39 PM`, `22:39`. A bare number is not a time.
 fn time_of_day(first: &str, second: &str) -> Option<Time> {
     let first = first.trim_end_matches(['.', ';']);
     let digits = first.trim_end_matches(|next: char| next.is_ascii_alphabetic());
@@ -179,10 +179,10 @@ fn weekday(word: &str) -> Option<Weekday> {
 mod tests {
     use super::*;
 
-    /// The end that is said, as seen from noon of Sunday, 22 November 2026, in UTC.
+    /// Returns the end that a message names, as seen from noon on Sunday, 22 November 2026, in UTC.
     fn end(words: &str) -> Option<String> {
         let now: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
-        Some(LimitEnd::said(words)?.moment(now, &TimeZone::UTC)?.to_string())
+        Some(LimitEnd::parse(words)?.moment(now, &TimeZone::UTC)?.to_string())
     }
 
     #[test]

@@ -1,56 +1,56 @@
-//! What a step's name stands for: agents of the config, checks of the config, built-in checks, built-in agents, agent CLIs,
-//! programs on PATH, in this order. An agent CLI's name is an agent of the config's that nobody has configured.
+//! Resolves the name of a step: agents of the config, checks of the config, built-in checks, built-in agents, backends,
+//! and programs on PATH, in this order. The name of a backend is an agent even if it is not configured.
 
 use super::errors;
 use super::find::{find_all_on_path, find_not_executable};
-use crate::chain::{Agent, Check, Config, Entry, LayerKind, Step, Wants, looks_like_a_count, show};
+use crate::chain::{Agent, Check, Config, Entry, LayerKind, Step, StepTarget, looks_like_a_count, show};
 use crate::source::{Diagnostic, Env, Files, nearest};
 use std::path::PathBuf;
 
 /// Names that are checks even before they are configured, so that `test` is never /usr/bin/test.
 pub const BUILT_IN_CHECKS: [&str; 6] = ["build", "test", "lint", "syntax", "verify", "diagnose"];
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug)]
 pub enum Found<'a> {
     /// An agent of the config, or a built-in one.
     Agent(&'a Entry<Agent>),
     /// A check of the config.
     Check(&'a Entry<Option<Check>>),
-    /// A built-in check that no config configures: the project's own command is detected.
+    /// A built-in check that is not configured: the project's own command is detected.
     BuiltInCheck,
-    /// A program on PATH that no config mentions.
+    /// A program on PATH that is not in a config.
     Program(PathBuf),
 }
 
-/// Looks a step's name up.
+/// Looks up the name of a step.
 ///
 /// # Errors
-/// One diagnostic for a name that nothing answers to, or that is not what the step wants.
+/// One diagnostic for a name that is unknown, or that is not of the kind that the step requires.
 pub fn lookup<'a>(step: &Step, config: &'a Config, files: &dyn Files, env: &dyn Env) -> Result<Found<'a>, Diagnostic> {
     let name = step.name.value.as_str();
     let agent = config.agents.get(name);
     let check = config.checks.get(name);
     let project_agent = agent.filter(|entry| entry.layer != LayerKind::BuiltIn);
     match step.wants {
-        Wants::Check => {
+        StepTarget::Check => {
             return match check {
                 Some(check) => Ok(Found::Check(check)),
                 None if BUILT_IN_CHECKS.contains(&name) => Ok(Found::BuiltInCheck),
                 None => Err(unknown_check(step, config)),
             };
         }
-        Wants::Either => {
+        StepTarget::Either => {
             if let Some(check) = check.filter(|_| project_agent.is_none()) {
                 return Ok(Found::Check(check));
             }
         }
-        Wants::Agent => {}
+        StepTarget::Agent => {}
     }
     if let Some(agent) = project_agent {
         return Ok(Found::Agent(agent));
     }
-    if BUILT_IN_CHECKS.contains(&name) && step.wants == Wants::Either {
+    if BUILT_IN_CHECKS.contains(&name) && step.wants == StepTarget::Either {
         return Ok(Found::BuiltInCheck);
     }
     if let Some(agent) = agent {

@@ -1,4 +1,4 @@
-//! What is read out of the output of an agent CLI.
+//! The data that is read from the output of a backend.
 
 use super::error_class::ErrorClass;
 use super::faults::classify;
@@ -6,23 +6,23 @@ use super::limit_end::LimitEnd;
 pub use crate::chain::Format;
 use serde_json::Value;
 
-/// Tokens and cost as the agent CLI itself reports them.
+/// Tokens and cost, as reported by the backend itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
-    /// Fresh input tokens.
+    /// Input tokens, without those read from or written to the cache.
     pub input_tokens: u64,
-    /// Output tokens.
+    /// Number of output tokens.
     pub output_tokens: u64,
-    /// Input tokens read from the cache, counted nowhere else.
+    /// Input tokens read from the cache, not counted anywhere else.
     pub cache_read_tokens: u64,
-    /// Input tokens written to the cache, counted nowhere else.
+    /// Input tokens written to the cache, not counted anywhere else.
     pub cache_write_tokens: u64,
-    /// US dollars, if the program says so.
+    /// Cost in US dollars, if the program reports it.
     pub cost_usd: Option<f64>,
 }
 
 impl Usage {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
         Self {
@@ -38,58 +38,58 @@ impl Usage {
     }
 }
 
-/// A limit of the service behind an agent CLI, which time will lift.
+/// A limit of the service behind a backend that ends by itself after some time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageLimit {
-    /// When it will, if that was named.
+    /// When the limit ends, if the program says so.
     pub end: Option<LimitEnd>,
 }
 
-/// What a structured output said by its end.
+/// Everything that was read from a structured output.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// The final message; none when the stream ended without one.
+    /// The final message; none if the stream ended without one.
     pub final_message: Option<String>,
-    /// Tokens and cost.
+    /// Tokens and cost, if they were reported.
     pub usage: Option<Usage>,
-    /// The session that can be resumed.
+    /// The id of the session, which can be resumed.
     pub session: Option<String>,
-    /// Names of tools that the agent was refused, in order.
+    /// Tools that the agent was refused, in order, with their main argument if known.
     pub denials: Vec<String>,
-    /// What the program calls an error, in its words, and of what kind it is.
+    /// The error that the program reported: its kind and its message.
     pub error: Option<(ErrorClass, String)>,
-    /// The usage limit, rate limit or overload that it gave up at.
+    /// The usage limit, rate limit or overload at which the program gave up.
     pub usage_limit: Option<UsageLimit>,
-    /// Whether it failed only because its last message used up what it was allowed to cost: it has finished all the same.
+    /// Whether it failed only because its last message used up its budget. Its work is finished even so.
     pub over_budget: bool,
-    /// Whether all that it says is that it waits for its service.
+    /// Whether its last output says only that it is waiting for its service.
     pub waits: bool,
 }
 
-/// A call of a tool that an agent announced: its id, the tool, what it was called with.
+/// A tool call that an agent announced: the call's id, the tool and its input.
 pub(super) type ToolCall = (String, String, Value);
 
 impl Report {
-    /// The program failed with these words, and this HTTP status if it names one.
+    /// Records that the program failed with this message, and this HTTP status if it reports one.
     pub(super) fn fail(&mut self, status: Option<u64>, words: &str) {
         let class = classify(status, words);
-        self.usage_limit = (class == ErrorClass::UsageLimit).then(|| UsageLimit { end: LimitEnd::said(words) });
+        self.usage_limit = (class == ErrorClass::UsageLimit).then(|| UsageLimit { end: LimitEnd::parse(words) });
         self.error = Some((class, words.trim().to_string()));
     }
 
-    /// It got past whatever it met.
+    /// Clears the error, because the program recovered from it.
     pub(super) fn recover(&mut self) {
         (self.error, self.usage_limit) = (None, None);
     }
 
-    /// More was used.
+    /// Adds to the usage.
     pub(super) fn add(&mut self, usage: &Usage) {
         self.usage = Some(self.usage.unwrap_or_default().plus(usage));
     }
 
-    /// A tool was refused; `input` is what it was called with.
+    /// Records that a tool was refused with this input.
     pub(super) fn deny(&mut self, tool: &str, input: &Value) {
-        /// The longest command that is told, in characters.
+        /// The longest command that is recorded, in characters.
         const LONGEST: usize = 200;
         let keys = ["command", "cmd", "file_path", "filePath", "path", "url", "pattern", "query"];
         let what = keys.iter().find_map(|key| input[*key].as_str()).map(|what| what.lines().next().unwrap_or_default());
@@ -97,7 +97,7 @@ impl Report {
         self.denials.push(what.map_or_else(|| tool.to_string(), |what| format!("{tool}({what})")));
     }
 
-    /// The call of this id was refused; a call that was never seen is told of as a tool.
+    /// Records that the call with this id was refused. A call that was never announced is recorded as `tool`.
     pub(super) fn deny_call(&mut self, calls: &[ToolCall], id: &str) {
         match calls.iter().find(|(known, ..)| known == id) {
             Some((_, tool, input)) => self.deny(tool, input),

@@ -1,17 +1,17 @@
-//! The reader of a structured output: lines of JSON, whatever program writes them. Unknown lines are passed over, broken ones
-//! are shown as text; nothing in them can fail a run.
+//! Reads structured output: lines of JSON from any backend. Unknown lines are skipped, and malformed lines are shown as
+//! text. Nothing in them can fail a run.
 
 use super::dialects::{Claude, Codex, Copilot, Dialect, Gemini, Opencode, Pi};
 use super::output::{Format, Report, Usage};
 use serde_json::Value;
 use std::fmt::Debug;
 
-/// A longer line is given up, so that memory stays bounded; the longest seen is 3 MB.
+/// The longest line that is read, in bytes, so that memory stays bounded. The longest line seen has 3 MB.
 const LONGEST_LINE: usize = 32 << 20;
-/// A larger buffer is given back after its line.
+/// The largest buffer that is kept after a line, in bytes.
 const KEPT_BUFFER: usize = 1 << 20;
 
-/// Reads one attempt's stdout of a structured format; fed with bytes in any cut.
+/// Reads the standard output of one attempt in a structured format. The bytes may arrive in pieces of any size.
 #[derive(Debug)]
 pub struct Reader {
     line: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader for this format; none for plain text, which is passed on as it is.
+    /// Creates a reader for this format; none for plain text, which is passed on unchanged.
     #[must_use]
     pub fn new(format: Format) -> Option<Self> {
         let dialect: Box<dyn Dialect> = match format {
@@ -36,7 +36,7 @@ impl Reader {
         Some(Self { line: Vec::new(), given_up: false, dialect, report: Report::default() })
     }
 
-    /// Takes the next bytes; `show` gets the text for the person.
+    /// Reads the next bytes and passes the text for people to `show`.
     pub fn feed(&mut self, bytes: &[u8], show: &mut dyn FnMut(&str)) {
         let mut rest = bytes;
         while let Some(newline) = memchr::memchr(b'\n', rest) {
@@ -47,25 +47,25 @@ impl Reader {
         self.extend(rest);
     }
 
-    /// What was used so far, as far as it was said.
+    /// Returns the usage that was reported so far.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.report.usage
     }
 
-    /// The final message, once it was said.
+    /// Returns the final message, once there is one.
     #[must_use]
     pub fn final_message(&self) -> Option<&str> {
         self.report.final_message.as_deref()
     }
 
-    /// Whether all that it says is that it waits for its service.
+    /// Whether the last output says only that the program is waiting for its service.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.report.waits
     }
 
-    /// The stream is over.
+    /// Ends the stream and returns everything that was read.
     #[must_use]
     pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Report {
         self.end_line(show);
@@ -85,7 +85,7 @@ impl Reader {
 
     fn end_line(&mut self, show: &mut dyn FnMut(&str)) {
         if std::mem::take(&mut self.given_up) {
-            show("[a line of more than 32 MiB is not shown; it is in the log]\n");
+            show("[a line of more than 32 MiB is not shown; it is in the transcript]\n");
         }
         let line = std::mem::take(&mut self.line);
         if !line.trim_ascii().is_empty() && !self.dialect.skips(&line) {
@@ -104,8 +104,8 @@ impl Reader {
     }
 }
 
-/// The object of a line. What JavaScript writes and JSON forbids is mended once: half a character, bytes that are no text, a byte
-/// order mark.
+/// Parses the object in a line. Output of JavaScript programs that JSON forbids is repaired once: lone surrogates,
+/// invalid UTF-8, a byte order mark.
 fn parsed(line: &[u8]) -> Option<Value> {
     let value = serde_json::from_slice::<Value>(line).ok().or_else(|| {
         let text = String::from_utf8_lossy(line);
@@ -115,7 +115,7 @@ fn parsed(line: &[u8]) -> Option<Value> {
     value.filter(Value::is_object)
 }
 
-/// Escapes of half a character, such as `\ud83d` alone, as the sign for what is no text.
+/// Replaces escapes of lone surrogates, such as a single `\ud83d`, by the replacement character.
 fn whole_characters(text: &str) -> String {
     let half = |text: &str, low: bool| {
         let digits = text.strip_prefix("\\u")?.get(..4)?;

@@ -1,4 +1,4 @@
-//! What the real programs printed (tests/captures), read.
+//! Tests that read what the real programs have printed (tests/captures).
 
 use super::*;
 use crate::agent::{ErrorClass, LimitEnd};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Every capture with its name and its format, by the name's first word.
+/// Returns every capture with its name and its format, which follows from the first word of the name.
 fn captures() -> Vec<(String, Format, Vec<u8>)> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures"));
     #[expect(clippy::disallowed_methods, reason = "a test")]
@@ -69,12 +69,12 @@ fn a_capture_cut_anywhere_or_fed_byte_by_byte_reads_the_same() {
     for (name, format, bytes) in captures() {
         let whole = read(format, [&bytes[..]]);
         assert!(read(format, bytes.chunks(1)) == whole, "{name}, byte by byte");
-        // At every byte of a short one.
+        // At every byte of a short capture.
         let stride = 1 + bytes.len() / 1_500;
         for cut in (0..bytes.len()).step_by(stride) {
             let (head, tail) = bytes.split_at(cut);
             assert!(read(format, [head, tail]) == whole, "{name}, cut at {cut}");
-            // A stream that ends there reads without a panic.
+            // A stream that ends there is read without a panic.
             let _ = read(format, [head]);
         }
     }
@@ -104,11 +104,11 @@ proptest! {
     }
 }
 
-/// A truncated stream has no final message: a marker in what was said before is not its end.
+/// A truncated stream has no final message, so a marker in earlier text does not end the loop.
 #[test]
 fn a_stream_that_was_cut_off_has_no_final_message() {
     for (name, format, bytes) in captures().into_iter().filter(|(name, ..)| name.ends_with("stream.jsonl")) {
-        // Gemini loses its last lines by itself.
+        // Gemini can lose its last lines even without a truncation.
         if format == Format::GeminiStream {
             continue;
         }
@@ -118,7 +118,7 @@ fn a_stream_that_was_cut_off_has_no_final_message() {
     }
 }
 
-/// A sub-agent's words and a message told in several lines, which no capture has.
+/// Messages of a subagent, and a message in several lines: no capture has either.
 #[test]
 fn a_sub_agent_is_not_shown_and_a_message_in_two_lines_is_counted_once() {
     const STREAM: &str = r#"{"type":"assistant","parent_tool_use_id":null,"message":{"id":"m1","content":[{"type":"text","text":"one"}],"usage":{"input_tokens":10,"output_tokens":1}}}

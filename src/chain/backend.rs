@@ -1,11 +1,11 @@
-//! An agent CLI as data: an entry of `backends`, ours or the user's.
+//! A backend as data: an entry of `backends`, built in or from the user's config.
 
 use super::isolation::Isolation;
-use crate::source::Text;
+use crate::source::{Text, names};
 use indexmap::IndexMap;
 use std::time::Duration;
 
-/// How a prompt reaches a program.
+/// How a prompt is passed to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Delivery {
@@ -17,14 +17,14 @@ pub enum Delivery {
     File,
 }
 
-/// What a program prints.
+/// The format of a program's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// Text for people; the marker is a line of stdout.
+    /// Text for people; the marker is a line of standard output.
     #[default]
     Plain,
-    /// Claude Code's `stream-json`; Qwen Code's is of the same kind.
+    /// Claude Code's `stream-json`, which Qwen Code uses too.
     ClaudeStream,
     /// `codex exec --json`.
     CodexJson,
@@ -38,25 +38,18 @@ pub enum Format {
     CopilotJson,
 }
 
+names!(Format {
+    Plain = "plain",
+    ClaudeStream = "claude-stream",
+    CodexJson = "codex-json",
+    GeminiStream = "gemini-stream",
+    OpencodeJson = "opencode-json",
+    PiJson = "pi-json",
+    CopilotJson = "copilot-json",
+});
+
 impl Format {
-    /// Every format, by the name it has in `output`.
-    pub const NAMES: [(&'static str, Self); 7] = [
-        ("plain", Self::Plain),
-        ("claude-stream", Self::ClaudeStream),
-        ("codex-json", Self::CodexJson),
-        ("gemini-stream", Self::GeminiStream),
-        ("opencode-json", Self::OpencodeJson),
-        ("pi-json", Self::PiJson),
-        ("copilot-json", Self::CopilotJson),
-    ];
-
-    /// The format of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
-    }
-
-    /// When it tells how many tokens were used.
+    /// When programs of this format report the tokens that they used.
     #[must_use]
     pub fn tells_tokens(self) -> UsageReport {
         match self {
@@ -66,7 +59,7 @@ impl Format {
         }
     }
 
-    /// When it tells what that cost.
+    /// When programs of this format report their cost.
     #[must_use]
     pub fn tells_cost(self) -> UsageReport {
         match self {
@@ -77,133 +70,114 @@ impl Format {
     }
 }
 
-/// When a program tells what it has used.
+/// When a program reports what it has used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UsageReport {
-    /// Never.
+    /// It does not report it.
     Never,
-    /// When an attempt is over.
+    /// At the end of an attempt.
     AtTheEnd,
-    /// While it works.
+    /// While the attempt is running.
     AsItGoes,
 }
 
-/// What an agent CLI tells of what it uses.
+/// Which usage a backend reports, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Accounting {
-    /// Its tokens.
+    /// When it reports tokens.
     pub tokens: UsageReport,
-    /// What they cost.
+    /// When it reports cost.
     pub cost: UsageReport,
 }
 
-/// What an agent may do without being asked.
+/// What an agent may do without asking for permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Permissions {
-    /// Read files, and what git knows of them.
+    /// Read files and query git.
     Read,
     /// Edit files of the project, run its checks, commit.
     #[default]
     Edit,
-    /// Anything.
+    /// Do anything.
     Full,
 }
 
-impl Permissions {
-    /// Every level, the narrowest first, by its name.
-    pub const NAMES: [(&'static str, Self); 3] = [("read", Self::Read), ("edit", Self::Edit), ("full", Self::Full)];
+names!(Permissions { Read = "read", Edit = "edit", Full = "full" });
 
-    /// The level of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
-    }
-
-    /// As it is written.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Edit => "edit",
-            Self::Full => "full",
-        }
-    }
-}
-
-/// How an agent CLI is told one level of permissions.
+/// How one permission level is passed to a backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Level {
-    /// Arguments; `{reading}` and `{commands}` stand for commands that may be run.
+    /// Arguments; `{reading}` and `{commands}` are replaced by the commands that may be run.
     pub arguments: Vec<String>,
-    /// Environment.
+    /// Environment variables.
     pub env: IndexMap<String, String>,
-    /// More environment where we run as root, to whom some programs refuse the level otherwise.
+    /// Additional variables when forkhestra runs as root, because some programs otherwise refuse the level to root.
     pub root_env: IndexMap<String, String>,
 }
 
-/// An agent CLI: how it is run headless, and what it can be told. Words in which `{}` stands for a value (`{json}`: as a
-/// JSON string, `{each}`: the word once for each value of a list). What is `None` cannot be honoured, and asking for it is an
-/// error.
+/// A backend: how it is run unattended, and which settings it accepts. In its arguments, `{}` is replaced by the value,
+/// `{json}` by the value as a JSON string, and an argument with `{each}` is repeated for each value of a list. A
+/// setting that is `None` is not supported, and using it is an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Backend {
-    /// Other names of it; upstream's among them.
+    /// Other names of the backend, including the upstream project's.
     pub aliases: Option<Vec<String>>,
-    /// The program on PATH; `{self}` is our own.
+    /// The program on PATH; `{self}` is forkhestra itself.
     pub program: Option<Text>,
-    /// How to get it.
+    /// How to install the program, for people.
     pub install: Option<String>,
-    /// The arguments of every headless run.
+    /// The arguments that are always passed, for unattended use.
     pub arguments: Option<Vec<String>>,
     /// Arguments that come last.
     pub last: Option<Vec<String>>,
-    /// How the prompt reaches it; standard input by default.
+    /// How the prompt is passed; standard input by default.
     pub deliver: Option<Delivery>,
-    /// Appends to its system prompt; without it the instructions stand at the head of the prompt.
+    /// The arguments that append to its system prompt. Without them, the instructions go at the head of the prompt.
     pub system_prompt: Option<Vec<String>>,
-    /// Tells it the most US dollars that a run of it may cost.
+    /// The arguments that limit the cost of one attempt, in US dollars.
     pub max_cost: Option<Vec<String>>,
-    /// By which it is told what an agent asks for, by key: `model`, …
+    /// The arguments that pass on an agent's settings, by key: `model`, …
     pub cli: IndexMap<&'static str, Vec<String>>,
-    /// The levels of permissions that it can express.
+    /// The permission levels that it can express.
     pub permissions: IndexMap<String, Level>,
-    /// How it names a command that may be run; `{}` stands for the command.
+    /// How it names a command that may be run; `{}` is replaced by the command.
     pub command: Option<String>,
-    /// What it prints.
+    /// The format of its output.
     pub output: Option<Format>,
-    /// Whether it tells what it cost, where programs of its format do.
+    /// Whether it reports its cost, as other programs of its format do.
     pub tells_cost: Option<bool>,
-    /// Environment of every run, where the user has set nothing else: quiet, no updates, bounded retries.
+    /// Environment variables that are set unless the user has set them: quiet, no updates, bounded retries.
     pub env: IndexMap<String, String>,
     /// Variables that make it refuse to run, or run differently, inside another agent.
     pub unset: Option<Vec<String>>,
-    /// A settings file of it and the key there that `systemPrompt` would replace.
+    /// One of its settings files, and the key in it that `systemPrompt` would replace.
     pub own_instructions: Option<Vec<String>>,
     /// Whether it reads AGENTS.md by itself.
     pub reads_agents_md: Option<bool>,
-    /// Whether it takes a prompt that begins with `/name` as a command of its own.
+    /// Whether it treats a prompt that begins with `/name` as a command of its own.
     pub slash_commands: Option<bool>,
-    /// How a person goes on with its session; `{}` is the session.
+    /// The arguments with which a person resumes its session; `{}` is replaced by the session.
     pub resume: Option<Vec<String>>,
-    /// Variables, and files (with a `/` in them), of which one holds its credentials.
+    /// Variables and files (those with a `/`), one of which holds its credentials.
     pub credentials: Option<Vec<String>>,
-    /// The arguments that make it say its version.
+    /// The arguments that print its version.
     pub version: Option<Vec<String>>,
-    /// The first and the last version that was seen to work.
+    /// The first and the last version that were seen to work.
     pub known_good: Option<Vec<String>>,
-    /// The arguments that make it list its options.
+    /// The arguments that list its options.
     pub help: Option<Vec<String>>,
-    /// What exit codes mean, for people: `53: its limit on turns was reached`.
+    /// What its exit codes mean, for people: `53: its limit on turns was reached`.
     pub exits: Option<Vec<String>>,
-    /// The longest that it takes to print its first bytes; none where it prints nothing before its first answer.
+    /// The longest it may take to print its first bytes; none if it prints nothing before its first answer.
     pub start_timeout: Option<Duration>,
-    /// What stands between it and the machine.
+    /// The wrapper and the sandbox around its command.
     pub isolation: Isolation,
 }
 
 impl Backend {
-    /// These, and where they say nothing, those of `earlier`.
+    /// Returns these settings, completed by those of `earlier`.
     #[must_use]
     pub(super) fn or(self, earlier: Self, project: bool) -> Self {
         let merged = |mut below: IndexMap<String, String>, above| {

@@ -1,20 +1,20 @@
-//! The parser of the chain language (docs/grammar.md): written by hand, it reports every fault with its place.
+//! The parser of the chain language (docs/grammar.md). It is written by hand and reports every error with its place.
 
 use super::errors;
-use super::ir::{Chain, Group, Item, Limit, MOST_ITERATIONS, Said, Step, Wants};
+use super::ir::{Chain, Group, Item, Limit, MOST_ITERATIONS, PromptSource, Step, StepTarget};
 use super::name::{check_part, is_digits};
 use crate::source::{Diagnostic, Place, Source, Span, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// How deep groups may stand in groups.
+/// The deepest nesting of groups.
 pub(super) const DEEPEST: usize = 64;
 
 /// Parses a chain.
 ///
 /// # Errors
-/// Every fault of the text, in order.
+/// Every error in the text, in order.
 pub fn parse(source: &Arc<Source>) -> Result<Chain, Vec<Diagnostic>> {
     let at = Place::whole(source);
     let items = parse_items(&Text { value: source.text.clone(), at: at.clone() }, 0)?;
@@ -22,17 +22,17 @@ pub fn parse(source: &Arc<Source>) -> Result<Chain, Vec<Diagnostic>> {
         name: None,
         at,
         description: None,
-        said: Said::default(),
+        prompt: PromptSource::default(),
         vars: IndexMap::new(),
         secrets: IndexMap::new(),
         items,
     })
 }
 
-/// Parses a chain that is a string of a config, in so many groups; the places are those in the string.
+/// Parses a chain from a string of a config that is nested inside `depth` groups. Places refer to that string.
 ///
 /// # Errors
-/// Every fault of the text, in order.
+/// Every error in the text, in order.
 pub(super) fn parse_items(text: &Text, depth: usize) -> Result<Vec<Item>, Vec<Diagnostic>> {
     let mut parser = ChainParser { text, tokens: tokens(&text.value), next: 0, faults: Vec::new(), outside: depth };
     let items = parser.chain(0);
@@ -93,7 +93,7 @@ struct ChainParser<'a> {
     tokens: Vec<Token>,
     next: usize,
     faults: Vec<Diagnostic>,
-    /// The groups around this text.
+    /// The number of groups around this text.
     outside: usize,
 }
 
@@ -102,7 +102,7 @@ impl ChainParser<'_> {
         self.tokens[self.next].kind
     }
 
-    /// Takes a token; the end is never passed.
+    /// Takes a token, but never moves past the end.
     fn take(&mut self) -> Span {
         let span = self.tokens[self.next].span.clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
@@ -146,7 +146,7 @@ impl ChainParser<'_> {
                     self.faults.push(fault);
                 }
             }
-            // After an item: an arrow goes on, the end or our parenthesis stops, anything else lacks its arrow.
+            // After an item, an arrow continues, the end or our parenthesis stops, and anything else lacks its arrow.
             loop {
                 match self.peek() {
                     TokenKind::Arrow => {
@@ -164,7 +164,7 @@ impl ChainParser<'_> {
                         let found = self.text(&at).to_string();
                         self.faults.push(errors::missing_arrow(&self.place(at.clone()), &found));
                         arrow = None;
-                        // What was meant as the arrow is said once and read as one.
+                        // Something that was meant as an arrow is reported once, then treated as one.
                         while is_arrow_like(self.text(&self.tokens[self.next].span.clone())) {
                             arrow = Some(self.take());
                         }
@@ -184,7 +184,7 @@ impl ChainParser<'_> {
         }
         let items = self.chain(depth + 1);
         if self.peek() != TokenKind::Close {
-            // A parser that gave up has said why.
+            // A parser that gave up has already reported why.
             if self.faults.iter().all(|fault| fault.code != errors::TOO_DEEP) {
                 self.faults.push(errors::unclosed(&self.place(open)));
             }
@@ -204,7 +204,7 @@ impl ChainParser<'_> {
         Some(Group { items, rounds, at: self.place(open.start..close.end) })
     }
 
-    /// `NAME [":" COUNT]`, parts and colons collected first, then told apart.
+    /// Parses `NAME [":" COUNT]`: collects parts and colons first, then separates the name from the count.
     fn step(&mut self) -> Option<Step> {
         let faults_before = self.faults.len();
         let mut parts: Vec<Span> = Vec::new();
@@ -253,10 +253,10 @@ impl ChainParser<'_> {
         let span = first.start..last.end;
         Some(Step {
             name: Text { value: self.text(&span).to_string(), at: self.place(span) },
-            wants: Wants::Either,
+            wants: StepTarget::Either,
             limit,
             args: Vec::new(),
-            said: Said::default(),
+            prompt: PromptSource::default(),
             timeout: None,
             idle_timeout: None,
         })
@@ -274,12 +274,12 @@ impl ChainParser<'_> {
     }
 }
 
-/// What people write where an arrow belongs.
+/// Whether people write this word in place of an arrow.
 fn is_arrow_like(word: &str) -> bool {
     matches!(word, "-" | ">" | "→" | "=>" | ">>" | "|" | "," | "&" | "&&" | "+" | ";" | "-->")
 }
 
-/// Reads a COUNT; the error says what a count must be.
+/// Parses a COUNT; the error says what a count must be.
 fn read_count(text: &str) -> Result<NonZeroU32, &'static str> {
     if !is_digits(text) {
         return Err("a count is a whole number from 1 to 1,000,000");

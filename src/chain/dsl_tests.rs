@@ -1,4 +1,4 @@
-//! The chain language, by example and by chance.
+//! Tests of the chain language, with examples and with random input.
 
 use super::*;
 use crate::chain::show;
@@ -9,7 +9,7 @@ fn parsed(text: &str) -> Result<Chain, Vec<Diagnostic>> {
     parse(&Source::new("command line", text, Path::new("/")))
 }
 
-/// `message @ marked text`, one a line.
+/// Returns the errors as `message @ marked text`, one per line.
 fn faults(text: &str) -> String {
     let faults = parsed(text).err().unwrap_or_default();
     let line = |fault: &Diagnostic| {
@@ -40,15 +40,15 @@ fn what_the_grammar_allows_is_parsed_and_shown_in_its_plain_form() {
 #[test]
 fn every_fault_is_reported_at_its_place() {
     insta::assert_snapshot!(faults("-> a:0 -> (b c:x:) -> ) d:3:4 ->"), @r#"
-    nothing stands before this `->` @ "->"
-    `0` is not a count @ "0"
+    there is nothing before this `->` @ "->"
+    `0` is not a valid count @ "0"
     `->` is missing before `c` @ "c"
     a count is missing after `:` @ ":"
-    nothing stands after this `->` @ "->"
-    this `)` closes nothing @ ")"
+    there is nothing after this `->` @ "->"
+    this `)` has no matching `(` @ ")"
     `->` is missing before `d` @ "d"
-    an agent has one count @ "3"
-    nothing stands after this `->` @ "->"
+    a step can have only one count @ "3"
+    there is nothing after this `->` @ "->"
     "#);
 }
 
@@ -100,7 +100,7 @@ fn a_hundred_thousand_parentheses_are_one_error() {
 }
 
 fn name() -> impl Strategy<Value = String> {
-    // No part of digits alone at the end, none that would be a count.
+    // The last part never consists of digits alone, which would be a count.
     proptest::collection::vec("[a-zA-Z][a-zA-Z0-9_.]{0,5}(-[a-z]{1,3})?", 1..3).prop_map(|parts| parts.join(":"))
 }
 
@@ -115,7 +115,7 @@ fn text_of_chain() -> impl Strategy<Value = String> {
     })
 }
 
-/// Places aside, which differ between two texts of one chain.
+/// Removes places, which differ between two texts of the same chain.
 fn without_places(items: Vec<Item>) -> Vec<Item> {
     let nowhere = Place::new(&Source::new("", "", Path::new("/")), 0..0);
     items

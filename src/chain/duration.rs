@@ -2,60 +2,60 @@
 
 use std::time::Duration;
 
-/// The longest that makes sense, and that cannot overflow a clock: ten years.
+/// The longest duration that makes sense and cannot overflow a clock: ten years.
 const LONGEST: Duration = Duration::from_hours(10 * 365 * 24);
 
-/// Why a text is no length of time.
+/// Why a text is not a valid length of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DurationFault {
+pub enum DurationError {
     /// A number without a unit.
     NoUnit,
-    /// Nothing, zero, or less.
+    /// Zero or negative.
     NotPositive,
     /// More than ten years.
     TooLong,
-    /// Anything else.
+    /// Any other mistake.
     Malformed,
 }
 
-/// Reads whole numbers with the units `d`, `h`, `m`, `s`, `ms`, each at most once, largest first.
+/// Parses whole numbers with the units `d`, `h`, `m`, `s` and `ms`, each at most once, largest first.
 ///
 /// # Errors
-/// What is wrong with the text.
-pub fn parse_duration(text: &str) -> Result<Duration, DurationFault> {
+/// Why the text is not a valid length of time.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if text.starts_with('-') {
-        return Err(DurationFault::NotPositive);
+        return Err(DurationError::NotPositive);
     }
     let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1_u64)];
     let (mut rest, mut next_unit, mut total) = (text, 0, 0_u64);
     if rest.is_empty() {
-        return Err(DurationFault::Malformed);
+        return Err(DurationError::Malformed);
     }
     while !rest.is_empty() {
         let digits = rest.len() - rest.trim_start_matches(|next: char| next.is_ascii_digit()).len();
         if digits == 0 {
-            return Err(DurationFault::Malformed);
+            return Err(DurationError::Malformed);
         }
         let (number, tail) = rest.split_at(digits);
         let letters = tail.len() - tail.trim_start_matches(|next: char| next.is_ascii_alphabetic()).len();
         let (unit, tail) = tail.split_at(letters);
         if unit.is_empty() {
-            return Err(if tail.is_empty() { DurationFault::NoUnit } else { DurationFault::Malformed });
+            return Err(if tail.is_empty() { DurationError::NoUnit } else { DurationError::Malformed });
         }
         let known = units.iter().skip(next_unit).position(|(name, _)| *name == unit);
-        let index = next_unit + known.ok_or(DurationFault::Malformed)?;
+        let index = next_unit + known.ok_or(DurationError::Malformed)?;
         let milliseconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(units[index].1));
-        total = milliseconds.and_then(|more| total.checked_add(more)).ok_or(DurationFault::TooLong)?;
+        total = milliseconds.and_then(|more| total.checked_add(more)).ok_or(DurationError::TooLong)?;
         (rest, next_unit) = (tail, index + 1);
     }
     match Duration::from_millis(total) {
-        Duration::ZERO => Err(DurationFault::NotPositive),
-        long if long > LONGEST => Err(DurationFault::TooLong),
+        Duration::ZERO => Err(DurationError::NotPositive),
+        long if long > LONGEST => Err(DurationError::TooLong),
         fine => Ok(fine),
     }
 }
 
-/// A length of time in the same words, largest unit first.
+/// Formats a length of time with the same units, except `d`, largest first.
 #[must_use]
 pub fn show_duration(duration: Duration) -> String {
     let mut left = duration.as_millis();
@@ -93,18 +93,18 @@ mod tests {
     #[test]
     fn what_is_no_length_is_refused_with_its_reason() {
         for (text, fault) in [
-            ("90", DurationFault::NoUnit),
-            ("1h30", DurationFault::NoUnit),
-            ("0s", DurationFault::NotPositive),
-            ("-5m", DurationFault::NotPositive),
-            ("", DurationFault::Malformed),
-            ("m", DurationFault::Malformed),
-            ("1.5h", DurationFault::Malformed),
-            ("5m1h", DurationFault::Malformed),
-            ("5 m", DurationFault::Malformed),
-            ("1w", DurationFault::Malformed),
-            ("99999999999999999999h", DurationFault::TooLong),
-            ("100000h", DurationFault::TooLong),
+            ("90", DurationError::NoUnit),
+            ("1h30", DurationError::NoUnit),
+            ("0s", DurationError::NotPositive),
+            ("-5m", DurationError::NotPositive),
+            ("", DurationError::Malformed),
+            ("m", DurationError::Malformed),
+            ("1.5h", DurationError::Malformed),
+            ("5m1h", DurationError::Malformed),
+            ("5 m", DurationError::Malformed),
+            ("1w", DurationError::Malformed),
+            ("99999999999999999999h", DurationError::TooLong),
+            ("100000h", DurationError::TooLong),
         ] {
             assert_eq!(parse_duration(text), Err(fault), "{text}");
         }

@@ -1,9 +1,9 @@
-//! The chain, the agents and the checks as the user meant them, whichever way they were written.
+//! Chains, agents and checks, independent of the form in which they were written.
 
 use super::backend::{Delivery, Format, Permissions};
 use super::isolation::Isolation;
 use super::keys::cli::CliValues;
-use crate::source::{Place, Text};
+use crate::source::{Place, Text, names};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -14,19 +14,19 @@ pub const MOST_ITERATIONS: u32 = 1_000_000;
 /// A chain, from the command line or from a config file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// Its name in the config; none for a chain typed on the command line.
+    /// The name in the config; none for a chain typed on the command line.
     pub name: Option<String>,
-    /// The name in the config, or the whole chain text.
+    /// The place of the name in the config, or of the whole chain text.
     pub at: Place,
-    /// For people.
+    /// A description for people.
     pub description: Option<Text>,
-    /// The chain level of the prompt.
-    pub said: Said,
-    /// Variables with their values, unless the command line gives others.
+    /// The prompt at the level of the chain.
+    pub prompt: PromptSource,
+    /// Variables with their default values.
     pub vars: IndexMap<String, Text>,
     /// Variables whose values are never stored, and where they are declared.
     pub secrets: IndexMap<String, Place>,
-    /// Its steps and groups in order.
+    /// The steps and groups, in order.
     pub items: Vec<Item>,
 }
 
@@ -44,53 +44,53 @@ pub enum Item {
 pub struct Step {
     /// The name as written, without its count.
     pub name: Text,
-    /// What the name must be.
-    pub wants: Wants,
-    /// Once, or a loop.
+    /// What the name must refer to.
+    pub wants: StepTarget,
+    /// How often the step runs.
     pub limit: Limit,
-    /// More arguments for the agent, before the prompt.
+    /// Additional arguments for the agent, before the prompt.
     pub args: Vec<Text>,
-    /// The step level of the prompt.
-    pub said: Said,
+    /// The prompt at the level of the step.
+    pub prompt: PromptSource,
     /// The longest an iteration may take.
     pub timeout: Option<Duration>,
     /// The longest an iteration may be silent and idle.
     pub idle_timeout: Option<Duration>,
 }
 
-/// What a step's name may stand for.
+/// What a step's name may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wants {
-    /// The DSL does not say.
+pub enum StepTarget {
+    /// An agent or a check: the chain language does not distinguish them.
     Either,
-    /// `"agent": …`
+    /// An agent: the key `agent` names it.
     Agent,
-    /// `"check": …`
+    /// A check: the key `check` names it.
     Check,
 }
 
 /// Steps that run in rounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Its steps and groups in order; never empty.
+    /// The steps and groups, in order; never empty.
     pub items: Vec<Item>,
-    /// Up to how many rounds; none is one round.
+    /// The maximum number of rounds; none means one round.
     pub rounds: Option<NonZeroU32>,
-    /// The parentheses, or the key `group`.
+    /// The place of the parentheses, or of the key `group`.
     pub at: Place,
 }
 
-/// How often a step runs. A loop of 0 cannot be written down.
+/// How often a step runs. The type rules out a loop of 0 iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// `a`: once; exit code 0 is success.
+    /// `a`: one iteration, which succeeds with exit code 0.
     Once,
-    /// `a:N`: up to N iterations; the marker is success.
+    /// `a:N`: up to N iterations; the step succeeds with the marker.
     UpTo(NonZeroU32),
 }
 
 impl Limit {
-    /// The most iterations.
+    /// Returns the maximum number of iterations.
     #[must_use]
     pub fn most(self) -> u32 {
         match self {
@@ -100,46 +100,46 @@ impl Limit {
     }
 }
 
-/// A prompt at one level: inline beats file.
+/// A prompt at one level. The inline prompt takes precedence over the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct PromptSource {
     /// The prompt itself; empty means "no prompt" and masks lower levels.
     pub inline: Option<Text>,
-    /// A file that holds it.
+    /// The path of a file that contains the prompt.
     pub file: Option<Text>,
 }
 
-impl Said {
-    /// Whether this level says anything.
+impl PromptSource {
+    /// Whether this level sets no prompt.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.inline.is_none() && self.file.is_none()
     }
 }
 
-/// Limits of a whole run, as far as a config or a command line sets them.
+/// Limits of a whole run, as far as a config or the command line sets them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Limits {
-    /// The longest it may take.
+    /// The longest the run may take.
     pub time: Option<Duration>,
-    /// The most US dollars, and where that is written.
+    /// The maximum cost in US dollars, and where it is set.
     pub cost: Option<(f64, Place)>,
-    /// The most tokens of every kind, and where that is written.
+    /// The maximum number of tokens of all kinds, and where it is set.
     pub tokens: Option<(u64, Place)>,
-    /// The most iterations of all steps together.
+    /// The maximum number of iterations of all steps together.
     pub iterations: Option<u32>,
-    /// The longest wait in a row for a usage limit to end.
+    /// The longest uninterrupted wait for a service, such as for a usage limit to end.
     pub wait: Option<Duration>,
-    /// After how many iterations that change nothing and say the same a loop stops.
+    /// A loop stops after this many iterations that change nothing and say the same.
     pub stalled_after: Option<u32>,
-    /// After how many rejections a task has failed.
+    /// A task has failed after this many rejections.
     pub rejections: Option<u32>,
-    /// How long an ended agent may take before the next, harder signal.
+    /// How long an agent that is being stopped may take before the next, stronger signal.
     pub grace: Option<Duration>,
 }
 
 impl Limits {
-    /// These, and where they say nothing, `below`.
+    /// Returns these limits, completed by those of `below`.
     #[must_use]
     pub fn or(self, below: Self) -> Self {
         Self {
@@ -159,29 +159,14 @@ impl Limits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Does the work; may submit, dispute, skip, and be done.
+    /// Does the work; may submit, dispute, skip, and complete its step.
     #[default]
     Worker,
-    /// Judges it; may approve, reject, dispute and skip.
+    /// Judges the work; may approve, reject, dispute and skip.
     Judge,
 }
 
-impl Role {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Worker => "worker",
-            Self::Judge => "judge",
-        }
-    }
-
-    /// The role of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Worker, Self::Judge].into_iter().find(|role| role.name() == name)
-    }
-}
+names!(Role { Worker = "worker", Judge = "judge" });
 
 /// The form of a judge's verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -197,88 +182,88 @@ pub enum Form {
 /// An entry of `agents`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Agent {
-    /// For people.
+    /// A description for people.
     pub description: Option<Text>,
-    /// The agent level of the prompt: `defaultPrompt`, `defaultPromptFile`.
-    pub said: Said,
-    /// A file with the system prompt.
+    /// The prompt at the level of the agent: `defaultPrompt`, `defaultPromptFile`.
+    pub prompt: PromptSource,
+    /// The path of a file that contains the system prompt.
     pub system_prompt: Option<Text>,
     /// The system prompt itself.
     pub system_prompt_text: Option<Text>,
-    /// What it asks of its agent CLI: a model, tools, …
+    /// The settings for its backend: a model, tools, …
     pub cli: CliValues,
     /// The template around its prompt.
     pub template: Option<Text>,
     /// What it may decide.
     pub role: Option<Role>,
-    /// The form of its verdict, and where that is written.
+    /// The form of its verdict, and where it is set.
     pub verdict: Option<(Form, Place)>,
-    /// The least score that passes, in thousandths, and where that is written.
+    /// The lowest score that passes, in thousandths, and where it is set.
     pub min_score: Option<(u32, Place)>,
-    /// The agent CLI that runs this agent.
+    /// The backend that runs this agent.
     pub backend: Option<Text>,
     /// The program that runs this agent.
     pub command: Option<Command>,
-    /// Arguments of every run.
+    /// The arguments that are always passed.
     pub args: Option<Vec<Text>>,
-    /// Environment of every run.
+    /// The environment variables that are always set.
     pub env: IndexMap<String, Text>,
-    /// How the prompt reaches it.
+    /// How the prompt is passed to it.
     pub deliver: Option<Delivery>,
-    /// What it prints.
+    /// The format of its output.
     pub output: Option<Format>,
-    /// What it may do unasked, and where that is written.
+    /// What it may do without asking, and where that is set.
     pub permissions: Option<(Permissions, Place)>,
     /// The longest an iteration may take.
     pub timeout: Option<Duration>,
     /// The longest an iteration may be silent and idle.
     pub idle_timeout: Option<Duration>,
-    /// What stands between it and the machine.
+    /// The wrapper and the sandbox around its command.
     pub isolation: Isolation,
 }
 
 impl Agent {
-    /// The model that it asks for.
+    /// Returns the model that this agent sets.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         self.cli.get("model")?.values.first().map(String::as_str)
     }
 }
 
-/// A command as written.
+/// A command as it is written in a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// One string, split like a shell line, run without a shell.
+    /// One string, split like a shell command line but run without a shell.
     Line(Text),
-    /// Words as they are.
+    /// The program and its arguments, unchanged.
     Words(Vec<Text>),
 }
 
 /// An entry of `checks`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// For people.
+    /// A description for people.
     pub description: Option<Text>,
-    /// What is run.
+    /// The command to run.
     pub run: Run,
-    /// Environment of the check.
+    /// The environment variables of the check.
     pub env: IndexMap<String, Text>,
-    /// Whether its failure is only said.
+    /// Whether a failure is only reported and stops nothing.
     pub optional: bool,
-    /// The longest it may take.
+    /// The longest the check may take.
     pub timeout: Option<Duration>,
-    /// What stands between it and the machine.
+    /// The wrapper and the sandbox around its command.
     pub isolation: Isolation,
 }
 
-/// When a command of the user's is run.
+/// When one of the user's hooks runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookKind {
     /// After every run.
     Finish,
-    /// After one that did not complete.
+    /// After a run that did not complete.
     Fail,
-    /// After one that a human has to decide about, and when a queue waits for a login.
+    /// After a run that a person has to decide about, and when a queue waits for a login.
     Human,
     /// When a run begins to wait.
     Wait,
@@ -286,27 +271,18 @@ pub enum HookKind {
     Task,
 }
 
-impl HookKind {
-    /// Every one, by its key.
-    pub const NAMES: [(&'static str, Self); 5] = [
-        ("onFinish", Self::Finish),
-        ("onFail", Self::Fail),
-        ("onHuman", Self::Human),
-        ("onWait", Self::Wait),
-        ("onTask", Self::Task),
-    ];
-
-    /// Its key.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
-    }
-}
+names!(HookKind {
+    Finish = "onFinish",
+    Fail = "onFail",
+    Human = "onHuman",
+    Wait = "onWait",
+    Task = "onTask",
+});
 
 /// What a check or a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Run {
-    /// `sh -c`.
+    /// A line for `sh -c`.
     Shell(Text),
     /// A program and its arguments.
     Words(Vec<Text>),

@@ -1,50 +1,34 @@
-//! What stands between an agent's program and the machine: words before its command, and a sandbox.
+//! The isolation of an agent's program from the machine: a wrapper before its command, and a sandbox.
 
-use crate::source::{Place, Text};
+use crate::source::{Place, Text, names};
 
-/// A ready-made sandbox. A later one is stricter.
+/// A ready-made sandbox. Later variants are stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sandbox {
-    /// None.
+    /// No sandbox.
     Off,
-    /// bubblewrap: the project and a temporary folder can be written, the rest is read-only.
+    /// Under bubblewrap, the project and a temporary directory are writable and the rest is read-only.
     Project,
-    /// The same without a network.
+    /// The same as `Project`, without network access.
     Offline,
 }
 
-impl Sandbox {
-    /// Every one, by its name.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("none", Self::Off), ("project", Self::Project), ("offline", Self::Offline)];
-
-    /// The one of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, sandbox)| *sandbox)
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, sandbox)| *sandbox == self).map_or("", |(name, _)| name)
-    }
-}
+names!(Sandbox { Off = "none", Project = "project", Offline = "offline" });
 
 /// The keys `wrap`, `sandbox` and `writable` of a config, a backend, an agent or a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Isolation {
-    /// A program and its arguments, before the command; empty: none, whatever lower levels say.
+    /// A program and its arguments, placed before the command. Empty means no wrapper, whatever lower levels set.
     pub wrap: Option<Vec<Text>>,
-    /// The sandbox, and where it is written.
+    /// The sandbox, and where it is set.
     pub sandbox: Option<(Sandbox, Place)>,
-    /// More paths that can be written in the sandbox.
+    /// Additional paths that are writable in the sandbox.
     pub writable: Vec<Text>,
 }
 
 impl Isolation {
-    /// These, and where they say nothing, those of `below`. Paths that can be written add up. Of a `project` over what the user has
-    /// written only what is stricter counts.
+    /// Returns these settings, completed by those of `below`. The writable paths of both are kept. The settings of a
+    /// `project` cannot weaken the user's own.
     #[must_use]
     pub fn over(self, below: Self, project: bool) -> Self {
         let held = project && below.sandbox.as_ref().is_some_and(|(sandbox, _)| *sandbox > Sandbox::Off);

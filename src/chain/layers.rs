@@ -1,15 +1,16 @@
-//! The layers of configuration: built-in < user < project, merged by name, every entry with its origin and its faults.
+//! The layers of configuration: built-in < user < project. They are merged by name; every entry keeps its origin and
+//! its errors.
 
 use super::backend::Backend;
-use super::check::check;
 use super::errors;
 use super::ir::{Agent, Chain, Check, HookKind, Limits, Run};
 use super::isolation::{Isolation, Sandbox};
+use super::json5_tree;
 use super::keys::cli::CliValues;
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
-use super::tree;
+use super::validate::check;
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,15 +19,15 @@ use std::sync::Arc;
 /// Where a project keeps its config, relative to its root, in order of preference.
 pub const PROJECT_FILES: [&str; 2] = ["forge/chains.json", "forge/chains.json5"];
 
-/// Where an entry comes from; a later one wins.
+/// The layer that an entry comes from. Later layers override earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
-    /// Ours, embedded.
+    /// The embedded config of forkhestra.
     BuiltIn,
-    /// The user's own.
+    /// The user's own config.
     User,
-    /// The project's.
+    /// The project's config.
     Project,
 }
 
@@ -40,89 +41,90 @@ impl std::fmt::Display for LayerKind {
     }
 }
 
-/// A config file to be read.
+/// A config file and its layer.
 #[derive(Debug, Clone)]
 pub struct LayerSource {
-    /// Which layer it is.
+    /// The layer of the file.
     pub kind: LayerKind,
-    /// Its text.
+    /// The text of the file.
     pub source: Arc<Source>,
 }
 
-/// An entry, its origin, and what is wrong with it alone.
+/// An entry of the config with its origin and its own errors.
 #[derive(Debug, Clone)]
 pub struct Entry<T> {
-    /// What it says, as far as it could be read.
+    /// The value, as far as it could be read.
     pub value: T,
-    /// Its key.
+    /// The place of the entry's key.
     pub at: Place,
-    /// Its layer.
+    /// The layer that the entry comes from.
     pub layer: LayerKind,
-    /// Its own faults.
+    /// The errors in this entry.
     pub faults: Vec<Diagnostic>,
 }
 
-/// All layers, merged.
+/// The merged config of all layers.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     /// The default backend.
     pub backend: Option<Text>,
-    /// The folder of templates.
+    /// The directory of templates.
     pub templates: Option<Text>,
-    /// The marker.
+    /// The marker that ends a loop.
     pub marker: Option<Text>,
     /// Limits of a whole run, merged key by key.
     pub limits: Limits,
-    /// Commands that are run when something has happened, merged key by key.
+    /// The hooks: commands that run after an event, merged key by key.
     pub hooks: BTreeMap<HookKind, Run>,
-    /// Whether what a completed task has changed is committed.
+    /// Whether the changes of a completed task are committed.
     pub commits_tasks: Option<bool>,
     /// Whether the machine is kept from sleeping during a run.
     pub keep_awake: Option<bool>,
-    /// Whether the person wants to be asked before a project's config that is new is run.
+    /// Whether the user must agree before a new or changed config of a project is used.
     pub asks_for_trust: bool,
-    /// What stands between agents and checks and the machine, as the project says, or else the user.
+    /// The isolation of agents and checks, as set by the project, otherwise by the user.
     pub isolation: Isolation,
-    /// The same as the user's own config says, which a project cannot lift.
+    /// The isolation in the user's own config, which a project cannot lift.
     pub own_isolation: Isolation,
-    /// Agent CLIs by name, merged key by key.
+    /// Backends by name, merged key by key.
     pub backends: IndexMap<String, Entry<Backend>>,
     /// Agents by name.
     pub agents: IndexMap<String, Entry<Agent>>,
-    /// Checks by name; none for one that could not be read.
+    /// Checks by name; the value is `None` if the check could not be read.
     pub checks: IndexMap<String, Entry<Option<Check>>>,
     /// Chains by name.
     pub chains: IndexMap<String, Entry<Chain>>,
-    /// Names of ours that the project gives another meaning: agents and chains; checks of ours are no entries.
+    /// Names of built-in agents and chains that the project redefines. Built-in checks have no entries.
     pub redefined: BTreeSet<String>,
-    /// Faults of the files themselves, which stop everything.
+    /// Errors of the files themselves, which stop everything.
     pub faults: Vec<Diagnostic>,
     /// The files that were read, lowest layer first.
     pub files: Vec<LayerSource>,
 }
 
 impl Config {
-    /// Whether this stands in the config of the project.
+    /// Whether a place is in the config of the project.
     #[must_use]
     pub fn is_project(&self, place: &Place) -> bool {
         let mut project = self.files.iter().filter(|file| file.kind == LayerKind::Project);
         project.any(|file| Arc::ptr_eq(&file.source, &place.source))
     }
 
-    /// The sandbox that the user's own config asks for, whatever the project says.
+    /// Returns the sandbox that the user's own config requires, whatever the project sets.
     #[must_use]
     pub fn demanded_sandbox(&self) -> Sandbox {
         self.own_isolation.sandbox.as_ref().map_or(Sandbox::Off, |(sandbox, _)| *sandbox)
     }
 }
 
-/// Reads and merges the layers, lowest first. Never fails: every fault is in the result, at its entry where it has one.
+/// Reads and merges the layers, lowest first. It never fails: every error is in the result, with its entry if it has
+/// one.
 #[must_use]
 pub fn load(sources: &[LayerSource]) -> Config {
     let mut config = Config::default();
     for layer in sources {
         config.files.push(layer.clone());
-        match tree::parse(&layer.source) {
+        match json5_tree::parse(&layer.source) {
             Ok(root) => add(layer, &root, &mut config),
             Err(fault) => config.faults.push(fault),
         }
@@ -130,12 +132,12 @@ pub fn load(sources: &[LayerSource]) -> Config {
     config
 }
 
-/// Whether an entry of this layer gives a name of ours another meaning, and it is the project that does.
+/// Returns whether this layer is the project's and its entry redefines a built-in one.
 fn redefines<T>(layer: &LayerSource, earlier: Option<&Entry<T>>) -> bool {
     layer.kind == LayerKind::Project && earlier.is_some_and(|earlier| earlier.layer == LayerKind::BuiltIn)
 }
 
-/// What holds for the whole config.
+/// Adds the settings that apply to the whole config.
 fn add_settings(layer: &LayerSource, reader: Reader<'_>, config: &mut Config) {
     if let Some(marker) = reader.text("marker") {
         if is_usable_marker(&marker.value) {
@@ -166,7 +168,7 @@ fn add_settings(layer: &LayerSource, reader: Reader<'_>, config: &mut Config) {
     }
 }
 
-fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
+fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
     let source = &layer.source;
     check(source, root, &ROOT, true, &mut config.faults);
     let reader = Reader::new(source, root);
@@ -186,13 +188,13 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         };
         faults.extend(earlier.faults);
         let entry = entry(layer, member, backend.or(earlier.value, layer.kind == LayerKind::Project), faults);
-        // A refined one keeps its turn among those that are looked for.
+        // A refined backend keeps its position in the order in which backends are searched for.
         let index = index.unwrap_or(config.backends.len());
         config.backends.shift_insert(index, member.key.clone(), entry);
     }
-    // An agent CLI is an agent of its name: so is every key that an entry does not set.
+    // Every backend is also an agent of the same name, with no other key set.
     for (name, entry) in &config.backends {
-        // The demo's scripted agents are no agent CLI.
+        // The demo's scripted agents are not a backend of this kind.
         let ours = entry.value.program.as_ref().is_some_and(|program| program.value == "{self}");
         if !ours && !config.agents.contains_key(name) {
             let text = Text { value: name.clone(), at: entry.at.clone() };
@@ -234,7 +236,7 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
         if let Some(agent) = entries("agents").find(|agent| agent.key == member.key) {
             let at = |span| Place::new(source, span);
             let fault = errors::agent_and_check(&at(member.key_span.clone()), &member.key, &at(agent.key_span.clone()));
-            // Of the file, not of the entry: which of the two a step means is not known.
+            // An error of the file, not of the entry: it is not known which of the two a step means.
             config.faults.push(fault);
         }
         config.checks.insert(member.key.clone(), entry(layer, member, value, faults));
@@ -255,8 +257,8 @@ fn add(layer: &LayerSource, root: &tree::Node, config: &mut Config) {
     }
 }
 
-/// Faults of an entry's name, which are the entry's own: they stop no other.
-fn named(source: &Arc<Source>, member: &tree::Member) -> Vec<Diagnostic> {
+/// Returns the errors in an entry's name. They belong to that entry and do not affect any other.
+fn named(source: &Arc<Source>, member: &json5_tree::Member) -> Vec<Diagnostic> {
     let at = Place::new(source, member.key_span.clone());
     if let Some(first) = &member.duplicates {
         return vec![errors::duplicate_key(&at, &member.key, &Place::new(source, first.clone()))];
@@ -264,18 +266,18 @@ fn named(source: &Arc<Source>, member: &tree::Member) -> Vec<Diagnostic> {
     check_name(&member.key).err().map(|fault| errors::bad_config_name(&at, &member.key, &fault)).into_iter().collect()
 }
 
-fn entry<T>(layer: &LayerSource, member: &tree::Member, value: T, faults: Vec<Diagnostic>) -> Entry<T> {
+fn entry<T>(layer: &LayerSource, member: &json5_tree::Member, value: T, faults: Vec<Diagnostic>) -> Entry<T> {
     Entry { value, at: Place::new(&layer.source, member.key_span.clone()), layer: layer.kind, faults }
 }
 
-/// Who runs an agent, as far as an entry says so.
+/// What runs an agent, according to one entry.
 #[derive(PartialEq, Eq)]
 enum Runs {
-    /// A command, which knows nothing of what an agent CLI is told.
+    /// A command, to which the settings for backends do not apply.
     Command,
-    /// An agent CLI, by name or because there are words for one.
+    /// A backend, by name or because the entry has a system prompt.
     Backend,
-    /// It does not say.
+    /// The entry does not specify it.
     Silent,
 }
 
@@ -289,16 +291,18 @@ fn runs(agent: &Agent) -> Runs {
     }
 }
 
-/// Templates that are the agent's whole protocol: it keeps them, whoever runs it.
+/// Mandatory templates of built-in agents: they are all the instructions that these agents have. An agent keeps such a
+/// template, whatever program runs it.
 const PROTOCOLS: [&str; 2] = ["carbon", "helium"];
 
-/// A later entry over an earlier one of its name, key by key. Its role stays unless it is set: who judges is not decided by who runs
-/// it. What only an agent CLI can honour does not reach a command, and the other way round.
+/// Merges a later entry over an earlier one of the same name, key by key. The earlier role is kept unless the later
+/// entry sets one, because a role does not depend on the program that runs the agent. A command does not get settings
+/// that only a backend supports, and vice versa.
 fn refine(earlier: Agent, later: Agent, project: bool) -> Agent {
     let (before, now) = (runs(&earlier), runs(&later));
     let from_command = now == Runs::Backend && before == Runs::Command;
     let to_command = now == Runs::Command;
-    // Arguments are those of the program that they were written for.
+    // Arguments apply only to the program that they were written for.
     let other_program = to_command || from_command || later.backend.is_some() && earlier.backend.is_some();
     let words = later.system_prompt.is_some() || later.system_prompt_text.is_some();
     let is_protocol = |template: &Text| PROTOCOLS.contains(&template.value.as_str());
@@ -310,8 +314,9 @@ fn refine(earlier: Agent, later: Agent, project: bool) -> Agent {
     cli.extend(later.cli);
     Agent {
         description: later.description.or(earlier.description),
-        // The two spellings of the default prompt are one key, or an earlier inline prompt would mask a later file.
-        said: if later.said.is_silent() { earlier.said } else { later.said },
+        // The two spellings of the default prompt count as one key; otherwise an earlier inline prompt would mask a
+        // later file.
+        prompt: if later.prompt.is_silent() { earlier.prompt } else { later.prompt },
         system_prompt: later.system_prompt.or(keep(earlier.system_prompt).filter(|_| !words)),
         system_prompt_text: later.system_prompt_text.or(keep(earlier.system_prompt_text).filter(|_| !words)),
         cli,
@@ -332,7 +337,8 @@ fn refine(earlier: Agent, later: Agent, project: bool) -> Agent {
     }
 }
 
-/// A marker must survive the decoration rule of the line, and must not be a word that agents say by chance.
+/// Returns whether a marker can still be recognized with decoration around it (`*`, `_`, backticks), and is unlikely to
+/// be printed by accident.
 fn is_usable_marker(marker: &str) -> bool {
     let mut characters = marker.chars();
     marker.len() >= 4

@@ -1,4 +1,4 @@
-//! Config files: what they mean, and what is said about wrong ones.
+//! Tests of config files: what they mean, and which errors are reported.
 
 use super::*;
 use crate::chain::show;
@@ -13,7 +13,7 @@ fn project(text: &str) -> Config {
     load(&[layer(LayerKind::Project, text)])
 }
 
-/// `message @ line:column marked text`, one a line, of the file and of all its entries.
+/// Returns the errors of the file and of all its entries as `message @ line:column marked text`, one per line.
 fn faults(config: &Config) -> String {
     let entries = config.agents.values().flat_map(|entry| &entry.faults);
     let entries = entries.chain(config.checks.values().flat_map(|entry| &entry.faults));
@@ -58,9 +58,9 @@ fn every_fault_of_shape_and_type_is_reported_at_once() {
 
 #[test]
 fn a_fault_of_syntax_names_its_line_and_column() {
-    insta::assert_snapshot!(faults(&project("{\n  \"chains\": {\n    \"a\" { }\n  }\n}")), @r#"this is not JSON5: expected colon @ 3:9 "{" (JSON, with comments, trailing commas and unquoted keys if you like. More faults may follow when this one is mended)"#);
-    insta::assert_snapshot!(faults(&project("{\"chains\": {}")), @r#"this is not JSON5: this object is never closed @ 1:1 "{" (JSON, with comments, trailing commas and unquoted keys if you like. More faults may follow when this one is mended)"#);
-    insta::assert_snapshot!(faults(&project("[]")), @r#"the config is an object, not an array @ 1:1 "" "#);
+    insta::assert_snapshot!(faults(&project("{\n  \"chains\": {\n    \"a\" { }\n  }\n}")), @r#"this is not valid JSON5: expected colon @ 3:9 "{" (write JSON; comments, trailing commas and unquoted keys are allowed. There may be more errors after this one)"#);
+    insta::assert_snapshot!(faults(&project("{\"chains\": {}")), @r#"this is not valid JSON5: this object is never closed @ 1:1 "{" (write JSON; comments, trailing commas and unquoted keys are allowed. There may be more errors after this one)"#);
+    insta::assert_snapshot!(faults(&project("[]")), @r#"the config must be an object, not an array @ 1:1 "" "#);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_later_chain_replaces_and_a_later_agent_refines_unless_it_says_who_it_is() {
         (text(&a.value.system_prompt_text), a.value.model().map(str::to_string)),
         (Some("S".into()), Some("m2".into()))
     );
-    assert_eq!((text(&a.value.said.inline), text(&a.value.said.file)), (None, Some("p.md".into())));
+    assert_eq!((text(&a.value.prompt.inline), text(&a.value.prompt.file)), (None, Some("p.md".into())));
     assert_eq!(a.layer, LayerKind::Project);
     assert_eq!(config.agents["b"].value.system_prompt_text, None);
     assert_eq!(config.chains["c"].value.description, None);
@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// `key: value` of an agent, for what is set.
+/// Returns `key: value` for every key of an agent that is set.
 fn agent(text: &str, name: &str) -> String {
     let ours = layer(LayerKind::BuiltIn, include_str!("../../forge/chains.json"));
     let config = load(&[ours, layer(LayerKind::Project, text)]);

@@ -1,4 +1,4 @@
-//! Limits of a run as the command line gives them: `--limit time=2h`.
+//! Limits of a run from the command line: `--limit time=2h`.
 
 use super::duration::parse_duration;
 use super::errors;
@@ -8,20 +8,21 @@ use super::keys::shape::Shape;
 use crate::source::{Diagnostic, Place, Source};
 use std::sync::Arc;
 
-/// The names of `limits`, each with what it means.
+/// Returns the names of all limits, each with its description.
 pub fn limit_names() -> impl Iterator<Item = (&'static str, &'static str)> {
     LIMITS.keys.iter().map(|key| (key.name, key.about))
 }
 
-/// Reads one `NAME=VALUE`, with the names and values of `limits` in a config.
+/// Parses one `NAME=VALUE`, with the names and values of `limits` in a config.
 ///
 /// # Errors
-/// One diagnostic: an unknown name with the nearest, or a value that the name cannot have.
+/// One diagnostic: for an unknown name, with the most similar one, or for an invalid value.
 pub fn parse_limit(source: &Arc<Source>) -> Result<Limits, Diagnostic> {
     let at = Place::whole(source);
     let known = LIMITS.keys.iter().map(|key| key.name);
     let Some((name, value)) = source.text.split_once('=') else { return Err(errors::limit_without_value(&at, known)) };
-    // As options are written, too: `stalled-after`; and a name that no option `--wait` is mistaken for.
+    // Names may also be written like options: `stalled-after`. `usage-wait` is an alias of `wait` that cannot be
+    // confused with the option `--wait`.
     let plain = |name: &str| name.replace('-', "").to_lowercase();
     let name = if plain(name) == "usagewait" { "wait" } else { name };
     let Some(key) = LIMITS.keys.iter().find(|key| plain(key.name) == plain(name)) else {
@@ -41,7 +42,8 @@ pub fn parse_limit(source: &Arc<Source>) -> Result<Limits, Diagnostic> {
         }
         Shape::Count(most) => {
             let number = value.parse::<u32>().ok().filter(|number| (1..=most).contains(number));
-            let number = number.ok_or_else(|| errors::bad_limit(&at, name, value, "a positive whole number"))?;
+            let number =
+                number.ok_or_else(|| errors::bad_limit(&at, name, value, "expected a positive whole number"))?;
             match name {
                 "tokens" => limits.tokens = Some((number.into(), at)),
                 "iterations" => limits.iterations = Some(number),
@@ -51,7 +53,7 @@ pub fn parse_limit(source: &Arc<Source>) -> Result<Limits, Diagnostic> {
         }
         _ => {
             let number = value.parse::<f64>().ok().filter(|number| *number > 0.0 && number.is_finite());
-            let number = number.ok_or_else(|| errors::bad_limit(&at, name, value, "a number above zero"))?;
+            let number = number.ok_or_else(|| errors::bad_limit(&at, name, value, "expected a number above zero"))?;
             limits.cost = Some((number, at));
         }
     }

@@ -1,45 +1,45 @@
-//! A tree of groups becomes a flat program with a cursor, so that there is one machine.
+//! Lowers a tree of groups to a flat program with a cursor, so that one machine can run every chain.
 
 use super::ir::{Item, Step};
 use std::num::NonZeroU32;
 
-/// One instruction.
+/// One instruction of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Runs the step of this index (leaf position, from 0).
+    /// Runs the step with this index (leaf position, from 0).
     Step(usize),
-    /// Begins the first round of the group of this index.
+    /// Begins the first round of the group with this index.
     Enter(usize),
-    /// The round of this group went well to its end.
+    /// Ends a round of this group in which every step succeeded.
     Leave(usize),
 }
 
 /// A group in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupSpan {
-    /// Up to how many rounds.
+    /// The maximum number of rounds.
     pub rounds: u32,
-    /// The index of its `Enter`.
+    /// The index of the group's `Enter`.
     pub enter: usize,
-    /// The index of its `Leave`.
+    /// The index of the group's `Leave`.
     pub leave: usize,
-    /// The group around it.
+    /// The index of the enclosing group, if any.
     pub parent: Option<usize>,
 }
 
-/// The flat program; indexes are in bounds by construction.
+/// A flat program. Its indices are in bounds by construction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The instructions.
+    /// The instructions, in order.
     pub ops: Vec<Op>,
     /// The groups, outer before inner.
     pub groups: Vec<GroupSpan>,
-    /// For every step, the innermost group around it.
+    /// For every step, the index of the innermost group around it.
     pub step_group: Vec<Option<usize>>,
 }
 
 impl Program {
-    /// Whether two steps stand in a common group, by their indices: then the one comes before the other in some round.
+    /// Whether two steps, given by index, are in a common group, so that each can run before the other in some round.
     #[must_use]
     pub fn shares_a_group(&self, one: usize, other: usize) -> bool {
         let around = |step: usize| {
@@ -50,7 +50,7 @@ impl Program {
     }
 }
 
-/// Flattens the items; the steps come out in leaf order.
+/// Flattens the items into a program and returns it with the steps in leaf order.
 #[must_use]
 pub fn lower(items: &[Item]) -> (Program, Vec<&Step>) {
     let mut program = Program::default();

@@ -1,25 +1,26 @@
-//! The grammar's NAME: parts of ASCII letters, digits, `_`, `.`, `-`, joined by `:`, the last part never a number.
+//! The grammar's NAME: parts of ASCII letters, digits, `_`, `.` and `-`, joined by `:`. The last of several parts is
+//! never a number.
 
 use crate::source::Span;
 
 /// What is wrong with a name, and where in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NameFault {
-    /// No name, or nothing between two colons.
+pub enum NameError {
+    /// The name, or a part of it, is empty.
     Empty(Span),
-    /// A part begins with something else than a letter or digit.
+    /// A part starts with something other than a letter or digit.
     Start(Span, char),
-    /// A part holds a character that no name may have.
+    /// A part contains a character that names cannot have.
     Character(Span, char),
-    /// It ends in `:digits`, which is always a count.
+    /// The name ends in `:digits`, which is always a count.
     EndsInCount(Span),
 }
 
 /// Checks a whole name (`tasks:manager`).
 ///
 /// # Errors
-/// The first fault.
-pub fn check_name(name: &str) -> Result<(), NameFault> {
+/// The first error in the name.
+pub fn check_name(name: &str) -> Result<(), NameError> {
     let mut start = 0;
     let mut last = "";
     for part in name.split(':') {
@@ -28,29 +29,29 @@ pub fn check_name(name: &str) -> Result<(), NameFault> {
         last = part;
     }
     if name.contains(':') && is_digits(last) {
-        return Err(NameFault::EndsInCount(name.len() - last.len()..name.len()));
+        return Err(NameError::EndsInCount(name.len() - last.len()..name.len()));
     }
     Ok(())
 }
 
-/// Checks one PART that begins at `offset` of something larger.
-pub(super) fn check_part(part: &str, offset: usize) -> Result<(), NameFault> {
+/// Checks one PART that begins at `offset` of a longer text.
+pub(super) fn check_part(part: &str, offset: usize) -> Result<(), NameError> {
     for (index, character) in part.char_indices() {
         let span = offset + index..offset + index + character.len_utf8();
         if index == 0 && !character.is_ascii_alphanumeric() {
-            return Err(NameFault::Start(span, character));
+            return Err(NameError::Start(span, character));
         }
         if !(character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')) {
-            return Err(NameFault::Character(span, character));
+            return Err(NameError::Character(span, character));
         }
     }
     if part.is_empty() {
-        return Err(NameFault::Empty(offset..offset));
+        return Err(NameError::Empty(offset..offset));
     }
     Ok(())
 }
 
-/// Whether this is a COUNT's shape.
+/// Whether a text consists of digits, as a COUNT does.
 pub(super) fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -74,12 +75,12 @@ mod tests {
 
     #[test]
     fn a_fault_says_where_it_is() {
-        assert_eq!(check_name(""), Err(NameFault::Empty(0..0)));
-        assert_eq!(check_name("a:"), Err(NameFault::Empty(2..2)));
-        assert_eq!(check_name("_a"), Err(NameFault::Start(0..1, '_')));
-        assert_eq!(check_name("é"), Err(NameFault::Start(0..2, 'é')));
-        assert_eq!(check_name("a:/b"), Err(NameFault::Start(2..3, '/')));
-        assert_eq!(check_name("a b"), Err(NameFault::Character(1..2, ' ')));
-        assert_eq!(check_name("a:12"), Err(NameFault::EndsInCount(2..4)));
+        assert_eq!(check_name(""), Err(NameError::Empty(0..0)));
+        assert_eq!(check_name("a:"), Err(NameError::Empty(2..2)));
+        assert_eq!(check_name("_a"), Err(NameError::Start(0..1, '_')));
+        assert_eq!(check_name("é"), Err(NameError::Start(0..2, 'é')));
+        assert_eq!(check_name("a:/b"), Err(NameError::Start(2..3, '/')));
+        assert_eq!(check_name("a b"), Err(NameError::Character(1..2, ' ')));
+        assert_eq!(check_name("a:12"), Err(NameError::EndsInCount(2..4)));
     }
 }

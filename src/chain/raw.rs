@@ -1,13 +1,13 @@
-//! JSON5 as the parser gives it, through serde: the only place that knows how.
+//! JSON5 as the parser returns it. Only this module reads JSON5 through serde.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Deeper nesting is refused before parsing: 64 levels of groups need less.
+/// The deepest nesting that is read. 64 levels of groups need less.
 pub(super) const DEEPEST: usize = 140;
 
-/// The tree as the parser gives it; a string without escapes is lent out of the source.
+/// The tree as the parser returns it. A string without escapes is borrowed from the source.
 pub(super) enum Raw<'a> {
     Null,
     Flag(bool),
@@ -23,7 +23,7 @@ impl<'de> Deserialize<'de> for Raw<'de> {
     }
 }
 
-/// Reads one value at this depth. The parser would overflow the stack; this refuses to go deeper.
+/// Reads one value at this depth. It refuses to go deeper where the parser would overflow the stack.
 #[derive(Clone, Copy)]
 struct RawVisitor {
     depth: usize,
@@ -58,18 +58,12 @@ impl<'de> Visitor<'de> for RawVisitor {
         Ok(Raw::Flag(value))
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "numbers of a config are small; a large one is refused as too large"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "the numbers in a config are small; a large one is refused")]
     fn visit_i64<E: Error>(self, value: i64) -> Result<Raw<'de>, E> {
         Ok(Raw::Number(value as f64))
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "numbers of a config are small; a large one is refused as too large"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "the numbers in a config are small; a large one is refused")]
     fn visit_u64<E: Error>(self, value: u64) -> Result<Raw<'de>, E> {
         Ok(Raw::Number(value as f64))
     }

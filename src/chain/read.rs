@@ -1,22 +1,22 @@
-//! A checked tree becomes agents, checks and chains. What `check` has reported is passed over here.
+//! Converts a checked tree to agents, checks and chains. Whatever `check` has reported is ignored here.
 
 use super::backend::{Backend, Delivery, Format, Level, Permissions};
 use super::dsl::parse_items;
 use super::duration::parse_duration;
 use super::errors;
 use super::ir::{
-    Agent, Chain, Check, Command, Form, Group, HookKind, Item, Limit, Limits, Role, Run, Said, Step, Wants,
+    Agent, Chain, Check, Command, Form, Group, HookKind, Item, Limit, Limits, PromptSource, Role, Run, Step, StepTarget,
 };
 use super::isolation::{Isolation, Sandbox};
+use super::json5_tree::{Member, Node, Value};
 use super::keys::cli::{CLI_KEYS, CliKey, CliValue, CliValueKind, CliValues};
-use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An object whose members are asked for by key.
+/// An object whose members are read by key.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     source: &'a Arc<Source>,
@@ -24,19 +24,19 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads this node of this source.
+    /// Creates a reader for a node of a source.
     #[must_use]
     pub fn new(source: &'a Arc<Source>, node: &'a Node) -> Self {
         Self { source, node }
     }
 
-    /// Where it stands.
+    /// Returns the place of the value.
     #[must_use]
     pub fn at(self) -> Place {
         Place::new(self.source, self.node.span.clone())
     }
 
-    /// All members; none of what is no object.
+    /// Returns all members; none if the value is not an object.
     pub fn all_members(self) -> impl Iterator<Item = &'a Member> {
         let members: &'a [Member] = match &self.node.value {
             Value::Object(members) => members,
@@ -45,18 +45,18 @@ impl<'a> Reader<'a> {
         members.iter()
     }
 
-    /// The members, the first of doubled ones only.
+    /// Returns the members, with only the first of duplicate keys.
     pub fn members(self) -> impl Iterator<Item = &'a Member> {
         self.all_members().filter(|member| member.duplicates.is_none())
     }
 
-    /// The member of this key.
+    /// Returns the member with this key.
     #[must_use]
     pub fn get(self, key: &str) -> Option<Reader<'a>> {
         self.members().find(|member| member.key == key).map(|member| Self::new(self.source, &member.node))
     }
 
-    /// The value as it is.
+    /// Returns the node itself.
     #[must_use]
     pub fn node(self) -> &'a Node {
         self.node
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The elements, if it is a list.
+    /// Returns the elements, if the value is a list.
     #[must_use]
     pub fn as_list(self) -> Option<Vec<Reader<'a>>> {
         match &self.node.value {
@@ -78,13 +78,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The string of this key.
+    /// Returns the string at this key.
     #[must_use]
     pub fn text(self, key: &str) -> Option<Text> {
         self.get(key)?.as_text()
     }
 
-    /// The strings of the list of this key.
+    /// Returns the strings of the list at this key.
     #[must_use]
     pub fn texts(self, key: &str) -> Option<Vec<Text>> {
         Some(self.get(key)?.as_list()?.into_iter().filter_map(Reader::as_text).collect())
@@ -97,9 +97,9 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// The whole number of this key, from 1.
+    /// Returns the whole number at this key, if it is at least 1.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is looked at first")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
     pub fn count(self, key: &str) -> Option<NonZeroU32> {
         match self.get(key)?.node.value {
             Value::Number(number) if number >= 1.0 && number <= f64::from(u32::MAX) && number.fract() == 0.0 => {
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether this key says true.
+    /// Returns the boolean at this key.
     #[must_use]
     pub fn flag(self, key: &str) -> Option<bool> {
         match self.get(key)?.node.value {
@@ -122,12 +122,12 @@ impl<'a> Reader<'a> {
         parse_duration(&self.text(key)?.value).ok()
     }
 
-    fn said(self, inline: &str, file: &str) -> Said {
-        Said { inline: self.text(inline), file: self.text(file) }
+    fn prompt_source(self, inline: &str, file: &str) -> PromptSource {
+        PromptSource { inline: self.text(inline), file: self.text(file) }
     }
 }
 
-/// The value of `limits`.
+/// Reads the value of `limits`.
 #[must_use]
 pub fn limits(reader: Reader<'_>) -> Limits {
     let amount = |key| match reader.get(key)?.node.value {
@@ -147,13 +147,13 @@ pub fn limits(reader: Reader<'_>) -> Limits {
     }
 }
 
-/// The keys `wrap`, `sandbox` and `writable` of an object.
+/// Reads the keys `wrap`, `sandbox` and `writable` of an object.
 pub(super) fn isolation(reader: Reader<'_>) -> Isolation {
     let sandbox = reader.text("sandbox").and_then(|text| Some((Sandbox::named(&text.value)?, text.at)));
     Isolation { wrap: reader.texts("wrap"), sandbox, writable: reader.texts("writable").unwrap_or_default() }
 }
 
-/// An entry of `agents`.
+/// Reads an entry of `agents`.
 pub(super) fn agent(reader: Reader<'_>) -> Agent {
     let line = |reader: Reader<'_>| match reader.as_text() {
         Some(text) => Some(Command::Line(text)),
@@ -161,7 +161,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
     };
     Agent {
         description: reader.text("description"),
-        said: reader.said("defaultPrompt", "defaultPromptFile"),
+        prompt: reader.prompt_source("defaultPrompt", "defaultPromptFile"),
         system_prompt: reader.text("systemPrompt"),
         system_prompt_text: reader.text("systemPromptText"),
         cli: cli_values(reader),
@@ -185,7 +185,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
     }
 }
 
-/// What an entry of `agents` asks for.
+/// Reads the backend settings of an entry of `agents`.
 fn cli_values(reader: Reader<'_>) -> CliValues {
     let read = |key: &CliKey| {
         let found = reader.get(key.name)?;
@@ -200,14 +200,14 @@ fn cli_values(reader: Reader<'_>) -> CliValues {
     CLI_KEYS.iter().filter_map(read).collect()
 }
 
-/// The words by which an entry of `backends` is told each of them.
+/// Reads the arguments with which an entry of `backends` passes on each of these settings.
 fn cli_words(words: impl Fn(&'static str) -> Option<Vec<String>>) -> IndexMap<&'static str, Vec<String>> {
     CLI_KEYS.iter().filter_map(|key| Some((key.name, words(key.name)?))).collect()
 }
 
-/// `minScore` in thousandths.
+/// Reads `minScore`, in thousandths.
 #[must_use]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is looked at first")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
 pub fn thousandths(reader: Reader<'_>) -> Option<u32> {
     match reader.get("minScore")?.node.value {
         Value::Number(number) if (0.0..=1.0).contains(&number) => Some((number * 1000.0).round() as u32),
@@ -224,10 +224,10 @@ fn delivery(reader: Reader<'_>) -> Option<Delivery> {
     }
 }
 
-/// An entry of `backends`.
+/// Reads an entry of `backends`.
 pub(super) fn backend(reader: Reader<'_>) -> Backend {
     let words = |key| reader.texts(key).map(|words| words.into_iter().map(|word| word.value).collect());
-    // Words without a place for the value would drop it silently.
+    // Arguments without a placeholder would silently drop the value.
     let template = |key| words(key).filter(|words: &Vec<String>| words.iter().any(|word| word.contains('{')));
     let text = |key| reader.text(key).map(|text| text.value);
     let levels = Permissions::NAMES.iter().filter_map(|(name, _)| {
@@ -270,7 +270,7 @@ fn values(reader: Reader<'_>, key: &str) -> IndexMap<String, String> {
     reader.text_map(key).into_iter().map(|(name, value)| (name, value.value)).collect()
 }
 
-/// A shell's line, or a program and its arguments.
+/// Reads a shell command line, or a program and its arguments.
 fn run(reader: Reader<'_>) -> Option<Run> {
     Some(match reader.as_text() {
         Some(text) => Run::Shell(text),
@@ -278,12 +278,12 @@ fn run(reader: Reader<'_>) -> Option<Run> {
     })
 }
 
-/// The value of `hooks`.
+/// Reads the value of `hooks`.
 pub(super) fn hooks(reader: Reader<'_>) -> impl Iterator<Item = (HookKind, Run)> {
     HookKind::NAMES.into_iter().filter_map(move |(key, kind)| Some((kind, reader.get(key).and_then(run)?)))
 }
 
-/// An entry of `checks`; none without a command, which `check` has reported.
+/// Reads an entry of `checks`; none if it has no command, which `check` has reported.
 pub(super) fn check(reader: Reader<'_>) -> Option<Check> {
     // A string is the command itself.
     let line = reader.as_text().filter(|line| !line.value.trim().is_empty()).map(Run::Shell);
@@ -298,13 +298,13 @@ pub(super) fn check(reader: Reader<'_>) -> Option<Check> {
     })
 }
 
-/// An entry of `chains`.
+/// Reads an entry of `chains`.
 pub(super) fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic>) -> Chain {
     Chain {
         name: Some(name.value.clone()),
         at: name.at.clone(),
         description: reader.text("description"),
-        said: reader.said("prompt", "promptFile"),
+        prompt: reader.prompt_source("prompt", "promptFile"),
         vars: reader.text_map("vars"),
         secrets: secrets(reader),
         // A string or a list is the steps themselves.
@@ -322,7 +322,7 @@ fn secrets(reader: Reader<'_>) -> IndexMap<String, Place> {
     secret.map(|member| (member.key.clone(), Place::new(reader.source, member.key_span.clone()))).collect()
 }
 
-/// The steps of a chain or a group: a text in the chain language, or an array of objects and such texts.
+/// Reads the steps of a chain or a group: text in the chain language, or an array of objects and such texts.
 fn items(reader: Option<Reader<'_>>, depth: usize, faults: &mut Vec<Diagnostic>) -> Vec<Item> {
     let Some(reader) = reader else { return Vec::new() };
     if let Some(text) = reader.as_text().filter(|text| !text.value.trim().is_empty()) {
@@ -362,15 +362,15 @@ fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Optio
         }));
     }
     let (name, wants) = match (reader.text("agent"), reader.text("check")) {
-        (Some(name), _) => (name, Wants::Agent),
-        (None, Some(name)) => (name, Wants::Check),
+        (Some(name), _) => (name, StepTarget::Agent),
+        (None, Some(name)) => (name, StepTarget::Check),
         (None, None) => return None,
     };
     if let Err(fault) = super::name::check_name(&name.value) {
         faults.push(errors::bad_config_name(&name.at, &name.value, &fault));
         return None;
     }
-    if wants == Wants::Check {
+    if wants == StepTarget::Check {
         refuse(reader, &["iterations", "args", "prompt", "promptFile", "idleTimeout"], "a check", faults);
     }
     Some(Item::Step(Step {
@@ -378,7 +378,7 @@ fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Optio
         wants,
         limit: count.map_or(Limit::Once, Limit::UpTo),
         args: reader.texts("args").unwrap_or_default(),
-        said: reader.said("prompt", "promptFile"),
+        prompt: reader.prompt_source("prompt", "promptFile"),
         timeout: reader.duration("timeout"),
         idle_timeout: reader.duration("idleTimeout"),
     }))

@@ -1,17 +1,17 @@
-//! The JSON Schema of chains.json (draft 2020-12), generated from the keys. The committed copy is compared by a test.
+//! The JSON Schema of chains.json (draft 2020-12), generated from the keys. A test compares it with the committed copy.
 
 use super::keys::shape::{Key, Object, Shape};
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, LEVEL, LIMITS, PERMISSIONS, ROOT, STEP, VARIABLE};
 use serde_json::{Map, Value, json};
 
-/// The schema of chains.json, keys in a fixed order.
+/// Returns the schema of chains.json, with its keys in a fixed order.
 #[must_use]
 pub fn schema() -> Value {
     let definitions = [&LIMITS, &HOOKS, &BACKEND, &PERMISSIONS, &LEVEL, &AGENT, &CHECK, &CHAIN, &VARIABLE, &STEP];
     schema_of("forkhestra chains.json", &ROOT, &definitions)
 }
 
-/// The schema of a file: its table, and those that it refers to.
+/// Returns the schema of a file from its table of keys and the tables that it refers to.
 #[must_use]
 pub fn schema_of(title: &str, root: &Object, definitions: &[&Object]) -> Value {
     let mut root = object(root);
@@ -86,7 +86,7 @@ fn shape(shape: Shape) -> Value {
     }
 }
 
-/// What a value of this object is in the file; a string that stands for it included.
+/// Returns the schema of a value of this object, including the string that it may be written as.
 fn reference(to: &Object) -> Value {
     let object = json!({ "$ref": format!("#/$defs/{}", to.id) });
     match to.text {

@@ -1,9 +1,9 @@
-//! A chain back to the text that parses to it.
+//! Prints a chain as the text that parses to it.
 
 use super::ir::{Item, Limit};
 use std::fmt::Write;
 
-/// The items in the chain language, on one line.
+/// Returns the items in the chain language, on one line.
 #[must_use]
 pub fn show(items: &[Item]) -> String {
     let mut text = String::new();

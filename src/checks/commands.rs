@@ -1,9 +1,9 @@
-//! Files that say what is built, tested and judged, whatever their spelling and wherever they lie.
+//! Files that define what is built, tested and judged, in all spellings and in any directory.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Names of files that say it, in any folder.
+/// The names of such files, in any directory.
 const NAMES: [&str; 59] = [
     // builds and runners
     "package.json",
@@ -53,7 +53,7 @@ const NAMES: [&str; 59] = [
     "phpunit.xml.dist",
     ".rspec",
     "karma.conf.js",
-    // what runs elsewhere
+    // CI
     ".gitlab-ci.yml",
     "azure-pipelines.yml",
     ".travis.yml",
@@ -63,14 +63,14 @@ const NAMES: [&str; 59] = [
     "appveyor.yml",
     "action.yml",
     "action.yaml",
-    // what agents and git are told
+    // instructions for agents and git
     "AGENTS.md",
     "CLAUDE.md",
     "GEMINI.md",
     ".gitattributes",
 ];
 
-/// Beginnings of such names.
+/// Prefixes of the names of such files.
 const PREFIXES: [&str; 8] = [
     "jest.config.",
     "vitest.config.",
@@ -82,7 +82,7 @@ const PREFIXES: [&str; 8] = [
     "ava.config.",
 ];
 
-/// Folders in which every file says it.
+/// Directories in which every file counts.
 const FOLDERS: [&str; 10] = [
     ".github/workflows/",
     ".github/actions/",
@@ -96,7 +96,7 @@ const FOLDERS: [&str; 10] = [
     ".cursor/rules/",
 ];
 
-/// Whether a file says what is built, tested or judged.
+/// Whether a file defines what is built, tested or judged.
 #[must_use]
 pub fn says_commands(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -106,12 +106,12 @@ pub fn says_commands(path: &str) -> bool {
         || FOLDERS.iter().any(|folder| path.starts_with(folder) || path.contains(&format!("/{folder}")))
 }
 
-/// `rules.mk`.
+/// Whether this is the name of a part of a Makefile, such as `rules.mk`.
 fn is_part_of_make(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, extension)| extension == "mk")
 }
 
-/// Sections of TOML and INI files that say it; the rest of these files is the project's own business.
+/// The sections of TOML and INI files that count. Changes to the rest of these files are ordinary work.
 const SECTIONS: [&str; 16] = [
     "lib",
     "[test",
@@ -131,19 +131,19 @@ const SECTIONS: [&str; 16] = [
     "build",
 ];
 
-/// Dependencies of Maven and Gradle, which change in ordinary work.
+/// The dependencies of Maven and Gradle, which change in ordinary work.
 static DEPENDENCIES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?s)<dependencies>.*?</dependencies>|<dependency>.*?</dependency>|(?m)^\s*(?:\w*[iI]mplementation|api|compileOnly|runtimeOnly)\b.*$").ok()
 });
 
-/// The part of such a file that says it.
+/// Returns the part of such a file that defines what is built, tested or judged.
 #[must_use]
 pub fn commands_of(path: &str, text: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or_default();
     match name {
         "package.json" | "composer.json" | "deno.json" => {
             let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-            // A file that is not JSON any more says something else.
+            // A file that is not valid JSON counts as a whole.
             if value.is_null() {
                 return text.to_string();
             }
@@ -177,7 +177,7 @@ fn sections_of(text: &str) -> String {
     kept
 }
 
-/// The lines that such a file has a shell run: scripts of package.json, recipes of make and just.
+/// Returns the shell command lines in such a file: scripts of package.json, recipes of make and just.
 #[must_use]
 pub fn lines_of(path: &str, text: &str) -> Vec<String> {
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -199,8 +199,8 @@ pub fn lines_of(path: &str, text: &str) -> Vec<String> {
     }
 }
 
-/// Words of a shell's line that may name files of the project, as paths from where the line runs: quotes are taken off, operators end a
-/// word, `cd` is followed.
+/// Returns the words of a shell command line that may name files of the project, as paths relative to where the line
+/// runs. Quotes are removed, operators end a word, and `cd` is followed.
 #[must_use]
 pub fn files_named(line: &str) -> Vec<String> {
     let mut files = Vec::new();
@@ -230,11 +230,11 @@ fn is_relative(path: &str) -> bool {
     !path.starts_with(['/', '~', '$']) && !path.split('/').any(|part| part == "..")
 }
 
-/// The commands of a line, as words without their quotes.
+/// Splits a line into commands, each a list of words without quotes.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let (mut all, mut words, mut word) = (Vec::new(), Vec::new(), String::new());
     let mut quote: Option<char> = None;
-    // What follows `>` is written, not read.
+    // The file after `>` is written, not read.
     let mut written = false;
     let mut letters = line.chars();
     while let Some(next) = letters.next() {

@@ -1,38 +1,41 @@
-//! Whether what decides about the work was changed by those whose work it is: tests, their skips, CI files, scripts, our own config.
+//! Detects changes by workers to the files that decide about their work: tests, their skips, CI files, scripts, and
+//! forkhestra's own config.
 
 use super::test_files::{Tests, is_test_file};
+use crate::source::counted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What decides about the work, at one moment. Paths are those from the root.
+/// The files that decide about the work, at one point in time. Paths are relative to the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deciding {
-    /// Files with tests.
+    /// Files with tests, and the number of their tests and skips.
     pub tests: BTreeMap<String, Tests>,
-    /// Files that say what is built and tested, and a digest of each.
+    /// Files that define what is built and tested, with a digest of each.
     pub commands: BTreeMap<String, String>,
-    /// Files that the lines of checks and of such files name, and a digest of each. One that is made later is part of the work.
+    /// Files named in command lines of checks and of the files in `commands`, with a digest of each. A file that is
+    /// created later is part of the work.
     #[serde(default)]
     pub named: BTreeMap<String, String>,
-    /// Our config and templates, and a digest of each.
+    /// The config and the templates of forkhestra, with a digest of each.
     pub config: BTreeMap<String, String>,
 }
 
-/// What was done to it.
+/// The changes to files that decide about the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tampering {
-    /// Config and templates that were changed: the iteration does not count.
+    /// Paths of config files and templates that were changed, so that the iteration does not count.
     pub voided: Vec<String>,
-    /// Tests that are weaker than they were, in words.
+    /// Descriptions of tests that became weaker.
     pub weakened: Vec<String>,
-    /// Other files that decide, in words.
+    /// Descriptions of changes to other files that decide.
     pub touched: Vec<String>,
 }
 
-/// The most that is named of a kind.
+/// The most changes of each kind that are named.
 const NAMED: usize = 10;
 
-/// Compares what decides now with what decided at the run's start.
+/// Compares the files that decide with their state at the start of the run.
 #[must_use]
 pub fn tampering(before: &Deciding, now: &Deciding) -> Tampering {
     let changed = |before: &BTreeMap<String, String>, now: &BTreeMap<String, String>| -> Vec<String> {
@@ -45,23 +48,23 @@ pub fn tampering(before: &Deciding, now: &Deciding) -> Tampering {
         let has = now.tests.get(path);
         let left = has.copied().unwrap_or_default();
         if has.is_none() && is_test_file(path) {
-            weakened.push(format!("{path}, a file of {}, is gone", count(had.tests)));
+            weakened.push(format!("{path}, a file with {}, is gone", count(had.tests)));
         } else if left.tests < had.tests {
-            weakened.push(format!("{path} has {}, it had {}", count(left.tests), had.tests));
+            weakened.push(format!("{path} has {}; it had {}", count(left.tests), had.tests));
         }
         if left.skipped > had.skipped {
-            weakened.push(format!("{path} skips {}, it skipped {}", count(left.skipped), had.skipped));
+            weakened.push(format!("{path} skips {}; it skipped {}", count(left.skipped), had.skipped));
         }
     }
     let sum = |deciding: &Deciding| {
         deciding.tests.values().map(|tests| tests.tests - tests.skipped.min(tests.tests)).sum::<u32>()
     };
-    // Tests that moved to another file are not gone; a file of nothing but tests is named all the same.
+    // Tests that moved to another file are not gone, but the file that they were in is named even so.
     let mut moved = Vec::new();
     if sum(now) >= sum(before) {
         moved = weakened
             .extract_if(.., |words| words.ends_with("is gone"))
-            .map(|words| words + ", perhaps to another file")
+            .map(|words| words + "; its tests may be in another file now")
             .collect();
         weakened.retain(|words| words.contains(" skips "));
     }
@@ -77,14 +80,14 @@ pub fn tampering(before: &Deciding, now: &Deciding) -> Tampering {
         weakened,
         touched: touched
             .into_iter()
-            .map(|path| format!("{path}, which says what is built, tested or judged, was changed"))
+            .map(|path| format!("{path} was changed; the build, the tests or the review depend on it"))
             .chain(moved)
             .collect(),
     }
 }
 
 fn count(tests: u32) -> String {
-    if tests == 1 { "1 test".into() } else { format!("{tests} tests") }
+    counted(tests, "test")
 }
 
 #[cfg(test)]
@@ -104,10 +107,10 @@ mod tests {
 
     #[test]
     fn fewer_tests_new_skips_and_files_that_are_gone_are_told() {
-        assert_eq!(weakened(&[("src/a.rs", 3, 0)], &[("src/a.rs", 2, 0)]), ["src/a.rs has 2 tests, it had 3"]);
-        assert_eq!(weakened(&[("src/a.rs", 1, 0)], &[("src/a.rs", 0, 0)]), ["src/a.rs has 0 tests, it had 1"]);
-        assert_eq!(weakened(&[("tests/a.rs", 1, 0)], &[]), ["tests/a.rs, a file of 1 test, is gone"]);
-        assert_eq!(weakened(&[("a.py", 3, 0)], &[("a.py", 3, 1)]), ["a.py skips 1 test, it skipped 0"]);
+        assert_eq!(weakened(&[("src/a.rs", 3, 0)], &[("src/a.rs", 2, 0)]), ["src/a.rs has 2 tests; it had 3"]);
+        assert_eq!(weakened(&[("src/a.rs", 1, 0)], &[("src/a.rs", 0, 0)]), ["src/a.rs has 0 tests; it had 1"]);
+        assert_eq!(weakened(&[("tests/a.rs", 1, 0)], &[]), ["tests/a.rs, a file with 1 test, is gone"]);
+        assert_eq!(weakened(&[("a.py", 3, 0)], &[("a.py", 3, 1)]), ["a.py skips 1 test; it skipped 0"]);
         assert!(weakened(&[("a.py", 3, 0)], &[("b.py", 4, 0)]).is_empty(), "tests that moved are not gone");
         assert!(weakened(&[("a.py", 3, 0)], &[("a.py", 4, 0)]).is_empty());
     }

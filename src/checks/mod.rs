@@ -1,4 +1,4 @@
-//! What JUDGES by its exit code: which commands build, test and lint a project, and what their failures say. Pure.
+//! Checks: which commands build, test and lint a project, and which errors their output reports. Pure.
 
 mod commands;
 mod detect;
@@ -13,7 +13,7 @@ pub use commands::{commands_of, files_named, lines_of, says_commands};
 pub use detect::{Detected, Stack, detect};
 pub use failures::{Failure, OutputErrors, failures, joined};
 pub use integrity::{Deciding, Tampering, tampering};
-pub use profile::{Budget, Kind, Profile, Wanted, wanted};
+pub use profile::{Budget, Kind, Profile, ResolvedCheck, wanted};
 pub use ran::tests_run;
 pub use scope::Scope;
 pub use test_files::{Tests, is_test_file, tests_of};

@@ -1,50 +1,42 @@
-//! What the built-in checks run: the project's own commands, in the measure that a profile asks for (K-5, C33).
+//! The built-in checks: which of the project's own commands they run, depending on the profile.
 
 use super::detect::Detected;
 use crate::chain::{Config, Run};
+use crate::source::names;
 use std::time::Duration;
 
 /// A built-in check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Builds.
+    /// Builds the project.
     Build,
-    /// Tests.
+    /// Runs the tests.
     Test,
-    /// Lints.
+    /// Runs the linter.
     Lint,
-    /// Looks at the syntax.
+    /// Checks the syntax.
     Syntax,
-    /// Everything that the profile asks for.
+    /// Runs every command that the profile requires.
     Verify,
     /// Shows the first real errors.
     Diagnose,
 }
 
-impl Kind {
-    /// Every one by its name.
-    pub const NAMES: [(&'static str, Self); 6] = [
-        ("build", Self::Build),
-        ("test", Self::Test),
-        ("lint", Self::Lint),
-        ("syntax", Self::Syntax),
-        ("verify", Self::Verify),
-        ("diagnose", Self::Diagnose),
-    ];
+names!(Kind {
+    Build = "build",
+    Test = "test",
+    Lint = "lint",
+    Syntax = "syntax",
+    Verify = "verify",
+    Diagnose = "diagnose",
+});
 
-    /// The check of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
-    }
-}
-
-/// How much is verified.
+/// How much the check `verify` runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Test, build and lint; a missing one fails.
+    /// Build, tests and linter; a missing command is a failure.
     Strict,
-    /// The diagnostic command, and the tests.
+    /// The diagnostic command and the tests.
     #[default]
     Fast,
     /// The diagnostic command.
@@ -53,39 +45,23 @@ pub enum Profile {
     Yolo,
 }
 
-impl Profile {
-    /// Every one by its name.
-    pub const NAMES: [(&'static str, Self); 4] =
-        [("strict", Self::Strict), ("fast", Self::Fast), ("smoke", Self::Smoke), ("yolo", Self::Yolo)];
+names!(Profile { Strict = "strict", Fast = "fast", Smoke = "smoke", Yolo = "yolo" });
 
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
-    }
-
-    /// The profile of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, profile)| *profile)
-    }
-}
-
-/// What a profile leaves an agent (K-9).
+/// What an agent may use under a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Commands, those of tests among them.
+    /// The maximum number of commands, including test runs.
     pub commands: u32,
-    /// Runs of the tests.
+    /// The maximum number of test runs.
     pub test_runs: u32,
-    /// Whether it may install anything.
+    /// Whether the agent may install anything.
     pub installs: bool,
-    /// Turns of its program.
+    /// The maximum number of turns of the agent's program.
     pub turns: u32,
 }
 
 impl Profile {
-    /// What it leaves an agent.
+    /// Returns what an agent may use under this profile.
     #[must_use]
     pub fn budget(self) -> Budget {
         let of = |commands, test_runs, installs, turns| Budget { commands, test_runs, installs, turns };
@@ -98,21 +74,22 @@ impl Profile {
     }
 }
 
-/// What a built-in check comes to in a project.
+/// A built-in check, resolved for a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    /// Its commands, in order; the first that fails ends it. None: it is skipped, which is not passed (C37).
+pub struct ResolvedCheck {
+    /// The commands, in order. The first that fails ends the check. If there are none, the check is skipped, which does
+    /// not count as passed.
     pub commands: Vec<String>,
-    /// What each of them does: `build`, `tests`, `lint`, `syntax check`.
+    /// What each command does: `build`, `tests`, `lint`, `syntax check`.
     pub parts: Vec<&'static str>,
-    /// What the profile asks for, and the project does not have.
+    /// The commands that the profile requires and the project does not have.
     pub missing: Vec<&'static str>,
-    /// The longest it may take.
+    /// The longest the check may take.
     pub timeout: Duration,
 }
 
-impl Wanted {
-    /// All of it as one line for a shell; each command is named before its output.
+impl ResolvedCheck {
+    /// Returns all commands as one line for a shell, which prints each command before its output.
     #[must_use]
     pub fn line(&self) -> String {
         match self.commands.as_slice() {
@@ -129,15 +106,16 @@ impl Wanted {
     }
 }
 
-/// Whether a look at the syntax costs little beside a build: no compiler's whole work.
+/// Whether the syntax check is cheap compared to a build, because no compiler does all of its work.
 fn is_cheap(syntax: Option<&String>) -> bool {
-    // A linter finds what was there before, and may rewrite files.
+    // A linter reports old errors too, and may rewrite files.
     syntax.is_some_and(|line| line.contains("compileall") || line.contains("tsc --noEmit"))
 }
 
-/// What a built-in check runs; `changed` says whether files were changed. Checks of the config stand before what was detected.
+/// Returns what a built-in check runs; `changed` tells whether files were changed. Checks of the config take precedence
+/// over detected commands.
 #[must_use]
-pub fn wanted(kind: Kind, profile: Profile, changed: bool, detected: &Detected, config: &Config) -> Wanted {
+pub fn wanted(kind: Kind, profile: Profile, changed: bool, detected: &Detected, config: &Config) -> ResolvedCheck {
     let configured = |name: &str| {
         let check = config.checks.get(name).and_then(|entry| entry.value.as_ref())?;
         Some(match &check.run {
@@ -150,7 +128,7 @@ pub fn wanted(kind: Kind, profile: Profile, changed: bool, detected: &Detected, 
     let test = of("test", &detected.test);
     let lint = of("lint", &detected.lint);
     let syntax = of("syntax", &detected.syntax);
-    // What was detected to diagnose is one of these, and each of them may be configured.
+    // The detected command for `diagnose` is one of these, and each of them may be configured.
     let diagnosing = match &detected.diagnose {
         Some(found) if Some(found) == detected.test.as_ref() && Some(found) != detected.build.as_ref() => {
             test.1.clone()
@@ -168,7 +146,7 @@ pub fn wanted(kind: Kind, profile: Profile, changed: bool, detected: &Detected, 
         (Kind::Lint, _) => (vec![lint], minutes(5)),
         (Kind::Syntax, _) => (vec![syntax], minutes(5)),
         (Kind::Verify, Profile::Strict) => (vec![build, test, lint], minutes(20)),
-        // What is cheap first, where it is not the same work as what follows (K-10).
+        // The cheap check comes first, unless it is the same work as what follows.
         (Kind::Verify, Profile::Fast) if changed && is_cheap(syntax.1.as_ref()) => {
             (vec![syntax, diagnose, test], minutes(15))
         }
@@ -192,7 +170,7 @@ pub fn wanted(kind: Kind, profile: Profile, changed: bool, detected: &Detected, 
             None => missing.push(name),
         }
     }
-    Wanted { commands, parts: done, missing, timeout }
+    ResolvedCheck { commands, parts: done, missing, timeout }
 }
 
 #[cfg(test)]
@@ -218,10 +196,9 @@ mod tests {
         assert_eq!(of(Kind::Lint, Profile::Fast, &without), (String::new(), vec!["lint"]));
         let quick = Detected { syntax: Some("npx tsc --noEmit".into()), ..detected() };
         let first = |changed| wanted(Kind::Verify, Profile::Fast, changed, &quick, &Config::default()).commands;
-        // T2-11.
         assert_eq!(first(true), ["npx tsc --noEmit", "t"]);
         assert_eq!(first(false), ["t"]);
-        // A linter finds old errors, and may rewrite files.
+        // A linter reports old errors too, and may rewrite files.
         let linted = Detected { syntax: Some("npm run lint".into()), ..detected() };
         assert_eq!(wanted(Kind::Verify, Profile::Fast, true, &linted, &Config::default()).commands, ["t"]);
         let both = wanted(Kind::Verify, Profile::Strict, false, &without, &Config::default());

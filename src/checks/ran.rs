@@ -1,9 +1,9 @@
-//! How many tests ran, as the output of the usual tools says.
+//! Counts how many tests ran, from the output of the usual tools.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// A number of tests that ran, before or behind its word, in the words of the tools that are named at each.
+/// Lines that contain the number of tests that ran. A comment names the tool of each pattern.
 static PASSED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
         // cargo test
@@ -30,7 +30,7 @@ static PASSED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // PHPUnit
         r"^OK \((\d+) tests?,",
         r"^Tests: (\d+), Assertions:",
-        // JUnit of Maven, its sums
+        // the totals of JUnit under Maven
         r"^\[(?:INFO|ERROR|WARNING)\] Tests run: (\d+), .*Skipped: \d+$",
         // dotnet
         r"Failed: +(\d+), Passed: +(\d+)",
@@ -40,7 +40,7 @@ static PASSED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
 });
 
-/// How many tests ran; none where the output does not say.
+/// Returns how many tests ran; none if the output does not say.
 #[must_use]
 pub fn tests_run(output: &str) -> Option<u32> {
     let mut sum: Option<u32> = None;
@@ -50,7 +50,7 @@ pub fn tests_run(output: &str) -> Option<u32> {
         if line.contains("no tests ran") || line.contains("no tests to run") {
             sum = Some(sum.unwrap_or(0));
         }
-        // Nearly no line has a number and one of these words.
+        // Most lines have no number, so they are skipped quickly.
         if !line.contains(|next: char| next.is_ascii_digit()) {
             continue;
         }

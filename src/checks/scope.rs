@@ -1,21 +1,21 @@
-//! How large the work is, told by whole words of what is asked (K-8, C36).
+//! Estimates how large a task is, from the words of its prompt.
 
 use serde::{Deserialize, Serialize};
 
-/// How large.
+/// The estimated size of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// A word or a line; nothing has to be diagnosed first.
+    /// A change of a word or a line, which needs no diagnosis first.
     Tiny,
-    /// Most work.
+    /// Any other task.
     #[default]
     Normal,
-    /// It touches the whole.
+    /// A task that affects the whole project.
     Large,
 }
 
-/// Words and phrases of work that touches the whole.
+/// Words that indicate a task that affects the whole project.
 const HEAVY: [&str; 22] = [
     "architecture",
     "architectural",
@@ -41,7 +41,7 @@ const HEAVY: [&str; 22] = [
     "microservices",
 ];
 
-/// Phrases of small work.
+/// Phrases that indicate a small task.
 const SMALL: [&str; 12] = [
     "typo",
     "typos",
@@ -57,7 +57,7 @@ const SMALL: [&str; 12] = [
     "log message",
 ];
 
-/// Phrases of something new.
+/// Phrases that indicate a new project.
 const NEW: [&str; 9] = [
     "from scratch",
     "new project",
@@ -70,12 +70,13 @@ const NEW: [&str; 9] = [
     "создай приложение",
 ];
 
-/// The longest text of small work, and the shortest of large work, in words.
+/// The longest prompt of a small task, in words.
 const SMALL_WORDS: usize = 80;
+/// The length from which a prompt is that of a large task, in words.
 const LARGE_WORDS: usize = 200;
 
 impl Scope {
-    /// The scope of this name.
+    /// Returns the scope with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [("tiny", Self::Tiny), ("normal", Self::Normal), ("large", Self::Large)]
@@ -84,7 +85,7 @@ impl Scope {
             .map(|(_, scope)| scope)
     }
 
-    /// The scope of what is asked.
+    /// Estimates the scope of a prompt.
     #[must_use]
     pub fn of(text: &str) -> Self {
         let words: Vec<String> = text
@@ -92,7 +93,7 @@ impl Scope {
             .filter(|word| !word.is_empty())
             .map(str::to_lowercase)
             .collect();
-        // Whole words only: `specification` is no `ci`, `author` no `auth`.
+        // Only whole words match: `specification` does not contain `ci`, nor `author` `auth`.
         let line = format!(" {} ", words.join(" "));
         let has =
             |phrases: &[&str]| phrases.iter().any(|phrase| line.contains(&format!(" {} ", phrase.replace('-', " "))));
@@ -114,7 +115,6 @@ impl Scope {
 mod tests {
     use super::*;
 
-    /// T2-15.
     #[test]
     fn the_scope_is_told_by_whole_words() {
         let many = |count: usize| "word ".repeat(count);

@@ -1,17 +1,18 @@
-//! The tests of a source file, and what skips them: by the words of its language, or by the name of the file.
+//! Counts the tests of a source file and those that are skipped, by the syntax of its language or by the name of the
+//! file.
 
 use serde::{Deserialize, Serialize};
 
-/// What a file has of tests.
+/// The number of tests in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tests {
-    /// How many.
+    /// The number of tests, including skipped ones.
     pub tests: u32,
-    /// How many of them are skipped.
+    /// The number of skipped tests.
     pub skipped: u32,
 }
 
-/// Whether a file by its name or its folder holds nothing but tests.
+/// Whether a file contains only tests, judging by its name or its directory.
 #[must_use]
 pub fn is_test_file(path: &str) -> bool {
     let folders = path.split('/').rev().skip(1);
@@ -19,7 +20,7 @@ pub fn is_test_file(path: &str) -> bool {
         || is_named_as_test(path)
 }
 
-/// Whether the name of a file says that it holds tests, in any language.
+/// Whether the name of a file marks it as a file of tests, in any language.
 fn is_named_as_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let stem = name.split('.').next().unwrap_or_default();
@@ -28,18 +29,18 @@ fn is_named_as_test(path: &str) -> bool {
         || [".test.", ".spec.", "-test.", "-spec."].iter().any(|part| name.contains(part))
 }
 
-/// Whether a line begins a test, or skips some.
-type IsWord = fn(&str) -> bool;
+/// A condition on a line, such as whether it begins or skips a test.
+type LinePredicate = fn(&str) -> bool;
 
-/// The words of a language for tests.
+/// How tests are written in a language.
 struct Language {
     extensions: &'static [&'static str],
-    /// A line that begins a test.
-    test: IsWord,
-    /// A line that skips a test, or some.
-    skip: IsWord,
-    /// A line that skips every test of its file.
-    all: IsWord,
+    /// Matches a line that begins a test.
+    test: LinePredicate,
+    /// Matches a line that skips one or more tests.
+    skip: LinePredicate,
+    /// Matches a line that skips all other tests or every test of its file.
+    all: LinePredicate,
 }
 
 const LANGUAGES: [Language; 11] = [
@@ -159,20 +160,20 @@ const LANGUAGES: [Language; 11] = [
     },
 ];
 
-/// The tests of a source file; none for a file that is of no language known here and is not named as a test.
+/// Returns the number of tests in a source file; none if its language is not known here and it is not named as a test.
 #[must_use]
 pub fn tests_of(path: &str, text: &str) -> Option<Tests> {
     let extension = path.rsplit('.').next().filter(|extension| path.len() > extension.len());
     let language = extension.and_then(|extension| LANGUAGES.iter().find(|known| known.extensions.contains(&extension)));
     let Some(language) = language else {
-        // Of a language that nobody knows here the file itself is the test.
+        // In an unknown language, the file itself counts as one test.
         return is_named_as_test(path).then_some(Tests { tests: 1, skipped: 0 });
     };
-    let count = |wanted: IsWord| {
+    let count = |wanted: LinePredicate| {
         u32::try_from(text.lines().map(str::trim).filter(|line| wanted(line)).count()).unwrap_or(u32::MAX)
     };
     let tests = count(language.test);
-    // A constraint on a file without tests is none of a test.
+    // A build constraint on a file without tests skips nothing.
     let all = if tests > 0 && (extension != Some("go") || is_named_as_test(path)) { count(language.all) } else { 0 };
     let skipped = count(language.skip);
     Some(Tests { tests, skipped: if all > 0 { tests.max(skipped) } else { skipped } })
@@ -182,7 +183,7 @@ fn never(_line: &str) -> bool {
     false
 }
 
-/// Whether a condition of Rust names what is usually off: a feature, or nothing at all.
+/// Whether a condition in Rust is usually false: it requires a feature or can never hold.
 fn is_switched_off(line: &str) -> bool {
     line.contains("feature") || line.contains("any()") || line.contains("FALSE") || line.contains("(never")
 }
@@ -191,7 +192,7 @@ fn starts_any(line: &str, words: &[&str]) -> bool {
     words.iter().any(|word| line.starts_with(word))
 }
 
-/// A test, or some, that stand there to be skipped.
+/// Whether a line begins a test or a group of tests that is skipped.
 fn skipped_js(line: &str) -> bool {
     starts_any(
         line,

@@ -1,4 +1,4 @@
-//! The command line before clap: `forkhestra "CHAIN"` is short for `run`, and what only a person can have meant is explained.
+//! The command line before clap: adds `run` where a chain is typed alone, and explains common mistakes.
 
 use crate::cli::args::Cli;
 use crate::source::Diagnostic;
@@ -32,10 +32,10 @@ pub(super) const VERBS: [&str; 25] = [
     "tasks",
     "help",
 ];
-/// Options of every verb that take no value, and those that take one.
+/// The global options without a value, and those with one.
 const FLAGS: [&str; 9] = ["--trust", "-v", "--verbose", "-q", "--quiet", "-h", "--help", "-V", "--version"];
 const VALUED: [&str; 3] = ["--cwd", "-C", "--color"];
-/// `runs report` and `runs resume` are `report` and `resume`.
+/// Treats `runs report` and `runs resume` as `report` and `resume`.
 fn as_own_verb(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let of_runs = arguments.first().is_some_and(|verb| verb == "runs");
     if of_runs && arguments.get(1).is_some_and(|verb| verb == "report" || verb == "resume") {
@@ -44,7 +44,7 @@ fn as_own_verb(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Options of other tools, and what they are here.
+/// Options of other tools, and their equivalents here.
 const FOREIGN_OPTIONS: [(&[&str], &str); 11] = [
     (
         &["--yolo", "-y", "--yes", "--dangerously-skip-permissions", "--full-auto", "--allow-all"],
@@ -52,41 +52,44 @@ const FOREIGN_OPTIONS: [(&[&str], &str); 11] = [
     ),
     (
         &["--agent", "--cli", "--provider"],
-        "--backend NAME chooses the agent CLI; an agent is named in the chain: forkhestra \"coder -> test\"",
+        "--backend NAME selects the backend; name agents in the chain: forkhestra \"coder -> test\"",
     ),
-    (&["--print", "--message"], "the prompt is -p TEXT"),
+    (&["--print", "--message"], "use -p TEXT for the prompt"),
     (
         &["--max-iterations", "--iterations", "--max-turns"],
-        "an agent's iterations are a count, \"coder:5\"; of the whole run: --limit iterations=50",
+        "write an agent's iterations as a count, \"coder:5\"; use --limit iterations=50 for the whole run",
     ),
-    (&["--max-cost", "--max-budget-usd", "--budget"], "--limit cost=5, in US dollars"),
-    (&["--max-time", "--max-duration"], "--limit time=2h for the run, --timeout 10m for an iteration"),
-    (&["--continue", "--resume"], "forkhestra resume goes on with a run"),
-    (&["--watch", "--follow", "-f"], "forkhestra runs log -f follows a run; a prompt's file is --prompt-file"),
-    (&["-n", "--dry", "--plan"], "--dry-run shows all that would run"),
-    (&["-m"], "--model NAME"),
-    (&["-j", "--jobs", "--parallel"], "tasks and steps run one after the other; eval has -j"),
+    (&["--max-cost", "--max-budget-usd", "--budget"], "use --limit cost=5, in US dollars"),
+    (&["--max-time", "--max-duration"], "use --limit time=2h for the run, --timeout 10m for an iteration"),
+    (&["--continue", "--resume"], "use forkhestra resume to continue a run"),
+    (
+        &["--watch", "--follow", "-f"],
+        "forkhestra runs log -f follows a run; --prompt-file reads the prompt from a file",
+    ),
+    (&["-n", "--dry", "--plan"], "--dry-run shows everything that would run"),
+    (&["-m"], "use --model NAME"),
+    (&["-j", "--jobs", "--parallel"], "tasks and steps run one after the other; only eval has -j"),
 ];
 
 fn foreign_option(option: &str, ours: &str) -> Diagnostic {
     Diagnostic::error("usage/unknown-option", format!("there is no option `{option}` here")).help(ours)
 }
 
-/// An arrow as a word of its own: no shell has taken it for a redirection.
+/// Reports an arrow as a separate argument: the shell did not take it for a redirection.
 fn not_one_word() -> Diagnostic {
-    Diagnostic::error("usage/quote-the-chain", "the chain must be one quoted word: an arrow stands alone")
+    Diagnostic::error("usage/quote-the-chain", "the chain must be one quoted argument: an arrow stands alone")
         .help("put one pair of quotes around all of it: forkhestra \"coder:3 -> reviewer\"")
 }
 
-/// Whether a word is one of our verbs.
+/// Whether an argument is the name of a command.
 pub(super) fn is_verb(word: &str) -> bool {
     VERBS.contains(&word)
 }
 
-/// Puts `run` where a chain was typed without it.
+/// Adds `run` where a chain was typed without it.
 ///
 /// # Errors
-/// A chain whose arrow the shell or the person has torn off, and a prompt that is one of our options.
+/// When the chain is not one quoted argument, or the prompt is one of forkhestra's options.
 pub(super) fn normalise(arguments: Vec<OsString>) -> Result<Vec<OsString>, Diagnostic> {
     let arguments = as_own_verb(arguments);
     let mut position = 0;
@@ -109,18 +112,18 @@ pub(super) fn normalise(arguments: Vec<OsString>) -> Result<Vec<OsString>, Diagn
         .iter()
         .any(|word| ["-h", "--help", "-V", "--version"].contains(&word.to_str().unwrap_or("")));
     if verb.is_some() || (next.is_none() && (asks || arguments.is_empty())) {
-        // Nothing at all is a question, not a chain.
+        // An empty command line asks for help.
         return Ok(if arguments.is_empty() { vec!["--help".into()] } else { arguments });
     }
     Ok(std::iter::once("run".into()).chain(arguments).collect())
 }
 
-/// Whether this is an option of `run`, which cannot be a prompt by itself.
+/// Whether this is an option of `run`, which is not taken as a prompt.
 fn is_option(word: &str) -> bool {
     if !word.starts_with('-') {
         return false;
     }
-    // Built only where it is needed: a start is to be quick.
+    // Built only when it is needed, to keep the start fast.
     let command = Cli::command();
     let run = command.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
     let mut options = command.get_arguments().chain(run);
@@ -165,11 +168,11 @@ fn prompt_is_an_option(option: &str) -> Diagnostic {
         .help(format!("give the prompt: -p \"Fix the tests\". If {option} really is the whole prompt, put it into a file: --prompt-file"))
 }
 
-/// A chain that came in several words; `why` says how that shows.
+/// Reports a chain that was passed as several arguments; `why` names the evidence.
 pub(super) fn torn(why: &str) -> Diagnostic {
-    Diagnostic::error("usage/quote-the-chain", format!("the chain must be one quoted word: {why}"))
+    Diagnostic::error("usage/quote-the-chain", format!("the chain must be one quoted argument: {why}"))
         .help(if why.contains("half an arrow") {
-            "write: forkhestra \"coder:3 -> reviewer\". Without quotes the shell takes `>` as a redirection, and has just made a file of the name after it: remove that"
+            "write: forkhestra \"coder:3 -> reviewer\". Without quotes, the shell takes `>` as a redirection and has just created a file named after the next step: remove it"
         } else {
             "write: forkhestra \"coder:3 -> reviewer\""
         })
@@ -185,7 +188,7 @@ mod tests {
         Ok(words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
     }
 
-    /// The list is kept by hand, because a start must not build clap's tables twice.
+    /// The list is written by hand, because building clap's tables twice would slow down the start.
     #[test]
     fn every_verb_of_the_command_line_is_known_here() {
         let command = Cli::command();
@@ -215,8 +218,8 @@ mod tests {
 
     #[test]
     fn a_torn_chain_and_a_prompt_that_is_an_option_are_refused() {
-        assert!(normalised("a -> b").unwrap_err().contains("one quoted word"));
-        assert!(normalised("->a").unwrap_err().contains("one quoted word"));
+        assert!(normalised("a -> b").unwrap_err().contains("one quoted argument"));
+        assert!(normalised("->a").unwrap_err().contains("one quoted argument"));
         assert_eq!(normalised("a -p ->"), Ok("run a -p ->".into()));
         assert_eq!(normalised("a -p --dry-run"), Err("the prompt is missing: `--dry-run` is an option".into()));
         assert_eq!(normalised("a -p -x"), Ok("run a -p -x".into()));

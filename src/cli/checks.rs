@@ -1,6 +1,6 @@
-//! `detect`, `verify`, `diagnose`: the project's own commands, found by its files and run by hand.
+//! `detect`, `verify`, `diagnose`: the project's own commands, found from its files and run by hand.
 
-use crate::checks::{Detected, Kind, OutputErrors, Profile, Wanted, detect, failures, joined, wanted};
+use crate::checks::{Detected, Kind, OutputErrors, Profile, ResolvedCheck, detect, failures, joined, wanted};
 use crate::cli::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::respond::{Answered, Stopped, answer, json_line};
@@ -10,7 +10,7 @@ use crate::cli::verdict::in_an_iteration;
 use crate::context::TreeWatch;
 use crate::engine::{RunOutcome, Sig};
 use crate::exit::Exit;
-use crate::proc::{ByHand, Interrupts, ProgramAnswer, ask};
+use crate::proc::{ByHand, Interrupts, ProgramAnswer, capture};
 use crate::report::{Paint, print, print_bytes, print_error};
 use crate::source::{Diagnostic, Env, Files};
 use crate::world::World;
@@ -18,18 +18,18 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The most failures that are listed.
+/// The maximum number of failures that are listed.
 const MOST: usize = 5;
-/// The tree without a file, by either hash (`git hash-object -t tree /dev/null`).
+/// The hash of the empty tree, as SHA-1 and SHA-256 (`git hash-object -t tree /dev/null`).
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
-/// Said where a person can configure one.
+/// Shown to a person, who can configure a command.
 const NO_COMMAND: &str = "no command was found; name one in `checks` of forge/chains.json";
-/// Said to an agent, which may not change the config.
+/// Shown to an agent, which may not change the config.
 const LOOK_YOURSELF: &str =
     "no command was found: look for the project's build and test commands yourself, and run them";
 
-/// Says what was found.
+/// Prints the stacks and commands that were found.
 pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exit {
     let project = project(world, common);
     let found = detect(&project.root, world);
@@ -55,7 +55,7 @@ pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exi
     answer(&text)
 }
 
-/// Runs what the profile asks for.
+/// Runs the commands that the profile requires.
 pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Answered {
     let project = project(world, common);
     if let Some(fault) = distrusted(world, common, &project).or_else(|| outside_the_sandbox(world, &project)) {
@@ -74,14 +74,14 @@ pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Answe
     run(world, common, &project, &found, &wanted, args.json)
 }
 
-/// Runs one command, and says what is wrong first.
+/// Runs one command and shows the first errors.
 pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> Answered {
     let project = project(world, common);
     if let Some(fault) = distrusted(world, common, &project).or_else(|| outside_the_sandbox(world, &project)) {
         return Err(fault.into());
     }
     let found = detect(&project.root, world);
-    // The kind that is asked for, then what comes nearest (K-3).
+    // The requested kind, then the nearest ones.
     let order: &[Kind] = match args.kind.as_deref() {
         Some("build") => &[Kind::Build, Kind::Test, Kind::Lint],
         Some("test") => &[Kind::Test, Kind::Build, Kind::Lint],
@@ -91,7 +91,7 @@ pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> A
     let all = order.iter().map(|kind| wanted(*kind, Profile::Fast, false, &found, &project.config));
     let first = all.reduce(|first, next| if first.commands.is_empty() { next } else { first });
     let Some(wanted) = first else { return Ok(Exit::Success) };
-    // To an agent the same command on the same tree says the same (C34); a kind that is asked for is run.
+    // For an agent, the same command on the same tree would give the same result; a kind that it names is always run.
     if !in_an_iteration(world) {
         return run(world, common, &project, &found, &wanted, args.json);
     }
@@ -104,7 +104,7 @@ pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> A
     }
     let exit = run(world, common, &project, &found, &wanted, args.json)?;
     if !wanted.commands.is_empty() {
-        // After the command: what it built is part of what it saw. A diagnosis that is not kept is run again.
+        // Taken after the command, because files that it built are part of the tree. A lost diagnosis is run again.
         let tree = TreeWatch::default().fingerprint(&project.root, wanted.line().as_bytes());
         if let Some(path) = own_diagnosis(world) {
             let _ =
@@ -114,7 +114,7 @@ pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> A
     Ok(exit)
 }
 
-/// Whether the diagnosis of this tree passed: the host's own, or one that this very attempt has made.
+/// Whether the diagnosis of this tree by the host or by this attempt passed; `None` if there is none.
 fn known_diagnosis(world: &World, tree: &str) -> Option<bool> {
     let told = world.var("FORKHESTRA_DIAGNOSIS").and_then(|told| told.into_string().ok());
     let own = || own_diagnosis(world).and_then(|path| String::from_utf8(world.read(&path).ok()?).ok());
@@ -125,13 +125,13 @@ fn known_diagnosis(world: &World, tree: &str) -> Option<bool> {
     told.and_then(of).or_else(|| own().and_then(of))
 }
 
-/// Where an attempt remembers its own diagnosis: in its folder, under a name that no other attempt is told.
+/// Where an attempt stores its own diagnosis: in its folder, under a name that no other attempt knows.
 fn own_diagnosis(world: &World) -> Option<PathBuf> {
     let result = world.var("FORKHESTRA_RESULT").filter(|result| !result.is_empty())?;
     Some(PathBuf::from(result).with_extension("diagnosis"))
 }
 
-/// A diagnosis of this very tree is there.
+/// Answers with an earlier diagnosis of the same tree.
 fn known_already(passed: bool, as_json: bool) -> Exit {
     let message = "already executed on this tree; reuse the previous output, or run it again with --force";
     let told = json!({ "kind": "already_executed", "message": message, "passed": passed });
@@ -143,11 +143,12 @@ fn known_already(passed: bool, as_json: bool) -> Exit {
     if passed { said } else { Exit::Incomplete }
 }
 
-/// Whether git names changed files; what is no repository has none. Attributes are read from an empty tree, so that no filter of the
-/// repository is run; a git that cannot do that (before 2.40) is not asked.
+/// Whether git reports changed files; never outside a repository. Attributes are read from an empty tree, so that no
+/// filter of the repository runs. Git before 2.40 cannot do that: then the tree counts as changed.
 fn has_changes(root: &Path) -> bool {
-    let git =
-        |words: &[&str]| ask(Path::new("git"), &words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>(), root);
+    let git = |words: &[&str]| {
+        capture(Path::new("git"), &words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>(), root)
+    };
     let format = git(&["rev-parse", "--show-object-format"]).filter(|answer| answer.code == Some(0));
     let Some(format) = format else { return false };
     let empty = if format.stdout.trim() == "sha256" { EMPTY_TREE_SHA256 } else { EMPTY_TREE };
@@ -162,7 +163,7 @@ fn run(
     common: &Common,
     project: &Project,
     found: &Detected,
-    wanted: &Wanted,
+    wanted: &ResolvedCheck,
     as_json: bool,
 ) -> Answered {
     if wanted.commands.is_empty() {
@@ -174,7 +175,7 @@ fn run(
     }
     let mut show = |piece: &[u8]| {
         if !as_json && !common.quiet {
-            // A reader that is gone misses it; the verdict is the exit code's.
+            // A reader that has gone away does not matter: the exit code decides.
             let _ = print_bytes(piece);
         }
     };
@@ -197,7 +198,7 @@ fn run(
     }
     let passed = answered.code == Some(0);
     if as_json {
-        let _ = print(&json_line(told(wanted, &answered)));
+        let _ = print(&json_line(answer_json(wanted, &answered)));
     } else if !passed {
         print_error(&words_of(&answered, Paint::for_stderr(world)));
     } else if !common.quiet {
@@ -206,7 +207,7 @@ fn run(
     Ok(if passed { Exit::Success } else { Exit::Incomplete })
 }
 
-fn told(wanted: &Wanted, answered: &ProgramAnswer) -> Value {
+fn answer_json(wanted: &ResolvedCheck, answered: &ProgramAnswer) -> Value {
     let output = joined(&[answered.stdout.clone(), answered.stderr.clone()]);
     json!({
         "kind": "diagnostic",
@@ -232,17 +233,17 @@ fn words_of(answered: &ProgramAnswer, paint: Paint) -> String {
     format!("\n{}\n{list}", paint.bad(&how))
 }
 
-/// Without a command nothing is diagnosed, and that fails nothing.
+/// Without a command there is no diagnosis, which is not a failure.
 fn skipped(world: &World, found: &Detected, as_json: bool) -> Exit {
     answer(&if as_json { unavailable(world, found) } else { format!("skipped: {}\n", no_command_words(world)) })
 }
 
-/// An agent may not change the config, so it is not sent there.
+/// An agent may not change the config, so it gets other advice.
 fn no_command_words(world: &World) -> &'static str {
     if in_an_iteration(world) { LOOK_YOURSELF } else { NO_COMMAND }
 }
 
-/// No command is no verdict.
+/// Refuses: without a command, nothing has passed or failed.
 fn nothing_to_run(world: &World, found: &Detected, as_json: bool) -> Answered {
     if as_json {
         answer(&unavailable(world, found));
@@ -262,25 +263,24 @@ fn no_command(world: &World) -> Diagnostic {
     let help = if in_an_iteration(world) {
         "look for the project's build and test commands yourself, and run them"
     } else {
-        "name one in `checks` of forge/chains.json; `forkhestra detect` shows what is looked for and found"
+        "name one in `checks` of forge/chains.json; `forkhestra detect` shows what forkhestra looks for and finds"
     };
-    Diagnostic::error("verify/no-command", "nothing to run: no command was found in the files of the project")
-        .help(help)
+    Diagnostic::error("verify/no-command", "nothing to run: no command was found in the project's files").help(help)
 }
 
 fn strict_needs(world: &World, missing: &[&str]) -> Diagnostic {
     let help = if in_an_iteration(world) {
         "verify with another profile: --profile fast"
     } else {
-        "name its command in `checks` of forge/chains.json, or verify with another profile"
+        "name a command for each in `checks` of forge/chains.json, or verify with another profile"
     };
     Diagnostic::error(
         "verify/strict",
-        format!("the profile `strict` needs what this project does not have: {}", missing.join(", ")),
+        format!("the profile `strict` requires checks that this project does not have: {}", missing.join(", ")),
     )
     .help(help)
 }
 
 fn no_shell() -> Diagnostic {
-    Diagnostic::error("verify/shell", "/bin/sh cannot be started").help("the project's commands are run by it")
+    Diagnostic::error("verify/shell", "/bin/sh cannot be started").help("it runs the project's commands")
 }

@@ -1,4 +1,4 @@
-//! `completions` and `man`: what shells and manuals are told, from the same tables as the parser; and the candidates of one word.
+//! `completions` and `man`: shell completions and manual pages, from the same tables as the parser.
 
 use crate::chain::limit_names;
 use crate::cli::args::{Cli, Common, CompletionsArgs, ManArgs};
@@ -14,10 +14,10 @@ use crate::world::World;
 use clap::{Command, CommandFactory};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, complete};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const BASH: &str = r#"_forkhestra() {
-  # Words as a person sees them: bash would split them at = and : as well.
+  # Split at spaces only: bash would also split at = and :.
   local line=${COMP_LINE:0:COMP_POINT} IFS=$' \t\n'
   local -a words=($line)
   [ "${line: -1}" = ' ' ] && words+=('')
@@ -54,7 +54,7 @@ const POWERSHELL: &str = r#"Register-ArgumentCompleter -Native -CommandName fork
 }
 "#;
 
-/// Prints what a shell has to read to complete our command line.
+/// Prints the completion script of a shell.
 pub(super) fn completions(args: &CompletionsArgs) -> Exit {
     answer(match args.shell.as_str() {
         "bash" => BASH,
@@ -64,38 +64,56 @@ pub(super) fn completions(args: &CompletionsArgs) -> Exit {
     })
 }
 
-/// Prints the manual page of the program, or of a verb.
-pub(super) fn man(_world: &World, args: &ManArgs) -> Answered {
-    let mut command = Cli::command();
+/// Prints the manual page of the program, or of a command; with `--out`, writes all of them.
+pub(super) fn man(world: &World, args: &ManArgs) -> Answered {
+    let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
-    let found = match &args.verb {
-        None => Some(command.clone()),
-        Some(verb) => command.find_subcommand(verb).cloned(),
-    };
-    let Some(found) = found else {
-        let verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
-        return Err(no_verb(args.verb.as_deref().unwrap_or_default(), &verbs).into());
-    };
+    if let Some(folder) = &args.out {
+        write_pages(world, &command, &world.cwd().join(folder)).map_err(|error| no_folder(folder, &error))?;
+        return Ok(Exit::Success);
+    }
+    let mut found = &command;
+    for verb in &args.verb {
+        let Some(next) = found.find_subcommand(verb) else {
+            let verbs: Vec<&str> = found.get_subcommands().map(Command::get_name).collect();
+            return Err(no_verb(verb, &verbs).into());
+        };
+        found = next;
+    }
     let mut page = Vec::new();
-    match clap_mangen::Man::new(found.disable_help_subcommand(true)).render(&mut page).and_then(|()| print_bytes(&page))
-    {
+    match clap_mangen::Man::new(found.clone()).render(&mut page).and_then(|()| print_bytes(&page)) {
         Ok(()) => Ok(Exit::Success),
         Err(_) => Ok(Exit::Incomplete),
     }
 }
 
-fn no_verb(name: &str, verbs: &[&str]) -> Diagnostic {
-    Diagnostic::error("usage/man", format!("there is no verb `{name}`"))
-        .help(format!("the verbs are {}", verbs.join(", ")))
+/// Writes the pages of a command and of all commands below it, hidden ones left out.
+fn write_pages(world: &World, command: &Command, folder: &Path) -> std::io::Result<()> {
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    world.write(&folder.join(page.get_filename()), &String::from_utf8_lossy(&text))?;
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    shown.into_iter().try_for_each(|command| write_pages(world, command, folder))
 }
 
-/// Prints the candidates of one word of a command line, a line each, with a tab before what it means: `INDEX WORDS…`.
+fn no_verb(name: &str, verbs: &[&str]) -> Diagnostic {
+    let found = Diagnostic::error("usage/man", format!("there is no command `{name}`"));
+    if verbs.is_empty() { found } else { found.help(format!("the commands are {}", verbs.join(", "))) }
+}
+
+fn no_folder(folder: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error("usage/man", format!("cannot write the manual pages into {}: {error}", folder.display()))
+        .help("name a directory in which files can be created")
+}
+
+/// Prints the completions of one argument, one per line: a candidate, a tab, its help. `arguments` is `INDEX WORDS…`.
 pub(super) fn candidates(world: &World, arguments: &[OsString]) -> Exit {
     let Some((index, words)) = arguments.split_first() else { return Exit::Refused };
     let Some(mut index) = index.to_str().and_then(|index| index.parse::<usize>().ok()) else { return Exit::Refused };
     let mut words = words.to_vec();
     words.resize(words.len().max(index + 1), OsString::new());
-    // As on a real command line: a chain without its verb is a run.
+    // As on a real command line, a chain without a command is a run.
     let first = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let (mut lines, typing_first) = (Vec::new(), index == 1 && !first.starts_with('-'));
     if typing_first {
@@ -110,7 +128,7 @@ pub(super) fn candidates(world: &World, arguments: &[OsString]) -> Exit {
             lines.push(line);
         }
     }
-    // A shell that went away wants no more.
+    // A shell that has gone away needs no candidates.
     let _ = print(&lines.concat());
     Exit::Success
 }
@@ -127,7 +145,7 @@ fn lines_of(command: &mut Command, words: Vec<OsString>, index: usize) -> Vec<St
         .collect()
 }
 
-/// The parser's tables, with the names that this project knows.
+/// The parser's tables, with the names of this project.
 fn command(world: &World) -> Command {
     let common = Common { cwd: None::<PathBuf>, verbose: false, quiet: true, trust: false, color: None };
     let project = project(world, &common);
@@ -214,6 +232,6 @@ fn command(world: &World) -> Command {
         .mut_subcommand("man", |man| man.mut_arg("verb", |arg| arg.add(named(verbs))))
         .mut_subcommand("show", |show| show.mut_arg("name", |arg| arg.add(named(chains))))
         .mut_subcommand("render", |render| 
-            // Changed positions come last.
+            // `mut_arg` moves an argument to the end, so positions are set again.
             render.mut_arg("agent", |arg| arg.index(1).add(named(agents))).mut_arg("words", |arg| arg.index(2)))
 }

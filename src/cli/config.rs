@@ -1,4 +1,4 @@
-//! Finding and reading the config layers, for all verbs.
+//! Finds and reads the config layers, for all commands.
 
 use crate::chain::{Config, LayerKind, LayerSource, PROJECT_FILES, load};
 use crate::cli::args::Common;
@@ -9,28 +9,28 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The agent CLIs that we know, and our own chains.
+/// The built-in backends and chains.
 const BUILT_IN: [&str; 2] = [include_str!("../../forge/backends.json"), include_str!("../../forge/chains.json")];
-/// The largest file that is read at all; `chain` has the exact bound.
+/// The largest config file that is read, in bytes; `chain` has the exact limit.
 const LARGEST: u64 = 2 << 20;
 
-/// Where we stand and what is configured there.
+/// The project that a command works on, and its config.
 #[derive(Debug)]
 pub(super) struct Project {
-    /// The shell's folder, or `--cwd`: where paths on the command line start.
+    /// The base of paths on the command line: the shell's working directory, or `--cwd`.
     pub(super) shell: PathBuf,
-    /// The folder that the run works in.
+    /// The project's root, in which runs work.
     pub(super) root: PathBuf,
-    /// All layers.
+    /// The config, merged from all layers.
     pub(super) config: Config,
 }
 
-/// Where paths on the command line start: the shell's folder, or `--cwd`.
+/// The base of paths on the command line: the shell's working directory, or `--cwd`.
 pub(super) fn shell(world: &World, common: &Common) -> PathBuf {
     common.cwd.as_ref().map_or_else(|| world.cwd().to_path_buf(), |folder| world.canonical(folder))
 }
 
-/// Finds the root and reads the layers. Never fails: every fault is in the config.
+/// Finds the root and reads the layers. Never fails: the config collects all errors.
 pub(super) fn project(world: &World, common: &Common) -> Project {
     let shell = shell(world, common);
     let repository = find_repository(world, &shell);
@@ -55,7 +55,7 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
             Err(fault) => faults.push(fault),
         }
     }
-    // A repository around a folder that nothing was found by has no say in it.
+    // The repository counts only if its top is the root, or if the config was found by searching upward in it.
     let decides = repository.filter(|folder| *folder == root || root != shell);
     faults.extend(strangers(world, &root, decides));
     let mut config = load(&sources);
@@ -64,10 +64,10 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
     Project { shell, root, config }
 }
 
-/// Reads one file instead of the layers, on top of the built-in one.
+/// Reads one file on top of the built-in layer, instead of the other layers.
 pub(super) fn single(world: &World, shell: &Path, path: &Path) -> Config {
     let path = shell.join(path);
-    // As the project's own it would stand in `forge/`, and its paths would start above that.
+    // The config of a project is in `forge/`, and its paths start at the directory above.
     let folder = path.parent().unwrap_or(shell);
     let base = if folder.ends_with("forge") { folder.parent().unwrap_or(folder) } else { folder };
     match read(world, &path, shell, base) {
@@ -84,15 +84,15 @@ fn built_in(root: &Path) -> [LayerSource; 2] {
     BUILT_IN.map(|text| LayerSource { kind: LayerKind::BuiltIn, source: Source::new("built-in", text, root) })
 }
 
-/// The nearest folder upward, to the repository's root, that holds a config; without one, or outside a repository, where we
-/// stand: what lies above may be anybody's.
+/// The nearest directory with a config, from here up to the top of the repository. Without one, or outside a
+/// repository, the current directory: anybody may own the directories above.
 fn find_root(files: &dyn Files, shell: &Path, repository: Option<&Path>) -> PathBuf {
     let holds_config = |folder: &&Path| PROJECT_FILES.iter().any(|file| files.kind(&folder.join(file)).is_ok());
     let mut inside = shell.ancestors().take_while(|folder| repository.is_some_and(|top| folder.starts_with(top)));
     inside.find(holds_config).unwrap_or(shell).to_path_buf()
 }
 
-/// The top of the repository around a folder. An empty `.git` is none: a sandbox that was killed leaves such.
+/// The top of the repository around a directory. An empty `.git` does not count: a killed sandbox leaves one behind.
 fn find_repository<'a>(files: &dyn Files, shell: &'a Path) -> Option<&'a Path> {
     // A worktree's `.git` is a file.
     let is_one = |folder: &&Path| match files.kind(&folder.join(".git")) {
@@ -103,11 +103,11 @@ fn find_repository<'a>(files: &dyn Files, shell: &'a Path) -> Option<&'a Path> {
     shell.ancestors().find(is_one)
 }
 
-/// A config file; none where there is none.
+/// Reads a config file; `None` if it does not exist.
 fn read(files: &dyn Files, path: &Path, shell: &Path, base: &Path) -> Result<Option<Arc<Source>>, Diagnostic> {
     match files.kind(path) {
         Ok(Kind::File { bytes, .. }) if bytes > LARGEST => return Err(unreadable(path, "it is larger than 1 MiB")),
-        Ok(Kind::Folder) => return Err(unreadable(path, "it is a folder")),
+        Ok(Kind::Folder) => return Err(unreadable(path, "it is a directory")),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         _ => {}
     }
@@ -120,13 +120,13 @@ fn read(files: &dyn Files, path: &Path, shell: &Path, base: &Path) -> Result<Opt
 
 fn unreadable(path: &Path, why: &str) -> Diagnostic {
     Diagnostic::error("config/unreadable", format!("cannot read the config {}: {why}", path.display()))
-        .help("mend or remove it; `forkhestra init` writes a new one")
+        .help("fix or remove it; `forkhestra init` writes a new one")
 }
 
-/// Agents are told paths in it as text.
+/// The root must be UTF-8, because agents get paths in it as text.
 fn no_utf8(root: &Path) -> Diagnostic {
-    Diagnostic::error("config/root", format!("the path of this folder is not UTF-8: {}", root.display()))
-        .help("rename the part of it that is not")
+    Diagnostic::error("config/root", format!("the path of this directory is not UTF-8: {}", root.display()))
+        .help("rename the part that is not")
 }
 
 fn two_configs(first: &Path, second: &Path) -> Diagnostic {
@@ -134,10 +134,10 @@ fn two_configs(first: &Path, second: &Path) -> Diagnostic {
         .help("keep one of them")
 }
 
-/// What is wrong with the folder to work in.
+/// Reports a working directory that does not exist or is not a directory.
 pub(super) fn no_folder(world: &World, common: &Common) -> Option<Diagnostic> {
     let shell = shell(world, common);
-    let message = format!("the working directory {} is not a folder", shell.display());
+    let message = format!("the working directory {} does not exist or is not a directory", shell.display());
     let found = matches!(world.kind(&shell), Ok(Kind::Folder));
-    (!found).then(|| Diagnostic::error("config/folder", message).help("name an existing folder with --cwd (-C)"))
+    (!found).then(|| Diagnostic::error("config/folder", message).help("name an existing directory with --cwd (-C)"))
 }

@@ -1,4 +1,4 @@
-//! `explain`: what the code of an error means. The words are those of docs/errors.md.
+//! `explain`: what an error code means, with the text of docs/errors.md.
 
 use crate::cli::args::ExplainArgs;
 use crate::cli::respond::{Answered, answer, json_line};
@@ -22,17 +22,47 @@ pub(super) fn explain(world: &World, args: &ExplainArgs) -> Answered {
         Some((code, words)) if args.json => {
             Ok(answer(&json_line(json!({ "code": code, "explanation": words.trim() }))))
         }
-        Some((code, words)) => Ok(answer(&format!("{}\n\n{}\n", Paint::for_stdout(world).bold(code), words.trim()))),
+        Some((code, words)) => {
+            Ok(answer(&format!("{}\n\n{}", Paint::for_stdout(world).bold(code), plain(words.trim()))))
+        }
         None => Err(unknown(code).into()),
     }
 }
 
-/// Every code.
+/// Returns an explanation for a terminal: the lines of code blocks indented, without their fences.
+fn plain(words: &str) -> String {
+    let (mut text, mut in_code) = (String::new(), false);
+    for line in words.lines() {
+        if line.starts_with("```") {
+            in_code = !in_code;
+            continue;
+        }
+        text += if in_code && !line.is_empty() { "    " } else { "" };
+        text += &if in_code { line.to_string() } else { without_links(line) };
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns a line of Markdown with its links as their texts.
+fn without_links(line: &str) -> String {
+    let (mut text, mut rest) = (String::new(), line);
+    while let Some((before, after)) = rest.split_once('[')
+        && let Some((label, after)) = after.split_once("](")
+        && let Some((target, after)) = after.split_once(')')
+    {
+        text.extend([before, label, " (docs/", target, ")"]);
+        rest = after;
+    }
+    text + rest
+}
+
+/// All error codes, in the page's order.
 pub(super) fn codes() -> impl Iterator<Item = &'static str> {
     entries().map(|(code, _)| code)
 }
 
-/// Every code with its words, in the page's order.
+/// All error codes with their explanations, in the page's order.
 fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
     ERRORS.split("\n### ").skip(1).map(|entry| {
         let (code, words) = entry.split_once('\n').unwrap_or((entry, ""));

@@ -1,4 +1,4 @@
-//! `list`: what there is to run.
+//! `list`: the chains, agents and checks that can be run.
 
 use crate::cli::args::{Common, ListArgs};
 use crate::cli::config::project;
@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::report::{Paint, list as list_text, list_json, print_error, render};
 use crate::world::World;
 
-/// Lists everything that could be read; faults of the files are said beside it.
+/// Lists everything that could be read, and also reports errors in the files.
 pub(super) fn list(world: &World, common: &Common, args: &ListArgs) -> Exit {
     let config = project(world, common).config;
     let text = if args.json { json_line(list_json(&config)) } else { list_text(&config, Paint::for_stdout(world)) };

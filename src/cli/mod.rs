@@ -1,4 +1,4 @@
-//! What was typed, and one verb per file: parse, one operation, render.
+//! The command line, with one command per file: parse, one operation, render.
 
 mod args;
 mod argv;
@@ -34,7 +34,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, FromArgMatches, Parser};
 use std::ffi::OsString;
 
-/// Runs what was typed; the arguments without the program's name.
+/// Runs a command line, given without the program's name.
 #[must_use]
 pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
     let arguments = match argv::normalise(arguments) {
@@ -52,7 +52,7 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
         world.set_color(choice);
     }
     let world = &*world;
-    // Whatever else would be wrong in it is not.
+    // In a wrong directory, any other error would be misleading.
     if let Some(fault) = config::no_folder(world, &common) {
         return Stopped::from(fault).exit(world);
     }
@@ -84,8 +84,8 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
     answered.unwrap_or_else(|stopped| stopped.exit(world))
 }
 
-/// A run's command line, read without the tables of every other verb, which cost more than the rest of a start. None for any other
-/// verb, and for what is wrong or asks for help: that is read with all of them.
+/// Parses the command line of `run` without the tables of all other commands, which cost more than the rest of a start.
+/// Returns `None` for other commands, for errors and for requests for help: these are parsed with all tables.
 fn quick_run(arguments: &[OsString]) -> Option<(Common, RunArgs)> {
     if arguments.first()? != "run" {
         return None;
@@ -98,29 +98,29 @@ fn quick_run(arguments: &[OsString]) -> Option<(Common, RunArgs)> {
     Some((Common::from_arg_matches(&matches).ok()?, RunArgs::from_arg_matches(of_run).ok()?))
 }
 
-/// Runs the scripted agent of the built-in demo; the arguments without the hidden verb.
+/// Runs the scripted agent of the built-in demo, given its arguments without the hidden command.
 #[must_use]
 pub fn demo(world: &World, arguments: &[OsString]) -> Exit {
     run::demo::act(world, arguments)
 }
 
-/// Prints what may stand in a word of a command line; the arguments without the hidden verb.
+/// Prints the completions of an argument, given the command line without the hidden command.
 #[must_use]
 pub fn candidates(world: &World, arguments: &[OsString]) -> Exit {
     complete::candidates(world, arguments)
 }
 
-/// Help and versions go to standard output with exit code 0, faults to standard error with 2.
+/// Prints help and versions to standard output with exit code 0, errors to standard error with 2.
 fn usage(world: &World, error: &clap::Error) -> Exit {
     if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Stopped::from(usage_fault(error)).exit(world);
     }
-    // A closed stream is no reason to fail.
+    // A closed stream is not an error.
     let _ = error.print();
     if error.use_stderr() { Exit::Refused } else { Exit::Success }
 }
 
-/// What clap says, in the form of every other error of ours. Its advice to pass an option as a value is what nobody means.
+/// Converts an error of clap to a diagnostic. Leaves out clap's tip to pass an option as a value, which is never meant.
 fn usage_fault(error: &clap::Error) -> Diagnostic {
     let of = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -142,12 +142,16 @@ fn usage_fault(error: &clap::Error) -> Diagnostic {
     let fault = match error.kind() {
         ErrorKind::UnknownArgument => {
             let option = of(ContextKind::InvalidArg).unwrap_or_default();
-            let what = if option.starts_with('-') { "option" } else { "place for" };
-            Diagnostic::error("usage/unknown-option", format!("there is no {what} `{option}` here"))
+            let message = if option.starts_with('-') {
+                format!("there is no option `{option}` here")
+            } else {
+                format!("the argument `{option}` is not expected here")
+            };
+            Diagnostic::error("usage/unknown-option", message)
         }
         ErrorKind::InvalidSubcommand => {
             let verb = of(ContextKind::InvalidSubcommand).unwrap_or_default();
-            Diagnostic::error("usage/unknown-verb", format!("there is no verb `{verb}` here"))
+            Diagnostic::error("usage/unknown-verb", format!("there is no command `{verb}` here"))
         }
         ErrorKind::ArgumentConflict => Diagnostic::error("usage/conflict", message),
         ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => {

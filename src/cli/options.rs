@@ -1,68 +1,70 @@
-//! Options that several verbs share, what a resume remembers of them, and nothing else: a new option of runs begins here.
+//! Options that several commands share, and which of them a resume restores. A new option of runs starts here.
 
 use crate::plan::Overrides;
 use clap::Args;
 
-/// How long, how much and how freely agents may work.
+/// Options that bound the work of agents: time, limits and permissions.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct BoundOptions {
-    /// The longest any iteration may take: 90s, 10m, 1h30m
+    /// Stop an attempt that takes longer than this: 90s, 10m, 1h30m [default: 2h; less for built-in checks]
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
-    /// The longest any agent may print nothing and use no CPU time; 15m by default
+    /// Stop an agent that prints nothing and uses no CPU time for this long [default: 15m]
     #[arg(long, value_name = "TIME")]
     pub(super) idle_timeout: Option<String>,
-    /// What workers may do unasked: read, edit (the default) or full; judges read
+    /// What workers may do without asking; judges may read and run checks [default: edit; in evaluations: read]
     #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
     pub(super) permissions: Option<String>,
-    /// A limit of the whole run, or of all tasks together: time=2h, cost=5 (US dollars), tokens=1000000, iterations=50, wait=6h,
-    /// stalledAfter=3, grace=10s. May be repeated
+    /// Limit the whole run (with `task run --all`: all tasks together): time=2h, cost=5 (US dollars), tokens=1000000,
+    /// iterations=50, wait=6h, stalledAfter=3, grace=10s. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) limit: Vec<String>,
 }
 
-/// How a chain is run: the options of `run` and of `task run`.
+/// The options of both `run` and `task run`.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct RunOptions {
     #[command(flatten)]
     pub(super) bounds: BoundOptions,
-    /// The agent CLI of agents that name none: claude, codex, …
+    /// Use this backend for agents that name none: claude, codex, …
     #[arg(long, value_name = "NAME")]
     pub(super) backend: Option<String>,
-    /// The model of every agent that an agent CLI runs
+    /// Use this model for every agent that a backend runs
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
-    /// How much is verified: strict, fast (the default), smoke or yolo
+    /// How much `verify` runs, and the workers' budget [default: fast, without a budget]
     #[arg(long, alias = "verify", value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,
-    /// How large the work is: tiny, normal or large; told from the words of the prompt or the task by default
+    /// How large the work is; for tiny work `diagnose` is skipped [default: judged from the text of the prompt or the
+    /// task]
     #[arg(long, value_parser = ["tiny", "normal", "large"])]
     pub(super) scope: Option<String>,
-    /// The commit from which changes are shown to a judge; the one that is checked out by default
+    /// Show a judge the changes since this commit [default: since the work began; without a worker, since HEAD]
     #[arg(long, value_name = "COMMIT")]
     pub(super) base: Option<String>,
-    /// Go on although an agent of an earlier run has changed the config or a template, and read templates that are edited while it works
+    /// Accept config or template changes made by an agent in an earlier run, and use templates that are edited during
+    /// the run
     #[arg(long)]
     pub(super) accept_changes: bool,
 }
 
-/// What machines are told of a run.
+/// What a run prints for other programs.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// Every event as a line of JSON: `ndjson` on standard output, `ndjson=FILE` at the end of a file
+    /// Write every event as a line of JSON: `ndjson` prints to standard output, `ndjson=FILE` appends to a file
     #[arg(long, value_name = "ndjson[=FILE]", conflicts_with = "dry_run")]
     pub(super) events: Option<String>,
-    /// What standard output is for: text (agents' output, the default) or json (a summary at the end)
+    /// What to print on standard output: agents' output (text), or a summary at the end (json) [default: text]
     #[arg(long, visible_alias = "output-format", value_name = "FORM", value_parser = ["text", "json"], conflicts_with = "dry_run")]
     pub(super) output: Option<String>,
-    /// Begin each line of an agent with its name
+    /// Begin each line of an agent's output with its name
     #[arg(long)]
     pub(super) prefix: bool,
 }
 
 impl OutputArgs {
-    /// The same, and with `--json` a summary.
+    /// Returns the same options, with a JSON summary if `json` is set.
     pub(super) fn with_json(&self, json: bool) -> Self {
         let output = if json { Some("json".into()) } else { self.output.clone() };
         Self { output, ..self.clone() }
@@ -70,7 +72,7 @@ impl OutputArgs {
 }
 
 impl BoundOptions {
-    /// What a resume has to know of them.
+    /// Returns the options that a resume restores.
     pub(super) fn overrides(&self) -> Overrides {
         let Self { timeout, idle_timeout, permissions, limit } = self.clone();
         Overrides { timeout, idle_timeout, permissions, limits: limit, ..Overrides::default() }
@@ -78,7 +80,7 @@ impl BoundOptions {
 }
 
 impl RunOptions {
-    /// What a resume has to know of them. Whether changes are accepted is asked anew.
+    /// Returns the options that a resume restores. `--accept-changes` is not one of them.
     pub(super) fn overrides(&self) -> Overrides {
         let Self { bounds, backend, model, profile, scope, base, accept_changes: _ } = self.clone();
         Overrides { backend, model, profile, scope, base, ..bounds.overrides() }

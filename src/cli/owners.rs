@@ -1,14 +1,15 @@
-//! Whose words are run: a config, a repository or a journal of another user would run as us (git refuses there, too: CVE-2022-24765).
+//! Refuses a config, repository or journal of another user: its commands would run as us. Git does the same
+//! (CVE-2022-24765).
 
 use crate::chain::PROJECT_FILES;
-use crate::proc::{ask, find_outside};
+use crate::proc::{capture, find_outside};
 use crate::source::{Diagnostic, Env, Files};
 use crate::world::World;
 use std::path::{Path, PathBuf};
 
 const ROOT: u32 = 0;
 
-/// What belongs to somebody else of all that decides what runs in a root, unless git was told that the root is safe.
+/// Reports a file that decides what runs in a root and has another owner, unless git's config says the root is safe.
 pub(super) fn strangers(world: &World, root: &Path, repository: Option<&Path>) -> Option<Diagnostic> {
     let decides = [".forkhestra", "forge"].into_iter().chain(PROJECT_FILES).map(|name| root.join(name));
     let repository = repository.map(|folder| folder.join(".git"));
@@ -19,31 +20,31 @@ pub(super) fn strangers(world: &World, root: &Path, repository: Option<&Path>) -
     }
     let message = format!("{} belongs to {}, and decides what runs as you", path.display(), name_of(world, owner));
     let help = format!(
-        "if you trust them: git config --global --add safe.directory {}; if it is yours: chown it",
+        "if you trust them: git config --global --add safe.directory {}; if it is yours, correct its owner with chown",
         root.display()
     );
     Some(Diagnostic::error("config/owner", message).help(help))
 }
 
-/// Ours, root's, or, as root by sudo, those of whoever called it.
+/// Whether an owner is this user, root, or, as root under sudo, the user who called sudo.
 fn is_ours(world: &World, owner: u32) -> bool {
     let by_sudo = || world.var("SUDO_UID").and_then(|id| id.into_string().ok()?.parse::<u32>().ok());
     let us = rustix::process::geteuid().as_raw();
     owner == us || owner == ROOT || us == ROOT && by_sudo() == Some(owner)
 }
 
-/// Whether the user, or the system, has told git that a folder is safe (git-config(1), `safe.directory`).
+/// Whether the user's or the system's git config says that a directory is safe (git-config(1), `safe.directory`).
 fn is_safe(root: &Path) -> bool {
     let git = find_outside("git", root).unwrap_or_default();
     let told = |scope: &str| {
         let words = ["config", scope, "--get-all", "safe.directory"].map(str::to_string);
-        // From nowhere: the project's own config must not say that.
-        ask(&git, &words, Path::new("/")).map(|answer| answer.stdout).unwrap_or_default()
+        // Run in `/`, so that the project's own config cannot say that.
+        capture(&git, &words, Path::new("/")).map(|answer| answer.stdout).unwrap_or_default()
     };
     let mut safe = Vec::new();
     for scope in ["--system", "--global"] {
         for line in told(scope).lines() {
-            // An empty value takes back all before it.
+            // An empty value clears all values before it.
             if line.is_empty() { safe.clear() } else { safe.push(line.to_string()) }
         }
     }
@@ -53,7 +54,7 @@ fn is_safe(root: &Path) -> bool {
     })
 }
 
-/// A user's name, as people know it.
+/// Returns a user's name in backticks, or `user ID` if it has none.
 fn name_of(world: &World, owner: u32) -> String {
     let users = world.read(Path::new("/etc/passwd")).unwrap_or_default();
     let name = String::from_utf8_lossy(&users).lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! What only people may do: refused to whoever was started by an attempt of this folder, also in a cleaned environment.
+//! Commands for people only: refused to every process that an attempt here has started, even in a cleared environment.
 
 use crate::chain::Role;
 use crate::cli::task::errors::only_a_human;
@@ -9,23 +9,23 @@ use crate::source::{Diagnostic, Env};
 use crate::world::World;
 use std::path::{Path, PathBuf};
 
-/// Refuses what an agent of a run in this root asks for. An agent that clears its environment is known by the processes that it
-/// descends from.
+/// Refuses calls by an agent of a run in this root. An agent that has cleared its environment is recognized by the
+/// processes that it descends from.
 pub(super) fn only_people(world: &World, root: &Path) -> Result<(), Diagnostic> {
     let ours = root.join(".forkhestra");
     let descends = inherited("FORKHESTRA_RESULT").into_iter().any(|result| PathBuf::from(result).starts_with(&ours));
     if in_an_iteration(world) || descends { Err(only_a_human()) } else { Ok(()) }
 }
 
-/// Refuses a run that a judge asks for: what it starts could do what the judge itself may not.
+/// Refuses a run that a judge starts: its agents could do what the judge itself may not.
 pub(super) fn no_run_by_a_judge(world: &World) -> Result<(), Diagnostic> {
     let token =
         world.var("FORKHESTRA_TOKEN").and_then(|token| token.into_string().ok()).filter(|token| !token.is_empty());
     let result = world.var("FORKHESTRA_RESULT").map(PathBuf::from);
     let role = token.zip(result).and_then(|(token, result)| role_of_call(&result, &token));
     match role.as_deref().and_then(Role::named) {
-        Some(Role::Judge) => Err(Diagnostic::error("verdict/judge-run", "a judge starts no runs")
-            .help("judge what is there: approve, reject, dispute or skip")),
+        Some(Role::Judge) => Err(Diagnostic::error("verdict/judge-run", "a judge may not start runs")
+            .help("judge the work as it is: approve, reject, dispute or skip")),
         _ => Ok(()),
     }
 }

@@ -9,16 +9,15 @@ use crate::cli::run::{Typed, planned, said_by, said_of, task_of};
 use crate::context::{OF_WORK, TreeChanges};
 use crate::engine::At;
 use crate::journal::Journal;
-use crate::plan::Overrides;
-use crate::plan::{PlannedPrompt, TaskFacts};
+use crate::plan::{Overrides, PlannedPrompt, TaskFacts};
 use crate::prompt::{Piece, Rendered};
 use crate::report::{Paint, explained, explained_json};
-use crate::runner::{Moment, fill, uncommitted};
+use crate::runner::{AttemptContext, fill, uncommitted};
 use crate::source::{Diagnostic, Source};
 use crate::world::World;
 use std::path::Path;
 
-/// Renders, and prints.
+/// Renders and prints the prompt.
 pub(super) fn render(world: &World, common: &Common, args: &RenderArgs) -> Answered {
     match rendered(world, common, args) {
         Err(faults) => Err(faults.into()),
@@ -35,10 +34,10 @@ fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Rendere
         return Err(vec![not_a_variable(word)]);
     }
     let chain = parse(&Source::new("command line", args.agent.as_str(), &project.shell))?;
-    let said = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project)?;
+    let prompt = said_of(world, args.prompt.as_deref(), args.prompt_file.as_deref(), &project)?;
     let task = args.task.as_ref().map(|id| task_of(world, &project, id)).transpose().map_err(|fault| vec![fault])?;
-    let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
-    let typed = Typed { said, overrides: Overrides::default(), task };
+    let prompt = if prompt.is_silent() { task.as_ref().map_or(prompt, |task| said_by(task, &project)) } else { prompt };
+    let typed = Typed { prompt, overrides: Overrides::default(), task };
     let plan = planned(world, &project, &chain, &given, &typed)?;
     let Some(step) = plan.steps.first().filter(|_| plan.steps.len() == 1) else {
         return Err(vec![one_agent(&args.agent)]);
@@ -64,7 +63,7 @@ fn of(
     let Some(around) = &prompt.around else {
         return Ok(Rendered { pieces: vec![Piece::of(&format!("the prompt, from {}", prompt.origin), &task)] });
     };
-    let moment = Moment {
+    let moment = AttemptContext {
         run: 0,
         at,
         task: &task,
@@ -84,21 +83,21 @@ fn of(
 }
 
 fn not_a_variable(word: &str) -> Diagnostic {
-    Diagnostic::error("usage/render", format!("`{word}` is no variable"))
-        .help("after the agent come variables, NAME=value")
+    Diagnostic::error("usage/render", format!("`{word}` is not a variable"))
+        .help("only variables may follow the agent: NAME=value")
 }
 
 fn one_agent(name: &str) -> Diagnostic {
-    Diagnostic::error("usage/render", format!("`{name}` is not one agent"))
-        .help("name an agent, without arrows and groups")
+    Diagnostic::error("usage/render", format!("`{name}` is not a single agent"))
+        .help("name one agent, without arrows or groups")
 }
 
 fn no_prompt(name: &str) -> Diagnostic {
-    Diagnostic::error("render/no-prompt", format!("`{name}` has no prompt: no level says anything"))
+    Diagnostic::error("render/no-prompt", format!("`{name}` has no prompt: no level sets one"))
         .help("give one with -p, or write its template")
 }
 
 fn not_rendered(why: &str) -> Diagnostic {
     Diagnostic::error("render/failed", format!("the template cannot be rendered: {why}"))
-        .help("a run would fail in the same way, in this attempt")
+        .help("a run would fail in the same way, at this attempt")
 }

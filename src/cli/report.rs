@@ -1,4 +1,4 @@
-//! `report`: a run as a document that stands by itself.
+//! `report`: a run as a self-contained document.
 
 use crate::agent::{Format, Reader};
 use crate::cli::args::{Common, ReportArgs};
@@ -9,16 +9,16 @@ use crate::cli::runs::history::{journal, meant};
 use crate::engine::{At, EventKind, RunState, RunSummary};
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
-use crate::report::{Document, Paper, html_page, markdown, reason};
+use crate::report::{AttemptTexts, Document, html_page, markdown, reason};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
 use std::path::Path;
 
-/// The longest of one attempt's words that goes in, in bytes.
+/// The size up to which a log of an attempt is included, in bytes.
 const LONGEST: usize = 5 << 20;
 
-/// Writes the report, and says where.
+/// Writes the report and prints its path.
 pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Answered {
     Ok(answer(&written(world, common, args)?))
 }
@@ -33,8 +33,8 @@ fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, 
     let resume = resume_line(world, common, &project.root, row.id);
     let why = match (summary.totals.outcome, state) {
         (Some(outcome), _) => reason(outcome, &summary.totals, &outline),
-        (None, RunState::Running) => "it is at work".into(),
-        (None, _) => format!("its process died; {resume} goes on with it"),
+        (None, RunState::Running) => "it is still running".into(),
+        (None, _) => format!("its process died; {resume} continues it"),
     };
     let mut papers = Vec::new();
     for event in &events {
@@ -67,8 +67,8 @@ fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, 
     Ok(format!("{}\n", world.relative(&file)))
 }
 
-/// What an attempt was told, and what it said, decoded as on the terminal.
-fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At) -> Result<Paper, Diagnostic> {
+/// The prompt and the output of an attempt, decoded as on the terminal.
+fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At) -> Result<AttemptTexts, Diagnostic> {
     let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
     let step = outline.step(at.step);
     let (stdout, cut) = whole(journal, &folder.path().join("stdout.log"))?;
@@ -82,7 +82,7 @@ fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At)
             text
         }
     };
-    Ok(Paper {
+    Ok(AttemptTexts {
         prompt: folder.prompt(),
         output,
         errors: String::from_utf8_lossy(&errors).into_owned(),
@@ -93,7 +93,7 @@ fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At)
     })
 }
 
-/// A file as far as it goes in, and whether there is more of it.
+/// The part of a file that is included, and whether there is more of it.
 fn whole(journal: &Journal, path: &Path) -> Result<(Vec<u8>, bool), Diagnostic> {
     let mut bytes = Vec::new();
     loop {
@@ -110,8 +110,8 @@ fn whole(journal: &Journal, path: &Path) -> Result<(Vec<u8>, bool), Diagnostic> 
 }
 
 fn no_outline(run: i64) -> Diagnostic {
-    Diagnostic::error("report/too-old", format!("run {run} was journalled by a version that kept no outline of it"))
-        .help(format!("`forkhestra runs show {run}` tells what is known"))
+    Diagnostic::error("report/too-old", format!("run {run} was recorded by a version that stored no outline"))
+        .help(format!("`forkhestra runs show {run}` shows what is known"))
 }
 
 fn not_written(path: &Path, why: &str) -> Diagnostic {

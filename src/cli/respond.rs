@@ -1,4 +1,4 @@
-//! How a verb answers: with text, in JSON, or by refusing.
+//! How a command answers: with text, with JSON, or with a refusal.
 
 use crate::exit::Exit;
 use crate::journal::JournalError;
@@ -7,20 +7,20 @@ use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::Value;
 
-/// How a verb ends.
+/// The result of a command: its exit code, or why it stopped early.
 pub(super) type Answered = Result<Exit, Stopped>;
 
-/// Why a verb does not come to its end.
+/// Why a command stopped early.
 #[derive(Debug)]
 pub(super) enum Stopped {
-    /// It is refused: everything that is wrong. Nothing was run.
+    /// It was refused, with all errors. Nothing has run.
     Refused(Vec<Diagnostic>),
-    /// It was ended meanwhile, and that was said.
+    /// It ended with this exit code, and has already reported why.
     Ended(Exit),
 }
 
 impl Stopped {
-    /// Shows what is wrong, the one place that does; and how the program ends.
+    /// Prints the errors and returns the exit code. No other code prints them.
     pub(super) fn exit(self, world: &World) -> Exit {
         match self {
             Self::Refused(faults) => {
@@ -50,7 +50,7 @@ impl From<JournalError> for Stopped {
     }
 }
 
-/// An answer for machines, in one line: an object says the version of its form first (schemas/cli.schema.json).
+/// Returns a JSON answer as one line. An object begins with the version of its format (schemas/cli.schema.json).
 pub(super) fn json_line(mut value: Value) -> String {
     if let Value::Object(object) = &mut value {
         object.shift_remove("version");
@@ -59,7 +59,7 @@ pub(super) fn json_line(mut value: Value) -> String {
     value.to_string() + "\n"
 }
 
-/// Prints an answer; what keeps it from being printed is said.
+/// Prints an answer, or reports why it cannot be printed.
 pub(super) fn answer(text: &str) -> Exit {
     match print(text) {
         Ok(()) => Exit::Success,
@@ -70,7 +70,7 @@ pub(super) fn answer(text: &str) -> Exit {
     }
 }
 
-/// A journal that cannot be used, and what to do.
+/// The diagnostic for a journal that cannot be used.
 pub(super) fn broken_journal(error: &JournalError) -> Diagnostic {
     Diagnostic::error("journal/open", error.to_string()).help(error.help())
 }

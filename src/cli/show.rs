@@ -39,7 +39,7 @@ pub(super) fn show(world: &World, common: &Common, args: &ShowArgs) -> Answered 
     }))
 }
 
-/// Whether a step is an agent that judges.
+/// Whether a step is an agent with the role judge.
 fn judges(config: &Config, step: &Step) -> bool {
     config.agents.get(&step.name.value).is_some_and(|entry| entry.value.role == Some(Role::Judge))
 }

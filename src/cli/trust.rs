@@ -1,4 +1,4 @@
-//! `"trust": "ask"` of a person's own config: what a project's config says is run only after the person has agreed to it.
+//! `"trust": "ask"` of a user's own config: the config of a project is used only after the user has agreed to it.
 
 use crate::chain::{LayerKind, Sandbox};
 use crate::cli::args::Common;
@@ -11,22 +11,22 @@ use crate::source::{Diagnostic, Files, sha256};
 use crate::world::World;
 use std::path::PathBuf;
 
-/// Why nothing of the project's config is run: nobody has agreed to it, or an agent of an earlier run has changed it.
+/// Reports a project's config that the user has not agreed to, or that an agent of an earlier run has changed.
 pub(super) fn untrusted(world: &World, common: &Common, project: &Project, accepted: bool) -> Option<Diagnostic> {
     distrusted(world, common, project).or_else(|| unsettled(project, accepted))
 }
 
-/// Why a check is not run by hand: it would be outside of the sandbox that the person wants for everything of a project.
+/// Reports a check that would run by hand, outside the sandbox that the user wants for everything in a project.
 pub(super) fn outside_the_sandbox(world: &World, project: &Project) -> Option<Diagnostic> {
     (project.config.demanded_sandbox() > Sandbox::Off && !in_an_iteration(world)).then(|| {
-        Diagnostic::error("run/outside", "your own config asks for a sandbox, and this would run outside of it")
+        Diagnostic::error("run/outside", "your own config requires a sandbox, and this would run outside of it")
             .help("run it as a chain, in the sandbox: forkhestra run verify, forkhestra run test")
     })
 }
 
-/// Why nothing of the project's config is run: the person wants to be asked, and has not agreed. Asks on a terminal.
+/// Reports a project's config that the user wants to be asked about and has not agreed to. Asks on a terminal.
 pub(super) fn distrusted(world: &World, common: &Common, project: &Project) -> Option<Diagnostic> {
-    // Whoever began the run has agreed; what an agent changes is the guard's to notice.
+    // The user who started the run has agreed; changes by an agent are detected elsewhere.
     if !project.config.asks_for_trust || in_an_iteration(world) {
         return None;
     }
@@ -43,7 +43,7 @@ pub(super) fn distrusted(world: &World, common: &Common, project: &Project) -> O
         }
         let root = project.root.display();
         print_error(&format!(
-            "{} in {root} is new to you, or has changed. It can run any command as you.\nLook at it: forkhestra list; forkhestra NAME --dry-run\nTrust it? [y/N] ",
+            "{} in {root} is new to you or has changed. It can run any command as you.\nLook at it: forkhestra list; forkhestra NAME --dry-run\nTrust it? [y/N] ",
             file.source.name
         ));
         if !world.read_line().trim().eq_ignore_ascii_case("y") {
@@ -53,17 +53,17 @@ pub(super) fn distrusted(world: &World, common: &Common, project: &Project) -> O
     let line = format!("{digest} {}\n", project.root.display());
     let remembered = if trusted.is_empty() { world.create(&known, &line) } else { world.append(&known, &line) };
     remembered.err().map(|error| {
-        Diagnostic::error("config/untrusted", format!("cannot remember that: {}: {error}", known.display()))
-            .help("make the folder writable")
+        Diagnostic::error("config/untrusted", format!("cannot save your answer: {}: {error}", known.display()))
+            .help("make the directory writable")
     })
 }
 
-/// The config as it is, in this folder: the same words elsewhere run other files.
+/// The digest of the config and its directory: the same text elsewhere runs other files.
 fn digest(project: &Project, text: &str) -> String {
     sha256([project.root.as_os_str().as_encoded_bytes(), &[0], text.as_bytes()].concat())
 }
 
-/// The file of what the person has agreed to: a digest and a folder in each line.
+/// The file of the configs that the user has agreed to: a digest and a directory in each line.
 fn known(world: &World) -> Option<PathBuf> {
     Some(world.state_home()?.join("forkhestra/trusted"))
 }
@@ -71,17 +71,17 @@ fn known(world: &World) -> Option<PathBuf> {
 fn unknown(name: &str) -> Diagnostic {
     Diagnostic::error(
         "config/untrusted",
-        format!("{name} is new to you, or has changed, and your own config says `trust: ask`"),
+        format!("{name} is new to you or has changed, and your own config sets `trust: ask`"),
     )
-    .help("look at it (forkhestra list; forkhestra NAME --dry-run), then say --trust once")
+    .help("look at it (forkhestra list; forkhestra NAME --dry-run), then pass --trust once")
 }
 
 fn no_folder() -> Diagnostic {
-    Diagnostic::error("config/untrusted", "there is no folder to remember what you trust")
-        .help("set HOME, or XDG_STATE_HOME")
+    Diagnostic::error("config/untrusted", "there is no directory to store what you trust")
+        .help("set HOME or XDG_STATE_HOME")
 }
 
-/// Config that an agent of an earlier run has changed is not taken for granted, unless somebody says so.
+/// Reports config that an agent of an earlier run has changed, unless the user accepts it.
 pub(super) fn unsettled(project: &Project, accepted: bool) -> Option<Diagnostic> {
     let found = tampered(&project.root)?;
     let still =
@@ -91,11 +91,16 @@ pub(super) fn unsettled(project: &Project, accepted: bool) -> Option<Diagnostic>
         forget_tampering(&project.root);
         return None;
     }
-    let how = if found.at_work { "while it was at work," } else { "by" };
-    let message =
-        format!("{} was changed {how} `{}` in run {}, which no agent may", files.join(", "), found.agent, found.run);
+    let how = if found.at_work { "during the work of" } else { "by" };
+    let was = if files.len() == 1 { "was" } else { "were" };
+    let message = format!(
+        "{} {was} changed {how} the agent `{}` in run {}; agents may not change forkhestra's config or templates",
+        files.join(", "),
+        found.agent,
+        found.run
+    );
     Some(
         Diagnostic::error("run/tampered", message)
-            .help("put it back (git checkout …), or look at it and take it as it is: --accept-changes"),
+            .help("restore it (git checkout …), or look at it and accept it as it is: --accept-changes"),
     )
 }

@@ -1,6 +1,6 @@
-//! `validate`: everything that is wrong with a config, used or not.
+//! `validate`: all errors of a config, also in entries that no chain uses.
 
-use crate::chain::{Chain, Config, Item, LayerKind, Limit, Said, Step, Wants};
+use crate::chain::{Chain, Config, Item, LayerKind, Limit, PromptSource, Step, StepTarget};
 use crate::cli::args::{Common, ValidateArgs};
 use crate::cli::config::{project, single};
 use crate::cli::respond::{Answered, answer, json_line};
@@ -24,8 +24,8 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> A
     if args.json {
         let valid = !faults.iter().any(Diagnostic::is_error);
         let told = json!({ "valid": valid, "errors": faults.iter().map(diagnostic_json).collect::<Value>() });
-        let said = answer(&json_line(told));
-        return Ok(if valid { said } else { Exit::Refused });
+        let prompt = answer(&json_line(told));
+        return Ok(if valid { prompt } else { Exit::Refused });
     }
     if faults.iter().any(Diagnostic::is_error) {
         return Err(faults.into());
@@ -47,7 +47,7 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> A
     }))
 }
 
-/// Where a config is looked for by people, and not by us.
+/// Places where people may put a config, and where forkhestra does not read one.
 const ELSEWHERE: [&str; 9] = [
     "forge/chains.yaml",
     "forge/chains.yml",
@@ -65,8 +65,8 @@ fn not_read(name: &str) -> Diagnostic {
         .help("the config of a project is forge/chains.json, in JSON or JSON5; `forkhestra init` writes one")
 }
 
-/// Faults of the files, of every entry, and of the plan of every chain, agent and check of the user's. What only a command
-/// line can give, and which agent CLI is installed, is not a config's fault.
+/// Returns the errors of the files, of every entry, and of the plan of each of the user's chains, agents and checks. A
+/// value that only a command line can set is not an error of a config, and neither is a backend that is not installed.
 fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
     const NOT_ITS_FAULT: [&str; 4] = ["vars/missing", "vars/environment", "agent/no-backend", "plan/template-variable"];
     let mut faults = config.faults.clone();
@@ -81,21 +81,21 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
             .agents
             .iter()
             .filter(|(_, entry)| own(&entry.layer))
-            .map(|(name, entry)| alone(name, &entry.at, Wants::Agent)),
+            .map(|(name, entry)| alone(name, &entry.at, StepTarget::Agent)),
     );
     chains.extend(
         config
             .checks
             .iter()
             .filter(|(_, entry)| own(&entry.layer))
-            .map(|(name, entry)| alone(name, &entry.at, Wants::Check)),
+            .map(|(name, entry)| alone(name, &entry.at, StepTarget::Check)),
     );
     for chain in &chains {
         let request = Request {
             chain,
             config,
             root,
-            said: &Said::default(),
+            prompt: &PromptSource::default(),
             given: &IndexMap::new(),
             settings: &RunSettings::default(),
             part: None,
@@ -112,13 +112,13 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
 }
 
 /// A chain of one step.
-fn alone(name: &str, at: &Place, wants: Wants) -> Chain {
+fn alone(name: &str, at: &Place, wants: StepTarget) -> Chain {
     let step = Step {
         name: Text { value: name.to_string(), at: at.clone() },
         wants,
         limit: Limit::Once,
         args: Vec::new(),
-        said: Said::default(),
+        prompt: PromptSource::default(),
         timeout: None,
         idle_timeout: None,
     };
@@ -126,7 +126,7 @@ fn alone(name: &str, at: &Place, wants: Wants) -> Chain {
         name: None,
         at: at.clone(),
         description: None,
-        said: Said::default(),
+        prompt: PromptSource::default(),
         vars: IndexMap::new(),
         secrets: IndexMap::new(),
         items: vec![Item::Step(step)],

@@ -1,32 +1,32 @@
-//! The verbs that an agent calls: what it decided is written down, and the host applies it when the attempt is over.
+//! The commands that an agent calls: its decision is recorded, and the host applies it when the attempt has ended.
 
 use crate::chain::Role;
 use crate::cli::respond::{Answered, answer};
 use crate::cli::task::args::DisputeVerb;
 use crate::journal::{Recorded, record_call, role_of_call};
 use crate::source::{Diagnostic, Env};
-use crate::verdict::{Decision, note_call};
+use crate::verdict::{Decision, call_line};
 use crate::world::World;
 use std::path::PathBuf;
 
-/// Whether we were called by an agent that forkhestra runs.
+/// Whether the caller is an agent that forkhestra runs.
 pub(super) fn in_an_iteration(world: &World) -> bool {
     world.var("FORKHESTRA_TOKEN").is_some_and(|token| !token.is_empty())
 }
 
-/// Writes a decision down.
+/// Records a decision of an agent.
 pub(super) fn record(world: &World, decision: Decision, notes: &str) -> Answered {
     let typed = if notes == "-" { world.read_stdin().unwrap_or_default() } else { notes.as_bytes().to_vec() };
     match recorded(world, decision, &String::from_utf8_lossy(&typed)) {
         Ok(()) => Ok(answer(&format!(
-            "noted: {}. It is applied when you have ended; say in your last message what you did.\n",
+            "recorded: {}. It takes effect when you have finished; say in your final message what you did.\n",
             decision.name()
         ))),
         Err(fault) => Err(fault.into()),
     }
 }
 
-/// The same for a task that the agent names.
+/// Records a decision about a task that the agent names.
 pub(super) fn record_for(world: &World, id: &str, decision: Decision, notes: &str) -> Answered {
     let task = world.var("FORKHESTRA_TASK").and_then(|task| task.into_string().ok()).filter(|task| !task.is_empty());
     match task {
@@ -35,7 +35,7 @@ pub(super) fn record_for(world: &World, id: &str, decision: Decision, notes: &st
     }
 }
 
-/// `dispute create` of an agent.
+/// Records `dispute create` of an agent; `None` for other commands.
 pub(super) fn dispute(world: &World, verb: &DisputeVerb) -> Option<Answered> {
     match verb {
         DisputeVerb::Create { id, reason, .. } => Some(record_for(world, id, Decision::Dispute, reason)),
@@ -56,33 +56,29 @@ fn recorded(world: &World, decision: Decision, notes: &str) -> Result<(), Diagno
     if matches!(decision, Decision::Reject | Decision::Dispute) && notes.trim().is_empty() {
         return Err(no_notes(decision));
     }
-    match record_call(&result, &token, &note_call(decision, notes)) {
+    match record_call(&result, &token, &call_line(decision, notes)) {
         Ok(Recorded::Yes) => Ok(()),
         Ok(Recorded::Stale) => Err(stale(decision)),
-        Err(error) => Err(Diagnostic::error("verdict/write", format!("the verdict cannot be recorded: {error}")).help(
-            format!("say it in words instead: end your last message with the line VERDICT: {}", decision.name()),
-        )),
+        Err(error) => Err(Diagnostic::error("verdict/write", format!("the verdict cannot be recorded: {error}"))
+            .help(format!("write it instead: end your final message with the line VERDICT: {}", decision.name()))),
     }
 }
 
 fn outside(decision: Decision) -> Diagnostic {
     let help = match decision {
-        Decision::Dispute => "`forkhestra dispute list` shows what waits for a human, `dispute resolve` decides it",
+        Decision::Dispute => "`forkhestra dispute list` shows the disputes; `forkhestra dispute resolve` decides one",
         Decision::Submit | Decision::Done => {
-            "`forkhestra task run` works on a task; `task approve` calls it done yourself"
+            "`forkhestra task run` works on a task; `forkhestra task approve` marks it as completed"
         }
         _ => "to decide about a task yourself: forkhestra task approve | reject | skip ID",
     };
-    Diagnostic::error(
-        "verdict/outside",
-        format!("`{}` is for an agent that forkhestra runs, and this is none", decision.name()),
-    )
-    .help(help)
+    Diagnostic::error("verdict/outside", format!("`{}` is only for an agent that forkhestra runs", decision.name()))
+        .help(help)
 }
 
 fn stale(decision: Decision) -> Diagnostic {
-    Diagnostic::error("verdict/stale", format!("the attempt that this `{}` belongs to is over", decision.name()))
-        .help("what it decided was read when it ended; a later word does not count")
+    Diagnostic::error("verdict/stale", format!("the attempt that this `{}` belongs to has ended", decision.name()))
+        .help("its verdict was read when it ended; a later one does not count")
 }
 
 fn not_its_right(decision: Decision, role: Role) -> Diagnostic {
@@ -95,8 +91,8 @@ fn not_its_right(decision: Decision, role: Role) -> Diagnostic {
 }
 
 fn no_notes(decision: Decision) -> Diagnostic {
-    Diagnostic::error("verdict/notes", format!("a {} says why", decision.name()))
-        .help("for each finding a line: `- FILE:LINE: what happens, and what would mend it`")
+    Diagnostic::error("verdict/notes", format!("a {} needs a reason", decision.name()))
+        .help("write one line per finding: `- FILE:LINE: what happens, and what would fix it`")
 }
 
 fn other_task(id: &str, task: &str) -> Diagnostic {

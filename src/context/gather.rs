@@ -1,5 +1,5 @@
-//! What a template names, gathered from the working tree just before its agent is started. Nothing here fails: what is missing has a
-//! fixed text in its place (S0-8).
+//! Gathers the variables that a template names from the working tree, just before its agent starts. This never fails:
+//! anything missing is replaced by a fixed text.
 
 use super::snapshots::Changed;
 use ignore::WalkBuilder;
@@ -9,38 +9,38 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-/// The most files that are named as concerned, and by one word of the title (S0-20).
+/// The highest number of files listed as relevant, and of those found by one word of the title.
 const MOST_FILES: usize = 20;
 const MOST_BY_WORD: usize = 5;
-/// Files that are concerned in every task.
+/// Files that are relevant to every task.
 const STANDARD: [&str; 6] = ["AGENTS.md", "CLAUDE.md", "README.md", "package.json", "tsconfig.json", "pyproject.toml"];
-/// The longest diff that is shown, in bytes.
+/// The largest diff that is shown, in bytes.
 const MOST_DIFF: usize = 4 << 20;
-/// How much of one file's part of it may be no text, in hundredths; what is more is a picture or a program.
+/// The share of binary characters, in percent, above which a file's part of a diff counts as binary.
 const MOST_BINARY: usize = 10;
-/// The longest part of a diff that may be of no text whatever its size, in bytes.
+/// A part of a diff up to this size never counts as binary, in bytes.
 const SMALL_BINARY: usize = 4 << 10;
-/// The most of a file that is read, in bytes.
+/// The most bytes that are read of a file.
 const MOST_READ: u64 = 1 << 20;
 
-/// What was changed since the work began, as our snapshots know it.
+/// The changes since the work began, as recorded by snapshots.
 #[derive(Debug, Clone, Default)]
 pub struct TreeChanges {
-    /// As a patch; none where git did not say.
+    /// The changes as a patch; `None` if git gave no answer.
     pub diff: Option<String>,
-    /// Every file, by path from the root.
+    /// Every changed file.
     pub changed: Vec<Changed>,
-    /// What differs from the commit that is checked out.
+    /// The files that differ from the commit that is checked out.
     pub uncommitted: Vec<Changed>,
-    /// Files that were seen to change, and that the snapshots do not hold.
+    /// Changed files that the snapshots do not contain, by path from the root.
     pub unseen: Vec<String>,
 }
 
-/// The variables that tell of the work.
+/// The variables that describe the work so far.
 pub const OF_WORK: [&str; 3] = ["git_status_output", "git_diff_output", "modified_files_list"];
 
-/// The gathered ones of these variables. `spec` is the path of the specification, `title` what the task is about, `changes` what
-/// was done since the work began; none where nobody knows.
+/// Returns the values of those `wanted` variables that can be gathered. `spec` is the path of the specification,
+/// `title` the subject of the task, and `changes` what was done since the work began; `None` if unknown.
 #[must_use]
 pub fn gather(
     wanted: &BTreeSet<String>,
@@ -66,7 +66,7 @@ pub fn gather(
     gathered
 }
 
-/// A file as far as a prompt could ever show it; a pipe or a device would keep us waiting.
+/// Reads as much of a file as a prompt can ever show. A pipe or a device is not read, as it could block.
 fn read(path: &Path) -> Option<String> {
     if !fs::metadata(path).ok()?.is_file() {
         return None;
@@ -77,9 +77,9 @@ fn read(path: &Path) -> Option<String> {
     Some(text.trim_end_matches('\n').to_string())
 }
 
-/// What git said; nothing is one thing, and no answer another.
+/// Tells an empty answer of git from no answer at all.
 fn or(text: Option<String>, none: &str) -> String {
-    let Some(text) = text else { return "Not known: this is no git repository, or git did not answer.".into() };
+    let Some(text) = text else { return "Not known: this is not a git repository, or git did not answer.".into() };
     if text.trim().is_empty() { none.to_string() } else { text.trim_end_matches('\n').to_string() }
 }
 
@@ -90,35 +90,34 @@ fn specification(root: &Path, spec: &str) -> String {
     read(&root.join(spec)).unwrap_or_else(|| format!("Specification file not found: {spec}"))
 }
 
-/// Everything since the work began, committed or not, new files too. What cannot be shown is named.
+/// Returns everything since the work began, committed or not, with new files. Files that cannot be shown are named.
 fn diff(changes: &TreeChanges) -> String {
     let mut shown = String::new();
     let (mut hidden, mut named): (Vec<String>, BTreeSet<&str>) = (Vec::new(), BTreeSet::new());
     let Some(patch) = &changes.diff else {
-        let named: Vec<String> =
-            changes.unseen.iter().map(|file| format!("changed, and not shown: {file}\n")).collect();
-        return format!("Not known: this is no git repository, or git did not answer.\n{}", named.concat());
+        let named: Vec<String> = changes.unseen.iter().map(|file| format!("changed, not shown: {file}\n")).collect();
+        return format!("Not known: this is not a git repository, or git did not answer.\n{}", named.concat());
     };
     for part in parts(patch) {
         let head = part.lines().next().and_then(|line| line.rsplit_once(" b/"));
         let name = head.map_or("a file", |(_, name)| name);
         named.insert(name);
-        // A file that was moved has two names.
+        // A moved file has two names.
         named.extend(head.and_then(|(before, _)| before.strip_prefix("diff --git a/")));
         if is_binary(part) {
-            hidden.push(format!("not text, not shown: {name} ({} bytes of difference)\n", part.len()));
+            hidden.push(format!("not text, not shown: {name} (a diff of {} bytes)\n", part.len()));
         } else if shown.len() + part.len() > MOST_DIFF {
-            hidden.push(format!("too long, not shown: {name} ({} bytes of difference)\n", part.len()));
+            hidden.push(format!("too long, not shown: {name} (a diff of {} bytes)\n", part.len()));
         } else {
             shown.push_str(part);
         }
     }
     let missing = changes.changed.iter().map(|change| &change.path).filter(|path| !named.contains(path.as_str()));
-    hidden.extend(missing.chain(&changes.unseen).map(|file| format!("changed, and not shown: {file}\n")));
+    hidden.extend(missing.chain(&changes.unseen).map(|file| format!("changed, not shown: {file}\n")));
     shown + &hidden.concat()
 }
 
-/// The parts of a patch, one a file.
+/// Returns the parts of a patch, one per file.
 fn parts(diff: &str) -> Vec<&str> {
     let mut starts: Vec<usize> = diff.match_indices("\ndiff --git ").map(|(at, _)| at + 1).collect();
     if !diff.is_empty() {
@@ -128,7 +127,7 @@ fn parts(diff: &str) -> Vec<&str> {
     starts.windows(2).map(|pair| &diff[pair[0]..pair[1]]).collect()
 }
 
-/// Whether a part of a patch is no text that anybody reads. A few such bytes in a source file hide nothing.
+/// Returns whether a part of a patch is binary. A few binary characters must not hide a source file.
 fn is_binary(part: &str) -> bool {
     let strange = part.chars().filter(|next| *next == '\u{fffd}' || *next == '\0').count();
     part.len() > SMALL_BINARY && strange * 100 > part.chars().count() * MOST_BINARY
@@ -147,15 +146,15 @@ fn modified(changes: &TreeChanges) -> String {
     named.chain(changes.unseen.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Signs around a path as people write it: `**src/a.rs**`, `<src/a.rs>`, `(src/a.rs)`.
+/// Characters around a path as people write it: `**src/a.rs**`, `<src/a.rs>`, `(src/a.rs)`.
 const SIGNS: [char; 16] = ['`', '"', '\'', '(', ')', '[', ']', ',', '<', '>', '*', '{', '}', '|', ';', '“'];
-/// Short words that name no file.
+/// Short words that do not name a file.
 const COMMON: [&str; 24] = [
     "a", "an", "and", "are", "as", "at", "be", "by", "do", "fix", "for", "in", "is", "it", "its", "new", "not", "of",
     "on", "or", "rs", "the", "to", "py",
 ];
 
-/// The path in a word: `./src/a.rs:12:3`, `src/a.rs#L3`, `src/a.rs!`.
+/// Returns the path in a word: `./src/a.rs:12:3`, `src/a.rs#L3`, `src/a.rs!`.
 fn path_of(word: &str) -> &str {
     let word = word.trim_start_matches("./").trim_end_matches(['.', ':', ';', '!', '?', '…']);
     let word = word.split('#').next().unwrap_or(word);
@@ -168,7 +167,8 @@ fn path_of(word: &str) -> &str {
     path
 }
 
-/// Files that the specification names, that bear a word of the title in their name, and the standard ones; by path, with their size.
+/// Lists the files that the specification names, those with a word of the title in their name, and the standard ones,
+/// with their sizes.
 fn concerned(root: &Path, spec: &str, title: &str) -> String {
     let ours = |name: &std::ffi::OsStr| name == ".git" || name == ".forkhestra" || name == "node_modules";
     let walk = WalkBuilder::new(root)
@@ -188,7 +188,7 @@ fn concerned(root: &Path, spec: &str, title: &str) -> String {
     let mut found: Vec<&String> = files.iter().filter(|file| named.contains(file.as_str())).collect();
     for word in title.split(|next: char| !next.is_alphanumeric()) {
         let word = word.to_lowercase();
-        // A short word is a whole part of a name (`api`, `cli`), a longer one may stand in it.
+        // A short word must be a whole part of a name (`api`, `cli`); a longer one may be anywhere in it.
         let bears = |file: &&String| {
             let name = file.rsplit('/').next().unwrap_or_default().to_lowercase();
             match word.chars().count() {
@@ -205,7 +205,7 @@ fn concerned(root: &Path, spec: &str, title: &str) -> String {
         };
         found.extend(files.iter().filter(bears).take(MOST_BY_WORD));
     }
-    // Files that every project has are a hint beside others, and alone a wrong one.
+    // Standard files are a useful hint next to others, but misleading alone.
     if !found.is_empty() {
         found.extend(files.iter().filter(|file| STANDARD.contains(&file.as_str())));
     }
@@ -231,7 +231,7 @@ mod tests {
             uncommitted: Vec::new(),
             unseen: vec!["sub/x".into()],
         };
-        gather(&[name.to_string()].into(), root, spec, "Mend the parser", Some(&work)).swap_remove(name).unwrap()
+        gather(&[name.to_string()].into(), root, spec, "Fix the parser", Some(&work)).swap_remove(name).unwrap()
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(of("", "git_status_output"), "No uncommitted changes");
         let names = ["git_diff_output".into(), "modified_files_list".into()].into();
         let none = gather(&names, root.path(), "", "", None);
-        assert_eq!(none["git_diff_output"], "Not known: this is no git repository, or git did not answer.");
+        assert_eq!(none["git_diff_output"], "Not known: this is not a git repository, or git did not answer.");
         assert_eq!(none["modified_files_list"], none["git_diff_output"]);
         let none = gather(
             &names,
@@ -271,7 +271,7 @@ mod tests {
         assert!(
             diff.contains("+x")
                 && diff.contains("+y")
-                && diff.contains("+y\nchanged, and not shown: link\nchanged, and not shown: sub/x"),
+                && diff.contains("+y\nchanged, not shown: link\nchanged, not shown: sub/x"),
             "{diff}"
         );
         assert_eq!(gathered(root.path(), "", "modified_files_list"), "old.txt\nnew.txt\nlink\nsub/x");
@@ -286,7 +286,6 @@ mod tests {
         assert!(diff(&of("+x\n".repeat(2 << 20))).starts_with("too long, not shown: x ("));
     }
 
-    /// T0-19.
     #[test]
     fn of_many_files_a_few_by_each_word_are_named_and_each_once() {
         let root = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What git is told to run and to hide in a repository: hooks, filters, attributes, index flags. Ordinary work (`git push -u`) changes
-//! nothing of it.
+//! What a repository makes git run or hide: hooks, filters, attributes, index flags. Ordinary work (`git push -u`) does
+//! not change any of it.
 
 use super::repository::{Repository, small};
 use crate::source::sha256;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Sections of a config that make git run or hide something.
 const SECTIONS: [&str; 10] =
     ["filter", "diff", "merge", "alias", "include", "includeif", "core", "credential", "gpg", "log"];
-/// Keys of `core` that do not.
+/// Keys of `core` that are harmless.
 const HARMLESS: [&str; 9] = [
     "repositoryformatversion",
     "filemode",
@@ -23,7 +23,7 @@ const HARMLESS: [&str; 9] = [
     "untrackedcache",
 ];
 
-/// Each of them by a name for people, with a digest.
+/// Returns each such item, by a name for display, with its digest.
 pub(super) fn git_state(root: &Path) -> BTreeMap<String, String> {
     let mut state = BTreeMap::new();
     let Some(repository) = Repository::of(root) else { return state };
@@ -65,7 +65,7 @@ pub(super) fn git_state(root: &Path) -> BTreeMap<String, String> {
     state
 }
 
-/// The lines of a config that make git run or hide something.
+/// Returns the lines of a config that make git run or hide something.
 fn deciding_lines(text: &str) -> String {
     let (mut section, mut kept) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {
@@ -86,11 +86,11 @@ fn deciding_lines(text: &str) -> String {
     kept
 }
 
-/// The files that the index hides from git: assumed unchanged, or skipped in the working tree (gitformat-index(5)). None of an index
-/// that is not of a known form.
+/// Returns the files that the index hides from git: those assumed unchanged or skipped in the working tree
+/// (gitformat-index(5)). `None` if the index has an unknown format.
 fn hidden(repository: &Repository) -> Option<Vec<String>> {
     let index = repository.git_dir.join("index");
-    let bytes = super::tree::ordinary(&index).and_then(|_| read(&index))?;
+    let bytes = super::worktree::ordinary(&index).and_then(|_| read(&index))?;
     let word = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (version, count) = (word(4)?, word(8)?);
     if bytes.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
@@ -119,13 +119,13 @@ fn hidden(repository: &Repository) -> Option<Vec<String>> {
         if flags & 0x8000 != 0 || more & 0x4000 != 0 {
             hidden.push(String::from_utf8_lossy(&name).into_owned());
         }
-        // Entries are padded to eight bytes, with one NUL at least, but in version 4.
+        // Entries are padded with at least one NUL to a multiple of eight bytes, except in version 4.
         at = if version == 4 { start + length + 1 } else { at + ((start - at + length) / 8 + 1) * 8 };
     }
     Some(hidden)
 }
 
-/// A number of variable width, as git writes offsets: how much it is, and how many bytes it takes.
+/// Parses a variable-width number as git writes offsets. Returns its value and its length in bytes.
 fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut at = 0;
     let mut value = usize::from(bytes.first()? & 0x7f);

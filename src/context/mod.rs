@@ -1,14 +1,15 @@
-//! What is gathered from the working tree while a run goes on. Effects: reads files, writes nothing.
+//! What is gathered from the working tree during a run. Reads files, writes nothing except in the snapshot store.
 
 mod gather;
 mod git_state;
-mod guard;
+mod own_output;
+mod protected;
 mod repository;
 mod snapshots;
-mod tree;
+mod worktree;
 
 pub use gather::{OF_WORK, TreeChanges, gather};
-pub use guard::{GuardWatch, Guarded, config_digest};
+pub use protected::{GuardWatch, Guarded, config_digest};
 pub use repository::{Repository, small};
 pub use snapshots::{Changed, Git, Snapshots};
-pub use tree::{BUILDS, CACHES, Snapshot, TreeWatch};
+pub use worktree::{BUILDS, CACHES, Snapshot, TreeWatch};

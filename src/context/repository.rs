@@ -1,40 +1,40 @@
-//! Where git keeps the history of a working tree, found without asking git: what a repository's config says about itself is not
-//! followed.
+//! Finds where git keeps the history of a working tree, without running git and without following the repository's own
+//! config.
 #![expect(clippy::disallowed_methods, reason = "reads the working tree")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A repository, as it lies on the disk (gitrepository-layout(5)).
+/// A repository on disk (gitrepository-layout(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// The folder that is worked in: the one with `.git`.
+    /// The top directory of the working tree, which contains `.git`.
     pub top: PathBuf,
-    /// What belongs to this working tree: HEAD, the index.
+    /// The directory of what belongs to this working tree: HEAD, the index.
     pub git_dir: PathBuf,
-    /// What all working trees share: objects, branches, config. The same folder unless this is a worktree.
+    /// The directory of what all working trees share: objects, branches, config. In the main one, it is `git_dir`.
     pub common: PathBuf,
 }
 
 impl Repository {
-    /// The repository that a folder lies in.
+    /// Returns the repository that a directory is in.
     #[must_use]
     pub fn of(root: &Path) -> Option<Self> {
         let top = root.ancestors().find(|folder| folder.join(".git").exists())?.to_path_buf();
         let git = top.join(".git");
         let is_folder = git.is_dir();
         let git_dir = if is_folder { git } else { worktree(&git)? };
-        // In a folder `.git` such a file is nobody's but who wants another config read.
+        // In a `.git` directory, such a file is there only to make git read another config.
         let common = small(&git_dir.join("commondir")).filter(|_| !is_folder);
         let common = common.map_or(git_dir.clone(), |common| git_dir.join(common.trim()));
-        // A pipe in the place of one of these would keep git waiting, and us with it.
+        // A pipe in place of one of these would block git, and forkhestra with it.
         let read = [git_dir.join("HEAD"), git_dir.join("index"), common.join("config"), common.join("packed-refs")];
         let odd = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| !found.is_file());
         (!read.iter().any(odd)).then_some(Self { top, git_dir, common })
     }
 
-    /// The commit that is checked out: by its branch where that has a file of its own, else by the line of `packed-refs`. Empty
-    /// before the first commit.
+    /// Returns the commit that is checked out: from the branch's own file, else from `packed-refs`. Empty before the
+    /// first commit.
     #[must_use]
     pub fn head(&self) -> String {
         let head = small(&self.git_dir.join("HEAD")).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Repository {
         })
     }
 
-    /// Whether its objects are named by SHA-256.
+    /// Returns whether objects are named by SHA-256.
     #[must_use]
     pub fn is_sha256(&self) -> bool {
         let config = small(&self.common.join("config")).unwrap_or_default().to_lowercase();
@@ -59,16 +59,16 @@ impl Repository {
     }
 }
 
-/// The most of a file of names that is read, in bytes.
+/// The largest `packed-refs` file that is read, in bytes.
 const LARGEST_REFS: u64 = 64 << 20;
 
-/// The text of a small ordinary file; none of anything else.
+/// Returns the text of a small ordinary file; `None` for anything else.
 #[must_use]
 pub fn small(path: &Path) -> Option<String> {
     text(path, 1 << 20)
 }
 
-/// The text of an ordinary file; anything else could keep us waiting.
+/// Returns the text of an ordinary file. Anything else could block.
 fn text(path: &Path, most: u64) -> Option<String> {
     let kind = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     (kind.len() <= most)
@@ -77,7 +77,7 @@ fn text(path: &Path, most: u64) -> Option<String> {
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The folder that the `.git` file of a worktree names.
+/// Returns the directory that the `.git` file of a worktree names.
 fn worktree(file: &Path) -> Option<PathBuf> {
     let text = small(file)?;
     let folder = text.strip_prefix("gitdir:")?.trim();

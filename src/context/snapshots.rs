@@ -1,54 +1,59 @@
-//! Snapshots of the working tree, as git trees in a store of our own with objects of its own. The project's attributes, filters, index
-//! flags, replacements and objects do not reach them, so nothing that is changed can be hidden or forged there, and nothing of the
-//! project's config is run.
+//! Snapshots of the working tree, as git trees in a store of forkhestra's own, with its own objects. The project's
+//! attributes, filters, index flags, replacements and objects do not affect them. So no change can be hidden or forged
+//! there, and nothing from the project's config runs.
 
+use super::own_output::own_outputs;
 use super::repository::Repository;
-use std::cell::{Cell, RefCell};
+use super::worktree::CACHES;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Asks git; its standard output, or nothing when it fails.
+/// Runs git. Returns its standard output, or `None` if it fails.
 pub type Git<'a> = dyn Fn(&[&str]) -> Option<String> + 'a;
 
-/// How many files are named in one command line.
+/// The most files named in one command line.
 const BATCH: usize = 200;
 
-/// Size, times and inode of our index; nobody sets the time of a change (stat(2), `st_ctime`).
+/// Size, time of the last status change, and inode of the store's index. That time cannot be set (stat(2), `st_ctime`).
 type EntryStat = (u64, i64, i64, u64);
 
-/// The snapshots of one root. Trees are those of the whole working tree.
+/// The snapshots of one root. Each tree covers the whole working tree.
 #[derive(Debug)]
 pub struct Snapshots {
     store: PathBuf,
     top: PathBuf,
-    /// The root, from the top of the working tree; empty when they are the same.
+    /// The path of the root from the top of the working tree; empty if they are the same.
     prefix: String,
     repository: Repository,
-    /// Our index after our last look. One that is another is not believed.
+    /// The state of the index after the last snapshot. An index in another state is not trusted.
     index: Cell<Option<EntryStat>>,
-    /// The last tree that was taken, or the one that the work began at.
+    /// The last tree that was taken, or the one at which the work began.
     last: RefCell<Option<String>>,
+    /// The files that this process writes itself, relative to the top; empty until the first use.
+    own: OnceCell<Vec<String>>,
 }
 
 /// A file that differs between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
-    /// `A` for a new file, `D` for one that is gone, `M` for any other, `T` for one of another kind.
+    /// `A` for a new file, `D` for a deleted one, `T` for one whose type changed, `M` for any other.
     pub status: char,
-    /// Its path from the root; `../` before it for one beside the root.
+    /// The path relative to the root; it starts with `../` for a file outside the root.
     pub path: String,
 }
 
 impl Snapshots {
-    /// Snapshots of the working tree that a root lies in; `store` is a prepared store of ours. None outside of a repository.
+    /// Opens the snapshots of the working tree around a root. The caller must have prepared `store`. `None` outside a
+    /// repository.
     #[must_use]
     pub fn of(root: &Path, store: PathBuf) -> Option<Self> {
         let repository = Repository::of(root)?;
         let prefix = root.strip_prefix(&repository.top).ok()?.to_str()?.to_string();
         let (index, last) = (Cell::new(None), RefCell::new(None));
-        Some(Self { store, top: repository.top.clone(), prefix, repository, index, last })
+        Some(Self { store, top: repository.top.clone(), prefix, repository, index, last, own: OnceCell::new() })
     }
 
     fn ask(&self, git: &Git<'_>, words: &[&str]) -> Option<String> {
@@ -62,18 +67,19 @@ impl Snapshots {
         Some((found.len(), found.ctime(), found.ctime_nsec(), found.ino()))
     }
 
-    /// What an earlier process took last, or began at.
+    /// Sets the last known tree, from which the next snapshot can start.
     pub fn know(&self, tree: &str) {
         self.last.replace(Some(tree.to_string()));
     }
 
-    /// Takes a snapshot and returns its tree. Costs a `stat` of every file and the reading of those that were touched since the last
-    /// one; the first one of a process reads every file.
+    /// Takes a snapshot and returns its tree. Costs a `stat` of every file, and a read of those touched since the last
+    /// snapshot. The first snapshot of a process reads every file.
     #[must_use]
     pub fn take(&self, git: &Git<'_>) -> Option<String> {
         if self.index.get().is_none() || self.index.get() != self.stat() {
             let _ = fs::remove_file(self.store.join("index"));
-            // What git keeps and would ignore belongs to the tree as well.
+            // Starts from a known tree, because `add` would leave out files that git tracks although they match an
+            // ignore rule.
             let known = self.last.borrow().clone();
             let seed = known
                 .or_else(|| Some(self.repository.head()).filter(|head| !head.is_empty() && self.import(head, git)));
@@ -81,7 +87,11 @@ impl Snapshots {
                 let _ = self.ask(git, &["read-tree", &tree]);
             }
         }
-        if self.ask(git, &["add", "--all", "--ignore-errors", "--", ":/"]).is_none() {
+        let without: Vec<String> =
+            self.own_output().iter().map(|file| format!(":(top,exclude,literal){file}")).collect();
+        let add = ["add", "--all", "--ignore-errors", "--", ":/"];
+        let without = without.iter().map(String::as_str);
+        if self.ask(git, &add.into_iter().chain(without).collect::<Vec<_>>()).is_none() {
             self.add_piecemeal(git);
         }
         let tree =
@@ -91,12 +101,25 @@ impl Snapshots {
         Some(tree)
     }
 
-    /// One file that cannot be added, such as a repository without a commit, keeps no other out.
+    /// Returns the files that this process writes itself, relative to the top of the working tree. Those in caches are
+    /// left out: git refuses a pathspec that names an ignored file.
+    fn own_output(&self) -> &[String] {
+        self.own.get_or_init(|| {
+            let inside =
+                own_outputs().into_iter().filter_map(|own| Some(own.path.strip_prefix(&self.top).ok()?.to_owned()));
+            let shown = inside.filter(|path| !path.iter().any(|part| CACHES.iter().any(|cache| part == *cache)));
+            shown.filter_map(|path| path.to_str().map(str::to_string)).collect()
+        })
+    }
+
+    /// Adds files by name, in batches, so that a file that cannot be added, such as a repository without a commit, does
+    /// not keep out the others.
     fn add_piecemeal(&self, git: &Git<'_>) {
         let _ = self.ask(git, &["add", "--update", "--ignore-errors", "--", ":/"]);
         let others = self.ask(git, &["ls-files", "--others", "--exclude-standard", "--full-name", "-z", "--", ":/"]);
         let others = others.unwrap_or_default();
         let files = others.split('\0').filter(|file| !file.is_empty() && !file.ends_with('/'));
+        let files = files.filter(|file| !self.own_output().iter().any(|own| own == file));
         let files: Vec<String> = files.map(|file| format!(":(top,literal){file}")).collect();
         for batch in files.chunks(BATCH) {
             let names: Vec<&str> = batch.iter().map(String::as_str).collect();
@@ -104,7 +127,8 @@ impl Snapshots {
         }
     }
 
-    /// Copies a commit of the project's repository into our store. What is not what its name says is not taken.
+    /// Copies a commit of the project's repository into the store, and returns whether the store has it. git rejects
+    /// objects whose content does not match their ID.
     fn import(&self, commit: &str, git: &Git<'_>) -> bool {
         let tree = format!("{commit}^{{tree}}");
         let known = || self.ask(git, &["rev-parse", "--verify", "--quiet", &tree]).is_some();
@@ -117,7 +141,7 @@ impl Snapshots {
         known()
     }
 
-    /// The tree of a commit of the project's repository.
+    /// Returns the tree of a commit of the project's repository.
     #[must_use]
     pub fn of_commit(&self, commit: &str, git: &Git<'_>) -> Option<String> {
         self.import(commit, git).then_some(())?;
@@ -125,7 +149,7 @@ impl Snapshots {
         Some(found.trim().to_string()).filter(|tree| !tree.is_empty())
     }
 
-    /// The tree of the commit that is checked out; an empty one before the first commit.
+    /// Returns the tree of the commit that is checked out; an empty one before the first commit.
     #[must_use]
     pub fn of_head(&self, git: &Git<'_>) -> Option<String> {
         let head = self.repository.head();
@@ -135,13 +159,13 @@ impl Snapshots {
         self.of_commit(&head, git)
     }
 
-    /// Whether everything that a tree reaches is there, and is what its name says.
+    /// Returns whether everything that a tree refers to exists and matches its name.
     #[must_use]
     pub fn is_whole(&self, tree: &str, git: &Git<'_>) -> bool {
         self.ask(git, &["fsck", "--no-dangling", "--no-progress", "--no-reflogs", tree]).is_some()
     }
 
-    /// A path of the working tree, from the root.
+    /// Converts a path relative to the top of the working tree to a path relative to the root.
     fn rooted(&self, path: &str) -> String {
         if self.prefix.is_empty() {
             return path.to_string();
@@ -152,7 +176,7 @@ impl Snapshots {
         }
     }
 
-    /// The files that differ between two trees, by path. None when one of them is gone.
+    /// Returns the files that differ between two trees, by path. `None` if one of the trees is gone.
     #[must_use]
     pub fn changes(&self, before: &str, now: &str, git: &Git<'_>) -> Option<Vec<Changed>> {
         let words = ["diff-tree", "-r", "-z", "--no-renames", "--name-status", before, now];
@@ -166,7 +190,7 @@ impl Snapshots {
         Some(changes)
     }
 
-    /// The tree `base` with some paths as they are in `now`.
+    /// Returns the tree `base` with some paths as they are in `now`.
     #[must_use]
     pub fn blend(&self, base: &str, now: &str, paths: &BTreeSet<String>, git: &Git<'_>) -> Option<String> {
         let told = self.ask(git, &["diff-tree", "-r", "-z", "--no-renames", base, now])?;
@@ -175,12 +199,12 @@ impl Snapshots {
             if !paths.contains(&self.rooted(path)) {
                 continue;
             }
-            // `:100644 100644 OLD NEW M`; a file that is gone has no mode.
+            // `:100644 100644 OLD NEW M`; a deleted file has the mode 000000.
             let mut facts = facts.split(' ').skip(1);
             let (mode, _, object) = (facts.next()?, facts.next()?, facts.next()?);
             entries.push((mode.to_string(), object.to_string(), path.to_string()));
         }
-        // The index is not the working tree's any more: the next snapshot begins anew.
+        // The index no longer matches the working tree, so the next snapshot starts over.
         self.index.set(None);
         self.ask(git, &["read-tree", base])?;
         for batch in entries.chunks(BATCH) {
@@ -198,7 +222,7 @@ impl Snapshots {
         Some(self.ask(git, &["write-tree"])?.trim().to_string()).filter(|tree| !tree.is_empty())
     }
 
-    /// What differs between two trees below the root, as a patch; every file as text.
+    /// Returns the difference between two trees as a patch, for files below the root. Every file is treated as text.
     #[must_use]
     pub fn diff(&self, before: &str, now: &str, git: &Git<'_>) -> Option<String> {
         let own =
@@ -206,8 +230,8 @@ impl Snapshots {
         self.ask(git, &[&["diff"][..], &own, &["--relative", before, now]].concat())
     }
 
-    /// The files that the rules of a tree do not ignore, and rules that were made since do: nothing else tells of them. `rules` are
-    /// the user's own, as they were then.
+    /// Returns the files that are ignored now but would not be under the ignore rules of an earlier tree. No snapshot
+    /// has them, so nothing else reports them. `rules` are the user's own rules when that tree was taken.
     #[must_use]
     pub fn newly_ignored(&self, before: &str, rules: &str, git: &Git<'_>) -> Vec<String> {
         let told = self.ask(git, &["ls-tree", "-r", "-z", "--name-only", before]).unwrap_or_default();
@@ -226,10 +250,11 @@ impl Snapshots {
         let from = format!("--exclude-from={}", file.display());
         let told = self.ask(git, &["ls-files", "--others", "--full-name", "-z", &from, "--", ":/"]).unwrap_or_default();
         let _ = fs::remove_file(&file);
-        told.split('\0').filter(|path| !path.is_empty()).map(|path| self.rooted(path)).collect()
+        let files = told.split('\0').filter(|path| !path.is_empty());
+        files.filter(|path| !self.own_output().iter().any(|own| own == path)).map(|path| self.rooted(path)).collect()
     }
 
-    /// Those of some files below the root that a tree holds.
+    /// Returns which of the given files below the root a tree contains.
     #[must_use]
     pub fn held(&self, tree: &str, files: &[String], git: &Git<'_>) -> Vec<String> {
         let mut held = Vec::new();
@@ -243,7 +268,7 @@ impl Snapshots {
     }
 }
 
-/// A rule of a folder's .gitignore as one of the top's (gitignore(5)).
+/// Converts a rule of a directory's .gitignore to one for the top directory (gitignore(5)).
 fn anchored(line: &str, folder: &str) -> Option<String> {
     let line = line.trim_end_matches('\r');
     if line.trim().is_empty() || line.starts_with('#') {
@@ -260,7 +285,7 @@ fn anchored(line: &str, folder: &str) -> Option<String> {
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "a list for git, in a folder of ours")]
+#[expect(clippy::disallowed_methods, reason = "a rules file for git, in our own store")]
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write;
     fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())

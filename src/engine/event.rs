@@ -1,6 +1,6 @@
-//! What happened, as versioned data: the journal, the terminal and every other sink see exactly this.
+//! Events as versioned data. The journal, the terminal and every other sink receive exactly these events.
 
-use super::evaluated::EvalEvent;
+use super::eval_event::EvalEvent;
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig, WaitReason};
 use crate::plan::{Overrides, TaskFacts};
@@ -8,31 +8,32 @@ use crate::verdict::{ProposedTask, Unclear, Verdict};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format (schemas/event.schema.json). A field may be added; a change of meaning counts it up.
+/// The version of the event format (schemas/event.schema.json). It increases when the meaning of a field changes. New
+/// fields do not increase it.
 pub const EVENT_VERSION: u32 = 1;
 
-/// One event of one run.
+/// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// [`EVENT_VERSION`].
+    /// The version of the event format.
     pub version: u32,
-    /// The run's number in its root.
+    /// The run's number, unique within its workspace.
     pub run: i64,
-    /// Counts from 1 in a run, without gaps.
+    /// The event's number within the run: counts from 1, without gaps.
     pub seq: u64,
-    /// When, in UTC (RFC 3339), by the clock on the wall.
+    /// When it happened, in UTC (RFC 3339), by the wall clock.
     pub at: String,
-    /// How long the run has been at work by then, in milliseconds: the machine's sleep included, pauses not, by a clock that nobody
-    /// sets. None of a part of an evaluation, and of events of older versions.
+    /// How long the run had been at work by then, in milliseconds. Includes the time that the machine was asleep, but
+    /// not pauses, and does not depend on the wall clock. Absent in evaluations and in events of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worked_ms: Option<u64>,
-    /// What.
+    /// What happened: an object with a `type`.
     pub event: EventKind,
 }
 
-/// The place of an attempt in its run.
+/// The place of an attempt within its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -41,366 +42,371 @@ pub struct At {
     pub step: u32,
     /// The step's name.
     pub name: String,
-    /// The round of the innermost group; 1 outside groups.
+    /// The round of the innermost group, from 1; 1 outside of groups.
     pub round: u32,
     /// The iteration of the step's loop, from 1.
     pub iteration: u32,
-    /// The running number of the attempt in its step, over iterations, rounds and retries.
+    /// The number of the attempt within its step, from 1. Counts across iterations, rounds and retries.
     pub attempt: u32,
-    /// Always 1 for now.
+    /// The number of the lane in which it runs, from 1. Only an evaluation can have several lanes.
     pub lane: u32,
 }
 
-/// What a new round is told about the last one.
+/// What the agents of a new round are told about the previous round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Feedback {
-    /// The attempt whose end ended the round.
+    /// The attempt that ended the previous round.
     pub from: At,
-    /// Why it did.
+    /// Why the round ended.
     pub cause: FeedbackCause,
 }
 
 /// Why a round ended without success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "is", rename_all = "camelCase")]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum FeedbackCause {
-    /// A check failed in this way.
+    /// A check failed.
     CheckFailed {
-        /// How it ended.
+        /// How the check's attempt ended.
         outcome: AttemptOutcome,
     },
-    /// A loop did not reach its marker.
-    Exhausted {
-        /// After so many iterations.
+    /// A loop used up its iterations without the marker.
+    IterationsExhausted {
+        /// The number of iterations that the loop had.
         iterations: u32,
     },
-    /// A judge rejected.
+    /// A judge rejected the work.
     Rejected {
-        /// The number of this rejection in its run, from 1.
+        /// The number of this rejection within the run, from 1.
         rejection: u32,
     },
 }
 
-/// Why the run is being ended.
+/// Why the run is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "is", rename_all = "camelCase")]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum Ending {
-    /// We were sent this signal.
-    Asked {
-        /// It.
+    /// forkhestra received a signal.
+    Signal {
+        /// The signal that it received.
         signal: Sig,
     },
-    /// Our standard output was closed.
+    /// The standard output of forkhestra was closed.
     OutputClosed,
     /// A limit of the run was reached.
     Limit {
-        /// Which.
+        /// The limit that was reached.
         limit: LimitKind,
     },
 }
 
-/// How far a step's attempts have come.
+/// The highest attempt number of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HighestAttempt {
-    /// The step's number.
+    /// The step's number, from 1.
     pub step: u32,
-    /// Its highest attempt.
+    /// The number of its latest attempt, from 1.
     pub attempt: u32,
 }
 
-/// More iterations of a loop, or rounds of a group, than its count says.
+/// Iterations of a loop, or rounds of a group, in addition to its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct More {
-    /// The group's number; none for a loop.
+pub struct ExtraRounds {
+    /// The group's number, from 1; `null` for a loop.
     pub group: Option<u32>,
-    /// The number of the step that ended last.
+    /// The number of the step that ran last.
     pub step: u32,
-    /// How many more.
+    /// How many iterations or rounds are added.
     pub count: u32,
 }
 
-/// What happened.
+/// What happened, with the facts of this type of event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum EventKind {
-    /// The run begins.
+    /// The run starts.
     #[serde(rename_all = "camelCase")]
     RunStarted {
-        /// The chain in the chain language.
+        /// The chain, in the chain language.
         chain: String,
-        /// Its name in the config.
+        /// The chain's name in the config; `null` if it has none.
         name: Option<String>,
-        /// The prompt of the command line.
+        /// The prompt that was given on the command line.
         prompt: Option<String>,
-        /// Variables of the command line.
+        /// The variables that were given on the command line.
         vars: IndexMap<String, String>,
-        /// The plan's digest.
+        /// A digest of the plan.
         digest: String,
-        /// Where it works.
+        /// The workspace: the path of the directory in which the run works.
         root: String,
-        /// Our version.
+        /// The version of forkhestra.
         forkhestra: String,
-        /// How many steps it has.
+        /// The number of steps in the chain.
         steps: u32,
-        /// What the command line said of times and limits.
+        /// Timeouts, limits and other settings that were given on the command line.
         #[serde(default)]
         overrides: Overrides,
-        /// The commit that the work began at, where templates show what was changed since.
+        /// The commit at which the work began. Templates can show what has changed since then.
         #[serde(default)]
         base: Option<String>,
-        /// The tree that the work began at, a snapshot of our own: what templates show was changed since.
+        /// The tree that the work is compared with, as the ID of a git tree in forkhestra's own store. Templates show
+        /// what has changed since then.
         #[serde(default)]
         tree: Option<String>,
-        /// What the user's own rules left out of that tree, as lines of gitignore(5).
+        /// The ignore rules that applied to that tree: the user's own, and those for caches, as lines of gitignore(5).
         #[serde(default)]
         rules: Option<String>,
-        /// The task that it works on, as it was then.
+        /// The task that the run works on, as it was when the run started.
         #[serde(default)]
         task: Option<TaskFacts>,
-        /// In a queue of tasks: the backends whose login worked in it before. None outside of a queue.
+        /// In a queue of tasks, the backends whose login has worked earlier in the queue. Absent outside of a queue.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         queue: Option<Vec<String>>,
-        /// The tree as it was found, a snapshot of our own; none where nobody looked.
+        /// The tree when this run started, as the ID of a git tree in forkhestra's own store. Differs from `tree` if
+        /// the work is compared with an earlier state. Absent if no snapshot was taken.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         found: Option<String>,
     },
-    /// The run goes on after it was ended before its aim, or after a crash.
+    /// The run resumes after it was stopped early, or after a crash.
     #[serde(rename_all = "camelCase")]
     RunResumed {
-        /// Our version.
+        /// The version of forkhestra.
         forkhestra: String,
-        /// Attempts that have left a folder, even where the journal has lost them.
+        /// The highest attempt number of each step that has an attempt directory, even if the journal has lost that
+        /// attempt.
         attempts: Vec<HighestAttempt>,
-        /// Limits that hold from now on, as the command line gave them.
+        /// Limits that apply from now on, as given on the command line.
         limits: Vec<String>,
-        /// How long the run was at work before, in milliseconds.
+        /// How long the run had been at work before, in milliseconds.
         #[serde(default)]
         worked_ms: u64,
-        /// What it was given more of (`resume --more`).
+        /// The extra iterations or rounds that the run was given (`resume --more`).
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        more: Option<More>,
-        /// The tree that it goes on with, a snapshot of our own; none where nobody looked.
+        more: Option<ExtraRounds>,
+        /// The tree with which the run resumes, as a snapshot that forkhestra took. Absent if none was taken.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<String>,
     },
-    /// A round of a group begins.
+    /// A round of a group starts.
     #[serde(rename_all = "camelCase")]
     RoundStarted {
-        /// The group's number, from 1, outer before inner.
+        /// The group's number, from 1. Outer groups are numbered before inner ones.
         group: u32,
-        /// The round, from 1.
+        /// The number of the round, from 1.
         round: u32,
-        /// Of how many at most.
+        /// The maximum number of rounds.
         rounds: u32,
     },
-    /// An attempt is about to be started. In the journal before its process exists.
+    /// An attempt is about to be started. This event is in the journal before the process exists.
     #[serde(rename_all = "camelCase")]
     AttemptPlanned {
-        /// Which.
+        /// The attempt that is about to be started.
         at: At,
-        /// Of how many iterations at most; none for a step that runs once.
+        /// The maximum number of iterations; `null` for a step that runs once.
         iterations: Option<u32>,
-        /// How often this iteration failed before and is tried again.
+        /// The number of the retry, from 1; 0 for the first try of this iteration.
         retry: u32,
-        /// What it is told about the last round.
+        /// What the agent is told about the previous round; `null` if there is nothing to report.
         feedback: Option<Feedback>,
     },
-    /// An attempt that would have been next, had the run not been at its end: a resume begins with it.
+    /// An attempt would have been next, but the run is stopping. A resume starts with this attempt.
     #[serde(rename_all = "camelCase")]
-    AttemptHeld {
-        /// Which.
+    AttemptDeferred {
+        /// The attempt that would have been next.
         at: At,
-        /// How often this iteration failed before.
+        /// The number of the retry, from 1; 0 for the first try of this iteration.
         retry: u32,
     },
-    /// Its process runs.
+    /// The process of an attempt has started.
     #[serde(rename_all = "camelCase")]
     AttemptStarted {
-        /// Which.
+        /// The attempt whose process has started.
         at: At,
         /// The agent's process id.
         pid: i32,
-        /// The process's start time in clock ticks since boot: with the pid it names one process only (proc(5), stat field 22).
+        /// When the process started, in clock ticks since boot (proc(5), field 22 of stat). Together with the pid it
+        /// identifies the process uniquely.
         start_time: u64,
     },
-    /// The marker was seen.
+    /// The agent printed the marker.
     #[serde(rename_all = "camelCase")]
     MarkerSeen {
-        /// By which attempt.
+        /// The attempt that printed the marker.
         at: At,
     },
-    /// The agent has gone on, and its last message has no marker.
+    /// The agent continued after its marker, and its last message does not contain it. The marker no longer counts.
     #[serde(rename_all = "camelCase")]
     MarkerWithdrawn {
-        /// By which attempt.
+        /// The attempt whose marker no longer counts.
         at: At,
     },
-    /// The run is being ended.
+    /// The run is being stopped.
     #[serde(rename_all = "camelCase")]
-    Terminating {
-        /// Why.
-        why: Ending,
-        /// What the agent is sent, if one runs.
-        with: Option<Sig>,
+    RunStopping {
+        /// Why the run is being stopped.
+        reason: Ending,
+        /// The signal that is sent to the running agent; `null` if no agent runs.
+        signal: Option<Sig>,
     },
-    /// The agent was stopped, and not by us.
+    /// The agent was paused by a signal that forkhestra did not send.
     #[serde(rename_all = "camelCase")]
-    AttemptStopped {
-        /// Which.
+    AttemptPaused {
+        /// The attempt whose agent was paused.
         at: At,
-        /// By this signal's number.
+        /// The number of the signal that paused it.
         signal: i32,
     },
-    /// A stopped agent goes on.
+    /// A paused agent continues.
     #[serde(rename_all = "camelCase")]
     AttemptContinued {
-        /// Which.
+        /// The attempt whose agent continues.
         at: At,
     },
-    /// What an attempt has used so far, as its program reports it.
+    /// What an attempt has used so far, as reported by its program.
     #[serde(rename_all = "camelCase")]
     UsageReported {
-        /// Which.
+        /// The attempt that the report is about.
         at: At,
-        /// All of it so far.
+        /// All tokens of the attempt so far.
         tokens: Tokens,
     },
-    /// The attempt did not count, and is made again after a wait.
+    /// A wait starts, after which the attempt is repeated. The attempt does not count.
     #[serde(rename_all = "camelCase")]
     WaitStarted {
-        /// The attempt that did not count.
+        /// The attempt that does not count.
         at: At,
-        /// What is waited for.
+        /// What the run waits for.
         #[serde(default)]
         reason: WaitReason,
-        /// For so long at least, in milliseconds.
+        /// The minimum length of the wait, in milliseconds.
         wait_ms: u64,
-        /// The end of a usage limit, if it was named.
+        /// When the usage limit ends, in UTC (RFC 3339), if the service reported a time.
         until: Option<String>,
     },
-    /// The run stands still, its agent and its timers with it (Ctrl-Z).
+    /// The run is paused, with its agent and its timers (Ctrl-Z).
     RunPaused,
-    /// It goes on.
+    /// The run continues after a pause.
     RunContinued,
-    /// An attempt is being ended because its time is over; the run goes on.
+    /// An attempt is being stopped because one of its time limits has expired. The run continues.
     #[serde(rename_all = "camelCase")]
     AttemptTimedOut {
-        /// Which.
+        /// The attempt that is being stopped.
         at: At,
-        /// Which of its times.
-        why: Cut,
-        /// What it is sent.
-        with: Sig,
+        /// Which of its time limits has expired.
+        reason: Cut,
+        /// The signal that is sent to its process tree.
+        signal: Sig,
     },
-    /// An attempt is over and nothing of it is left.
+    /// An attempt has ended, and its whole process tree with it.
     #[serde(rename_all = "camelCase")]
     AttemptFinished {
-        /// Which.
+        /// The attempt that has ended.
         at: At,
         /// How it ended.
         outcome: AttemptOutcome,
-        /// Whether the marker was seen.
+        /// Whether it printed the marker, and the marker still counted when it ended.
         marker: bool,
-        /// What else is known.
+        /// What else is known about the attempt.
         finished: Finished,
     },
-    /// An agent decided.
+    /// An agent or a person gave a verdict.
     #[serde(rename_all = "camelCase")]
     VerdictGiven {
-        /// Which attempt.
+        /// The attempt that the verdict belongs to.
         at: At,
-        /// What.
+        /// The verdict, with its findings.
         verdict: Verdict,
-        /// Whether it is a reject that leaves nothing to be mended, and so ends the round well.
+        /// Whether it is a rejection with only minor findings, which ends the round successfully.
         #[serde(default)]
         converged: bool,
     },
-    /// An agent's words hold no verdict that counts.
+    /// An agent gave no verdict that counts.
     #[serde(rename_all = "camelCase")]
     VerdictUnclear {
-        /// Which attempt.
+        /// The attempt whose verdict is unclear.
         at: At,
-        /// Why.
-        why: Unclear,
-        /// How often it was asked by now; 0 for a worker, whose exit code counts instead.
+        /// Why no verdict counts.
+        reason: Unclear,
+        /// How many times the judge has been asked so far; 0 for a worker, whose exit code counts instead.
         asked: u32,
     },
-    /// A worker ended well and changed nothing; it is asked once more.
+    /// A worker ended successfully but changed nothing. It is asked once more.
     #[serde(rename_all = "camelCase")]
-    NothingSubmitted {
-        /// Which attempt.
+    WorkUnchanged {
+        /// The worker's attempt.
         at: At,
     },
-    /// A worker that works on no task of its own proposes some.
+    /// A worker of a run that has no task proposes tasks.
     #[serde(rename_all = "camelCase")]
     TasksProposed {
-        /// Which attempt.
+        /// The attempt that proposes them.
         at: At,
-        /// Them.
+        /// The proposed tasks.
         tasks: Vec<ProposedTask>,
-        /// What of the proposal could not be read, a line each.
+        /// The parts of the proposal that could not be read, one line each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unread: Vec<String>,
     },
-    /// Templates were edited while the run was under way.
+    /// Templates were edited during the run.
     #[serde(rename_all = "camelCase")]
     TemplatesEdited {
-        /// Which, from the root.
+        /// The edited files, as paths relative to the workspace.
         files: Vec<String>,
-        /// Whether the attempts from here on are told by the new text (`--accept-changes`).
-        taken: bool,
-        /// What is wrong with it, if something is: then the old text stays.
+        /// Whether later attempts use the new text (`--accept-changes`).
+        accepted: bool,
+        /// What is wrong with the new text, if anything. The old text then stays in use.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        why: Option<String>,
+        error: Option<String>,
     },
-    /// A check has nothing to run: it is passed over, and not passed.
+    /// A step is skipped: a check has nothing to run, or the step's work has already been done. The step does not count
+    /// as passed.
     #[serde(rename_all = "camelCase")]
     StepSkipped {
-        /// The step's number.
+        /// The step's number, from 1.
         step: u32,
-        /// Its name.
+        /// The step's name.
         name: String,
-        /// Why.
-        why: String,
-        /// Whether it would have verified the work, and the project has no command for it.
+        /// Why the step is skipped.
+        reason: String,
+        /// Whether it is a check that would have verified the work, but for which the project has no command.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         absent: bool,
     },
-    /// A step has reached its aim.
+    /// A step has succeeded.
     #[serde(rename_all = "camelCase")]
     StepSucceeded {
-        /// Its last attempt.
+        /// The last attempt of the step.
         at: At,
     },
-    /// A round is over.
+    /// A round of a group has ended.
     #[serde(rename_all = "camelCase")]
     RoundFinished {
-        /// The group's number.
+        /// The group's number, from 1.
         group: u32,
-        /// The round.
+        /// The number of the round, from 1.
         round: u32,
-        /// What ended it, unless all its steps succeeded.
+        /// What ended the round; `null` if it ended successfully.
         ended_by: Option<Feedback>,
     },
-    /// Of an evaluation.
+    /// Something happened in an evaluation.
     #[serde(rename_all = "camelCase")]
     Evaluation {
-        /// What.
-        what: EvalEvent,
+        /// What happened in the evaluation.
+        event: EvalEvent,
     },
-    /// The run is over; nothing follows.
+    /// The run has ended. Nothing follows, unless the run is resumed.
     #[serde(rename_all = "camelCase")]
     RunFinished {
-        /// How it ended.
+        /// How the run ended.
         outcome: RunOutcome,
     },
 }

@@ -1,4 +1,4 @@
-//! What is known of an attempt when it is over.
+//! What is known about an attempt that has ended.
 
 use super::outcome::{AttemptOutcome, WaitReason};
 use crate::agent::ErrorClass;
@@ -6,16 +6,16 @@ use crate::chain::Accounting;
 use crate::verdict::{Answer, ProposedTask};
 use serde::{Deserialize, Serialize};
 
-/// A process that outlived its agent, and was ended.
+/// A process that outlived its agent and was terminated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Leftover {
-    /// Its process id.
+    /// The process id.
     pub pid: i32,
-    /// Its name.
+    /// The name of the process.
     pub name: String,
-    /// Whether it could not be ended, and still runs.
+    /// Whether it could not be terminated and is still running.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub running: bool,
 }
@@ -26,37 +26,37 @@ impl std::fmt::Display for Leftover {
     }
 }
 
-/// Tokens and cost, as the agent's own program reports them.
+/// Tokens and cost, as reported by the agent's own program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Tokens {
-    /// Fresh input.
+    /// Input tokens that are not counted as `cacheRead` or `cacheWrite`.
     pub input: u64,
-    /// Output.
+    /// Tokens that the model wrote.
     pub output: u64,
-    /// Input read from the cache, counted nowhere else.
+    /// Input tokens that were read from the cache. They are not counted anywhere else.
     pub cache_read: u64,
-    /// Input written to the cache, counted nowhere else.
+    /// Input tokens that were written to the cache. They are not counted anywhere else.
     pub cache_write: u64,
-    /// US dollars, if known.
+    /// The cost in US dollars, if known.
     pub cost_usd: Option<f64>,
 }
 
 impl Tokens {
-    /// Of every kind.
+    /// Returns the number of tokens of every kind together.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output).saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
-    /// What is left of a limit on cost, in US dollars.
+    /// Returns how much of a cost limit is left, in US dollars.
     #[must_use]
     pub fn cost_left(&self, most: Option<f64>) -> f64 {
         (most.unwrap_or(0.0) - self.cost_usd.unwrap_or(0.0)).max(0.0)
     }
 
-    /// Both together; a cost that is unknown adds nothing.
+    /// Returns the sum of both. An unknown cost adds nothing.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
         let cost = self.cost_usd.unwrap_or(0.0) + more.cost_usd.unwrap_or(0.0);
@@ -70,18 +70,18 @@ impl Tokens {
     }
 }
 
-/// What an attempt has used without saying how much.
+/// What an attempt used without reporting how much.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unknown {
-    /// Tokens.
+    /// Whether it used tokens that were not reported.
     pub tokens: bool,
-    /// Money.
+    /// Whether it caused costs that were not reported.
     pub cost: bool,
 }
 
 impl Unknown {
-    /// Of an attempt that ended so, whose program gives this account.
+    /// Returns what is unknown about an attempt with this outcome. `accounting` is what its program reports in general.
     #[must_use]
     pub fn of(accounting: Option<Accounting>, outcome: &AttemptOutcome, finished: &Finished) -> Self {
         let worked = match outcome {
@@ -89,104 +89,105 @@ impl Unknown {
             AttemptOutcome::Unavailable { reason } => !matches!(reason, WaitReason::Machine | WaitReason::Start),
             _ => !finished.error_class.is_some_and(ErrorClass::is_permanent),
         };
-        // No tokens are no money.
+        // Without tokens there is no cost.
         let is_priced = |tokens: Tokens| tokens.cost_usd.is_some() || tokens.total() == 0;
         let unknown = Self { tokens: finished.tokens.is_none(), cost: !finished.tokens.is_some_and(is_priced) };
         if worked && accounting.is_some() { unknown } else { Self::default() }
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A usage limit that an agent's service named.
+/// A usage limit that an agent's service reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UsageLimit {
-    /// When it ends, in UTC (RFC 3339), if that was named.
+    /// When the limit ends, in UTC (RFC 3339), if the service reported a time.
     pub resets_at: Option<String>,
-    /// How long that was from the attempt's end, in milliseconds.
+    /// The time between the end of the attempt and the end of the limit, in milliseconds.
     pub resets_in_ms: Option<u64>,
 }
 
-/// What is known of an attempt when it is over.
+/// What is known about an attempt that has ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
-    /// How long it took, in milliseconds.
+    /// How long the attempt took, in milliseconds.
     pub took_ms: u64,
-    /// Bytes of stdout.
+    /// The size of its standard output, in bytes.
     pub stdout_bytes: u64,
-    /// Bytes of stderr.
+    /// The size of its standard error, in bytes.
     pub stderr_bytes: u64,
-    /// Whether a descendant held the output open past the agent's exit.
+    /// Whether another process kept the output open after the agent had exited.
     pub held_open: bool,
-    /// Processes that outlived it and were ended, or could not be.
+    /// Processes that outlived the agent: they were terminated, or could not be.
     pub leftovers: Vec<Leftover>,
-    /// What became of its lifeline, if that was lost.
+    /// What happened to the attempt's lifeline, if it was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifeline: Option<String>,
-    /// A line that held the marker among other words.
+    /// A line that contained the marker but did not count, for example because of other words on it.
     pub near_miss: Option<String>,
-    /// Tokens and cost.
+    /// The tokens and the cost, if they were reported.
     pub tokens: Option<Tokens>,
-    /// What it used and nobody knows, because its program was ended before it said so, or never says it.
+    /// What it used without reporting how much: its program was stopped before it could, or never reports it.
     #[serde(default, skip_serializing_if = "Unknown::is_nothing")]
     pub unknown: Unknown,
-    /// The session that its program can resume.
+    /// The id of the session, which its program can resume.
     pub session: Option<String>,
-    /// Tools it was refused.
+    /// Tools that the agent was not permitted to use.
     pub denials: Vec<String>,
-    /// What its program calls an error.
+    /// The error that its program reported.
     pub error: Option<String>,
-    /// Of what kind that error is.
+    /// The kind of that error.
     #[serde(default)]
     pub error_class: Option<ErrorClass>,
-    /// The usage limit that ended it.
+    /// The usage limit that ended the attempt.
     pub usage_limit: Option<UsageLimit>,
-    /// A digest of the working tree and of what was said last; equal ones mean that nothing changed (V-26).
+    /// In a loop, a digest of the working tree and of the agent's last output. Equal digests mean that nothing changed.
     pub fingerprint: Option<String>,
-    /// Of a worker whose work is judged: whether the working tree is as it was before.
+    /// For a worker in a group, whether it left the working tree unchanged.
     #[serde(default)]
     pub unchanged: Option<bool>,
-    /// Of a worker that says that there is nothing to do: whether nothing has changed since the work began.
+    /// For a worker that reports that there is nothing to do, whether nothing has changed since the work began.
     #[serde(default)]
     pub untouched: bool,
-    /// Of a check that failed: a digest of the working tree and of its errors.
+    /// For a failed check in a group, a digest of the working tree and of the check's errors.
     #[serde(default)]
-    pub trouble: Option<String>,
-    /// What a worker says to findings.
+    pub failure_digest: Option<String>,
+    /// A worker's answers to findings.
     #[serde(default)]
     pub answers: Vec<Answer>,
-    /// Of a worker: whether what decides about its work was compared with what it was.
+    /// For an agent, whether the protected files were compared with their earlier state.
     #[serde(default)]
     pub guarded: bool,
-    /// Config and templates that a worker changed, and in the strict profile tests that it weakened: its attempt does not count.
+    /// Protected files that the agent changed, such as config and templates. Under `--profile strict` it includes a
+    /// worker's `weakened` and `touched` items. If there are any, a worker's attempt does not count.
     #[serde(default)]
     pub voided: Vec<String>,
-    /// Tests that are weaker than at the run's start, in words.
+    /// Descriptions of tests that have become weaker since the work began.
     #[serde(default)]
     pub weakened: Vec<String>,
-    /// Files that say what is built and tested and are not what they were, in words.
+    /// Descriptions of files that determine what is built and tested, and that have changed since the work began.
     #[serde(default)]
     pub touched: Vec<String>,
-    /// What a check that failed found, a digest for each error; to tell new errors from old ones.
+    /// For a failed check, a digest of each error, so that new errors can be distinguished from old ones.
     #[serde(default)]
     pub errors: Vec<String>,
-    /// How many tests a check ran, as its output says.
+    /// For a check, the number of tests that it ran, according to its output.
     #[serde(default)]
     pub tests_run: Option<u32>,
-    /// Which part of a built-in check failed: `build`, `tests`, `lint`, `syntax check`, `the task's tests`.
+    /// The part of a built-in check that failed: `build`, `tests`, `lint`, `syntax check` or `the task's tests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_part: Option<String>,
     /// Tasks that a worker proposes.
     #[serde(default)]
     pub tasks: Vec<ProposedTask>,
-    /// What of its proposal could not be read.
+    /// The parts of that proposal that could not be read, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
 }

@@ -1,12 +1,12 @@
-//! What the machine is told, and what it wants done.
+//! The inputs of the machine, and the effects that it requests.
 
 use super::event::{At, Feedback, HighestAttempt};
 use super::finished::{Finished, Leftover, Tokens};
 use super::outcome::{Exit, RunOutcome, Sig};
-use crate::verdict::{Said, Verdict};
+use crate::verdict::{Verdict, VerdictReading};
 use std::time::Duration;
 
-/// What is timed. All of them stand still while the run is paused.
+/// What a timer measures. All timers are halted while the run is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timer {
     /// The attempt's `timeout`.
@@ -15,117 +15,117 @@ pub enum Timer {
     Idle,
     /// The attempt's `startTimeout`.
     Start,
-    /// From the marker to the exit.
+    /// The time from the marker to the exit.
     Linger,
-    /// From one signal of the ladder to the next.
+    /// The time from one signal to the next, stronger one.
     Grace,
-    /// A usage limit.
+    /// The wait before an attempt is repeated.
     Wait,
     /// The run's `limits.time`.
     Run,
 }
 
-/// Something from outside.
+/// An input from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// Go.
+    /// Starts the run.
     Begin,
-    /// Go on where an earlier process left off.
+    /// Resumes the run where an earlier process stopped.
     Resume {
-        /// How long the run was at work before, in milliseconds.
+        /// How long the run had been at work before, in milliseconds.
         elapsed_ms: u64,
-        /// What had outlived it, and was ended.
+        /// The processes that had outlived the earlier process and were terminated.
         leftovers: Vec<Leftover>,
-        /// Attempts that have left a folder.
+        /// The highest attempt of each step that has left a directory.
         attempts: Vec<HighestAttempt>,
-        /// Limits of the command line.
+        /// The limits that were given on the command line.
         limits: Vec<String>,
-        /// What a person decides about the work, where one is waited for.
+        /// A person's decision about the work, if the run waits for one.
         decided: Option<Verdict>,
-        /// How many more iterations or rounds there are, where they were used up.
+        /// How many iterations or rounds are added, if they were used up.
         more: Option<u32>,
-        /// The tree that it goes on with.
+        /// The tree with which the run resumes.
         tree: Option<String>,
     },
-    /// The process runs.
+    /// The agent's process has started.
     Spawned {
-        /// The agent's.
+        /// The agent's process id.
         pid: i32,
-        /// Its start time.
+        /// The start time of the process, in clock ticks since boot.
         start_time: u64,
     },
     /// The process could not be started.
     NotStarted {
-        /// What the operating system said.
-        why: String,
-        /// Whether it had no room for it, which time may change.
+        /// The error that the operating system reported.
+        error: String,
+        /// Whether the system lacked the resources for it, which may change with time.
         busy: bool,
     },
-    /// A later final message has no marker: the earlier one does not count.
+    /// A later final message has no marker, so the earlier marker does not count.
     MarkerGone,
     /// The marker was seen.
     Marker,
-    /// The attempt has used so much by now.
+    /// The attempt has reported what it has used so far.
     Used {
-        /// In all.
+        /// All tokens of the attempt so far.
         tokens: Tokens,
-        /// Whether it has said its last message: then it is over, and counts.
+        /// Whether it has printed its final message. It is then complete and counts, even if a limit is reached.
         said_all: bool,
     },
-    /// The agent was stopped by this signal, not by us.
-    AgentStopped(i32),
-    /// It goes on.
+    /// The agent was paused by this signal, which forkhestra did not send.
+    AgentPaused(i32),
+    /// The paused agent continues.
     AgentContinued,
-    /// A time is over.
+    /// A timer has expired.
     TimeOver(Timer),
-    /// We were sent a signal.
+    /// forkhestra received a signal.
     Signal(Sig),
-    /// We were asked to stand still (SIGTSTP).
+    /// forkhestra was asked to pause (SIGTSTP).
     Pause,
-    /// We go on (SIGCONT).
+    /// forkhestra continues (SIGCONT).
     Continue,
-    /// Our standard output is closed.
+    /// The standard output of forkhestra was closed.
     OutputClosed,
     /// Templates were edited.
     TemplatesEdited {
-        /// Which, from the root.
+        /// The edited files, as paths relative to the workspace.
         files: Vec<String>,
-        /// Whether the attempts from here on are told by the new text.
-        taken: bool,
-        /// What is wrong with it, if something is.
-        why: Option<String>,
+        /// Whether later attempts use the new text.
+        accepted: bool,
+        /// What is wrong with the new text, if anything.
+        error: Option<String>,
     },
-    /// The process exited and its tree is gone.
+    /// The process has exited, and its process tree is gone.
     Exited {
-        /// How.
+        /// How the process ended.
         exit: Exit,
-        /// What else is known.
+        /// What else is known about the attempt.
         finished: Box<Finished>,
-        /// What it decided; none for a check.
-        said: Option<Said>,
+        /// The verdict that was read, clear or unclear; `None` for a check.
+        verdict: Option<VerdictReading>,
     },
 }
 
-/// Something to be done.
+/// Something that the machine requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Start this attempt.
+    /// Starts an attempt.
     Spawn {
-        /// Which.
+        /// The attempt to start.
         at: At,
-        /// What its prompt is told about the last round.
+        /// What its prompt reports about the previous round.
         feedback: Option<Feedback>,
     },
-    /// Send this to the agent's tree.
+    /// Sends this signal to the agent's process tree.
     Signal(Sig),
-    /// Give so much time, then say so.
+    /// Starts a timer with this duration.
     Arm(Timer, Duration),
-    /// Stop the agent's tree.
-    StopAgent,
-    /// Let it go on.
+    /// Pauses the agent's process tree.
+    PauseAgent,
+    /// Lets the agent's process tree continue.
     ContinueAgent,
-    /// Stop ourselves.
+    /// Pauses forkhestra itself.
     StandStill,
-    /// The run is over.
+    /// Ends the run with this outcome.
     Finish(RunOutcome),
 }

@@ -1,6 +1,7 @@
-//! What HAPPENS, as data, and the machine that decides what happens next. Pure: no clock, no I/O.
+//! Events as data, and the state machine that decides what happens next. Pure: no clock, no I/O.
 
-mod evaluated;
+mod eval_event;
+mod eval_ledger;
 mod event;
 mod facts;
 mod finished;
@@ -9,7 +10,6 @@ mod machine;
 mod observer;
 mod outcome;
 mod progress;
-mod scores;
 mod state;
 mod stopwatch;
 mod summary;
@@ -17,16 +17,16 @@ mod totals;
 mod verdicts;
 mod waits;
 
-pub use evaluated::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
-pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, Feedback, FeedbackCause, HighestAttempt, More};
+pub use eval_event::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
+pub use eval_ledger::{EvalLedger, Proposal, Score};
+pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt};
 pub use finished::{Finished, Leftover, Tokens, Unknown, UsageLimit};
 pub use input::{Effect, Input, Timer};
 pub use machine::Transition;
 #[cfg(test)]
 pub(crate) use machine::tests::laws::drive as tests_drive;
-pub use observer::{CHUNK, Evidence, Notice, Observer, Pace, Quiet, Stream};
+pub use observer::{CHUNK, Evidence, Notice, NullObserver, Observer, Pace, Stream};
 pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig, WaitReason};
-pub use scores::{EvalLedger, Proposal, Score};
 pub use state::State;
 pub use stopwatch::Stopwatch;
 pub use summary::{AttemptRow, RunKind, RunRow, RunState, unverified_words};

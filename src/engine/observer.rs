@@ -1,4 +1,4 @@
-//! Who is told of a run while it is under way. The runner knows this trait alone: a terminal, a log of events, or nobody.
+//! The observer of a run. The runner knows only this trait. Behind it is a terminal, a log of events, or nothing.
 
 use super::event::{At, Event};
 use crate::checks::Failure;
@@ -6,7 +6,7 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// The size of one piece of agents' output, in bytes: half of an agent's pipe, so that it writes while we do.
+/// The size of one piece of agent output, in bytes: half of an agent's pipe, so that the agent can write meanwhile.
 pub const CHUNK: usize = 256 << 10;
 
 /// The stream that an agent prints on.
@@ -18,125 +18,127 @@ pub enum Stream {
     Err = 1,
 }
 
-/// How an observer takes agents' output.
+/// How an observer accepts agent output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// Not at all.
+    /// It does not accept any.
     Nothing,
-    /// As fast as it is read there: a slow reader slows the agent.
+    /// It accepts output as fast as its reader does: a slow reader slows down the agent.
     InStep,
-    /// A reader that stands still is caught up with from the log, the agent goes on.
+    /// The agent continues while the reader is stuck. The reader gets what it missed from the log.
     CatchUp,
 }
 
-/// Something to know that is no event.
+/// Something to report that is not an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice<'a> {
-    /// Something lay where an attempt's folder belongs before it began; it was put aside.
+    /// The directory of an attempt already existed before the attempt started. It was moved aside.
     PutAside {
         /// The step's name.
         name: &'a str,
-        /// Where it is now.
+        /// The new path of that directory.
         aside: String,
     },
-    /// The prompt holds the marker alone on so many lines, which may be echoed.
+    /// The prompt contains the marker alone on a line. The agent may echo these lines.
     MarkerInPrompt {
         /// The step's name.
         name: &'a str,
-        /// How many lines.
+        /// The number of these lines.
         lines: usize,
     },
-    /// Files were changed before the work began, and are no part of it.
+    /// These files had uncommitted changes before the work began. The changes are not part of the work.
     Uncommitted(&'a [String]),
-    /// No better prompt was proposed, for this reason.
+    /// No new prompt was proposed, for this reason.
     NoProposal(&'a str),
 }
 
-/// What can be looked up about an event. Each costs a file or two, so that only who needs it asks.
+/// Details about an event that can be looked up. Each lookup reads a file or two, so observers request only what they
+/// need.
 pub trait Evidence {
-    /// The errors in the output of a check.
+    /// Returns the errors in the output of a check.
     fn errors(&self, at: &At) -> Vec<Failure>;
-    /// The end of what an attempt printed, and the name of the stream: `stderr` if there is anything on it.
+    /// Returns the name of a stream and the end of its output: `stderr` if anything was printed there, else `stdout`.
     fn last_words(&self, at: &At) -> (&'static str, String);
-    /// A word that nobody guesses.
+    /// Returns a random token that cannot be guessed.
     fn secret(&self) -> Option<String>;
 }
 
-/// Who is told. Every method but [`Observer::event`] has a default that shows nothing and waits for nobody.
+/// Receives what happens in a run. Every method except [`Observer::event`] has a default that shows nothing and never
+/// waits.
 pub trait Observer: std::fmt::Debug {
-    /// An event is in the journal.
+    /// Receives an event that has just been written to the journal.
     ///
     /// # Errors
-    /// When whoever listens takes no more: the run is ended in order.
+    /// If the observer accepts no more events. The run is then stopped gracefully.
     fn event(&mut self, event: &Event, evidence: &dyn Evidence) -> io::Result<()>;
 
-    /// An event that an earlier process has told already.
+    /// Receives an event that an earlier process has already reported.
     fn earlier_event(&mut self, _event: &Event) {}
 
-    /// Something to know that is no event.
+    /// Receives a notice.
     fn notice(&mut self, _notice: &Notice<'_>) {}
 
-    /// How agents' output is taken.
+    /// Returns how agent output is accepted.
     fn pace(&self) -> Pace {
         Pace::Nothing
     }
 
-    /// A buffer of [`CHUNK`] bytes to read the next piece of output into.
+    /// Returns a buffer of [`CHUNK`] bytes for the next piece of output.
     fn buffer(&mut self) -> Vec<u8> {
         vec![0; CHUNK]
     }
 
-    /// Gives a buffer back unused.
+    /// Takes back an unused buffer.
     fn give_back(&mut self, _buffer: Vec<u8>) {}
 
-    /// Whether another piece of output may be given now; if not, it is the reader who is slow.
+    /// Returns whether another piece of output is accepted now. If not, the reader is slow.
     fn is_ready(&self) -> bool {
         true
     }
 
-    /// A piece of an agent's output, in a buffer of [`Observer::buffer`] or another one.
+    /// Receives a piece of an agent's output, in a buffer from [`Observer::buffer`] or in another one.
     fn output(&mut self, _stream: Stream, _bytes: Vec<u8>) {}
 
-    /// The output of an attempt is over.
+    /// Receives the end of an attempt's output.
     fn output_over(&mut self) {}
 
-    /// How much of a wait is left. Says after how long it is to be asked again.
+    /// Receives how much of a wait is left. Returns the time until it should be called again.
     fn countdown(&mut self, _left: Duration) -> Option<Duration> {
         None
     }
 
-    /// How often [`Observer::draw`] is called while an attempt works.
+    /// Returns how often [`Observer::draw`] is called during an attempt.
     fn frame(&self) -> Option<Duration> {
         None
     }
 
-    /// The attempt has been at work for so long, and silent for so long.
+    /// Receives for how long the attempt has been running and for how long it has been silent.
     fn draw(&mut self, _elapsed: Duration, _silent: Duration) {}
 
-    /// Whether everything that was given is written.
+    /// Returns whether everything that was received has been written.
     fn is_idle(&self) -> bool {
         true
     }
 
-    /// Is ready when something was written; never while [`Observer::is_idle`].
+    /// Is ready when something has been written. It is never ready while [`Observer::is_idle`].
     ///
     /// # Errors
-    /// Why standard output takes no more; what is given after that is thrown away.
+    /// If standard output accepts no more. Everything received after that is discarded.
     fn poll_written(&mut self, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Pending
     }
 
-    /// The run is to end: nobody is waited for any more.
-    fn hurry(&mut self) {}
+    /// Tells the observer that the run is stopping and that it must no longer wait for readers.
+    fn stop_pacing(&mut self) {}
 }
 
-/// Nobody.
+/// An observer that ignores everything.
 #[derive(Debug, Default)]
-pub struct Quiet {
+pub struct NullObserver {
     spare: Option<Vec<u8>>,
 }
 
-impl Observer for Quiet {
+impl Observer for NullObserver {
     fn event(&mut self, _event: &Event, _evidence: &dyn Evidence) -> io::Result<()> {
         Ok(())
     }

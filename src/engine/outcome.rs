@@ -1,24 +1,24 @@
-//! How attempts and runs end. Knows no one.
+//! How attempts and runs end. It depends on no other module.
 
 use serde::{Deserialize, Serialize};
 
-/// A signal that we take or send.
+/// A signal that forkhestra receives or sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Sig {
-    /// The terminal went away.
+    /// The terminal was closed.
     Hup,
-    /// Ctrl-C.
+    /// A person interrupts (Ctrl-C).
     Int,
-    /// A polite end.
+    /// A request to stop.
     Term,
-    /// The end.
+    /// An immediate stop, which a process cannot prevent.
     Kill,
 }
 
 impl Sig {
-    /// Its number on Linux.
+    /// Returns the number of the signal on Linux.
     #[must_use]
     pub fn number(self) -> i32 {
         match self {
@@ -29,7 +29,7 @@ impl Sig {
         }
     }
 
-    /// The one of this number.
+    /// Returns the signal with this number.
     #[must_use]
     pub fn of_number(number: i32) -> Option<Self> {
         [Self::Hup, Self::Int, Self::Kill, Self::Term].into_iter().find(|signal| signal.number() == number)
@@ -56,18 +56,18 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// Why an attempt is ended before its time, while the run goes on.
+/// Why an attempt is stopped early while the run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Cut {
-    /// Its `timeout` is over.
+    /// Its `timeout` has expired.
     Timeout,
-    /// Its `idleTimeout` is over.
+    /// Its `idleTimeout` has expired.
     Idle,
-    /// It printed the marker and did not exit.
+    /// It printed the marker but did not exit.
     Lingering,
-    /// Its `startTimeout` is over, and it has not said a word.
+    /// Its `startTimeout` has expired, and it has not printed anything.
     Start,
 }
 
@@ -76,20 +76,20 @@ pub enum Cut {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum LimitKind {
-    /// `limits.time`.
+    /// `limits.time`: how long the run may work.
     Time,
-    /// `limits.cost`.
+    /// `limits.cost`: how much the run may cost.
     Cost,
-    /// `limits.tokens`.
+    /// `limits.tokens`: how many tokens the run may use.
     Tokens,
-    /// `limits.iterations`.
+    /// `limits.iterations`: how many iterations the run may have.
     Iterations,
-    /// `limits.wait`.
+    /// `limits.wait`: how long the run may wait for services in a row.
     Wait,
 }
 
 impl LimitKind {
-    /// Its key in `limits`.
+    /// Returns its key in `limits`.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -102,69 +102,69 @@ impl LimitKind {
     }
 }
 
-/// What is waited for before an attempt that does not count is made again.
+/// What a run waits for before it repeats an attempt that does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum WaitReason {
-    /// A usage limit, a rate limit or an overload of the service ends.
+    /// The end of a usage limit, a rate limit or an overload of the service.
     #[default]
     UsageLimit,
-    /// The service can be reached, and works again.
+    /// The service, which could not be reached or failed.
     Service,
-    /// Somebody logs in again: a login that has worked before is refused. Only in a queue of tasks.
+    /// A new login by a person, because a login that worked before is refused. Only in a queue of tasks.
     Login,
-    /// The agent's program comes to its first word.
+    /// The agent's program, which printed nothing after its start.
     Start,
-    /// The machine has room for another process again.
+    /// The machine, which lacked the resources for another process.
     Machine,
 }
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "is", rename_all = "camelCase")]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum AttemptOutcome {
-    /// The step's aim is reached: exit 0, and the marker in a loop.
+    /// It succeeded: exit code 0, and in a loop the marker.
     Completed,
-    /// Exit 0 without the marker in a loop.
+    /// Exit code 0, but without the marker of a loop or the clear verdict of a judge.
     Unfinished,
-    /// An exit code other than 0.
+    /// It exited with a code other than 0.
     Failed {
-        /// The code.
+        /// The exit code.
         code: i32,
     },
-    /// Killed by a signal that we did not send.
+    /// It was killed by a signal that forkhestra did not send.
     Crashed {
-        /// Its number.
+        /// The number of the signal.
         signal: i32,
     },
-    /// Exit 0, but the program reports an error.
+    /// Exit code 0, but the program reported an error.
     Errored,
-    /// We ended it because its time was over.
+    /// forkhestra stopped it because one of its time limits had expired.
     TimedOut,
-    /// We ended it because it printed nothing and used no CPU time for too long.
+    /// forkhestra stopped it because it printed nothing and used no CPU time for too long.
     Idle,
-    /// It changed what decides about its work.
+    /// It changed protected files, such as the config.
     Voided,
-    /// It met a usage limit of its service; the iteration does not count.
+    /// It hit a usage limit of its service. It does not count as an iteration.
     Limited,
-    /// It could not work, for a reason that time may remove; the iteration does not count.
+    /// It could not work, for a reason that may be temporary. It does not count as an iteration.
     Unavailable {
-        /// The reason.
+        /// What the run waits for before the attempt is repeated.
         reason: WaitReason,
     },
-    /// It never ran.
+    /// Its process could not be started.
     NotStarted {
-        /// What the operating system said.
-        why: String,
+        /// The error that the operating system reported.
+        error: String,
     },
-    /// We ended it because the run was to stop.
+    /// It was interrupted, because the run was stopped or forkhestra died.
     Interrupted,
 }
 
 impl AttemptOutcome {
-    /// What is waited for after an attempt that could not work and does not count; none of any other.
+    /// Returns what the run waits for before it repeats the attempt; `None` if the attempt counts or was interrupted.
     #[must_use]
     pub fn waits_for(&self) -> Option<WaitReason> {
         match self {
@@ -174,7 +174,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// Whether it counts as an iteration. One that was interrupted or could not work is made again.
+    /// Returns whether it counts as an iteration. An attempt that was interrupted or could not work is repeated.
     #[must_use]
     pub fn counts(&self) -> bool {
         *self != Self::Interrupted && self.waits_for().is_none()
@@ -186,24 +186,24 @@ impl AttemptOutcome {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum HumanNeeded {
-    /// An agent disputes what it is asked.
+    /// An agent gave the verdict `dispute`, so a person has to decide.
     Disputed,
-    /// A judge was not understood, time and again.
+    /// A judge was asked several times, and its verdict stayed unclear.
     Unclear,
-    /// No round is left after a reject.
+    /// No round is left after a rejection.
     Rejections,
-    /// An agent that is no judge rejected the work, and no judge approved it after that.
+    /// An agent that is not a judge rejected the work, and no judge approved it after that.
     NotAJudge,
-    /// A check has nothing to run, although a worker could have made its command.
+    /// A check has no command to run, although a worker had the chance to add one.
     NoCommand,
-    /// The task waits for a judge, or was rejected before, and the chain has none.
+    /// The task waits for a judge or was rejected before, and the chain has no judge.
     NoJudge,
     /// A login that worked before is refused.
     Login,
 }
 
 impl HumanNeeded {
-    /// Whether a person's decision about the work is needed, and not something that a person does.
+    /// Returns whether a person has to decide about the work, rather than to do something.
     #[must_use]
     pub fn is_a_decision(self) -> bool {
         !matches!(self, Self::NoCommand | Self::Login)
@@ -213,81 +213,82 @@ impl HumanNeeded {
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "is", rename_all = "camelCase")]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum RunOutcome {
     /// All steps succeeded.
     Succeeded,
     /// A step failed.
     Failed {
-        /// Its number.
+        /// The number of the step that failed.
         step: u32,
     },
-    /// A loop or a group did not reach its aim within its count.
-    Exhausted {
+    /// A loop or a group used up its count without success.
+    IterationsExhausted {
         /// The number of the step that ended last.
         step: u32,
     },
-    /// A judge rejected, and no round follows.
+    /// A judge rejected the work, and no round follows.
     Rejected {
-        /// Its number.
+        /// The number of the judge's step.
         step: u32,
     },
-    /// A human has to decide.
+    /// A human is needed.
     NeedsHuman {
-        /// The number of the step that asks for one.
+        /// The number of the step that needs a human.
         step: u32,
-        /// Why.
-        why: HumanNeeded,
+        /// Why a human is needed.
+        reason: HumanNeeded,
     },
-    /// A loop failed in the same way again and again, at once.
-    Failing {
-        /// Its step's number.
+    /// A loop failed quickly and in the same way several times in a row.
+    CrashLoop {
+        /// The number of the loop's step.
         step: u32,
     },
-    /// A loop went on without changing or saying anything new.
+    /// A loop or a group repeated itself without progress.
     Stalled {
-        /// Its step's number.
+        /// The number of the step that ended last.
         step: u32,
     },
-    /// An evaluation came to its end, and what it was to show did not show.
-    NotMet,
+    /// An evaluation ended without success: a case failed, or no better prompt was found.
+    CasesFailed,
     /// A limit of the run was reached.
     LimitReached {
-        /// Which.
+        /// The limit that was reached.
         limit: LimitKind,
     },
-    /// The machine had no room for another process, for longer than is waited for.
+    /// The machine lacked the resources for another process, for longer than forkhestra waits.
     OutOfResources {
         /// The number of the step that could not be started.
         step: u32,
     },
-    /// A signal stopped it.
+    /// A signal stopped the run.
     Interrupted {
-        /// The first one.
+        /// The first signal that forkhestra received.
         signal: Sig,
     },
-    /// Our standard output was closed.
+    /// The standard output of forkhestra was closed.
     OutputClosed,
 }
 
 impl RunOutcome {
-    /// Whether a loop or a group has used up its count: the run goes on only with more of it.
+    /// Returns whether a loop or a group has used up its count. The run can then be resumed only with more of it.
     #[must_use]
     pub fn is_exhausted(self) -> bool {
-        matches!(self, Self::Exhausted { .. } | Self::NeedsHuman { why: HumanNeeded::Rejections, .. })
+        matches!(self, Self::IterationsExhausted { .. } | Self::NeedsHuman { reason: HumanNeeded::Rejections, .. })
     }
 
-    /// Whether the run may go on as it is: only what is complete is over, and what waits for a decision or for more rounds.
+    /// Returns whether the run can be resumed as it is. It cannot if it is complete, or needs a decision or more
+    /// rounds.
     #[must_use]
     pub fn may_resume(self) -> bool {
         match self {
-            Self::Succeeded | Self::NotMet | Self::Exhausted { .. } => false,
-            Self::NeedsHuman { why, .. } => why == HumanNeeded::Unclear || !why.is_a_decision(),
+            Self::Succeeded | Self::CasesFailed | Self::IterationsExhausted { .. } => false,
+            Self::NeedsHuman { reason, .. } => reason == HumanNeeded::Unclear || !reason.is_a_decision(),
             _ => true,
         }
     }
 
-    /// Whether the run came to it by itself, and was not cut off.
+    /// Returns whether the run reached this outcome by itself, and was not stopped early.
     #[must_use]
     pub fn is_a_conclusion(self) -> bool {
         !matches!(

@@ -1,26 +1,31 @@
-//! What follows an attempt: the next iteration, the next step, the next round, a wait, or the end.
+//! What follows an attempt: the next iteration, step or round, a wait, or the end of the run.
 
-use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, More};
+use super::event::{At, Ending, EventKind, ExtraRounds, Feedback, FeedbackCause};
 use super::finished::{Finished, Leftover, Tokens, Unknown};
 use super::input::{Effect, Timer};
 use super::machine::Deliberation;
 use super::outcome::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome};
 use crate::agent::ErrorClass;
 use crate::chain::{Op, Role};
-use crate::plan::{Absence, Kind, PlannedStep};
-use crate::verdict::{Said, Unclear};
+use crate::plan::{Kind, MissingCommand, PlannedStep};
+use crate::verdict::{Unclear, VerdictReading};
 use std::time::Duration;
 
-/// How often an agent that fails in a group is tried again in place (DESIGN.md, "The language").
+/// How many times an agent that fails in a group is retried in place.
 pub(super) const RETRIES: u32 = 3;
-/// After so many equal quick failures in a row a loop is hopeless (V-25).
+/// After this many equal, quick failures in a row a loop is a crash loop.
 const HOPELESS: u32 = 3;
 
 impl Deliberation<'_> {
-    pub(super) fn attempt_over(&mut self, outcome: AttemptOutcome, mut finished: Finished, said: Option<Said>) {
+    pub(super) fn attempt_over(
+        &mut self,
+        outcome: AttemptOutcome,
+        mut finished: Finished,
+        said: Option<VerdictReading>,
+    ) {
         let Some(at) = self.state.at.clone() else { return };
         let accounting = self.step(at.step).and_then(PlannedStep::accounting);
-        // The last that it has said of its use, where its end says nothing of it.
+        // If its end does not report what it used, its last usage report counts.
         let used = Some(self.state.spending()).filter(|tokens| *tokens != Tokens::default());
         finished.tokens = finished.tokens.or(used);
         finished.unknown = Unknown::of(accounting, &outcome, &finished);
@@ -37,27 +42,27 @@ impl Deliberation<'_> {
         if let Some(reason) = outcome.waits_for() {
             return self.wait(at, reason, usage_limit.as_ref());
         }
-        if let Some(Said::Unclear(why @ Unclear::Stopped { .. })) = &said {
-            self.emit(EventKind::VerdictUnclear { at: at.clone(), why: why.clone(), asked: 0 });
+        if let Some(VerdictReading::Unclear(why @ Unclear::Stopped { .. })) = &said {
+            self.emit(EventKind::VerdictUnclear { at: at.clone(), reason: why.clone(), asked: 0 });
             return self.finish(RunOutcome::Failed { step: at.step });
         }
-        if let Some(Said::Unclear(why @ Unclear::NotDone { .. })) = &said
+        if let Some(VerdictReading::Unclear(why @ Unclear::NotDone { .. })) = &said
             && !self.is_judge(at.step)
         {
-            self.emit(EventKind::VerdictUnclear { at: at.clone(), why: why.clone(), asked: 0 });
+            self.emit(EventKind::VerdictUnclear { at: at.clone(), reason: why.clone(), asked: 0 });
         }
         let Some(step) = self.step(at.step) else { return };
         match &step.kind {
-            // A program that is not there, credentials or a model that are refused: until somebody acts, it stays so.
+            // The program is missing, or its credentials or model are refused. This stays so until a person acts.
             _ if permanent || matches!(outcome, AttemptOutcome::NotStarted { .. }) => {
                 self.finish(RunOutcome::Failed { step: at.step });
             }
             Kind::Check { optional: true, .. } => self.step_succeeded(at),
-            // Exit code 2 of our own verb: there is still nothing to run.
-            Kind::Check { absence: Some(Absence::LookedForAgain), .. }
+            // Exit code 2 of our own command: there is still nothing to run.
+            Kind::Check { absence: Some(MissingCommand::LookedForAgain), .. }
                 if outcome == (AttemptOutcome::Failed { code: 2 }) =>
             {
-                self.finish(RunOutcome::NeedsHuman { step: at.step, why: HumanNeeded::NoCommand });
+                self.finish(RunOutcome::NeedsHuman { step: at.step, reason: HumanNeeded::NoCommand });
             }
             Kind::Check { .. } => {
                 if self.would_go_again(at.step) && self.state.moves_in_a_circle(at.step) {
@@ -66,7 +71,7 @@ impl Deliberation<'_> {
                 let cause = FeedbackCause::CheckFailed { outcome };
                 self.round_over(&Feedback { from: at, cause });
             }
-            // Once more, to put it back; then it stops.
+            // It may undo its change in one more attempt. After that the run fails.
             Kind::Agent { .. } if outcome == AttemptOutcome::Voided && !self.is_judge(at.step) => {
                 if self.group_of(at.step).is_some() && self.state.retry == 0 {
                     self.plan_attempt(at.step, at.iteration, 1);
@@ -88,13 +93,13 @@ impl Deliberation<'_> {
         }
     }
 
-    /// An iteration of a loop did not complete it.
+    /// Handles an iteration that did not complete its loop.
     fn iteration_over(&mut self, at: At, iterations: u32) {
         let step = at.step;
         if self.state.same_failures(step) >= HOPELESS {
-            self.finish(RunOutcome::Failing { step });
+            self.finish(RunOutcome::CrashLoop { step });
         } else if at.iteration >= iterations {
-            self.round_over(&Feedback { from: at, cause: FeedbackCause::Exhausted { iterations } });
+            self.round_over(&Feedback { from: at, cause: FeedbackCause::IterationsExhausted { iterations } });
         } else if self.state.same_fingerprints(step) >= self.plan.limits.stalled_after {
             self.finish(RunOutcome::Stalled { step });
         } else {
@@ -102,11 +107,11 @@ impl Deliberation<'_> {
         }
     }
 
-    /// After a resume: what was under way is interrupted.
+    /// After a resume: records that the attempt that was under way was interrupted.
     pub(super) fn interrupt(&mut self, leftovers: Vec<Leftover>) {
         if let Some(at) = self.state.at.clone().filter(|_| self.state.has_process()) {
             let (marker, outcome) = (self.state.marker, AttemptOutcome::Interrupted);
-            // What it had said of its use before we were gone.
+            // What it had reported before our process died.
             let tokens = Some(self.state.spending()).filter(|tokens| *tokens != Tokens::default());
             let mut finished = Finished { leftovers, tokens, ..Finished::default() };
             finished.unknown = Unknown::of(self.step(at.step).and_then(PlannedStep::accounting), &outcome, &finished);
@@ -114,7 +119,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// After a resume: the iteration that was the last is begun anew.
+    /// After a resume: repeats the last iteration.
     pub(super) fn go_on(&mut self) {
         match self.state.at.clone() {
             Some(at) => self.plan_attempt(at.step, at.iteration, self.state.retry),
@@ -122,14 +127,14 @@ impl Deliberation<'_> {
         }
     }
 
-    /// Of what there is more: of the group's rounds, else of the loop's iterations.
-    pub(super) fn more(&self, count: u32) -> Option<More> {
+    /// Returns what `count` is added to: the rounds of the group, or without a group the iterations of the loop.
+    pub(super) fn more(&self, count: u32) -> Option<ExtraRounds> {
         let step = self.state.at.as_ref()?.step;
-        Some(More { group: self.group_of(step).map(number), step, count })
+        Some(ExtraRounds { group: self.group_of(step).map(number), step, count })
     }
 
-    /// After a resume with more: another round, else another iteration.
-    pub(super) fn go_on_with(&mut self, more: More) {
+    /// After a resume with more: starts another round, or without a group another iteration.
+    pub(super) fn go_on_with(&mut self, more: ExtraRounds) {
         let Some(at) = self.state.at.clone() else { return };
         match self.group_of(more.step) {
             Some(index) => {
@@ -141,7 +146,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// Whether anything is left of the run's time, which passes from now on.
+    /// Returns whether anything is left of the run's time limit, and starts its timer.
     pub(super) fn has_time(&mut self, elapsed: Duration) -> bool {
         let left = self.plan.limits.time.map(|time| time.saturating_sub(elapsed));
         if left == Some(Duration::ZERO) {
@@ -152,12 +157,12 @@ impl Deliberation<'_> {
         true
     }
 
-    /// The most rounds of a group.
+    /// Returns the maximum number of rounds of a group.
     pub(super) fn rounds(&self, group: usize) -> u32 {
         self.plan.program.groups[group].rounds.saturating_add(self.state.more_rounds(group))
     }
 
-    // The program.
+    // Moving through the program of the chain.
 
     pub(super) fn step_succeeded(&mut self, at: At) {
         let after = self.plan.op_of(at.step);
@@ -165,7 +170,7 @@ impl Deliberation<'_> {
         self.go_from(after.map_or(usize::MAX, |op| op + 1));
     }
 
-    /// The round of the innermost group ends; a group at its last round ends the round around it.
+    /// Ends the round of the innermost group. If it was the group's last round, the round of the outer group ends too.
     pub(super) fn round_over(&mut self, feedback: &Feedback) {
         let mut group = self.group_of(feedback.from.step);
         while let Some(index) = group {
@@ -189,13 +194,13 @@ impl Deliberation<'_> {
                 None => return self.all_succeeded(),
                 Some(Op::Step(index)) => match self.plan.steps.get(index).map(|step| (&step.name, &step.kind)) {
                     Some((name, _)) if self.state.at.is_none() && number(index) <= self.plan.begins_after() => {
-                        let why = "its work is there already, and is judged first".into();
+                        let why = "its work already exists and is judged first".into();
                         let (step, name) = (number(index), name.clone());
-                        self.emit(EventKind::StepSkipped { step, name, why, absent: false });
+                        self.emit(EventKind::StepSkipped { step, name, reason: why, absent: false });
                     }
                     Some((name, Kind::Check { skipped: Some(why), absence, .. })) => {
                         let (step, name, why) = (number(index), name.clone(), why.clone());
-                        self.emit(EventKind::StepSkipped { step, name, why, absent: absence.is_some() });
+                        self.emit(EventKind::StepSkipped { step, name, reason: why, absent: absence.is_some() });
                     }
                     _ => return self.plan_attempt(number(index), 1, 0),
                 },
@@ -212,22 +217,22 @@ impl Deliberation<'_> {
         }
     }
 
-    /// All steps have succeeded. A reject that counts for nothing by its author's role is still the last word about the work, and so
-    /// is one of an earlier run when nobody in this one may take it back.
+    /// Handles the success of all steps. A rejection by an agent that is not a judge still prevents success. So does a
+    /// rejection in an earlier run if this chain has no judge.
     fn all_succeeded(&mut self) {
         let last = number(self.plan.steps.len().saturating_sub(1));
         let waits = self.plan.task.as_ref().is_some_and(|task| task.rejections > 0 || task.status == "review");
         let judged = self.plan.steps.iter().any(|step| step.role() == Some(Role::Judge));
         match self.state.objection() {
-            Some(step) => self.finish(RunOutcome::NeedsHuman { step, why: HumanNeeded::NotAJudge }),
+            Some(step) => self.finish(RunOutcome::NeedsHuman { step, reason: HumanNeeded::NotAJudge }),
             None if waits && !judged && !self.state.is_accepted() => {
-                self.finish(RunOutcome::NeedsHuman { step: last, why: HumanNeeded::NoJudge });
+                self.finish(RunOutcome::NeedsHuman { step: last, reason: HumanNeeded::NoJudge });
             }
             None => self.finish(RunOutcome::Succeeded),
         }
     }
 
-    /// The next attempt, unless the run is to end or a limit forbids it.
+    /// Plans the next attempt, unless the run is stopping or a limit has been reached.
     pub(super) fn plan_attempt(&mut self, step: u32, iteration: u32, retry: u32) {
         let Some(planned) = self.step(step) else { return };
         let more = self.state.more_iterations(step);
@@ -237,7 +242,7 @@ impl Deliberation<'_> {
         let at = At { step, name, round, iteration, attempt: self.state.attempts(step).saturating_add(1), lane: 1 };
         let held = self.limit_reached().map(|limit| Ending::Limit { limit });
         if let Some(why) = self.state.ending.or(held) {
-            self.emit(EventKind::AttemptHeld { at, retry });
+            self.emit(EventKind::AttemptDeferred { at, retry });
             return self.end(why);
         }
         let feedback = self.feedback_for(group);
@@ -249,7 +254,7 @@ impl Deliberation<'_> {
         self.plan.group_of(step)
     }
 
-    /// What the innermost group has to tell, else the one around it.
+    /// Returns the feedback of the innermost group that has any.
     fn feedback_for(&self, mut group: Option<usize>) -> Option<Feedback> {
         while let Some(index) = group {
             if let Some(feedback) = self.state.feedback_of(index) {
@@ -261,8 +266,8 @@ impl Deliberation<'_> {
     }
 }
 
-/// Numbers count from 1 where people see them.
-#[expect(clippy::cast_possible_truncation, reason = "a chain of a mebibyte has no four billion steps")]
+/// Returns the number of an index. Numbers that people see count from 1.
+#[expect(clippy::cast_possible_truncation, reason = "a chain of 1 MiB cannot have four billion steps")]
 pub(super) fn number(index: usize) -> u32 {
     index as u32 + 1
 }

@@ -1,127 +1,129 @@
-//! What is remembered of a run: a fold of its events, and nothing else.
+//! The state of a run: a fold of its events, and nothing else.
 
-use super::event::{At, Ending, EventKind, Feedback, FeedbackCause, HighestAttempt, More};
+use super::event::{At, Ending, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt};
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
 use super::totals::Totals;
 use super::waits::Waits;
 use crate::verdict::{Decision, Finding, Ledger, ReadFrom, Unclear, Verdict};
 
-/// A failure within this time is quick; quick failures in a row make a loop hopeless (V-25).
+/// A failure within this time is quick. Several equal, quick failures in a row are a crash loop.
 const QUICK_MS: u64 = 5_000;
 /// How many failures of a check are compared.
 const TRAIL: usize = 3;
-/// More steps or groups than any chain has: a number beyond it comes from a damaged journal.
+/// More steps or groups than any chain has. A higher number comes from a damaged journal.
 const MOST: u32 = 1 << 20;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing runs.
+    /// Nothing is running.
     #[default]
     Idle,
     /// A process is being started.
     Starting,
-    /// It runs.
+    /// The process is running.
     Running,
-    /// A usage limit is waited out.
+    /// The run is waiting before it repeats an attempt.
     Waiting,
-    /// The run is over.
+    /// The run has ended.
     Over,
 }
 
-/// What a token costs where nobody has said it yet, in US dollars: of a session that reads most of its input from the cache, and more.
+/// The assumed cost of a token in US dollars, while no cost has been reported. It is somewhat more than in a session
+/// that reads most of its input from the cache.
 const USUAL_RATE: f64 = 3e-6;
 
-#[expect(clippy::cast_precision_loss, reason = "tokens are far below 2^52")]
+#[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
 fn f64_of(tokens: u64) -> f64 {
     tokens as f64
 }
 
-/// What is remembered of a run; a fold of its events.
+/// The state of a run: a fold of its events.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each says one thing of a run, in any combination")]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts about a run")]
 pub struct State {
     pub(super) phase: Phase,
     /// The current attempt.
     pub(super) at: Option<At>,
     pub(super) retry: u32,
     pub(super) marker: bool,
-    /// Why the attempt is being ended while the run goes on.
+    /// Why the attempt is being stopped while the run continues.
     pub(super) cut: Option<Cut>,
-    /// Why the run ends, once it does, and the last signal that was sent for it.
+    /// Why the run is stopping, if it is, and the last signal that was sent for it.
     pub(super) ending: Option<Ending>,
-    pub(super) rung: Option<Sig>,
+    pub(super) last_signal: Option<Sig>,
     pub(super) paused: bool,
     /// Iterations that count for `limits.iterations`.
     pub(super) iterations: u32,
-    /// The sums of what is over.
+    /// The totals of the attempts that have ended.
     pub(super) totals: Totals,
     /// What the current attempt has used so far.
     pub(super) spending: Tokens,
-    /// What attempts have probably cost that were ended before they said it, in US dollars.
+    /// The estimated cost, in US dollars, of attempts that were stopped before they reported it.
     pub(super) estimated: f64,
-    /// In a queue of tasks: the backends whose login worked in it before this run.
+    /// In a queue of tasks, the backends whose login worked earlier in the queue.
     pub(super) logins: Option<Vec<String>>,
-    /// What was waited for in a row.
+    /// The waits since the last attempt that counted.
     pub(super) waits: Waits,
     pub(super) steps: Vec<OfStep>,
     pub(super) groups: Vec<OfGroup>,
-    /// Every finding of its judges, and what became of it.
+    /// Every finding of the run's judges, with its state.
     pub(super) ledger: Ledger,
     /// The last verdict of a judge.
     pub(super) verdict: Option<(At, Verdict)>,
-    /// The step of a worker that rejected the work, unless a judge approved it after that, or the worker was asked again.
+    /// The step of a worker that rejected the work, unless a judge has approved it since, or the worker was asked
+    /// again.
     pub(super) objection: Option<u32>,
-    /// Whether the last person who was asked accepted the work.
+    /// Whether the last decision by a person accepted the work.
     pub(super) accepted: bool,
-    /// What the last worker did to what decides about its work.
+    /// How the last worker changed protected files: descriptions, and the changes that void its attempt.
     pub(super) weakened: Vec<String>,
     pub(super) voided: Vec<String>,
-    /// Rejects in a row of work that changed nothing.
+    /// How many rejections in a row were of work that had not changed.
     pub(super) idle_rejects: u32,
-    /// Whether a worker has changed anything since the last reject, and whether one has not.
+    /// Whether a worker has changed something since the last rejection, and whether a worker has changed nothing.
     pub(super) moved: bool,
     pub(super) stood_still: bool,
-    /// What the last reject named.
+    /// The findings of the last rejection.
     pub(super) last_findings: Option<Vec<Finding>>,
 }
 
-/// What is remembered of a step.
+/// The state of a step.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct OfStep {
     pub(super) attempts: u32,
-    /// Whether the last one failed.
+    /// Whether its last attempt failed.
     pub(super) failed: bool,
-    /// The last quick failure, and how often it came in a row.
+    /// The last quick failure, and how many times in a row it has occurred.
     pub(super) failure: Option<(AttemptOutcome, u32)>,
-    /// The last fingerprint, and how often it came in a row.
+    /// The last fingerprint, and how many times in a row it has occurred.
     pub(super) fingerprint: Option<(String, u32)>,
-    /// What the last failures of a check were, as digests of the tree and the errors.
+    /// The last failures of a check, as digests of the tree and the errors.
     pub(super) trail: Vec<String>,
-    /// How often a judge was not understood, in a row, and why the last time.
+    /// Why a judge's last verdict was unclear, and how many times in a row that has happened.
     pub(super) unclear: Option<(Unclear, u32)>,
     /// Whether its last attempt changed nothing.
     pub(super) idle: bool,
-    /// How many tests a check ran the last time, and how many at the most.
+    /// How many tests a check ran the last time, and the most that it ever ran.
     pub(super) tests: Option<(u32, u32)>,
-    /// Iterations of its loop beyond its count.
+    /// The iterations of its loop in addition to its count.
     pub(super) more: u32,
     /// Whether its service has answered.
     pub(super) worked: bool,
 }
 
-/// What is remembered of a group.
+/// The state of a group.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct OfGroup {
     pub(super) round: u32,
     pub(super) feedback: Option<Feedback>,
-    /// How many rounds in a row were ended by something else than a judge.
+    /// How many rounds in a row were ended by something other than a judge.
     pub(super) unjudged: u32,
-    /// Rounds beyond its count.
+    /// The rounds in addition to its count.
     pub(super) more: u32,
 }
 
-/// The element of this number, from 1, of a list that grows as needed.
+/// Returns the element with this number, from 1. The list grows as needed.
 fn of<T: Clone + Default>(list: &mut Vec<T>, number: u32) -> Option<&mut T> {
     let index = number.checked_sub(1).filter(|_| number <= MOST)? as usize;
     if list.len() <= index {
@@ -130,7 +132,7 @@ fn of<T: Clone + Default>(list: &mut Vec<T>, number: u32) -> Option<&mut T> {
     list.get_mut(index)
 }
 
-/// Counts equal ones in a row.
+/// Counts equal values in a row.
 fn in_a_row<T: PartialEq>(before: &mut Option<(T, u32)>, now: Option<T>) {
     *before = match (before.take(), now) {
         (Some((last, count)), Some(now)) if last == now => Some((now, count.saturating_add(1))),
@@ -139,56 +141,57 @@ fn in_a_row<T: PartialEq>(before: &mut Option<(T, u32)>, now: Option<T>) {
 }
 
 impl State {
-    /// Whether the run is over.
+    /// Returns whether the run has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
 
-    /// Whether its loop or its group has used up its count: it goes on only with more of it.
+    /// Returns whether a loop or a group has used up its count. The run can then be resumed only with more of it.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.totals.outcome.is_some_and(RunOutcome::is_exhausted)
     }
 
-    /// Whether it may go on as it is: only what is complete is over, and what waits for a decision or for more rounds.
+    /// Returns whether the run can be resumed as it is. It cannot if it is complete, or needs a decision or more
+    /// rounds.
     #[must_use]
     pub fn may_resume(&self) -> bool {
         self.totals.outcome.is_none_or(RunOutcome::may_resume)
     }
 
-    /// Why a person is waited for, if one is.
+    /// Returns why the run waits for a person's decision, if it does.
     #[must_use]
     pub fn waits_for(&self) -> Option<HumanNeeded> {
         match self.totals.outcome {
-            Some(RunOutcome::NeedsHuman { why, .. }) if why.is_a_decision() => Some(why),
+            Some(RunOutcome::NeedsHuman { reason: why, .. }) if why.is_a_decision() => Some(why),
             _ => None,
         }
     }
 
-    /// The attempt that is under way, or that would be repeated or begun by a resume.
+    /// Returns the attempt that is under way, or that a resume would repeat or start.
     #[must_use]
     pub fn at(&self) -> Option<&At> {
         self.at.as_ref()
     }
 
-    /// Iterations so far, as `limits.iterations` counts them.
+    /// Returns the number of iterations so far, as `limits.iterations` counts them.
     #[must_use]
     pub fn iterations(&self) -> u32 {
         self.iterations
     }
 
-    /// Remembers. Total, infallible, and the only place where state changes.
+    /// Applies an event. Every event is accepted, and the state changes nowhere else.
     pub fn evolve(&mut self, event: &EventKind) {
         match event {
             EventKind::RunStarted { queue, .. } => self.logins.clone_from(queue),
             EventKind::Evaluation { .. }
             | EventKind::StepSkipped { .. }
-            | EventKind::NothingSubmitted { .. }
+            | EventKind::WorkUnchanged { .. }
             | EventKind::TasksProposed { .. }
             | EventKind::TemplatesEdited { .. }
             | EventKind::StepSucceeded { .. }
-            | EventKind::AttemptStopped { .. }
+            | EventKind::AttemptPaused { .. }
             | EventKind::AttemptContinued { .. } => {}
             EventKind::RoundStarted { group, round, .. } => {
                 if let Some(group) = of(&mut self.groups, *group) {
@@ -199,14 +202,14 @@ impl State {
                 }
             }
             EventKind::AttemptPlanned { at, retry, .. } => self.attempt_planned(at, *retry),
-            EventKind::AttemptHeld { at, retry } => {
+            EventKind::AttemptDeferred { at, retry } => {
                 self.phase = Phase::Idle;
                 self.at = Some(at.clone());
                 self.retry = *retry;
             }
             EventKind::RunResumed { attempts, more, .. } => self.resumed(attempts, *more),
             EventKind::VerdictGiven { at, verdict, converged } => self.verdict_given(at, verdict, *converged),
-            EventKind::VerdictUnclear { at, why, asked } => {
+            EventKind::VerdictUnclear { at, reason: why, asked } => {
                 if matches!(why, Unclear::NotItsRight { decision: Decision::Reject, minor: false }) && *asked == 0 {
                     self.objection = Some(at.step);
                 }
@@ -221,13 +224,13 @@ impl State {
             EventKind::MarkerSeen { .. } => self.marker = true,
             EventKind::MarkerWithdrawn { .. } => self.marker = false,
             EventKind::UsageReported { tokens, .. } => self.spending = *tokens,
-            EventKind::Terminating { why, with } => {
+            EventKind::RunStopping { reason: why, signal: with } => {
                 self.ending.get_or_insert(*why);
-                self.rung = with.or(self.rung);
+                self.last_signal = with.or(self.last_signal);
             }
-            EventKind::AttemptTimedOut { why, with, .. } => {
+            EventKind::AttemptTimedOut { reason: why, signal: with, .. } => {
                 self.cut = Some(*why);
-                self.rung = Some(*with);
+                self.last_signal = Some(*with);
             }
             EventKind::AttemptFinished { at, outcome, finished, .. } => self.attempt_finished(at, outcome, finished),
             EventKind::WaitStarted { wait_ms, reason, .. } => {
@@ -251,7 +254,7 @@ impl State {
         self.totals.evolve(event);
     }
 
-    fn resumed(&mut self, attempts: &[HighestAttempt], more: Option<More>) {
+    fn resumed(&mut self, attempts: &[HighestAttempt], more: Option<ExtraRounds>) {
         for highest in attempts {
             if let Some(step) = of(&mut self.steps, highest.step) {
                 step.attempts = step.attempts.max(highest.attempt);
@@ -261,7 +264,7 @@ impl State {
             self.phase = Phase::Idle;
         }
         if self.totals.outcome.is_some_and(RunOutcome::is_a_conclusion) {
-            // Somebody has looked: what failed in a row before does not count against what is tried now.
+            // A person has looked at the run, so earlier failures in a row no longer count.
             for step in &mut self.steps {
                 (step.unclear, step.failure, step.fingerprint) = (None, None, None);
                 step.trail.clear();
@@ -270,23 +273,23 @@ impl State {
             (self.retry, self.idle_rejects, self.moved, self.stood_still) = (0, 0, false, false);
         }
         match more {
-            Some(More { group: Some(group), count, .. }) => {
+            Some(ExtraRounds { group: Some(group), count, .. }) => {
                 if let Some(group) = of(&mut self.groups, group) {
                     group.more = group.more.saturating_add(count);
                 }
             }
-            Some(More { group: None, step, count }) => {
+            Some(ExtraRounds { group: None, step, count }) => {
                 if let Some(step) = of(&mut self.steps, step) {
                     step.more = step.more.saturating_add(count);
                 }
             }
             None => {}
         }
-        (self.ending, self.rung, self.paused) = (None, None, false);
+        (self.ending, self.last_signal, self.paused) = (None, None, false);
         self.waits = Waits::default();
-        // Who resumes it is there.
+        // The person who resumes the run can log in.
         self.logins = None;
-        // What was changed before was put back, or accepted, before it could go on.
+        // Changes to protected files had to be undone or accepted before the run could resume.
         self.voided.clear();
     }
 
@@ -297,7 +300,7 @@ impl State {
         self.retry = retry;
         self.marker = false;
         self.cut = None;
-        self.rung = None;
+        self.last_signal = None;
         self.iterations = self.iterations.saturating_add(1);
         if let Some(step) = of(&mut self.steps, at.step) {
             step.attempts = at.attempt;
@@ -317,7 +320,7 @@ impl State {
             if outcome.waits_for().is_some() {
                 self.waits.not_counted(finished.tokens.is_some_and(|tokens| tokens.total() > 0));
             }
-            // No iteration is charged for it: it will be made again.
+            // It does not count as an iteration, because it will be repeated.
             self.iterations = self.iterations.saturating_sub(1);
             return;
         }
@@ -334,9 +337,9 @@ impl State {
         if let Some(tests) = finished.tests_run {
             step.tests = Some((tests, step.tests.map_or(tests, |(_, most)| most.max(tests))));
         }
-        match &finished.trouble {
-            Some(trouble) => {
-                step.trail.push(trouble.clone());
+        match &finished.failure_digest {
+            Some(failure_digest) => {
+                step.trail.push(failure_digest.clone());
                 let more = step.trail.len().saturating_sub(TRAIL);
                 step.trail.drain(..more);
             }
@@ -352,7 +355,7 @@ impl State {
         in_a_row(&mut step.fingerprint, finished.fingerprint.clone());
     }
 
-    /// What a token has cost so far, in US dollars.
+    /// Returns the average cost of a token so far, in US dollars.
     fn rate(&self) -> f64 {
         let spent = self.totals.all.spent.unwrap_or_default();
         let known = spent.cost_usd.filter(|cost| *cost > 0.0).filter(|_| spent.total() > 0);
@@ -371,14 +374,14 @@ impl State {
             self.accepted = verdict.decision == Decision::Approve;
         }
         if judges {
-            self.ledger.judged(at.step, &verdict.weighed());
+            self.ledger.judged(at.step, &verdict.effective_findings());
             self.verdict = Some((at.clone(), verdict.clone()));
         }
         if verdict.decision == Decision::Reject && verdict.from == ReadFrom::Person {
-            // A person's reject begins the work anew; it counts for no limit of the judges.
+            // A rejection by a person starts the work again. It does not count for the limits on rejections by judges.
             (self.idle_rejects, self.moved, self.stood_still) = (0, false, false);
         } else if verdict.is_a_rejection(converged) {
-            let again = self.last_findings.replace(verdict.weighed()) == Some(verdict.weighed());
+            let again = self.last_findings.replace(verdict.effective_findings()) == Some(verdict.effective_findings());
             let idle = self.stood_still && !self.moved && (again || self.idle_rejects == 0);
             self.idle_rejects = if idle { self.idle_rejects.saturating_add(1) } else { 0 };
             (self.moved, self.stood_still) = (false, false);

@@ -1,9 +1,10 @@
-//! How long a run was at work: from its events, without the time between a crash and its resume, and without pauses.
+//! How long a run was at work, computed from its events. Neither pauses count nor the time between a crash or a stop
+//! and the resume.
 
 use super::event::{Event, EventKind};
 use jiff::Timestamp;
 
-/// A fold over the events of a run.
+/// The working time of a run: a fold of its events.
 #[derive(Debug, Clone, Default)]
 pub struct Stopwatch {
     last: Option<Timestamp>,
@@ -12,10 +13,10 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Takes the next event.
+    /// Applies the next event.
     pub fn see(&mut self, event: &Event) {
         let now = event.at.parse::<Timestamp>().ok();
-        // The clock on the wall may have been set: only what has no other one is measured by it.
+        // The wall clock may have been set, so it is used only for events without `worked_ms`.
         if let Some(worked) = event.worked_ms {
             self.ms = worked;
             self.last = now.or(self.last);
@@ -37,12 +38,12 @@ impl Stopwatch {
         self.last = now.or(self.last);
     }
 
-    /// What was cut off had been at work for so long, in milliseconds, when it last said so.
+    /// Records how long an interrupted run had been at work when it last reported it, in milliseconds.
     pub fn worked(&mut self, ms: u64) {
         self.ms = self.ms.max(ms);
     }
 
-    /// The time at work so far, in milliseconds.
+    /// Returns the time at work so far, in milliseconds.
     #[must_use]
     pub fn milliseconds(&self) -> u64 {
         self.ms

@@ -1,111 +1,111 @@
-//! Runs and attempts in one line each, and how a run is now. Data that the journal gives and the report shows.
+//! Runs and attempts as rows of a list, and the state of a run. The journal provides this data, and reports show it.
 
 use super::outcome::{AttemptOutcome, HumanNeeded, RunOutcome};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What a run is.
+/// The kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RunKind {
-    /// A chain is worked through.
+    /// It executes a chain.
     Chain,
-    /// A prompt is measured, or improved.
+    /// It measures or improves a prompt.
     Evaluation,
 }
 
-/// A run, in one line.
+/// A run, as a row of a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRow {
-    /// Its number.
+    /// The run's number.
     pub id: i64,
-    /// When it began, in UTC (RFC 3339).
+    /// When the run started, in UTC (RFC 3339).
     pub started: String,
-    /// When it ended, if it did.
+    /// When the run ended, if it has, in UTC (RFC 3339).
     pub ended: Option<String>,
-    /// The chain in the chain language.
+    /// The chain, in the chain language.
     pub chain: String,
-    /// Its name in the config.
+    /// The chain's name in the config.
     pub name: Option<String>,
-    /// How it ended, if it did.
+    /// How the run ended, if it has.
     pub outcome: Option<RunOutcome>,
-    /// Its iterations, those of every step together.
+    /// The number of iterations of all steps together.
     pub iterations: u32,
-    /// How long they took together, in milliseconds.
+    /// How long these iterations took together, in milliseconds.
     pub took_ms: u64,
-    /// Tokens of every kind, as far as they were reported.
+    /// The tokens of every kind together, as far as they were reported.
     pub tokens: Option<u64>,
-    /// US dollars, as far as they were reported.
+    /// The cost in US dollars, as far as it was reported.
     pub cost_usd: Option<f64>,
-    /// Whether it came as far as its first event.
+    /// Whether the run has at least one event.
     pub began: bool,
-    /// What it is.
+    /// The kind of the run.
     pub kind: RunKind,
 }
 
-/// One attempt, in one line.
+/// An attempt, as a row of a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptRow {
-    /// The step's number.
+    /// The step's number, from 1.
     pub step: u32,
-    /// Its name.
+    /// The step's name.
     pub name: String,
-    /// The round of its group.
+    /// The round of its group, from 1.
     pub round: u32,
-    /// The iteration of its loop.
+    /// The iteration of its loop, from 1.
     pub iteration: u32,
-    /// The running number in its step.
+    /// The number of the attempt within its step, from 1.
     pub attempt: u32,
-    /// How it ended, if it did.
+    /// How the attempt ended, if it has.
     pub outcome: Option<AttemptOutcome>,
-    /// How long it took, in milliseconds.
+    /// How long the attempt took, in milliseconds.
     pub took_ms: Option<u64>,
-    /// Tokens of every kind.
+    /// The tokens of every kind together, if they were reported.
     pub tokens: Option<u64>,
-    /// US dollars.
+    /// The cost in US dollars, if it was reported.
     pub cost_usd: Option<f64>,
-    /// Where its prompt and its logs are.
+    /// The path of the directory with its prompt and its transcripts.
     pub folder: String,
-    /// The session that its program can go on with, where it was asked for.
+    /// The id of the session that its program can resume, if it was requested.
     pub session: Option<String>,
     /// Whether its marker was seen.
     #[serde(skip)]
     pub marker: bool,
 }
 
-/// How a run is now.
+/// The current state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RunState {
-    /// Its process is at work.
+    /// Its process is running.
     Running,
-    /// Its process died; a resume goes on.
+    /// Its process died. A resume continues it.
     Crashed,
-    /// It was ended before its aim; a resume goes on.
+    /// It was stopped before it was complete. A resume continues it.
     Interrupted,
-    /// A limit was reached; a resume with a higher one goes on.
+    /// A limit was reached. A resume with a higher limit continues it.
     LimitReached,
     /// All steps succeeded.
     Complete,
-    /// A judge was not understood; a resume asks it again.
+    /// A judge's verdict was unclear. A resume asks the judge again.
     Unclear,
-    /// A check had nothing to run; a resume looks for its command again.
+    /// A check had nothing to run. A resume looks for its command again.
     NoCommand,
     /// A human has to decide.
     NeedsHuman,
-    /// A step did not complete; a resume tries it again.
+    /// A step did not succeed. A resume tries it again.
     Incomplete,
-    /// A loop or a group has used up its count; a resume with more of it goes on.
-    Exhausted,
-    /// An evaluation came to its end, and what it was to show did not show.
-    NotMet,
-    /// Its process died before it had begun.
+    /// A loop or a group has used up its count. A resume with more of it continues the run.
+    IterationsExhausted,
+    /// An evaluation ended without success: a case failed, or no better prompt was found.
+    CasesFailed,
+    /// Its process died before the run had started.
     NeverBegan,
 }
 
-/// What a run does not say that is complete without these checks, which had no command.
+/// Returns how reports describe a complete run in which these checks had no command.
 #[must_use]
 pub fn unverified_words(checks: &BTreeSet<String>) -> String {
     let checks: Vec<&str> = checks.iter().map(String::as_str).collect();
@@ -113,13 +113,13 @@ pub fn unverified_words(checks: &BTreeSet<String>) -> String {
 }
 
 impl RunState {
-    /// Of a run, and whether its process is alive.
+    /// Returns the state of a run. `alive` is whether its process is alive.
     #[must_use]
     pub fn of_run(row: &RunRow, alive: bool) -> Self {
         if row.began || alive { Self::of(row.outcome, alive) } else { Self::NeverBegan }
     }
 
-    /// Of an outcome, and whether its process is alive.
+    /// Returns the state of a run with this outcome. `alive` is whether its process is alive.
     #[must_use]
     pub fn of(outcome: Option<RunOutcome>, alive: bool) -> Self {
         match outcome {
@@ -129,24 +129,24 @@ impl RunState {
             Some(RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed | RunOutcome::OutOfResources { .. }) => {
                 Self::Interrupted
             }
-            Some(RunOutcome::NeedsHuman { why: HumanNeeded::Login, .. }) => Self::Interrupted,
+            Some(RunOutcome::NeedsHuman { reason: HumanNeeded::Login, .. }) => Self::Interrupted,
             Some(RunOutcome::LimitReached { .. }) => Self::LimitReached,
-            Some(RunOutcome::NeedsHuman { why: HumanNeeded::Unclear, .. }) => Self::Unclear,
-            Some(RunOutcome::NeedsHuman { why: HumanNeeded::NoCommand, .. }) => Self::NoCommand,
+            Some(RunOutcome::NeedsHuman { reason: HumanNeeded::Unclear, .. }) => Self::Unclear,
+            Some(RunOutcome::NeedsHuman { reason: HumanNeeded::NoCommand, .. }) => Self::NoCommand,
             Some(RunOutcome::NeedsHuman { .. }) => Self::NeedsHuman,
-            Some(RunOutcome::Exhausted { .. }) => Self::Exhausted,
-            Some(RunOutcome::NotMet) => Self::NotMet,
+            Some(RunOutcome::IterationsExhausted { .. }) => Self::IterationsExhausted,
+            Some(RunOutcome::CasesFailed) => Self::CasesFailed,
             Some(_) => Self::Incomplete,
         }
     }
 
-    /// Whether it waits for a person's decision.
+    /// Returns whether the run waits for a person's decision.
     #[must_use]
     pub fn waits(self) -> bool {
         matches!(self, Self::Unclear | Self::NeedsHuman)
     }
 
-    /// Whether `resume` may go on with it; where it is exhausted, only with more of its count.
+    /// Returns whether `resume` can continue the run. An exhausted run also needs more iterations or rounds.
     #[must_use]
     pub fn may_resume(self) -> bool {
         matches!(
@@ -157,7 +157,7 @@ impl RunState {
                 | Self::Unclear
                 | Self::NoCommand
                 | Self::Incomplete
-                | Self::Exhausted
+                | Self::IterationsExhausted
         )
     }
 }

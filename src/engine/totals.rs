@@ -1,4 +1,4 @@
-//! What a run came to: the one fold over its events that limits, console, closing table, report, hooks and summaries read.
+//! The totals of a run: the one fold of its events that limits, the console, reports, hooks and summaries use.
 
 use super::event::{At, Event, EventKind};
 use super::finished::{Finished, Tokens};
@@ -7,30 +7,30 @@ use super::stopwatch::Stopwatch;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What some attempts have taken and cost together.
+/// How long some attempts took together, and what they used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(into = "SumForm")]
 pub struct Sum {
-    /// How many attempts have ended.
+    /// The number of attempts that have ended.
     pub attempts: u32,
     /// How long they took, in milliseconds.
     pub took_ms: u64,
-    /// Tokens by kind, and US dollars; `None` where no attempt reported any.
+    /// Their tokens by kind and their cost; `None` if no attempt reported any.
     pub spent: Option<Tokens>,
-    /// How many attempts used tokens that nobody reported.
+    /// The number of attempts that used tokens without reporting them.
     pub unknown_tokens: u32,
-    /// How many attempts cost what nobody reported.
+    /// The number of attempts that caused costs without reporting them.
     pub unknown_cost: u32,
 }
 
 impl Sum {
-    /// Tokens of every kind, as far as they were reported.
+    /// Returns the tokens of every kind together, as far as they were reported.
     #[must_use]
     pub fn tokens(&self) -> Option<u64> {
         self.spent.map(|spent| spent.total())
     }
 
-    /// US dollars, as far as they were reported.
+    /// Returns the cost in US dollars, as far as it was reported.
     #[must_use]
     pub fn cost_usd(&self) -> Option<f64> {
         self.spent.and_then(|spent| spent.cost_usd)
@@ -60,7 +60,7 @@ impl Sum {
     }
 }
 
-/// A sum as machines read it.
+/// The serialized form of a sum.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SumForm {
@@ -85,18 +85,18 @@ impl From<Sum> for SumForm {
     }
 }
 
-/// A step with what its attempts came to.
+/// A step, with the sum of its attempts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepSum {
-    /// Its number.
+    /// The step's number, from 1.
     pub step: u32,
-    /// Its name.
+    /// The step's name.
     pub name: String,
-    /// How many iterations its loop had when the last one was planned; `None` outside of loops.
+    /// The maximum number of iterations of its loop, as last planned; `None` outside of loops.
     #[serde(skip)]
     pub iterations: Option<u32>,
-    /// The sum.
+    /// The sum of its attempts.
     #[serde(flatten)]
     pub sum: Sum,
 }
@@ -104,41 +104,41 @@ pub struct StepSum {
 /// The attempt that ended last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LastAttempt {
-    /// Which.
+    /// The attempt's place in the run.
     pub at: At,
     /// How it ended.
     pub outcome: AttemptOutcome,
     /// Whether its marker was seen.
     pub marker: bool,
-    /// When the usage limit ends that it met, in UTC (RFC 3339).
+    /// When the usage limit that it hit ends, in UTC (RFC 3339).
     pub resets_at: Option<String>,
 }
 
-/// The sums of a run. A fold of its events, part of what the machine remembers.
+/// The totals of a run: a fold of its events, and part of its state.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Totals {
-    /// Everything together.
+    /// All attempts together.
     pub all: Sum,
-    /// What came after the first reject: work done again.
+    /// The attempts after the first rejection.
     pub rework: Sum,
-    /// Attempts that were begun.
+    /// The number of attempts that were planned.
     pub planned: u32,
-    /// Rejects of judges that began another round, or ended the run.
+    /// The number of rejections by judges that started another round or ended the run.
     pub rejections: u32,
-    /// Whether anybody has rejected, a person among them.
+    /// Whether an agent or a person has rejected the work.
     rejected: bool,
-    /// The checks that the project has no command for.
+    /// The checks for which the project has no command.
     pub unverified: BTreeSet<String>,
-    /// The steps that were tried, by their numbers.
+    /// The steps that were tried, ordered by number.
     pub steps: Vec<StepSum>,
     /// The attempt that ended last.
     pub last: Option<LastAttempt>,
-    /// How the run ended, if it did.
+    /// How the run ended, if it has.
     pub outcome: Option<RunOutcome>,
 }
 
 impl Totals {
-    /// Takes the next event.
+    /// Applies the next event.
     pub fn evolve(&mut self, event: &EventKind) {
         match event {
             EventKind::RunResumed { .. } => self.outcome = None,
@@ -169,7 +169,7 @@ impl Totals {
         }
     }
 
-    /// How many iterations the loop of an attempt has, as it was planned last; `None` outside of loops.
+    /// Returns the maximum number of iterations of an attempt's loop, as last planned; `None` outside of loops.
     #[must_use]
     pub fn iterations(&self, at: &At) -> Option<u32> {
         let index = self.steps.binary_search_by_key(&at.step, |step| step.step).ok()?;
@@ -187,31 +187,31 @@ impl Totals {
     }
 }
 
-/// A run with its sums, and what its events say of it as a whole.
+/// A run with its totals, and facts about the run as a whole.
 #[derive(Debug, Clone, Default)]
 pub struct RunSummary {
-    /// Its number.
+    /// The run's number.
     pub run: i64,
-    /// The chain in the chain language.
+    /// The chain, in the chain language.
     pub chain: String,
-    /// Its name in the config.
+    /// The chain's name in the config.
     pub name: Option<String>,
-    /// The task that it worked on.
+    /// The id of the task that the run worked on.
     pub task: Option<String>,
-    /// Where it worked.
+    /// The workspace: the path of the directory in which the run worked.
     pub root: String,
-    /// When it began, in UTC (RFC 3339).
+    /// When the run started, in UTC (RFC 3339).
     pub started: String,
-    /// When its last event was.
+    /// When its last event happened, in UTC (RFC 3339).
     pub ended: String,
-    /// How long it was at work.
+    /// How long the run was at work.
     pub watch: Stopwatch,
-    /// Its sums.
+    /// The totals of the run.
     pub totals: Totals,
 }
 
 impl RunSummary {
-    /// Of all these events.
+    /// Returns the summary of a run with these events.
     #[must_use]
     pub fn of(events: &[Event]) -> Self {
         let mut summary = Self::default();
@@ -221,7 +221,7 @@ impl RunSummary {
         summary
     }
 
-    /// Takes the next event.
+    /// Applies the next event.
     pub fn see(&mut self, event: &Event) {
         self.run = event.run;
         self.ended.clone_from(&event.at);
@@ -234,7 +234,7 @@ impl RunSummary {
         self.totals.evolve(&event.event);
     }
 
-    /// Whether a human has to decide.
+    /// Returns whether a human is needed.
     #[must_use]
     pub fn needs_human(&self) -> bool {
         matches!(self.totals.outcome, Some(RunOutcome::NeedsHuman { .. }))

@@ -1,4 +1,4 @@
-//! What follows a verdict: the next step, the next round, another question, or a human.
+//! What follows a verdict: the next step, the next round, the same judge again, or a human.
 
 use super::event::{At, EventKind, Feedback, FeedbackCause};
 use super::finished::Finished;
@@ -7,23 +7,23 @@ use super::outcome::{HumanNeeded, RunOutcome};
 use super::progress::number;
 use crate::chain::{Limit, Role};
 use crate::plan::PlannedStep;
-use crate::verdict::{Decision as Decided, Said, Unclear, Verdict};
+use crate::verdict::{Decision as Decided, Unclear, Verdict, VerdictReading};
 
-/// How often a judge is asked in all (C22).
+/// How many times a judge is asked in all.
 pub(super) const ASKED: u32 = 3;
-/// How many rounds in a row may end before a judge is reached (C25).
+/// How many rounds in a row may end before a judge is reached.
 pub(super) const UNJUDGED: u32 = 5;
 
 impl Deliberation<'_> {
-    /// An attempt has reached its aim as far as its process goes; what it decided is looked at.
-    pub(super) fn completed(&mut self, at: At, said: Option<Said>, finished: &Finished) {
+    /// Handles an attempt whose process succeeded: its verdict decides what follows.
+    pub(super) fn completed(&mut self, at: At, said: Option<VerdictReading>, finished: &Finished) {
         if !finished.tasks.is_empty() && self.plan.task.is_none() {
             let (tasks, unread) = (finished.tasks.clone(), finished.unread.clone());
             self.emit(EventKind::TasksProposed { at: at.clone(), tasks, unread });
         }
         match said {
-            // Who says that there is nothing to do where something was done, or is wrong, has submitted it.
-            Some(Said::Clear(verdict))
+            // A skip is treated as a submit if something was changed or is wrong.
+            Some(VerdictReading::Clear(verdict))
                 if verdict.decision == Decided::Skip
                     && !self.is_judge(at.step)
                     && !self.may_skip(at.step, finished) =>
@@ -31,16 +31,16 @@ impl Deliberation<'_> {
                 let verdict = Verdict { decision: Decided::Submit, ..verdict };
                 self.decided(at, verdict);
             }
-            Some(Said::Clear(verdict)) => self.decided(at, verdict),
-            // A plan without a task is none.
-            Some(Said::Unclear(Unclear::NoTasks { .. })) => self.unclear(at, said),
-            // The exit code rules for a worker; what was not its to say is shown and does not count.
-            Some(Said::Unclear(why)) if why != Unclear::Nothing => {
-                self.emit(EventKind::VerdictUnclear { at: at.clone(), why, asked: 0 });
+            Some(VerdictReading::Clear(verdict)) => self.decided(at, verdict),
+            // A planner has to propose at least one task.
+            Some(VerdictReading::Unclear(Unclear::NoTasks { .. })) => self.unclear(at, said),
+            // For a worker the exit code decides. A verdict that its role may not give is shown, but does not count.
+            Some(VerdictReading::Unclear(why)) if why != Unclear::Nothing => {
+                self.emit(EventKind::VerdictUnclear { at: at.clone(), reason: why, asked: 0 });
                 self.step_succeeded(at);
             }
             _ if finished.unchanged == Some(true) && self.plan.submits(at.step) && self.state.retry == 0 => {
-                self.emit(EventKind::NothingSubmitted { at: at.clone() });
+                self.emit(EventKind::WorkUnchanged { at: at.clone() });
                 self.plan_attempt(at.step, at.iteration, 1);
             }
             _ => self.step_succeeded(at),
@@ -49,20 +49,21 @@ impl Deliberation<'_> {
 
     fn decided(&mut self, at: At, verdict: Verdict) {
         let decision = verdict.decision;
-        // A reject beside which nothing but minor items stands ends its round well; outside of a group only an approval counts.
+        // A rejection with only minor findings ends its round successfully. Outside of a group only an approval counts.
         let converged = decision == Decided::Reject && verdict.minor && self.group_of(at.step).is_some();
         self.emit(EventKind::VerdictGiven { at: at.clone(), verdict, converged });
         match decision {
             Decided::Approve | Decided::Submit | Decided::Done => self.step_succeeded(at),
             Decided::Reject if converged => self.step_succeeded(at),
             Decided::Reject => self.rejected(at),
-            Decided::Dispute => self.finish(RunOutcome::NeedsHuman { step: at.step, why: HumanNeeded::Disputed }),
+            Decided::Dispute => self.finish(RunOutcome::NeedsHuman { step: at.step, reason: HumanNeeded::Disputed }),
             Decided::Skip => self.skip(at),
         }
     }
 
-    /// Whether a worker's word that there is nothing to do counts: nothing was changed since the work began, nothing was rejected, and
-    /// no check is red. Of any but the first worker of a group it says nothing about the group.
+    /// Returns whether a worker's skip counts: nothing has changed since the work began, nothing was rejected, and no
+    /// check fails. In a group, only the first worker can skip, because a later one knows nothing about the group as a
+    /// whole.
     fn may_skip(&self, step: u32, finished: &Finished) -> bool {
         let plan = self.plan;
         let rejected = self.state.rejections() > 0
@@ -83,16 +84,17 @@ impl Deliberation<'_> {
         let rejection = self.state.rejections();
         let before = self.plan.task.as_ref().map_or(0, |task| task.rejections);
         if self.plan.task.is_some() && before + rejection >= self.plan.limits.rejections {
-            return self.finish(RunOutcome::NeedsHuman { step: at.step, why: HumanNeeded::Rejections });
+            return self.finish(RunOutcome::NeedsHuman { step: at.step, reason: HumanNeeded::Rejections });
         }
-        // Two rounds in a row in which nobody changed anything: the next one would be the same.
+        // Nothing was changed in two rounds in a row. The next one would be the same.
         if self.state.idle_rejects() >= 2 {
             return self.finish(RunOutcome::Stalled { step: at.step });
         }
         self.round_over(&Feedback { from: at, cause: FeedbackCause::Rejected { rejection } });
     }
 
-    /// A person decides where one was waited for: the work stands, or goes on with the person's words.
+    /// Applies the decision of a person that the run waited for: the work is accepted, or continues with the person's
+    /// notes.
     pub(super) fn decided_by_a_person(&mut self, verdict: Verdict, why: HumanNeeded) {
         let Some(at) = self.state.at.clone() else { return self.go_from(0) };
         let approves = verdict.decision == Decided::Approve;
@@ -104,7 +106,7 @@ impl Deliberation<'_> {
             (true, ..) => self.skip(at),
             (false, _, None) => self.finish(RunOutcome::Rejected { step: at.step }),
             (false, _, Some(index)) => {
-                // One more round than the count says, if need be: a person asks for it.
+                // A person requests this round, so it may exceed the group's count.
                 let (span, round) = (self.plan.program.groups[index], self.state.round_of(index));
                 let cause = FeedbackCause::Rejected { rejection: self.state.rejections() };
                 let ended_by = Some(Feedback { from: at, cause });
@@ -116,7 +118,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// There is nothing to do: the group ends well, outside of one the step does.
+    /// Handles that there is nothing to do: the group, or a step outside of groups, ends successfully.
     fn skip(&mut self, at: At) {
         let Some(index) = self.group_of(at.step) else { return self.step_succeeded(at) };
         let (span, round) = (self.plan.program.groups[index], self.state.round_of(index));
@@ -124,45 +126,48 @@ impl Deliberation<'_> {
         self.go_from(span.leave + 1);
     }
 
-    /// A judge was not understood: it is asked again, a few times, then a human is.
-    pub(super) fn unclear(&mut self, at: At, said: Option<Said>) {
+    /// Handles an unclear verdict of a judge: the judge is asked again, up to [`ASKED`] times. Then a human is needed.
+    pub(super) fn unclear(&mut self, at: At, said: Option<VerdictReading>) {
         let why = match said {
-            Some(Said::Unclear(why)) => why,
+            Some(VerdictReading::Unclear(why)) => why,
             _ => Unclear::Nothing,
         };
         let asked = self.state.unclear(at.step).saturating_add(1);
         let step = at.step;
         let iteration = at.iteration.saturating_add(1);
-        self.emit(EventKind::VerdictUnclear { at, why, asked });
+        self.emit(EventKind::VerdictUnclear { at, reason: why, asked });
         if asked >= ASKED {
-            self.finish(RunOutcome::NeedsHuman { step, why: HumanNeeded::Unclear });
+            self.finish(RunOutcome::NeedsHuman { step, reason: HumanNeeded::Unclear });
         } else {
             self.plan_attempt(step, iteration, 0);
         }
     }
 
-    /// Whether another round of a group may follow this one: its count is of all rounds, whatever ends them. Of those in a row that a
-    /// check ends there are fewer where a judge stands in the group.
+    /// Returns whether another round of a group may follow this one. The group's count limits all rounds, whatever ends
+    /// them. In a group with a judge, [`UNJUDGED`] also limits the rounds in a row that end before the judge is
+    /// reached.
     pub(super) fn may_go_again(&self, group: usize) -> bool {
         let hopeless = self.plan.is_judged(group) && self.state.unjudged_rounds(group) >= UNJUDGED;
         self.state.round_of(group) < self.rounds(group) && !hopeless
     }
 
-    /// Whether a round follows when a check ends this one.
+    /// Returns whether another round would follow if a check ended this one.
     pub(super) fn would_go_again(&self, step: u32) -> bool {
         let Some(group) = self.group_of(step) else { return false };
         self.may_go_again(group) && (!self.plan.is_judged(group) || self.state.unjudged_rounds(group) + 1 < UNJUDGED)
     }
 
-    /// How a run ends whose last round was ended by this, with no round left.
+    /// Returns the outcome of a run whose last round was ended by this feedback, with no round left.
     pub(super) fn no_round_left(&self, feedback: &Feedback) -> RunOutcome {
         let step = feedback.from.step;
         let grouped = self.group_of(step).is_some();
         match feedback.cause {
             FeedbackCause::CheckFailed { .. } if !grouped => RunOutcome::Failed { step },
-            FeedbackCause::Rejected { .. } if grouped => RunOutcome::NeedsHuman { step, why: HumanNeeded::Rejections },
+            FeedbackCause::Rejected { .. } if grouped => {
+                RunOutcome::NeedsHuman { step, reason: HumanNeeded::Rejections }
+            }
             FeedbackCause::Rejected { .. } => RunOutcome::Rejected { step },
-            _ => RunOutcome::Exhausted { step },
+            _ => RunOutcome::IterationsExhausted { step },
         }
     }
 
@@ -170,9 +175,9 @@ impl Deliberation<'_> {
         self.step(step).is_some_and(|step| step.role() == Some(Role::Judge))
     }
 
-    /// A worker that runs once, and says itself that it is not done.
-    pub(super) fn is_not_done(&self, step: u32, said: Option<&Said>) -> bool {
+    /// Returns whether the step is a worker that runs once and that reported itself that it is not done.
+    pub(super) fn is_not_done(&self, step: u32, said: Option<&VerdictReading>) -> bool {
         let once = self.step(step).is_some_and(|step| step.limit == Limit::Once && step.role() == Some(Role::Worker));
-        once && matches!(said, Some(Said::Unclear(Unclear::NotDone { .. } | Unclear::Stopped { .. })))
+        once && matches!(said, Some(VerdictReading::Unclear(Unclear::NotDone { .. } | Unclear::Stopped { .. })))
     }
 }

@@ -1,33 +1,33 @@
-//! Waits: how long, how often and for what an attempt that could not work is waited with before it is made again.
+//! The waits before an attempt that could not work is repeated: what for, how long, and how often.
 
 use super::outcome::WaitReason;
 use std::time::Duration;
 
-/// The first wait for a service, and the longest; each is twice the one before.
+/// The first wait for a service, and the longest. Each wait is twice as long as the one before.
 const SERVICE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
-/// The same for the machine, and how long it is waited for in all.
+/// The same for the machine. [`MACHINE_IN_ALL`] limits the total of these waits.
 const MACHINE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 const MACHINE_IN_ALL: Duration = Duration::from_secs(10);
-/// Between two looks whether somebody has logged in again.
+/// The time between two attempts while the run waits for a new login.
 const LOGIN: Duration = Duration::from_mins(5);
-/// After so many attempts in a row that used tokens and did not count, the next one counts.
+/// After this many attempts in a row that used tokens but did not count, the next one counts.
 const PAID: u32 = 3;
-/// Before a program that said nothing at its start is started again, and how often that is done.
+/// The wait before a program that printed nothing after its start is started again. [`STARTS`] limits how often.
 const START: Duration = Duration::from_secs(1);
 pub(super) const STARTS: u32 = 3;
 
 /// The waits since the last attempt that counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Waits {
-    /// What the last one was for, and how many there were in a row for it.
+    /// The reason for the last wait, and how many waits in a row had this reason.
     last: Option<(WaitReason, u32)>,
-    /// How long those for the service were together, in milliseconds.
+    /// The total of the waits for the service, in milliseconds.
     service_ms: u64,
-    /// How long those for the machine were together, since a process was started.
+    /// The total of the waits for the machine since a process was last started, in milliseconds.
     machine_ms: u64,
-    /// How often a program said nothing at its start.
+    /// How many times a program printed nothing after its start.
     starts: u32,
-    /// How many attempts in a row did not count, and used tokens all the same.
+    /// How many attempts in a row did not count although they used tokens.
     paid: u32,
 }
 
@@ -43,7 +43,7 @@ impl Waits {
         }
     }
 
-    /// The machine had room for a process.
+    /// Records that the machine had the resources for a process.
     pub(super) fn process_started(&mut self) {
         self.machine_ms = 0;
     }
@@ -52,28 +52,29 @@ impl Waits {
         self.last.filter(|(last, _)| *last == reason).map_or(0, |(_, count)| count)
     }
 
-    /// Whether a program that says nothing at its start is started once more.
+    /// Returns whether a program that printed nothing after its start may be started again.
     pub(super) fn may_start_again(&self) -> bool {
         self.starts < STARTS
     }
 
-    /// An attempt that does not count has ended; whether it used tokens.
+    /// Records the end of an attempt that does not count. `paid` is whether it used tokens.
     pub(super) fn not_counted(&mut self, paid: bool) {
         self.paid = if paid { self.paid.saturating_add(1) } else { 0 };
     }
 
-    /// Whether attempts are paid again and again, and end in the same way: that is no weather, whatever their words say.
+    /// Returns whether attempts repeatedly use tokens and still fail. The problem is then not temporary, whatever the
+    /// error message says.
     pub(super) fn is_futile(&self) -> bool {
         self.paid >= PAID
     }
 
-    /// How long the next wait is, in milliseconds: until it is said to be over, where that is known.
+    /// Returns the length of the next wait in milliseconds. It lasts at least until the reported end of a usage limit.
     pub(super) fn next(&self, reason: WaitReason, over_in_ms: Option<u64>) -> u64 {
-        // A limit that is said to be over, and is met again, is not believed at once.
+        // A limit may be hit again although it should have ended, so the wait grows in any case.
         over_in_ms.unwrap_or(0).max(millis(self.back_off(reason)))
     }
 
-    /// Whether that is longer than anybody wants; `most` is the limit `wait`.
+    /// Returns whether the waits would be too long in total. `most` is the limit `wait`.
     pub(super) fn is_too_long(&self, reason: WaitReason, wait_ms: u64, most: Duration) -> bool {
         match reason {
             WaitReason::Start => false,
@@ -82,7 +83,7 @@ impl Waits {
         }
     }
 
-    /// The next wait, without what is known of its end.
+    /// Returns the length of the next wait if no end is known.
     fn back_off(&self, reason: WaitReason) -> Duration {
         let (first, longest) = match reason {
             WaitReason::UsageLimit | WaitReason::Service => SERVICE,

@@ -1,9 +1,9 @@
-//! What an improver answered becomes a candidate, or the reason why it is none (P-7 … P-9).
+//! Turns an improver's answer into a candidate, or into the reason why there is none.
 
 use super::leak::LeakGuard;
 use super::tokens::{size_fault, tokens};
 
-/// The prompt that an improver's answer proposes: the content of its first code fence, else the whole.
+/// The prompt that an improver's answer proposes: the content of its first code fence, else the whole answer.
 #[must_use]
 pub(super) fn proposed(answer: &str) -> String {
     let mut lines = answer.lines();
@@ -25,7 +25,7 @@ pub(super) fn proposed(answer: &str) -> String {
     prompt.join("\n").trim().to_string()
 }
 
-/// The signs of an opening fence; what follows them is its language, and no text.
+/// The characters of an opening fence. What follows them is the language, not text.
 fn fence(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
@@ -33,7 +33,7 @@ fn fence(line: &str) -> Option<&str> {
     (signs >= 3 && !line[signs..].contains(sign)).then(|| &line[..signs])
 }
 
-/// What a candidate is held against before it costs anything.
+/// What a candidate is checked against before it costs anything.
 #[derive(Debug)]
 pub(super) struct Guards {
     pub(super) leak: LeakGuard,
@@ -46,7 +46,7 @@ impl Guards {
         Self { leak, original_tokens: tokens(original), most_tokens }
     }
 
-    /// Why the candidate is not tried, if it is not; `known` says whether it was proposed before, or is the original.
+    /// Returns why the candidate is refused, if it is. `known`: it was proposed before, or is the original.
     pub(super) fn refusal(&self, candidate: &str, known: bool) -> Option<String> {
         if candidate.is_empty() {
             return Some("empty".into());
@@ -54,7 +54,7 @@ impl Guards {
         if known {
             return Some("already_seen".into());
         }
-        // Words without an end.
+        // Output without an end.
         if candidate.len() > self.most_tokens.saturating_mul(100) {
             return Some("sanity_check:too_long".into());
         }

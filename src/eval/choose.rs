@@ -1,4 +1,4 @@
-//! Which prompt is better, which one wins, and when to stop (P-10, P-11, C46).
+//! Which prompt is better, which one wins, and when to stop.
 
 use crate::engine::Score;
 use std::cmp::Ordering;
@@ -9,15 +9,15 @@ fn order(one: &Score, other: &Score) -> Ordering {
 
 /// A prompt that was tried.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Tried {
+pub(super) struct TriedPrompt {
     pub(super) training: Score,
-    /// Nothing without held-out cases.
+    /// `None` without held-out cases.
     pub(super) held_out: Option<Score>,
     pub(super) tokens: usize,
 }
 
-impl Tried {
-    /// On the cases that it was improved by: passes, score, closeness, then fewer tokens (P-10).
+impl TriedPrompt {
+    /// Compares by the training cases: passes, score, closeness, then fewer tokens.
     pub(super) fn by_training(&self, other: &Self) -> Ordering {
         order(&self.training, &other.training)
             .then_with(|| self.training.closeness.total_cmp(&other.training.closeness))
@@ -33,9 +33,9 @@ impl Tried {
     }
 }
 
-/// The generation that wins; the held-out cases decide first. `tried` begins with the original, which stays unless another is
-/// better and passes something.
-pub(super) fn winner(tried: &[(u32, Tried)]) -> u32 {
+/// Returns the generation that wins; the held-out cases decide first. `tried` begins with the original, which wins
+/// unless another one is better and passes at least one case.
+pub(super) fn winner(tried: &[(u32, TriedPrompt)]) -> u32 {
     let Some(((original, first), candidates)) = tried.split_first() else { return 0 };
     let (mut best, mut generation) = (first, *original);
     for (number, candidate) in candidates {
@@ -46,16 +46,16 @@ pub(super) fn winner(tried: &[(u32, Tried)]) -> u32 {
     generation
 }
 
-/// When to stop looking for a better one.
+/// When to stop looking for a better prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// Candidates at most.
+    /// The most candidates.
     pub(super) generations: u32,
-    /// Candidates in a row that are no better (P-11).
+    /// The most candidates in a row that are not better.
     pub(super) without_improvement: u32,
-    /// Candidates at least, once one is made at all (C46).
+    /// The fewest candidates, once one is made at all.
     pub(super) least: u32,
-    /// Whether a prompt that passes everything is improved all the same.
+    /// Whether a prompt that passes everything is still improved.
     pub(super) always: bool,
 }
 
@@ -65,21 +65,21 @@ impl Default for Patience {
     }
 }
 
-/// How far the improvement has come.
+/// The progress of the improvement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Candidates that were made.
+    /// The number of candidates so far.
     pub(super) attempts: u32,
-    /// Those in a row that were no better.
+    /// The number of candidates in a row that were not better.
     pub(super) idle: u32,
-    /// Whether the best one passes all cases that it is improved by.
+    /// Whether the best one passes all training cases.
     pub(super) perfect: bool,
     /// Why the last candidate was refused, if it was.
     pub(super) refused: Option<String>,
 }
 
 impl Progress {
-    /// Why it ends now, if it does, in the seed's words.
+    /// Returns why the improvement ends now, if it does.
     pub(super) fn stop(&self, patience: Patience) -> Option<String> {
         let enough = self.attempts >= patience.least || self.attempts == 0 && !patience.always;
         if self.perfect && enough {
@@ -111,8 +111,12 @@ mod tests {
         Score { cases: 4, passed, mean, ..Score::default() }
     }
 
-    fn tried(passed: usize, mean: f64, held_out: Option<(usize, f64)>, tokens: usize) -> Tried {
-        Tried { training: score(passed, mean), held_out: held_out.map(|(passed, mean)| score(passed, mean)), tokens }
+    fn tried(passed: usize, mean: f64, held_out: Option<(usize, f64)>, tokens: usize) -> TriedPrompt {
+        TriedPrompt {
+            training: score(passed, mean),
+            held_out: held_out.map(|(passed, mean)| score(passed, mean)),
+            tokens,
+        }
     }
 
     #[test]
@@ -132,7 +136,6 @@ mod tests {
         assert_eq!(winner(&better), 2, "what passes nothing never wins");
     }
 
-    /// P-11, C46.
     #[test]
     fn it_ends_when_all_passes_when_nothing_helps_and_when_the_last_generation_is_over() {
         let stop = |attempts, idle, perfect, refused: Option<&str>| {

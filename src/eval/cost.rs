@@ -1,18 +1,18 @@
-//! How much work a JSON Schema makes of a value, before anybody does it: branches that apply to one value (`oneOf`) multiply with every
-//! level that they recur on, so that a small schema and a small value can take longer than a night.
+//! Counts beforehand how much work it is to check a value against a JSON Schema. Branches that apply to one value
+//! (`oneOf`) multiply with every level at which they recur: small schemas and values can take longer than a night.
 
 use serde_json::Value;
 
-/// The most subschemas that are applied to one output: a second of work.
+/// The most subschemas that are applied to one output: about a second of work.
 const MOST: u32 = 1_000_000;
-/// Deeper than any value that is read, and than references that lead in a circle go.
+/// Deeper than any value that is parsed; stops at cyclic references.
 const DEEPEST: u32 = 512;
 
 /// Keywords whose subschema applies to the same value (JSON Schema 2020-12, section 10.2).
 const SAME: [&str; 4] = ["not", "if", "then", "else"];
-/// Those with a list of such.
+/// Keywords with a list of such subschemas.
 const SAME_EACH: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// Those whose subschema applies to every element or member (section 10.3).
+/// Keywords whose subschema applies to every element or member (section 10.3).
 const EVERY: [&str; 6] =
     ["items", "contains", "additionalProperties", "additionalItems", "unevaluatedItems", "unevaluatedProperties"];
 
@@ -28,7 +28,7 @@ struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    /// None when it is too much.
+    /// Returns `None` when it is too much work.
     fn apply(&mut self, schema: &Value, value: &Value, depth: u32) -> Option<()> {
         *self.steps += 1;
         if *self.steps > MOST || depth > DEEPEST {
@@ -62,7 +62,7 @@ impl<'a> Count<'a> {
                     if let Some(inner) = keys.get("properties").and_then(|inner| inner.get(name)) {
                         self.apply(inner, member, depth + 1)?;
                     }
-                    // Which of them match is not worth a pattern here.
+                    // Matching the patterns is not worthwhile here: all of them count.
                     let patterns = keys.get("patternProperties").and_then(Value::as_object);
                     for inner in patterns.into_iter().flat_map(|map| map.values()) {
                         self.apply(inner, member, depth + 1)?;
@@ -90,7 +90,7 @@ impl<'a> Count<'a> {
         Some(())
     }
 
-    /// What a reference within the schema names; others are not followed.
+    /// Returns the target of a reference within the schema; other references are not followed.
     fn target(&self, reference: &str) -> Option<&'a Value> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
@@ -109,7 +109,7 @@ mod tests {
         let chain = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!({ "next": inner }));
         assert!(is_bounded(&tree, &chain(10)));
         assert!(!is_bounded(&tree, &chain(100)));
-        // Twice each, a hundred deep, of a value without any depth.
+        // Two branches each, a hundred levels deep, for a value without any depth.
         let both = |n: usize| json!([{ "$ref": format!("#/$defs/d{n}") }, { "$ref": format!("#/$defs/d{n}") }]);
         let names = (0..100).map(|n| (format!("d{n}"), json!({ "anyOf": both(n + 1) })));
         let defs: serde_json::Map<String, Value> = names.chain([("d100".into(), json!(true))]).collect();
@@ -123,7 +123,7 @@ mod tests {
         } } });
         let value: Vec<Value> = (0..20_000).map(|n| json!({ "name": n.to_string(), "kind": "a" })).collect();
         assert!(is_bounded(&schema, &json!(value)));
-        // A circle that consumes nothing is a fault of the schema, and is not followed for ever.
+        // A cycle that consumes nothing is an error in the schema, and is not followed forever.
         assert!(!is_bounded(&json!({ "$ref": "#" }), &json!(1)));
     }
 }

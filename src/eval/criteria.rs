@@ -1,4 +1,4 @@
-//! Criteria that need no model: exact, keywords, a pattern, a length, JSON and its schema (P-14).
+//! Criteria that need no model: exact, keywords, a pattern, a length, JSON and its schema.
 
 use super::cost::is_bounded;
 use super::tokens::tokens;
@@ -8,31 +8,31 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::error::Error;
 
-/// What an output has to be. Its JSON is part of what an evaluation is known by: a resume compares it.
+/// What an output must be. Its JSON is a part of an evaluation's identity: a resume compares it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Criterion {
-    /// The expected output, blanks at both ends aside.
+    /// The expected output, except for whitespace at both ends.
     Exact,
-    /// These words, in any case of letters.
+    /// These words, ignoring case.
     Keywords {
-        /// Every one of these.
+        /// All of these words.
         all: Vec<String>,
-        /// One of these at least.
+        /// At least one of these words.
         any: Vec<String>,
     },
-    /// A match of this pattern, somewhere.
+    /// A match of this pattern, anywhere in the output.
     Pattern(#[serde(serialize_with = "as_text")] Box<Regex>),
-    /// So long.
+    /// A length within these bounds.
     Length {
-        /// At least.
+        /// The smallest length.
         min: Option<u32>,
-        /// At most.
+        /// The largest length.
         max: Option<u32>,
-        /// Whether tokens are counted (P-12), and not characters.
+        /// Whether the length is in tokens, not in characters.
         in_tokens: bool,
     },
-    /// JSON, of this schema if there is one.
+    /// JSON, valid against this schema if there is one.
     Json(Option<Box<JsonSchema>>),
 }
 
@@ -59,7 +59,7 @@ impl std::fmt::Debug for JsonSchema {
     }
 }
 
-/// A schema that names others names them within itself: nothing is fetched behind anybody's back.
+/// A schema may refer only to itself: nothing is fetched without the user's knowledge.
 struct NoLoader;
 
 impl UrlLoader for NoLoader {
@@ -72,7 +72,7 @@ impl JsonSchema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// What is wrong with it, in a line.
+    /// What is wrong with it, in one line.
     pub(super) fn new(schema: Value) -> Result<Self, String> {
         const URL: &str = "mem:///schema.json";
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
@@ -85,10 +85,10 @@ impl JsonSchema {
         Ok(Self { source: schema, schemas, index })
     }
 
-    /// The first thing that is wrong, and where.
+    /// Returns the first thing that is wrong, and where.
     fn fault(&self, value: &Value) -> Option<String> {
         if !is_bounded(&self.source, value) {
-            return Some("it cannot be checked: its schema branches too often on so deep a value".into());
+            return Some("it cannot be checked: the schema has too many branches for a value this deep".into());
         }
         let error = self.schemas.validate(value, self.index).err()?;
         let mut leaf = &error;
@@ -96,7 +96,7 @@ impl JsonSchema {
             leaf = cause;
         }
         let place = leaf.instance_location.to_string();
-        let place = if place.is_empty() { "the whole".into() } else { format!("`{place}`") };
+        let place = if place.is_empty() { "the whole value".into() } else { format!("`{place}`") };
         Some(format!("{place}: {}", one_line(&leaf.kind.to_string())))
     }
 }
@@ -105,10 +105,10 @@ fn one_line(words: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A pattern as the suite gives it.
+/// Compiles a pattern of a suite.
 ///
 /// # Errors
-/// What is wrong with it, in a line.
+/// What is wrong with it, in one line.
 pub(super) fn pattern(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text).size_limit(1 << 20).build().map_err(|error| match error {
         regex::Error::Syntax(words) => one_line(words.rsplit("error:").next().unwrap_or(&words)),
@@ -116,13 +116,13 @@ pub(super) fn pattern(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// What a criterion says of an output.
+/// The result of one criterion for an output.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Measured {
     pub(super) pass: bool,
-    /// From 0 to 1.
+    /// The score, from 0 to 1.
     pub(super) score: f64,
-    /// What is wrong, in words that give nothing of the expectation away.
+    /// What is wrong, in words that do not reveal the expected output.
     pub(super) issue: Option<String>,
 }
 
@@ -141,7 +141,7 @@ impl Criterion {
             Self::Keywords { all, any } => keywords(&output.to_lowercase(), all, any),
             Self::Pattern(pattern) => {
                 let found = pattern.is_match(output);
-                said((!found).then(|| "the output does not match the pattern that it must".into()))
+                said((!found).then(|| "the output does not match the required pattern".into()))
             }
             Self::Length { min, max, in_tokens } => {
                 let trimmed = output.trim();
@@ -151,23 +151,23 @@ impl Criterion {
                     bound.map(|bound| bound as usize).filter(|bound| wrong(length, *bound))
                 };
                 let short = beyond(min, |length, min| length < min)
-                    .map(|min| format!("the output has {length} {unit}, and {min} at least are wanted"));
+                    .map(|min| format!("the output's length in {unit} is {length}; the minimum is {min}"));
                 let long = beyond(max, |length, max| length > max)
-                    .map(|max| format!("the output has {length} {unit}, and {max} at most are wanted"));
+                    .map(|max| format!("the output's length in {unit} is {length}; the maximum is {max}"));
                 said(short.or(long))
             }
             Self::Json(schema) => match serde_json::from_str::<Value>(output.trim()) {
                 Err(error) => said(Some(format!("the output is not JSON: {error}"))),
                 Ok(value) => {
                     let fault = schema.as_ref().and_then(|schema| schema.fault(&value));
-                    said(fault.map(|fault| format!("the output is not of the wanted shape: {fault}")))
+                    said(fault.map(|fault| format!("the output does not match the required schema: {fault}")))
                 }
             },
         }
     }
 }
 
-/// The score is the share of what is there (P-14).
+/// Checks keywords. The score is the share of the requirements that are met.
 fn keywords(output: &str, all: &[String], any: &[String]) -> Measured {
     let hits = |words: &[String]| words.iter().filter(|word| output.contains(&word.to_lowercase())).count();
     let (all_hits, any_hits) = (hits(all), hits(any));
@@ -175,10 +175,10 @@ fn keywords(output: &str, all: &[String], any: &[String]) -> Measured {
     let found = all_hits + usize::from(any_hits > 0);
     let mut issues = Vec::new();
     if all_hits < all.len() {
-        issues.push(format!("{} of {} words that must be there are missing", all.len() - all_hits, all.len()));
+        issues.push(format!("missing: {} of {} required words", all.len() - all_hits, all.len()));
     }
     if any_hits == 0 && !any.is_empty() {
-        issues.push(format!("none of {} words is there, and one must be", any.len()));
+        issues.push(format!("missing: any word from a list of {}", any.len()));
     }
     #[expect(clippy::cast_precision_loss, reason = "a handful of words")]
     let score = found as f64 / wanted.max(1) as f64;
@@ -227,17 +227,17 @@ mod tests {
             (
                 &keywords,
                 "alpha",
-                "false 0.3333333333333333 1 of 2 words that must be there are missing; none of 2 words is there, and one must be",
+                "false 0.3333333333333333 missing: 1 of 2 required words; missing: any word from a list of 2",
             ),
             (
                 &Criterion::Pattern(Box::new(pattern(r"^\d{4}-\d\d$").unwrap())),
                 "May",
-                "false 0 the output does not match the pattern that it must",
+                "false 0 the output does not match the required pattern",
             ),
             (&Criterion::Pattern(Box::new(pattern(r"\d").unwrap())), "in 2026", "true 1 "),
             (&length, "one, two!", "true 1 "),
-            (&length, "one", "false 0 the output has 1 tokens, and 2 at least are wanted"),
-            (&length, "a b c d e", "false 0 the output has 5 tokens, and 4 at most are wanted"),
+            (&length, "one", "false 0 the output's length in tokens is 1; the minimum is 2"),
+            (&length, "a b c d e", "false 0 the output's length in tokens is 5; the maximum is 4"),
             (
                 &Criterion::Json(None),
                 "{",
@@ -247,7 +247,7 @@ mod tests {
             (
                 &schema,
                 r#"{"a": "x"}"#,
-                "false 0 the output is not of the wanted shape: `/a`: want integer, but got string",
+                "false 0 the output does not match the required schema: `/a`: want integer, but got string",
             ),
         ] {
             assert_eq!(said(criterion, output), expected, "{output}");

@@ -1,8 +1,8 @@
-//! Every fault of suites and of the prompts that evaluate.
+//! Diagnostics about suites, and about the prompts of an evaluation.
 
 use crate::source::{Diagnostic, Place, nearest};
 
-/// So many ids are named in a message.
+/// The most IDs that a message lists.
 const NAMED: usize = 12;
 
 pub(super) fn unreadable(path: &str, why: &str) -> Diagnostic {
@@ -12,35 +12,35 @@ pub(super) fn unreadable(path: &str, why: &str) -> Diagnostic {
 
 pub(super) fn prompt_unreadable(path: &str, why: &str) -> Diagnostic {
     Diagnostic::error("eval/template", format!("cannot read the prompt {path}: {why}"))
-        .help("mend it, or leave it out: then ours is used")
+        .help("fix it, or remove it to use the built-in one")
 }
 
 pub(super) fn not_filled_in(why: &str) -> Diagnostic {
     Diagnostic::error("eval/template", format!("a prompt cannot be filled in: {why}"))
-        .help("mend it in the folder of --prompts")
+        .help("fix it in the directory of --prompts")
 }
 
 pub(super) fn file_unreadable(at: &Place, path: &str, why: &str) -> Diagnostic {
     Diagnostic::error("suite/file", format!("cannot read {path}: {why}"))
         .at(at, "named here")
-        .help("paths in a suite start at the suite's folder")
+        .help("paths in a suite are relative to the suite's directory")
 }
 
 pub(super) fn blank(at: &Place, key: &str) -> Diagnostic {
-    Diagnostic::error("suite/blank", format!("`{key}` is blank")).at(at, "nothing is said here").help("say it")
+    Diagnostic::error("suite/blank", format!("`{key}` is blank")).at(at, "no text here").help("provide a value")
 }
 
 pub(super) fn duplicate_id(at: &Place, id: &str, first: &Place, row: usize, first_row: usize) -> Diagnostic {
     Diagnostic::error("suite/duplicate-id", format!("cases {first_row} and {row} have the same id `{id}`"))
         .at(at, "the same id again")
         .at(first, "the first one")
-        .help("results are told apart by the id: give one of them another")
+        .help("results are identified by the id: change one of them")
 }
 
 pub(super) fn no_id(at: &Place, row: usize) -> Diagnostic {
     Diagnostic::error("suite/no-id", format!("case {row} has no usable id"))
         .at(at, "an id is one line of at most 80 characters")
-        .help("name it after what it tries")
+        .help("name it after what it tests")
 }
 
 pub(super) fn nobody_judges(at: &Place, id: &str) -> Diagnostic {
@@ -50,40 +50,40 @@ pub(super) fn nobody_judges(at: &Place, id: &str) -> Diagnostic {
 }
 
 pub(super) fn both(at: &Place, one: &str, other: &str) -> Diagnostic {
-    Diagnostic::error("suite/both", format!("`{one}` and `{other}` are both there"))
-        .at(at, "which one counts is not said")
+    Diagnostic::error("suite/both", format!("`{one}` and `{other}` are both set"))
+        .at(at, "only one of them can apply")
         .help("keep one of them")
 }
 
 pub(super) fn foreign_key(at: &Place, key: &str, kind: &str, keys: &[&str]) -> Diagnostic {
     let takes = if keys.is_empty() { "it takes no other key".into() } else { format!("it takes {}", keys.join(", ")) };
-    Diagnostic::error("suite/criterion-key", format!("`{key}` says nothing to a criterion of the type `{kind}`"))
-        .at(at, "this would be passed over")
+    Diagnostic::error("suite/criterion-key", format!("`{key}` does not apply to a criterion of the type `{kind}`"))
+        .at(at, "this would be ignored")
         .help(takes)
 }
 
 pub(super) fn lacks(at: &Place, kind: &str, what: &str) -> Diagnostic {
     Diagnostic::error("suite/criterion", format!("a criterion of the type `{kind}` needs {what}"))
         .at(at, "this one has none")
-        .help("docs/evaluation.md lists them all")
+        .help("docs/evaluation.md lists all criteria")
 }
 
 pub(super) fn bad_pattern(at: &Place, why: &str) -> Diagnostic {
-    Diagnostic::error("suite/pattern", format!("the pattern cannot be read: {why}"))
+    Diagnostic::error("suite/pattern", format!("the pattern is not valid: {why}"))
         .at(at, "in this pattern")
-        .help("the syntax is that of Rust's regex: no look-around, no back references")
+        .help("the syntax is that of Rust's regex: no look-around, no backreferences")
 }
 
 pub(super) fn bad_schema(at: &Place, why: &str) -> Diagnostic {
     Diagnostic::error("suite/schema", format!("the schema cannot be used: {why}"))
         .at(at, "in this schema")
-        .help("it is a JSON Schema whose references stay within it")
+        .help("references in the JSON Schema must stay within it")
 }
 
 pub(super) fn bad_bounds(at: &Place, min: u32, max: u32) -> Diagnostic {
-    Diagnostic::error("suite/bounds", format!("nothing is at least {min} and at most {max} long"))
-        .at(at, "min is above max")
-        .help("turn them round")
+    Diagnostic::error("suite/bounds", format!("no output is at least {min} and at most {max} long"))
+        .at(at, "`min` is greater than `max`")
+        .help("swap them")
 }
 
 pub(super) fn unknown_case(id: &str, known: &[&str]) -> Diagnostic {
@@ -95,36 +95,35 @@ pub(super) fn unknown_case(id: &str, known: &[&str]) -> Diagnostic {
 }
 
 pub(super) fn foreign_variable(at: &Place, name: &str, file: &str, known: &[&str]) -> Diagnostic {
-    Diagnostic::error("eval/variable", format!("`{name}` means nothing in {file}"))
+    Diagnostic::error("eval/variable", format!("{file} has no variable `{name}`"))
         .at(at, "it would stay empty")
         .help(format!("its variables are {}", known.join(", ")))
 }
 
 pub(super) fn missing_variable(at: &Place, name: &str, file: &str) -> Diagnostic {
-    Diagnostic::error("eval/missing-variable", format!("{file} does not name {{{name}}}"))
-        .at(at, "without it the agent does not see what it is about")
-        .help(format!("write {{{name}}} where it belongs"))
+    Diagnostic::error("eval/missing-variable", format!("{file} does not use {{{name}}}"))
+        .at(at, "without it the agent does not see what to work on")
+        .help(format!("insert {{{name}}} where it belongs"))
 }
 
 pub(super) fn no_prompts(folder: &str) -> Diagnostic {
-    Diagnostic::error("eval/no-prompts", format!("there is no prompt in {folder}")).help(
-        "one of prompt.execute.md, prompt.evaluation.md and prompt.improve.md is looked for; what is not there is ours",
-    )
+    Diagnostic::error("eval/no-prompts", format!("there is no prompt in {folder}"))
+        .help("add prompt.execute.md, prompt.evaluation.md or prompt.improve.md; built-in prompts replace missing ones")
 }
 
 pub(super) fn same_session(at: &Place, executor: &str, evaluator: &str, word: &str) -> Diagnostic {
     Diagnostic::error(
         "eval/same-session",
-        format!("the evaluator `{evaluator}` would go on in the session of the executor `{executor}`"),
+        format!("the evaluator `{evaluator}` would continue the session of the executor `{executor}`"),
     )
-    .at(at, "it would judge what it has just said itself")
-    .help(format!("take `{word}` out of the arguments of one of them"))
+    .at(at, "it would judge its own answers")
+    .help(format!("remove `{word}` from the arguments of one of them"))
 }
 
 pub(super) fn budget_too_small(limit: u64, needed: usize) -> Diagnostic {
     Diagnostic::error(
         "eval/budget",
-        format!("the limit of {limit} tokens is too small: the prompt of one case alone has {needed}"),
+        format!("the token limit of {limit} is too small: the prompt of one case alone has {needed}"),
     )
     .help("raise it: --limit tokens=…")
 }
@@ -132,22 +131,20 @@ pub(super) fn budget_too_small(limit: u64, needed: usize) -> Diagnostic {
 pub(super) fn prompt_too_long(most: usize, tokens: usize) -> Diagnostic {
     Diagnostic::error(
         "eval/prompt-tokens",
-        format!(
-            "the prompt has {tokens} tokens, and a candidate may have {most} at most: no rewriting of it would pass"
-        ),
+        format!("the prompt has {tokens} tokens, and a candidate may have at most {most}: no rewrite of it would pass"),
     )
     .help(format!("raise it: --max-tokens {}", tokens.saturating_mul(2)))
 }
 
 pub(super) fn only_agents(at: &Place, name: &str) -> Diagnostic {
-    Diagnostic::error("suite/agent", format!("`{name}` is not one agent"))
+    Diagnostic::error("suite/agent", format!("`{name}` is not a single agent"))
         .at(at, "named here")
-        .help("name an agent, without arrows, counts and groups")
+        .help("name an agent, without arrows, counts or groups")
 }
 
-/// Nothing can be held out.
+/// The error of a suite that has too few cases to hold any out.
 #[must_use]
 pub fn too_few_cases(cases: usize) -> Diagnostic {
-    Diagnostic::error("eval/holdout", format!("of {cases} case none can be held out"))
-        .help("write more cases, or leave --holdout out")
+    Diagnostic::error("eval/holdout", format!("the suite has too few cases to hold any out ({cases})"))
+        .help("add cases, or omit --holdout")
 }

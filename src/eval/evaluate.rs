@@ -1,76 +1,75 @@
-//! An evaluation from its first case to the prompt that wins: its machine (`machine`) among its lanes.
+//! An evaluation from its first case to the prompt that wins: connects its machine (`machine`) with its lanes.
 
 use super::candidate::Guards;
-use super::desk::Desk;
 use super::leak::LeakGuard;
 use super::machine::{EvalInput, EvalState};
 use super::questions::Questions;
+use super::requests::EvalContext;
 use crate::engine::{
     EvalFacts, EvalLedger, Event, EventKind, HighestAttempt, LimitKind, Notice, Observer, RunOutcome, Stopwatch,
 };
 use crate::journal::Journal;
-use crate::plan::Outline;
-use crate::plan::Overrides;
-use crate::runner::{Failure, Halt, Lanes, Recorder, Work, flushed, tell_news, work_in_lanes};
+use crate::plan::{Outline, Overrides};
+use crate::runner::{Failure, Halt, JobSource, Lanes, Recorder, flushed, tell_news, work_in_lanes};
 use indexmap::IndexMap;
 use std::time::Duration;
 
 /// What an evaluation works with.
 pub struct Setting<'a> {
-    /// What is asked of whom.
-    pub desk: &'a Desk<'a>,
-    /// What it is about.
+    /// What prompts are made of, and which agents are asked.
+    pub context: &'a EvalContext<'a>,
+    /// The facts of the evaluation: prompt, cases, options.
     pub facts: EvalFacts,
-    /// What is asked of whom about what, in one word.
+    /// A digest of everything that is asked.
     pub digest: &'a str,
-    /// What the command line said of times and limits.
+    /// The times and limits that the command line sets.
     pub overrides: &'a Overrides,
     /// The agents as steps of one run.
     pub outline: &'a Outline,
-    /// Limits that hold from now on, where it goes on.
+    /// Limits that apply from now on, if the evaluation resumes.
     pub limits: &'a [String],
     /// The journal of the root.
     pub journal: &'a Journal,
-    /// The run's number in it.
+    /// The number of the run in the journal.
     pub run: i64,
-    /// Its events so far.
+    /// The events of the run so far.
     pub events: &'a [Event],
-    /// The highest attempt of each step that has left a folder.
+    /// The highest attempt of each step that has left a directory, as (step, attempt).
     pub attempts: Vec<(u32, u32)>,
-    /// Who is told.
+    /// The observer, which is notified of everything that happens.
     pub observer: &'a mut dyn Observer,
 }
 
-/// How an evaluation came out.
+/// The result of an evaluation.
 #[derive(Debug)]
-pub struct Evaluated {
-    /// As a run.
+pub struct EvalEnd {
+    /// The outcome of its run.
     pub outcome: RunOutcome,
-    /// What is known of it.
+    /// Everything that is known of it from its events.
     pub ledger: EvalLedger,
 }
 
-/// Works until it is over, or is to end. What the journal knows already is not asked again.
+/// Works until the evaluation is complete, or must end. What the journal already answers is not asked again.
 ///
 /// # Errors
-/// When the journal takes no more, or we cannot hear signals.
-pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
+/// When the journal cannot be written, or signals cannot be received.
+pub async fn evaluate(setting: Setting<'_>) -> Result<EvalEnd, Failure> {
     let first = opening(&setting);
-    let Setting { desk, facts, journal, run, events, attempts, observer, .. } = setting;
-    // An attempt may have been cut off before it had a folder.
+    let Setting { context, facts, journal, run, events, attempts, observer, .. } = setting;
+    // An attempt may have been interrupted before it had a directory.
     let planned = events.iter().filter_map(|event| match &event.event {
         EventKind::AttemptPlanned { at, .. } => Some((at.step, at.attempt)),
         _ => None,
     });
     let seq = events.last().map_or(0, |event| event.seq);
     let recorder = Recorder::new(run, seq, attempts.into_iter().chain(planned));
-    let time = desk.settings.limits.time.map(|time| time.saturating_sub(worked(events)));
-    let until = time.map(|time| desk.world.uptime().saturating_add(time));
+    let time = context.settings.limits.time.map(|time| time.saturating_sub(worked(events)));
+    let until = time.map(|time| context.world.uptime().saturating_add(time));
     let state = EvalState::of_events(events.iter().map(|event| &event.event));
     let (fresh, jobs) = (facts.options.fresh, usize::try_from(facts.options.jobs.max(1)).unwrap_or(1));
     let kept = (journal.sibling()?, &recorder);
-    let mut questions = Questions::new((desk, guards(desk, &facts)), kept, state, until, fresh);
-    let mut lanes = Lanes::open(jobs, desk.root, desk.world, journal, &recorder)?;
+    let mut questions = Questions::new((context, guards(context, &facts)), kept, state, until, fresh);
+    let mut lanes = Lanes::open(jobs, context.root, context.world, journal, &recorder)?;
     questions.take(EvalInput::Begin(Box::new(first), Box::new(facts)))?;
     tell_news(&lanes, &mut |event| questions.see(event), observer);
     let halt = work_in_lanes(&mut lanes, &mut questions, observer).await?;
@@ -86,18 +85,18 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<Evaluated, Failure> {
     tell_news(&lanes, &mut |event| questions.see(event), observer);
     flushed(observer).await;
     let outcome = questions.outcome.ok_or(Failure::Lost)?;
-    Ok(Evaluated { outcome, ledger: questions.state.ledger })
+    Ok(EvalEnd { outcome, ledger: questions.state.ledger })
 }
 
-/// What no candidate may give away: every text that is measured by, held out or not.
-fn guards(desk: &Desk<'_>, facts: &EvalFacts) -> Guards {
-    let suite = desk.suite;
+/// Returns the guards: no candidate may give away a text that it is measured by, held out or not.
+fn guards(context: &EvalContext<'_>, facts: &EvalFacts) -> Guards {
+    let suite = context.suite;
     let texts = suite.cases.iter().flat_map(|case| [Some(case.text.as_str()), case.expected.as_deref()]);
     let texts = texts.flatten().chain(suite.examples.iter().map(String::as_str));
     Guards::new(LeakGuard::new(&facts.prompt, texts), &facts.prompt, facts.options.max_tokens)
 }
 
-/// Its first event: it begins, or goes on.
+/// Returns the first event: the evaluation begins or resumes.
 fn opening(setting: &Setting<'_>) -> EventKind {
     let forkhestra = env!("CARGO_PKG_VERSION").into();
     if !setting.events.is_empty() {
@@ -123,7 +122,7 @@ fn opening(setting: &Setting<'_>) -> EventKind {
         prompt: None,
         vars: IndexMap::new(),
         digest: setting.digest.to_string(),
-        root: setting.desk.root.display().to_string(),
+        root: setting.context.root.display().to_string(),
         forkhestra,
         steps: u32::try_from(setting.outline.steps.len()).unwrap_or(u32::MAX),
         overrides: setting.overrides.clone(),
@@ -132,7 +131,7 @@ fn opening(setting: &Setting<'_>) -> EventKind {
     }
 }
 
-/// How long it was at work before.
+/// How long the run was at work before.
 fn worked(events: &[Event]) -> Duration {
     let mut watch = Stopwatch::default();
     for event in events {

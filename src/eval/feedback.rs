@@ -1,15 +1,15 @@
-//! What the improver is told: issues and suggestions of evaluations, and nothing else (P-6, P-7, C41).
+//! What the improver is shown: issues and suggestions of evaluations, and nothing else.
 
 use super::tokens::{tokens, words};
 
-/// A short expectation stands in any sentence: only longer ones are looked for (C41).
+/// A short expected output may occur in any sentence: only longer ones are looked for.
 const LEAST_TOKENS: usize = 8;
 const LEAST_CHARACTERS: usize = 20;
-/// How many items of a kind are told, and how long one may be, in characters.
+/// How many items of a kind are shown, and how long one may be, in characters.
 const MOST_ITEMS: usize = 20;
 const LONGEST_ITEM: usize = 400;
 
-/// The expectations that no item may hold, read once.
+/// The expected outputs that no item may contain, parsed once.
 #[derive(Debug)]
 pub(super) struct Expectations(Vec<Vec<String>>);
 
@@ -19,7 +19,7 @@ impl Expectations {
         Self(texts.map(str::trim).filter(long).map(words).filter(|words| !words.is_empty()).collect())
     }
 
-    /// Takes out every item that holds one of them; returns how many those were. The verdict is not touched.
+    /// Removes every item that contains one of them, and returns how many were removed. The verdict is not changed.
     pub(super) fn sanitise(&self, items: &mut Vec<String>) -> usize {
         let before = items.len();
         items.retain(|item| {
@@ -30,12 +30,12 @@ impl Expectations {
     }
 }
 
-/// Gathers what the cases have to say, each thing once.
+/// Collects the feedback of the cases, without repetitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CaseFeedback {
     /// What is wrong.
     pub(super) issues: Vec<String>,
-    /// What would mend it.
+    /// What would fix it.
     pub(super) suggestions: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ fn one_line(item: &str) -> String {
     }
 }
 
-/// A list as a prompt shows it; `None` for an empty one (P-1).
+/// A list as a prompt shows it; `None` for an empty one.
 pub(super) fn listed(items: &[String]) -> String {
     if items.is_empty() {
         return "None".into();

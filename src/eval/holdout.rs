@@ -1,9 +1,9 @@
-//! Which cases are held out: they decide which prompt wins, and the improver never hears of them.
+//! Which cases are held out: they decide which prompt wins, and the improver never sees them.
 
 use sha2::{Digest, Sha256};
 
-/// Whether each case is held out, in their order. The same seed and the same ids give the same choice, in whatever order they
-/// stand; a share above zero holds out one case at least, and always leaves one.
+/// Returns for each case, in order, whether it is held out. The choice depends on the seed and the IDs only, not on the
+/// order of the cases. A share above zero holds out at least one case, and always leaves one.
 #[must_use]
 pub fn held_out(ids: &[&str], share: f64, seed: u64) -> Vec<bool> {
     let mut held = vec![false; ids.len()];

@@ -1,19 +1,19 @@
-//! Whether a candidate gives away what it will be measured by: inputs, expected outputs, examples (P-9, C42). What stood in the
-//! original prompt already is nobody's leak.
+//! Whether a candidate gives away what it will be measured by: inputs, expected outputs, examples. What the original
+//! prompt already contains is not a leak.
 
 use super::tokens::words;
 use std::collections::HashSet;
 
-/// Words that stand together in both.
+/// The number of words in a row that form a group.
 const GRAM: usize = 3;
-/// Fewer groups in common than these say nothing.
+/// Fewer common groups than this are not significant.
 const FEW: usize = 3;
-/// From this share of common groups of words on a candidate quotes a text.
+/// From this share of common groups on, a candidate counts as quoting a text.
 const OVERLAP: f64 = 0.1;
-/// From this likeness on it is the text.
+/// From this likeness on, a candidate counts as containing the text.
 const LIKENESS: f64 = 0.45;
 
-/// The texts that a prompt must not give away, read once.
+/// The texts that a prompt must not give away, parsed once.
 #[derive(Debug)]
 pub(super) struct LeakGuard {
     texts: Vec<Vec<String>>,
@@ -27,7 +27,7 @@ impl LeakGuard {
         Self { texts, original: words(original) }
     }
 
-    /// Whether the candidate gives one of the texts away.
+    /// Whether the candidate gives away one of the texts.
     pub(super) fn leaks(&self, candidate: &str) -> bool {
         let candidate = words(candidate);
         let (grams, known) = (grams(&candidate), grams(&self.original));
@@ -44,7 +44,7 @@ impl LeakGuard {
     }
 }
 
-/// Whether all words of `part` stand together in `whole`.
+/// Whether `whole` contains all words of `part` in a row.
 fn contains(whole: &[String], part: &[String]) -> bool {
     whole.windows(part.len()).any(|window| window == part)
 }
@@ -53,16 +53,16 @@ fn grams(words: &[String]) -> HashSet<&[String]> {
     words.windows(GRAM).collect()
 }
 
-/// Of the groups of words of the shorter of the two, the share that both have, those of the original left out.
+/// The share of common groups, relative to the text with fewer groups, without the groups of the original.
 fn overlap(candidate: &HashSet<&[String]>, original: &HashSet<&[String]>, text: &[String]) -> f64 {
     let text: HashSet<&[String]> = grams(text).difference(original).copied().collect();
     let own = candidate.difference(original).count();
     let common = text.intersection(candidate).count();
-    // Two groups are four words in a row, which any two texts of a language may share.
+    // Two groups are four words in a row, which any two texts in one language may share.
     if common < FEW && text.len() >= FEW { 0.0 } else { share(common, text.len().min(own)) }
 }
 
-/// How alike two texts are: twice their longest common sequence of words, by all their words.
+/// How alike two texts are: twice the length of their longest common subsequence of words, divided by all their words.
 fn likeness(one: &[String], other: &[String]) -> f64 {
     let operations = similar::capture_diff_slices(similar::Algorithm::Myers, one, other);
     f64::from(similar::get_diff_ratio(&operations, one.len(), other.len()))
@@ -73,7 +73,7 @@ fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// How like its expectation an output is, from 0 to 1 (P-10): four fifths their likeness, one fifth that of their lengths.
+/// How close an output is to the expected one, from 0 to 1: four fifths likeness, one fifth ratio of lengths.
 pub(super) fn closeness(output: &str, expected: &str) -> f64 {
     let (output, expected) = (words(output), words(expected));
     let (short, long) = (output.len().min(expected.len()), output.len().max(expected.len()));

@@ -1,10 +1,9 @@
-//! Prompts measured by suites of cases, and improved by what evaluations say: seed 003 on the same engine as every run.
+//! Evaluation: prompts are measured by suites of cases and improved with the feedback, on the same engine as every run.
 
 mod candidate;
 mod choose;
 mod cost;
 mod criteria;
-mod desk;
 mod errors;
 mod evaluate;
 mod feedback;
@@ -14,15 +13,16 @@ mod leak;
 mod machine;
 mod prompts;
 mod questions;
+mod requests;
 mod suite;
 mod tokens;
 
 pub use criteria::{Criterion, JsonSchema};
-pub use desk::Desk;
 pub use errors::too_few_cases;
-pub use evaluate::{Evaluated, Setting, evaluate};
+pub use evaluate::{EvalEnd, Setting, evaluate};
 pub use holdout::held_out;
 pub use keys::suite_schema;
 pub use prompts::Prompts;
+pub use requests::EvalContext;
 pub use suite::{Case, Suite};
 pub use tokens::{allowed, tokens};

@@ -1,4 +1,4 @@
-//! The three prompts of an evaluation: to answer, to judge, to rewrite (seed 003, P-1).
+//! The three prompts of an evaluation: to answer, to judge, to rewrite.
 
 use super::errors;
 use crate::prompt::{Syntax, Template, TemplateError, Value, template_of};
@@ -32,7 +32,7 @@ const IMPROVE: EvalPromptKind = EvalPromptKind {
     needed: &["prompt", "issues", "suggestions"],
 };
 
-/// One of the three.
+/// One of the three prompts.
 struct EvalPromptKind {
     file: &'static str,
     ours: &'static str,
@@ -49,10 +49,10 @@ pub struct Prompts {
 }
 
 impl Prompts {
-    /// Reads them from a folder; what is not there is ours.
+    /// Reads the prompts from a directory; a missing one is replaced by the built-in one.
     ///
     /// # Errors
-    /// Every fault of those that are there; a folder without any of them.
+    /// All errors of the prompts that exist; a directory without any of them.
     pub fn read(folder: Option<&Path>, files: &dyn Files) -> Result<Self, Vec<Diagnostic>> {
         let mut faults = Vec::new();
         let found = |kind: &EvalPromptKind| folder.is_some_and(|folder| files.kind(&folder.join(kind.file)).is_ok());
@@ -94,10 +94,10 @@ impl EvalPromptKind {
     }
 }
 
-/// Fills in a template; what no value is given for is `None`, as the seed has it.
+/// Fills in a template; a variable without a value becomes `None`.
 ///
 /// # Errors
-/// When the template asks for a sum over what is no number, or grows past every bound.
+/// When the template asks for a sum over a value that is not a number, or its text grows beyond the limit.
 pub(super) fn filled(template: &Template, values: &[(&str, &str)]) -> Result<String, TemplateError> {
     let value = |name: &str| {
         let found = values.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
@@ -106,15 +106,15 @@ pub(super) fn filled(template: &Template, values: &[(&str, &str)]) -> Result<Str
     Ok(template.render(&value)?.text())
 }
 
-/// The prompt with the case's text where it asks for it, in its own pass: what the text holds is never looked at (C43).
+/// Inserts the case's text where the prompt asks for it, in a separate pass: the text itself is never expanded.
 pub(super) fn with_text(prompt: &str, text: &str, declared: bool) -> String {
     if declared { prompt.replace(PLACEHOLDER, text) } else { prompt.to_string() }
 }
 
-/// Where a prompt asks for the case's text.
+/// The placeholder for the case's text.
 const PLACEHOLDER: &str = "{text}";
 
-/// Whether a prompt asks for the case's text; then every rewriting of it may.
+/// Whether a prompt has the placeholder for the case's text; then every rewrite may have it.
 pub(super) fn declares_text(prompt: &str) -> bool {
     prompt.contains(PLACEHOLDER)
 }
@@ -161,9 +161,9 @@ mod tests {
         assert_eq!(
             messages,
             [
-                "`prompt` means nothing in prompt.evaluation.md",
-                "prompt.improve.md does not name {issues}",
-                "prompt.improve.md does not name {suggestions}",
+                "prompt.evaluation.md has no variable `prompt`",
+                "prompt.improve.md does not use {issues}",
+                "prompt.improve.md does not use {suggestions}",
             ]
         );
         assert!(read(&[]).unwrap_err()[0].message.contains("there is no prompt in"));

@@ -1,15 +1,16 @@
-//! What an evaluation asks in its lanes, and what becomes of the answers: criteria, evaluations, a new prompt. Each thing is asked once.
+//! What an evaluation asks in its lanes, and what it does with the answers: it measures criteria, asks for evaluations,
+//! and takes over a new prompt. A question with a stored answer is not asked again.
 
 use super::candidate::Guards;
-use super::desk::{Desk, key_of};
 use super::feedback::{CaseFeedback, Expectations};
 use super::leak::closeness;
 use super::machine::{EVALUATES, EXECUTES, EvalEffect, EvalInput, EvalState, EvalTransition, IMPROVES};
+use super::requests::{EvalContext, key_of};
 use super::suite::Case;
 use crate::engine::{At, AttemptOutcome, CaseResult, Event, EventKind, JudgedBy, LimitKind, RunOutcome};
-use crate::journal::{Given, GivenIn, Journal};
+use crate::journal::{AnswerPlace, Journal, StoredAnswer};
 use crate::plan::{Part, Plan};
-use crate::runner::{Failure, Job, LONGEST_ANSWER, LaneAnswer, Recorder, Work};
+use crate::runner::{Failure, Job, JobSource, LONGEST_ANSWER, LaneAnswer, Recorder};
 use crate::source::Diagnostic;
 use crate::verdict::{Evaluation, ScoreMode, evaluation};
 use std::collections::{HashMap, VecDeque};
@@ -20,7 +21,7 @@ use std::time::Duration;
 struct Trial {
     generation: u32,
     case: usize,
-    /// Whether the answer was there from before, and nothing was run for it.
+    /// Whether the answer was stored before, so that nothing was run for it.
     cached: bool,
 }
 
@@ -31,44 +32,44 @@ enum Question {
     Rewrite { generation: u32, of: u32 },
 }
 
-/// The machine of an evaluation among its lanes: asks what it wants asked, and tells it what came of that.
+/// Connects the machine of an evaluation with its lanes: asks the machine's questions, and returns the answers to it.
 pub(super) struct Questions<'a> {
-    pub(super) desk: &'a Desk<'a>,
+    pub(super) context: &'a EvalContext<'a>,
     pub(super) guards: Guards,
     pub(super) journal: Journal,
     pub(super) recorder: &'a Recorder,
     pub(super) state: EvalState,
-    /// When the time of the whole is over.
+    /// The uptime at which the time limit of the whole evaluation is reached.
     pub(super) until: Option<Duration>,
-    /// What no feedback may hold.
+    /// The expected outputs, which no feedback may contain.
     pub(super) expectations: Expectations,
-    /// Whether answers of earlier runs are asked for anew.
+    /// Whether answers of earlier runs are ignored.
     pub(super) fresh: bool,
     queue: VecDeque<Question>,
-    /// What lanes work on, with the word by which its answer is kept.
+    /// The questions that lanes work on, by job, each with the key under which its answer is stored.
     under_way: HashMap<usize, (Question, String)>,
-    /// How many questions were given to lanes, retries aside.
+    /// The number of questions that were given to lanes, not counting retries.
     issued: u32,
-    /// What keeps what is left from being asked.
+    /// The limit because of which the remaining questions are not asked.
     pub(super) limit: Option<LimitKind>,
     pub(super) outcome: Option<RunOutcome>,
-    /// Why there is no candidate, where there is none.
+    /// Why there is no candidate, if there is none.
     pub(super) no_proposal: Option<String>,
 }
 
 impl<'a> Questions<'a> {
     pub(super) fn new(
-        (desk, guards): (&'a Desk<'a>, Guards),
+        (context, guards): (&'a EvalContext<'a>, Guards),
         (journal, recorder): (Journal, &'a Recorder),
         state: EvalState,
         until: Option<Duration>,
         fresh: bool,
     ) -> Self {
-        let expectations = Expectations::of(desk.suite.cases.iter().filter_map(|case| case.expected.as_deref()));
+        let expectations = Expectations::of(context.suite.cases.iter().filter_map(|case| case.expected.as_deref()));
         let issued = state.ledger.totals.planned;
         let (queue, under_way, limit, outcome, no_proposal) = (VecDeque::new(), HashMap::new(), None, None, None);
         Self {
-            desk,
+            context,
             guards,
             journal,
             recorder,
@@ -85,11 +86,11 @@ impl<'a> Questions<'a> {
         }
     }
 
-    /// One input: decide, write down, and remember what is to be asked.
+    /// Handles one input: decides, records the events, and queues the questions.
     pub(super) fn take(&mut self, input: EvalInput) -> Result<(), Failure> {
         let EvalTransition { state, events, effects } = std::mem::take(&mut self.state).decide(&self.guards, input);
         self.state = state;
-        let events = self.recorder.record((&mut self.journal, self.desk.world), events, None, "")?;
+        let events = self.recorder.record((&mut self.journal, self.context.world), events, None, "")?;
         self.recorder.tell_later(events);
         for effect in effects {
             match effect {
@@ -104,7 +105,7 @@ impl<'a> Questions<'a> {
         Ok(())
     }
 
-    /// What is left of the limits of the whole is what this may use.
+    /// Limits a plan to what is left of the limits of the whole evaluation.
     fn limited(&self, mut plan: Plan) -> Plan {
         let spent = self.state.ledger.totals.all.spent.unwrap_or_default();
         if let Some(most) = &mut plan.limits.cost {
@@ -113,39 +114,40 @@ impl<'a> Questions<'a> {
         if let Some(most) = &mut plan.limits.tokens {
             *most = most.saturating_sub(spent.total());
         }
-        plan.limits.time = self.until.map(|until| until.saturating_sub(self.desk.world.uptime()));
+        plan.limits.time = self.until.map(|until| until.saturating_sub(self.context.world.uptime()));
         plan
     }
 
     fn case(&self, of: Trial) -> &'a Case {
-        &self.desk.suite.cases[of.case]
+        &self.context.suite.cases[of.case]
     }
 
-    /// Asks, unless it was answered before.
-    fn ask(&mut self, question: Question) -> Result<Option<Job>, Failure> {
-        let desk = self.desk;
+    /// Returns the job for a question; `None` if a stored answer was used, the question cannot be asked, or a limit was
+    /// reached.
+    fn job_for(&mut self, question: Question) -> Result<Option<Job>, Failure> {
+        let context = self.context;
         let (agent, part, step, prompt) = match &question {
             Question::Answer(of) => {
                 let prompt = self.prompt(of.generation);
-                (&desk.suite.executor, Part::Answers, EXECUTES, desk.execute_prompt(&prompt, self.case(*of)))
+                (&context.suite.executor, Part::Answers, EXECUTES, context.execute_prompt(&prompt, self.case(*of)))
             }
             Question::Evaluate { of, output, .. } => {
-                let agent = desk.suite.evaluator.as_ref().unwrap_or(&desk.suite.executor);
-                (agent, Part::Evaluates, EVALUATES, desk.evaluate_prompt(self.case(*of), output))
+                let agent = context.suite.evaluator.as_ref().unwrap_or(&context.suite.executor);
+                (agent, Part::Evaluates, EVALUATES, context.evaluate_prompt(self.case(*of), output))
             }
             Question::Rewrite { of, .. } => {
-                let asked = desk.improve_prompt(&self.prompt(*of), &self.feedback(*of), &self.guards);
-                (desk.suite.rewriter(), Part::Answers, IMPROVES, asked)
+                let asked = context.improve_prompt(&self.prompt(*of), &self.feedback(*of), &self.guards);
+                (context.suite.rewriter(), Part::Answers, IMPROVES, asked)
             }
         };
-        let plan = match prompt.and_then(|prompt| desk.plan(agent, part, &prompt).map_err(|faults| words(&faults))) {
+        let plan = match prompt.and_then(|prompt| context.plan(agent, part, &prompt).map_err(|faults| words(&faults))) {
             Ok(plan) => plan,
             Err(why) => return self.cannot_be_asked(&question, why).map(|()| None),
         };
         let key = key_of(&plan);
         let Some(question) = self.known(question, &key)? else { return Ok(None) };
-        let late = self.until.is_some_and(|until| desk.world.uptime() >= until);
-        self.limit = self.state.limit_reached(&plan.limits, desk.settings.limits.iterations, self.issued, late);
+        let late = self.until.is_some_and(|until| context.world.uptime() >= until);
+        self.limit = self.state.limit_reached(&plan.limits, context.settings.limits.iterations, self.issued, late);
         if self.limit.is_some() {
             self.queue.clear();
             return Ok(None);
@@ -159,22 +161,22 @@ impl<'a> Questions<'a> {
         self.under_way.insert(id, (question, key));
         let iteration = u32::try_from(case + 1).unwrap_or(u32::MAX);
         let at = At { step, name: agent.value.clone(), round: generation + 1, iteration, attempt: 0, lane: 1 };
-        let mode = if step == IMPROVES { ScoreMode::Strict } else { desk.suite.score_mode };
+        let mode = if step == IMPROVES { ScoreMode::Strict } else { context.suite.score_mode };
         Ok(Some(Job { plan: self.limited(plan), at, mode, id }))
     }
 
-    /// What was answered before is not asked again; what has still to be asked.
+    /// Uses a stored answer, if there is one; otherwise returns the question.
     fn known(&mut self, question: Question, key: &str) -> Result<Option<Question>, Failure> {
         if let Question::Rewrite { .. } = question {
             return Ok(Some(question));
         }
         let known = self.journal.answer(key, self.fresh.then_some(self.recorder.run()))?;
-        let Some(Given { said, session: own }) = known else { return Ok(Some(uncached(question))) };
+        let Some(StoredAnswer { said, session: own }) = known else { return Ok(Some(uncached(question))) };
         match question {
             Question::Answer(of) => self.answered(Trial { cached: true, ..of }, said, own).map(|()| None),
-            // One that is none in this mode, or not a judge's own, is as good as not there.
+            // A stored evaluation that is invalid in this mode, or was given in the executor's session, is not used.
             Question::Evaluate { of, ref output, ref session }
-                if (own.is_none() || own != *session) && evaluation(&said, self.desk.suite.score_mode).is_ok() =>
+                if (own.is_none() || own != *session) && evaluation(&said, self.context.suite.score_mode).is_ok() =>
             {
                 self.evaluated(of, output, &said).map(|()| None)
             }
@@ -184,7 +186,9 @@ impl<'a> Questions<'a> {
 
     fn cannot_be_asked(&mut self, question: &Question, why: String) -> Result<(), Failure> {
         match *question {
-            Question::Answer(of) | Question::Evaluate { of, .. } => self.nobody(of, format!("cannot be asked: {why}")),
+            Question::Answer(of) | Question::Evaluate { of, .. } => {
+                self.record_error(of, format!("cannot be asked: {why}"))
+            }
             Question::Rewrite { generation, .. } => self.rewritten(generation, Err(why)),
         }
     }
@@ -193,7 +197,7 @@ impl<'a> Questions<'a> {
         self.state.ledger.prompts.get(&generation).map_or_else(String::new, |known| known.prompt.clone())
     }
 
-    /// What the cases of a generation have to say, held-out ones aside.
+    /// Returns the feedback on a generation's cases, without the held-out ones.
     fn feedback(&self, generation: u32) -> CaseFeedback {
         let mut feedback = CaseFeedback::default();
         let results = self.state.ledger.of(generation);
@@ -208,12 +212,12 @@ impl<'a> Questions<'a> {
         self.take(EvalInput::Answer { generation, answer })
     }
 
-    /// The output is there: criteria first, and the evaluator where nothing is wrong by them.
+    /// Handles an output: first the criteria, then the evaluator if all of them are met.
     fn answered(&mut self, of: Trial, output: String, session: Option<String>) -> Result<(), Failure> {
         let case = self.case(of);
         let measured: Vec<_> =
             case.criteria.iter().map(|criterion| criterion.measure(&output, case.expected.as_deref())).collect();
-        if measured.iter().all(|one| one.pass) && self.desk.suite.evaluator.is_some() {
+        if measured.iter().all(|one| one.pass) && self.context.suite.evaluator.is_some() {
             self.queue.push_front(Question::Evaluate { of, output, session });
             return Ok(());
         }
@@ -230,15 +234,15 @@ impl<'a> Questions<'a> {
     }
 
     fn evaluated(&mut self, of: Trial, output: &str, said: &str) -> Result<(), Failure> {
-        let mode = self.desk.suite.score_mode;
+        let mode = self.context.suite.score_mode;
         let Evaluation { pass, score, issues, suggestions, .. } = match evaluation(said, mode) {
             Ok(evaluation) => evaluation,
-            Err(bad) => return self.nobody(of, format!("evaluator_error: {}", bad.issue())),
+            Err(bad) => return self.record_error(of, format!("evaluator_error: {}", bad.issue())),
         };
         let enough = self.is_enough(score);
         let mut issues = issues;
         if pass && !enough {
-            issues.push("the score is below the least that passes".into());
+            issues.push("the score is below the minimum".into());
         }
         let result = CaseResult {
             pass: pass && enough,
@@ -252,11 +256,11 @@ impl<'a> Questions<'a> {
     }
 
     fn is_enough(&self, score: f64) -> bool {
-        self.desk.suite.min_score.is_none_or(|least| score >= f64::from(least) / 1000.0)
+        self.context.suite.min_score.is_none_or(|least| score >= f64::from(least) / 1000.0)
     }
 
-    /// A failure of the evaluation, and none of the prompt: it is never fed on (C39).
-    fn nobody(&mut self, of: Trial, why: String) -> Result<(), Failure> {
+    /// Records a failure of the evaluation, not of the prompt: it never becomes feedback.
+    fn record_error(&mut self, of: Trial, why: String) -> Result<(), Failure> {
         let result = CaseResult { error: Some(why), ..self.result(of, None) };
         self.judged(result)
     }
@@ -286,7 +290,7 @@ impl<'a> Questions<'a> {
     }
 
     fn judged(&mut self, mut result: CaseResult) -> Result<(), Failure> {
-        // Another case's expectation must not be told either.
+        // Feedback must not reveal another case's expected output either.
         let expectations = &self.expectations;
         result.dropped = expectations.sanitise(&mut result.issues) + expectations.sanitise(&mut result.suggestions);
         self.take(EvalInput::Result(Box::new(result)))
@@ -298,10 +302,10 @@ impl<'a> Questions<'a> {
     }
 }
 
-impl Work for Questions<'_> {
+impl JobSource for Questions<'_> {
     fn next(&mut self) -> Result<Option<Job>, Failure> {
         match self.queue.pop_front() {
-            Some(question) => self.ask(question),
+            Some(question) => self.job_for(question),
             None => Ok(None),
         }
     }
@@ -310,7 +314,7 @@ impl Work for Questions<'_> {
         !self.queue.is_empty()
     }
 
-    fn stand_still(&mut self, over: Option<Duration>) -> Result<(), Failure> {
+    fn paused(&mut self, over: Option<Duration>) -> Result<(), Failure> {
         let Some(over) = over else { return self.take(EvalInput::Pause) };
         self.until = self.until.and_then(|until| until.checked_add(over));
         self.take(EvalInput::Continue)
@@ -319,7 +323,7 @@ impl Work for Questions<'_> {
     fn done(&mut self, job: Job, answer: LaneAnswer) -> Result<(), Failure> {
         let Some((question, key)) = self.under_way.remove(&job.id) else { return Ok(()) };
         let cut_off = matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted));
-        let given = GivenIn { run: self.recorder.run(), step: job.at.step, attempt: answer.attempt };
+        let given = AnswerPlace { run: self.recorder.run(), step: job.at.step, attempt: answer.attempt };
         match question {
             // A resume asks again.
             _ if cut_off && answer.message.is_none() => Ok(()),
@@ -329,31 +333,31 @@ impl Work for Questions<'_> {
             }
             Question::Answer(of) => {
                 let Some(message) = answer.message else {
-                    return self.nobody(of, format!("executor_error: {}", why(&answer)));
+                    return self.record_error(of, format!("executor_error: {}", why(&answer)));
                 };
                 if answer.finished.stdout_bytes > LONGEST_ANSWER && message.len() as u64 >= LONGEST_ANSWER {
-                    return self.nobody(of, "executor_error: it answered more than 1 MiB".into());
+                    return self.record_error(of, "executor_error: its answer is longer than 1 MiB".into());
                 }
-                let answer = Given { said: message.trim_end().to_string(), session: answer.finished.session };
+                let answer = StoredAnswer { said: message.trim_end().to_string(), session: answer.finished.session };
                 self.journal.keep_answer(&key, &answer, given)?;
                 self.answered(of, answer.said, answer.session)
             }
             Question::Evaluate { of, output, session } => {
                 let Some(message) = answer.message else {
                     let why = format!("evaluator_error: {}", why(&answer));
-                    // What was wrong with an evaluation stands in the record, as its issue.
+                    // What was wrong with the evaluator's answer is recorded as an issue of the case.
                     return match answer.unread {
                         Some(bad) => self.unreadable(of, why, bad),
-                        None => self.nobody(of, why),
+                        None => self.record_error(of, why),
                     };
                 };
-                if cut_off && evaluation(&message, self.desk.suite.score_mode).is_err() {
+                if cut_off && evaluation(&message, self.context.suite.score_mode).is_err() {
                     return Ok(());
                 }
                 if session.is_some() && session == answer.finished.session {
-                    return self.nobody(of, "evaluator_error: it answered in the executor's session".into());
+                    return self.record_error(of, "evaluator_error: it answered in the executor's session".into());
                 }
-                let answer = Given { said: message, session: answer.finished.session };
+                let answer = StoredAnswer { said: message, session: answer.finished.session };
                 self.journal.keep_answer(&key, &answer, given)?;
                 self.evaluated(of, &output, &answer.said)
             }
@@ -361,7 +365,7 @@ impl Work for Questions<'_> {
     }
 
     fn see(&mut self, event: &Event) {
-        // The rest is the machine's own, and known to it.
+        // These events come from the machine itself, which knows them already.
         let own = matches!(
             event.event,
             EventKind::Evaluation { .. }
@@ -377,7 +381,7 @@ impl Work for Questions<'_> {
     }
 }
 
-/// Something is run for it.
+/// Marks a question as not answered from the store.
 fn uncached(question: Question) -> Question {
     match question {
         Question::Evaluate { of, output, session } => {
@@ -387,18 +391,18 @@ fn uncached(question: Question) -> Question {
     }
 }
 
-/// Why there is no answer.
+/// Returns why there is no answer, in one line.
 fn why(answer: &LaneAnswer) -> String {
     let said = answer.finished.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
     let how = match &answer.outcome {
-        Some(AttemptOutcome::Unfinished) => "its evaluation could not be read, three times".to_string(),
+        Some(AttemptOutcome::Unfinished) => "its evaluation was invalid three times".to_string(),
         Some(AttemptOutcome::Failed { code }) => format!("exit code {code}"),
         Some(AttemptOutcome::Crashed { signal }) => format!("killed by signal {signal}"),
-        Some(AttemptOutcome::NotStarted { why }) => format!("could not be started: {why}"),
-        Some(AttemptOutcome::TimedOut) => "its timeout was over".into(),
+        Some(AttemptOutcome::NotStarted { error: why }) => format!("could not be started: {why}"),
+        Some(AttemptOutcome::TimedOut) => "it timed out".into(),
         Some(AttemptOutcome::Idle) => "it was silent and idle for too long".into(),
-        Some(AttemptOutcome::Limited) => "a usage limit".into(),
-        Some(AttemptOutcome::Unavailable { .. }) => "it could not work".into(),
+        Some(AttemptOutcome::Limited) => "it hit a usage limit".into(),
+        Some(AttemptOutcome::Unavailable { .. }) => "it was unavailable".into(),
         _ => "it failed".into(),
     };
     let line: String = format!("{how}{said}").split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! A suite: the prompt, the agents, the cases. Every fault of it at once, before anything is started.
+//! A suite: the prompt, the agents, the cases. All its errors are reported at once, before anything is started.
 
 use super::criteria::{Criterion, JsonSchema, pattern};
 use super::errors;
@@ -11,60 +11,60 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The largest suite, and the largest file that one names, in bytes.
+/// The largest suite, and the largest file that a suite names, in bytes.
 const LARGEST: usize = 64 << 20;
-/// The longest id, in characters.
+/// The longest ID, in characters.
 const LONGEST_ID: usize = 80;
 
-/// A suite.
+/// A suite: a prompt, its agents, and the cases that measure it.
 #[derive(Debug)]
 pub struct Suite {
-    /// Its file, as it was named.
+    /// The path of the suite, as the user gave it.
     pub name: String,
-    /// The kind of task.
+    /// The kind of task, in a few words.
     pub task_type: String,
-    /// The prompt that is measured.
+    /// The prompt to measure.
     pub prompt: String,
-    /// The file that it stands in, if it has one.
+    /// The file that contains the prompt, if there is one.
     pub prompt_file: Option<PathBuf>,
-    /// What an output has to look like.
+    /// What an output must look like.
     pub format_requirements: Option<String>,
-    /// Who answers.
+    /// The agent that answers the prompt.
     pub executor: Text,
-    /// Who judges, beside criteria.
+    /// The agent that judges the answers, in addition to criteria.
     pub evaluator: Option<Text>,
-    /// Who rewrites.
+    /// The agent that rewrites the prompt.
     pub improver: Option<Text>,
-    /// What a score out of bounds is.
+    /// What a score out of bounds means.
     pub score_mode: ScoreMode,
-    /// The least score that passes, in thousandths.
+    /// The lowest score that passes, in thousandths.
     pub min_score: Option<u32>,
     /// Texts that a prompt must not give away.
     pub examples: Vec<String>,
-    /// Limits of the whole.
+    /// The limits of the whole evaluation.
     pub limits: Limits,
-    /// What it is measured by.
+    /// The cases that measure the prompt.
     pub cases: Vec<Case>,
 }
 
-/// A case.
+/// A case: an input, and what its output must be.
 #[derive(Debug)]
 pub struct Case {
-    /// Its name.
+    /// The ID, unique in the suite.
     pub id: String,
-    /// The input.
+    /// The input text.
     pub text: String,
-    /// What should come out.
+    /// The expected output.
     pub expected: Option<String>,
-    /// What it has to be, judged without a model.
+    /// What the output must be, judged without a model.
     pub criteria: Vec<Criterion>,
 }
 
 impl Suite {
-    /// Reads a suite; `name` is how people know it.
+    /// Reads a suite; `name` is its path as the user gave it.
     ///
     /// # Errors
-    /// Every fault of it.
+    /// All errors of the suite.
     pub fn read(path: &Path, name: &str, files: &dyn Files) -> Result<Self, Vec<Diagnostic>> {
         let text = read_text(path, files).map_err(|why| vec![errors::unreadable(name, &why)])?;
         let source = Source::new(name, text, path.parent().unwrap_or(path));
@@ -79,10 +79,10 @@ impl Suite {
         }
     }
 
-    /// Leaves only the cases of these ids.
+    /// Keeps only the cases with these IDs.
     ///
     /// # Errors
-    /// An id that no case has, with those that there are.
+    /// The IDs that no case has, with those that exist.
     pub fn keep(&mut self, ids: &[String]) -> Result<(), Vec<Diagnostic>> {
         let known: Vec<&str> = self.cases.iter().map(|case| case.id.as_str()).collect();
         let unknown: Vec<Diagnostic> =
@@ -96,7 +96,7 @@ impl Suite {
         Ok(())
     }
 
-    /// Who rewrites the prompt.
+    /// The agent that rewrites the prompt: the improver, else the evaluator, else the executor.
     #[must_use]
     pub fn rewriter(&self) -> &Text {
         self.improver.as_ref().or(self.evaluator.as_ref()).unwrap_or(&self.executor)
@@ -107,8 +107,8 @@ fn read_text(path: &Path, files: &dyn Files) -> Result<String, String> {
     match files.kind(path).map_err(|error| error.to_string())? {
         Kind::File { bytes, .. } if bytes > LARGEST as u64 => return Err("it is larger than 64 MiB".into()),
         Kind::File { .. } => {}
-        Kind::Folder => return Err("it is a folder".into()),
-        Kind::Other => return Err("it is no ordinary file".into()),
+        Kind::Folder => return Err("it is a directory".into()),
+        Kind::Other => return Err("it is not a regular file".into()),
     }
     let bytes = files.read(path).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_string())?;
@@ -154,7 +154,7 @@ impl Reading<'_> {
         })
     }
 
-    /// A string that is not blank.
+    /// Reads a string that is not blank.
     fn said(&mut self, reader: Reader<'_>, key: &str) -> Option<Text> {
         let text = reader.text(key)?;
         if text.value.trim().is_empty() {
@@ -164,10 +164,10 @@ impl Reading<'_> {
         Some(text)
     }
 
-    /// A text that stands here, or in a file.
+    /// Reads a text that is given here or in a file.
     fn said_or_file(&mut self, reader: Reader<'_>, key: &str, file_key: &str) -> Option<String> {
         if let (Some(_), Some(file)) = (reader.get(key), reader.get(file_key)) {
-            // What must be there once is looked at by the table of keys.
+            // Keys of which one is required are checked by the table of keys.
             if key == "expected" {
                 self.faults.push(errors::both(&file.at(), key, file_key));
             }

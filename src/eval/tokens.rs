@@ -1,6 +1,6 @@
-//! Tokens as seed 003's pipeline counts them: words, and single marks (P-12). No model's own tokens, but the same everywhere.
+//! Tokens as evaluations count them: words, and single marks. Not those of a model, but the same everywhere.
 
-/// How many words and marks a text has: `Hello, world!` has 4.
+/// Returns the number of words and marks in a text: `Hello, world!` has 4.
 #[must_use]
 pub fn tokens(text: &str) -> usize {
     let (mut count, mut in_word) = (0, false);
@@ -14,7 +14,7 @@ pub fn tokens(text: &str) -> usize {
     count
 }
 
-/// The words of a text without its marks, in small letters of any script.
+/// Returns the words of a text without its marks, in lower case.
 #[must_use]
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether a sign is of a script that puts no blanks between words: then each of its signs is one.
+/// Whether a character belongs to a script without spaces between words: then each character is a word.
 fn is_a_word(sign: char) -> bool {
     matches!(sign, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}' |
         '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
@@ -44,13 +44,13 @@ fn is_of_word(sign: char) -> bool {
     sign.is_alphanumeric() || sign == '_'
 }
 
-/// How many tokens a prompt may grow to: twice as many, at least 40 more, and never more than `most` (P-8).
+/// How many tokens a prompt may grow to: twice as many, or 40 more if that is larger, and never more than `most`.
 #[must_use]
 pub fn allowed(original: usize, most: usize) -> usize {
     if original == 0 { most } else { most.min(original.saturating_mul(2).max(original + 40)) }
 }
 
-/// Why a candidate's size is refused, in the seed's words (P-8).
+/// Why the size of a candidate is refused, as a reason code.
 #[must_use]
 pub(super) fn size_fault(original: usize, candidate: usize, most: usize) -> Option<&'static str> {
     match candidate {
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(words("Use {Text}, Ärger_1!"), ["use", "text", "ärger_1"]);
     }
 
-    /// P-8, the values that upstream's code gave.
+    /// The values are those of the original implementation.
     #[test]
     fn a_prompt_may_double_or_grow_by_forty_within_the_most() {
         for (original, most) in [(0, 200), (2, 42), (10, 50), (20, 60), (50, 100), (100, 200), (150, 200)] {

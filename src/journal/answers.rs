@@ -1,47 +1,47 @@
-//! What agents have answered to prompts of evaluations: the same prompt to the same agent is not paid for twice.
+//! Answers of agents to the prompts of evaluations: the same prompt to the same agent is not paid for twice.
 
 use super::error::JournalError;
 use super::store::Journal;
 use rusqlite::{OptionalExtension, params};
 
-/// An answer that was given.
+/// An answer that an agent gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
-    /// Its words.
+pub struct StoredAnswer {
+    /// The text of the answer.
     pub said: String,
-    /// The session in which it was said, where its program tells.
+    /// The agent session in which it was given, if the agent reports one.
     pub session: Option<String>,
 }
 
-/// Where an answer was given.
+/// Where an answer was given: the attempt, and its place in the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GivenIn {
-    /// The run.
+pub struct AnswerPlace {
+    /// The number of the run.
     pub run: i64,
-    /// Its step.
+    /// The number of the step in the run.
     pub step: u32,
-    /// The attempt.
+    /// The number of the attempt of that step.
     pub attempt: u32,
 }
 
 impl Journal {
-    /// The answer of this key, if there is one; with a run, only if it was given in that one.
+    /// Returns the answer stored under a key; with a run, only an answer that was given in that run.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn answer(&self, key: &str, run: Option<i64>) -> Result<Option<Given>, JournalError> {
+    pub fn answer(&self, key: &str, run: Option<i64>) -> Result<Option<StoredAnswer>, JournalError> {
         let select = "SELECT said, session FROM answers WHERE key = ?1 AND run = coalesce(?2, run)";
-        let given = |row: &rusqlite::Row<'_>| Ok(Given { said: row.get(0)?, session: row.get(1)? });
+        let given = |row: &rusqlite::Row<'_>| Ok(StoredAnswer { said: row.get(0)?, session: row.get(1)? });
         let found = self.database.prepare_cached(select);
         let found = found.and_then(|mut select| select.query_row(params![key, run], given).optional());
         found.map_err(self.failed())
     }
 
-    /// Keeps an answer; one that is there already gives way.
+    /// Stores an answer, and replaces an existing one.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn keep_answer(&self, key: &str, given: &Given, at: GivenIn) -> Result<(), JournalError> {
+    pub fn keep_answer(&self, key: &str, given: &StoredAnswer, at: AnswerPlace) -> Result<(), JournalError> {
         let insert = "INSERT OR REPLACE INTO answers (key, said, session, run, step, attempt)
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let row = params![key, given.said, given.session, at.run, at.step, at.attempt];

@@ -1,11 +1,11 @@
-//! What decided about the work when its run began: kept once, for every resume of it.
+//! The protected files as they were when a run began: stored once, for every resume of that run.
 
 use super::error::JournalError;
 use super::store::Journal;
 use rusqlite::{OptionalExtension, params};
 
 impl Journal {
-    /// What decided about the work when a run began; none if nothing was kept.
+    /// Returns the protected files as they were when a run began, as JSON; `None` if nothing was stored.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -14,7 +14,7 @@ impl Journal {
         self.database.query_row(select, [run], |row| row.get(0)).optional().map_err(self.failed())
     }
 
-    /// Keeps it, once.
+    /// Stores the protected files of a run. Only the first call has an effect.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -1,5 +1,5 @@
-//! What an agent records by calling one of our verbs: a file of its attempt, named by the attempt's token. The host reads it when
-//! the attempt is over, and only then does it mean anything.
+//! What an agent records by calling a command of forkhestra: a file of its attempt, named after the attempt's token.
+//! The host reads it when the attempt has ended; only then does it take effect.
 #![expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 
 use super::error::JournalError;
@@ -9,19 +9,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The most of a result file or of recorded calls that is read, in bytes.
+/// The most that is read of a result file or of recorded calls, in bytes.
 const MOST: u64 = 1 << 20;
 
-/// What came of recording a call.
+/// The result of recording a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recorded {
-    /// It is written down.
+    /// The call was recorded.
     Yes,
-    /// The attempt of this token is over, or never was.
+    /// The attempt of this token has ended, or never existed.
     Stale,
 }
 
-/// A part of a token's digest, for names that nobody knows before the attempt.
+/// A part of a token's digest, for file names that cannot be known before the attempt.
 fn tag(token: &str) -> String {
     token_digest(token.as_bytes())[..16].to_string()
 }
@@ -38,60 +38,60 @@ fn artifacts_folder(token: &str) -> String {
     format!("artifacts-{}", tag(token))
 }
 
-/// The word of an attempt, by which a plain program vouches for its verdict: nobody knows it before the attempt.
+/// The word of an attempt, with which a plain program confirms its verdict. It cannot be known before the attempt.
 #[must_use]
 pub fn word_of_attempt(token: &str) -> String {
-    // Of another part of the digest than the names of files, which others may see.
+    // From another part of the digest than the file names, which other programs may see.
     format!("k{}", &token_digest(token.as_bytes())[40..45])
 }
 
 impl AttemptFolder {
-    /// Where the agent may leave its result: nobody knows the name before the attempt.
+    /// Where the agent may leave its result. The name cannot be known before the attempt.
     #[must_use]
     pub fn result_path(&self, token: &str) -> PathBuf {
         self.path().join(result_file(token))
     }
 
-    /// Where the agent may leave files of other protocols, likewise.
+    /// Where the agent may leave the files of other protocols. The name cannot be known before the attempt.
     #[must_use]
     pub fn artifacts_path(&self, token: &str) -> PathBuf {
         self.path().join(artifacts_folder(token))
     }
 
-    /// Makes the folder of those files.
+    /// Creates the directory for those files.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn make_artifacts(&self, token: &str) -> Result<(), JournalError> {
         let folder = self.writable()?;
         let name = artifacts_folder(token);
         folder.make_below([name.as_str()]).map(drop).map_err(|error| folder.refused(&name, error))
     }
 
-    /// From now on calls with this token are recorded; the first line says who may decide what.
+    /// Starts to record calls with this token. The first line names the role, which says what the agent may decide.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn open_calls(&self, token: &str, role: &str) -> Result<(), JournalError> {
         self.writable()?.write(&calls_file(token), format!("{{\"role\":\"{role}\"}}\n").as_bytes())
     }
 
-    /// What was recorded, and an end to it: a later call is stale.
+    /// Returns the recorded calls, and stops recording: a later call is stale.
     #[must_use]
     pub fn take_calls(&self, token: &str) -> String {
         let Some(folder) = self.handle() else { return String::new() };
-        // A file that somebody removed holds no call.
+        // If the file was removed, there are no calls.
         let _ = folder.rename(&calls_file(token), "calls.jsonl");
         folder.text("calls.jsonl", MOST).unwrap_or_default()
     }
 
-    /// The result file, if the agent left one; the handoff files of carbon and helium have names of their own. It is kept under a
-    /// plain name.
+    /// Returns the result file, if the agent left one, and keeps it under a plain name. The handoff files of carbon and
+    /// helium have their own names.
     #[must_use]
     pub fn take_result(&self, token: &str) -> Option<String> {
         let folder = self.handle()?;
         let left = result_file(token);
-        // What cannot be renamed is read where it is.
+        // A file that cannot be renamed is read where it is.
         let kept = if folder.rename(&left, "result.json").is_ok() { "result.json" } else { left.as_str() };
         folder.text(kept, MOST).or_else(|| {
             let artifacts = folder.below([artifacts_folder(token).as_str()]).ok()?;
@@ -100,7 +100,7 @@ impl AttemptFolder {
     }
 }
 
-/// The text of a plain file, at most so much of it; what is no text becomes U+FFFD.
+/// Returns the text of a regular file, at most `MOST` bytes of it. Invalid UTF-8 becomes U+FFFD.
 fn read_text(path: &Path) -> Option<String> {
     let file = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file).and_then(|_| File::open(path).ok())?;
     let mut bytes = Vec::new();
@@ -108,7 +108,7 @@ fn read_text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The role of the attempt that a token belongs to; none when it is stale. `result` is its result file's path.
+/// Returns the role of a token's attempt; `None` if the token is stale. `result` is the path of its result file.
 #[must_use]
 pub fn role_of_call(result: &Path, token: &str) -> Option<String> {
     let text = read_text(&result.parent()?.join(calls_file(token)))?;
@@ -116,7 +116,7 @@ pub fn role_of_call(result: &Path, token: &str) -> Option<String> {
     Some(first.trim_end_matches("\"}").to_string())
 }
 
-/// Writes one call down, in one write.
+/// Records one call, in a single write.
 ///
 /// # Errors
 /// When the file cannot be written.

@@ -1,120 +1,120 @@
-//! What can go wrong with the journal.
+//! Errors of the journal.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A failure of the journal; no agent is started without one.
+/// A failure of the journal. No agent is started without a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// A folder or file of ours cannot be made or written.
+    /// A directory or file of forkhestra cannot be created or written.
     #[error("cannot write {path}: {cause}")]
     Write {
-        /// Which.
+        /// The path that cannot be written.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// Something that is none of ours has the place of a file or folder of ours.
+    /// Something else is in the place of a file or directory of forkhestra.
     #[error("{path} is {what}")]
     NotOurs {
-        /// Where.
+        /// The path of that place.
         path: PathBuf,
-        /// What it is.
+        /// What is there: `a link`, `a file`.
         what: &'static str,
     },
-    /// The journal was removed while a run was at work.
-    #[error("{path} was removed while the run was at work")]
+    /// The journal was removed during a run.
+    #[error("{path} was removed during the run")]
     Removed {
-        /// Which.
+        /// The path that was removed.
         path: PathBuf,
     },
-    /// A file of ours cannot be read.
+    /// A file of forkhestra cannot be read.
     #[error("cannot read {path}: {cause}")]
     Read {
-        /// Which.
+        /// The path that cannot be read.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// Somebody has pruned the run meanwhile.
-    #[error("run {run} is not in the journal {path} any more")]
+    /// The run was pruned in the meantime.
+    #[error("run {run} is no longer in the journal {path}")]
     Forgotten {
-        /// Which.
+        /// The path of the database.
         path: PathBuf,
-        /// The run.
+        /// The number of the run.
         run: i64,
     },
-    /// The database is another program's.
+    /// The database belongs to another program.
     #[error("{path} belongs to another program")]
     Foreign {
-        /// Which.
+        /// The path of the database.
         path: PathBuf,
     },
     /// The database was written by a newer version.
-    #[error("{path} was written by a newer forkhestra (format {found}, this one knows {known})")]
+    #[error("{path} was written by a newer forkhestra (format {found}, this version supports {known})")]
     Newer {
-        /// Which.
+        /// The path of the database.
         path: PathBuf,
-        /// Its format.
+        /// The format of the database.
         found: i64,
-        /// Ours.
+        /// The newest format that this version supports.
         known: i64,
     },
-    /// SQLite refuses.
-    #[error("the journal {path} fails: {cause}")]
+    /// SQLite reports an error.
+    #[error("the journal {path} cannot be used: {cause}")]
     Database {
-        /// Which.
+        /// The path of the database.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         cause: rusqlite::Error,
     },
-    /// An event is missing, or is not what was written.
-    #[error("the journal {path} is damaged: event {seq} of run {run} is not what was written")]
+    /// An event is missing, or differs from what was written.
+    #[error("the journal {path} is damaged: event {seq} of run {run} differs from what was written")]
     Damaged {
-        /// Which.
+        /// The path of the database.
         path: PathBuf,
-        /// The run.
+        /// The number of the run.
         run: i64,
-        /// The event's number.
+        /// The number of the event.
         seq: u64,
     },
-    /// SQLite finds the database damaged.
+    /// SQLite reports that the database is damaged.
     #[error("the journal {path} is damaged: {found}")]
     Corrupt {
-        /// Which.
+        /// The path of the database.
         path: PathBuf,
-        /// What SQLite found.
+        /// The damage that SQLite found.
         found: String,
     },
-    /// The journal is not what our program has written.
-    #[error("the journal {path} was changed by another program than forkhestra{}", .agent.as_ref().map(|agent| format!(", while `{agent}` worked")).unwrap_or_default())]
+    /// A program other than forkhestra has changed the journal.
+    #[error("the journal {path} was changed by a program other than forkhestra{}", .agent.as_ref().map(|agent| format!(", while `{agent}` was working")).unwrap_or_default())]
     Tampered {
-        /// Which.
+        /// The path of the database.
         path: PathBuf,
-        /// The agent that was at work meanwhile, if it is known.
+        /// The agent that was working at that time, if it is known.
         agent: Option<String>,
     },
-    /// Another run works here, although it should not.
-    #[error("another run has taken the journal {path} from this one")]
+    /// Another run works in this root, although only one may.
+    #[error("another run has taken over the journal {path}")]
     Lost {
-        /// Which.
+        /// The path of the database.
         path: PathBuf,
     },
-    /// An event of the journal is not one that we know.
-    #[error("the journal {path} holds an event that cannot be read: {cause}")]
+    /// An event of the journal cannot be parsed.
+    #[error("the journal {path} contains an event that cannot be read: {cause}")]
     Event {
-        /// Which.
+        /// The path of the database.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the event.
         #[source]
         cause: serde_json::Error,
     },
 }
 
-/// Whether the operating system refused to write, rather than SQLite to believe.
+/// Whether the operating system refused to write, as opposed to SQLite rejecting the database.
 fn is_no_room(cause: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, DiskFull, PermissionDenied, ReadOnly, SystemIoFailure};
     let code = cause.sqlite_error_code();
@@ -127,34 +127,36 @@ impl JournalError {
     pub fn help(&self) -> String {
         match self {
             Self::Write { path, .. } => {
-                format!("make room or make {} writable; nothing runs without its journal", path.display())
+                format!("free disk space or make {} writable; nothing runs without a journal", path.display())
             }
-            Self::NotOurs { .. } => "it has the place of a file or folder of ours, and nothing is written there. The checkout brought it, or an \
-                 agent made it: look at it, and remove it"
-                .into(),
-            Self::Removed { .. } => "the history of the run is gone with it; what its agents did in the project is not. `git clean -fdx` removes \
-                 it, `git clean -fd` does not"
-                .into(),
-            Self::Read { path, .. } => format!("make {} readable", path.display()),
-            Self::Forgotten { .. } => "somebody has pruned it meanwhile; begin a new run".into(),
-            Self::Foreign { path } => {
-                format!("move {} out of the way; forkhestra keeps its journal there", path.display())
-            }
-            Self::Newer { path, .. } => {
-                format!("update forkhestra, or move {} aside to begin a new journal", path.display())
-            }
-            Self::Tampered { .. } => {
-                "what it says of tasks and verdicts cannot be believed. Look at it (`forkhestra runs`, `forkhestra task list`), then take it \
-                 as it is with --accept-changes, or move `.forkhestra` aside"
+            Self::NotOurs { .. } => {
+                "a file or directory of forkhestra belongs there, and nothing was written. It came with the checkout, \
+                 or an agent created it: inspect it, then remove it"
                     .into()
             }
-            Self::Lost { .. } => "somebody has removed `.forkhestra/lock`; let one run work here at a time".into(),
+            Self::Removed { .. } => "the history of the run is lost; what its agents changed in the project is not. \
+                 `git clean -fdx` removes `.forkhestra`, `git clean -fd` does not"
+                .into(),
+            Self::Read { path, .. } => format!("make {} readable", path.display()),
+            Self::Forgotten { .. } => "it was pruned in the meantime; start a new run".into(),
+            Self::Foreign { path } => {
+                format!("move {} aside; forkhestra keeps its journal there", path.display())
+            }
+            Self::Newer { path, .. } => {
+                format!("update forkhestra, or move {} aside to start a new journal", path.display())
+            }
+            Self::Tampered { .. } => {
+                "its record of tasks and verdicts cannot be trusted. Inspect it (`forkhestra runs`, `forkhestra task \
+                 list`), then accept it with --accept-changes, or move `.forkhestra` aside"
+                    .into()
+            }
+            Self::Lost { .. } => "`.forkhestra/lock` was removed; only one run may work here at a time".into(),
             Self::Database { cause, .. } if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
-                "another program holds the database for longer than we wait; let it finish, then `forkhestra resume`"
+                "another program has locked the database for too long; let it finish, then run `forkhestra resume`"
                     .into()
             }
             Self::Database { path, cause } if is_no_room(cause) => format!(
-                "is the disk full, or {} read-only? Make room; a run that was under way goes on with `forkhestra resume`",
+                "is the disk full, or {} read-only? Fix that; `forkhestra resume` continues an interrupted run",
                 path.display()
             ),
             Self::Database { path, .. }
@@ -162,7 +164,7 @@ impl JournalError {
             | Self::Damaged { path, .. }
             | Self::Corrupt { path, .. } => {
                 format!(
-                    "if it is damaged, move {} and its -wal and -shm aside; transcripts stay where they are",
+                    "if it is damaged, move {} and its -wal and -shm files aside; transcripts stay where they are",
                     path.display()
                 )
             }

@@ -1,4 +1,4 @@
-//! The layout of `.forkhestra/` and the transcripts of attempts: every byte, never overwritten, for their owner only.
+//! The layout of `.forkhestra/` and the transcripts of attempts: complete, never overwritten, for their owner only.
 
 use super::error::JournalError;
 use super::handle::Handle;
@@ -8,23 +8,23 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// In an attempt's folder: how long its run has been at work.
+/// The file in an attempt's directory that says how long its run has been at work.
 const WORKED: &str = "worked";
 
-/// The most that is read of a file that an agent could have made longer, in bytes.
+/// The most that is read of a file that an agent could have enlarged, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// The folder in the root that is ours.
+/// The name of forkhestra's directory in the root.
 pub(super) const FOLDER: &str = ".forkhestra";
 
 pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
     move |cause| JournalError::Write { path: path.to_path_buf(), cause }
 }
 
-/// Makes our folder in a root, with its own `.gitignore`.
+/// Creates forkhestra's directory in a root, with its own `.gitignore`.
 pub(super) fn prepare(root: &Path) -> Result<Handle, JournalError> {
     let ours = Handle::make(root)?;
-    // One that a full disk has left empty would let everything here be committed. Other words are a person's.
+    // An empty one, left by a full disk, would let everything here be committed. Other content is a person's.
     if ours.read(".gitignore", 1).is_ok_and(|first| !first.is_empty()) {
         return Ok(ours);
     }
@@ -32,20 +32,20 @@ pub(super) fn prepare(root: &Path) -> Result<Handle, JournalError> {
     Ok(ours)
 }
 
-/// Makes an empty database file, so that SQLite does not choose its mode, nor what a link leads to.
+/// Creates an empty database file, so that SQLite does not choose its mode and does not follow a link.
 pub(super) fn prepare_database(ours: &Handle) -> Result<PathBuf, JournalError> {
     ours.open_or_create("state.db").map_err(|error| ours.refused("state.db", error))?;
     Ok(ours.path().join("state.db"))
 }
 
-/// The highest number of a run that has left transcripts; 0 without any. A database that was moved aside leaves them.
+/// Returns the highest number of a run that has left transcripts, or 0. They remain when a database is moved aside.
 pub(super) fn highest_run(ours: &Path) -> i64 {
     let entries = fs::read_dir(ours.join("runs")).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter(|number| *number < i64::MAX / 2).max().unwrap_or(0)
 }
 
-/// The highest attempt of each step in a run's folder, as (step, attempt).
+/// Returns the highest attempt of each step in a run's directory, as (step, attempt).
 pub(super) fn highest_attempts(run: &Path) -> Vec<(u32, u32)> {
     let names = |folder: &Path| -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -53,7 +53,7 @@ pub(super) fn highest_attempts(run: &Path) -> Vec<(u32, u32)> {
     };
     let steps = names(run).into_iter().filter_map(|name| {
         let step = name.split_once('-')?.0.parse().ok()?;
-        // Anybody could have made a folder of any name.
+        // Any program could have created a directory with any name.
         let attempts = names(&run.join(&name)).into_iter().filter_map(|attempt| attempt.parse().ok());
         let highest = attempts.filter(|attempt| *attempt < u32::MAX / 2).max()?;
         Some((step, highest))
@@ -61,30 +61,30 @@ pub(super) fn highest_attempts(run: &Path) -> Vec<(u32, u32)> {
     steps.collect()
 }
 
-/// Size, time of the last change and inode of a file: nobody sets that time (stat(2), `st_ctime`).
+/// Size, change time and inode of a file. No program can set the change time (stat(2), `st_ctime`).
 pub(super) type FileStat = (u64, i64, i64, u64);
 
 pub(super) fn stat_of(found: &fs::Metadata) -> FileStat {
     (found.len(), found.ctime(), found.ctime_nsec(), found.ino())
 }
 
-/// A name that nothing has yet.
+/// Returns a name that is not used yet.
 fn free_name(folder: &Handle, name: &str) -> String {
     let free = |number: u32| format!("{name}.found-{number}");
     (1..=u32::MAX).map(free).find(|free| folder.inode(free).is_none()).unwrap_or_else(|| name.to_string())
 }
 
-/// The folder of one attempt. Its files are reached by handle, so that nobody can put another folder in its place meanwhile.
+/// The directory of one attempt. Its files are reached by handle, so that no other directory can take its place.
 #[derive(Debug, Clone)]
 pub struct AttemptFolder {
     path: PathBuf,
-    /// None where there is no folder.
+    /// `None` if the directory does not exist.
     handle: Option<Handle>,
 }
 
 impl AttemptFolder {
-    /// `runs/RUN/STEP-AGENT/ATTEMPT` in our folder, made anew. What lies there already is nobody's doing but a forger's: it is put
-    /// aside, and its new place returned.
+    /// Creates `runs/RUN/STEP-AGENT/ATTEMPT`. A directory that is already there can only be forged: it is moved aside,
+    /// and its new path is returned.
     pub(super) fn make(
         ours: &Handle,
         run: i64,
@@ -109,37 +109,37 @@ impl AttemptFolder {
         Ok((Self { path: folder.path().to_path_buf(), handle: Some(folder) }, found))
     }
 
-    /// The same without making anything.
+    /// Returns the directory without creating anything.
     pub(super) fn at(ours: &Handle, run: i64, step: u32, name: &str, attempt: u32) -> Self {
         let names = ["runs".into(), run.to_string(), format!("{step}-{name}"), attempt.to_string()];
         let path = names.iter().fold(ours.path().to_path_buf(), |path, name| path.join(name));
         Self { path, handle: ours.below(names.iter().map(String::as_str)).ok() }
     }
 
-    /// Its handle.
+    /// The handle of the directory, if it exists.
     pub(super) fn handle(&self) -> Option<&Handle> {
         self.handle.as_ref()
     }
 
-    /// Its handle, for writing.
+    /// The handle of the directory, for writing.
     pub(super) fn writable(&self) -> Result<&Handle, JournalError> {
         let missing = || JournalError::Write { path: self.path.clone(), cause: ErrorKind::NotFound.into() };
         self.handle.as_ref().ok_or_else(missing)
     }
 
-    /// Where it is.
+    /// The path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where its prompt is.
+    /// The path of the attempt's prompt.
     #[must_use]
     pub fn prompt_path(&self) -> PathBuf {
         self.path.join("prompt.md")
     }
 
-    /// Writes the prompt, the exact bytes that are delivered.
+    /// Writes the prompt: the exact bytes that are delivered.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -155,7 +155,7 @@ impl AttemptFolder {
         self.write("final.md", message)
     }
 
-    /// Writes the whole diff that a prompt shows a part of.
+    /// Writes the whole diff of which a prompt shows a part.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -163,7 +163,7 @@ impl AttemptFolder {
         self.write("diff.patch", diff)
     }
 
-    /// Writes what was decided, in its normal form.
+    /// Writes the verdict, in its normal form.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -171,13 +171,13 @@ impl AttemptFolder {
         self.write("verdict.json", verdict)
     }
 
-    /// The prompt as it was delivered; empty without one.
+    /// Returns the prompt as it was delivered; empty if there is none.
     #[must_use]
     pub fn prompt(&self) -> String {
         self.handle().and_then(|folder| folder.text("prompt.md", LONGEST)).unwrap_or_default()
     }
 
-    /// Writes why there is no prompt.
+    /// Writes the reason why there is no prompt.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -189,13 +189,13 @@ impl AttemptFolder {
         self.writable()?.write(name, text.as_bytes())
     }
 
-    /// Opens the file that says how long the run has been at work: it outlives us.
+    /// Creates the file that says how long the run has been at work. It outlives this process.
     #[must_use]
     pub fn work_file(&self) -> Option<WorkFile> {
         self.handle()?.create(WORKED).ok().map(WorkFile)
     }
 
-    /// What that file says, in milliseconds.
+    /// Returns how long the run has been at work according to that file, in milliseconds.
     #[must_use]
     pub fn worked_ms(&self) -> Option<u64> {
         self.handle()?.text(WORKED, LONGEST)?.trim().parse().ok()
@@ -204,14 +204,14 @@ impl AttemptFolder {
     /// Opens `stdout.log` or `stderr.log` for writing.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn transcript(&self, name: &str) -> Result<Transcript, JournalError> {
         let folder = self.writable()?;
         let file = folder.create(name).map_err(|error| folder.refused(name, error))?;
         Ok(Transcript { file, path: self.path.join(name), bytes: 0 })
     }
 
-    /// What a power cut must not take: the outputs, the final message, and their names; nothing where an attempt has said nothing.
+    /// Returns what a power cut must not destroy: outputs, final message and their names; empty without output.
     pub(super) fn to_sync(&self) -> Vec<File> {
         let named = ["stdout.log", "stderr.log", "final.md"].into_iter().filter_map(|name| self.open(name).ok());
         let mut full: Vec<File> = named.filter(|file| file.metadata().is_ok_and(|found| found.len() > 0)).collect();
@@ -221,7 +221,7 @@ impl AttemptFolder {
         full
     }
 
-    /// What is missing of an output whose lengths were written down when the attempt ended: `stdout.log holds 0 of 12 bytes`.
+    /// Returns what is missing of the outputs, given their recorded lengths: `stdout.log holds 0 of 12 bytes`.
     #[must_use]
     pub fn missing(&self, stdout_bytes: u64, stderr_bytes: u64) -> Option<String> {
         let outputs = [("stdout.log", stdout_bytes), ("stderr.log", stderr_bytes)];
@@ -236,8 +236,8 @@ impl AttemptFolder {
         self.handle().ok_or(io::Error::from(ErrorKind::NotFound))?.open(name)
     }
 
-    /// All that an attempt printed, standard output before standard error: of a stream over 16 MiB its beginning and its end. What is no
-    /// text becomes U+FFFD here, and only here.
+    /// Returns all that an attempt printed, standard output before standard error: of a stream over 16 MiB, its
+    /// beginning and its end. Invalid UTF-8 becomes U+FFFD here, and only here.
     #[must_use]
     pub fn whole_output(&self) -> [String; 2] {
         const HALF: u64 = 8 << 20;
@@ -260,8 +260,9 @@ impl AttemptFolder {
         })
     }
 
-    /// What the attempt said last, for feedback: the final message where there is one, else the ends of stdout and of stderr,
-    /// each of at most `most` bytes. What is no text becomes U+FFFD here, and only here; so does NUL, which no argument takes.
+    /// Returns the last output of the attempt, for feedback: the final message if there is one, else the ends of stdout
+    /// and of stderr, each of at most `most` bytes. Invalid UTF-8 becomes U+FFFD here, and only here; so does NUL,
+    /// which no argument can hold.
     #[must_use]
     pub fn last_words(&self, most: u64) -> [String; 2] {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
@@ -281,10 +282,10 @@ impl AttemptFolder {
 }
 
 impl Journal {
-    /// Makes the folder of an attempt; returns where something that lay there already was put.
+    /// Creates the directory of an attempt. Returns where an existing entry at that path was moved.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn attempt(
         &self,
         run: i64,
@@ -295,13 +296,13 @@ impl Journal {
         AttemptFolder::make(&self.ours, run, step, name, attempt)
     }
 
-    /// The folder of an attempt, whether it exists or not.
+    /// Returns the directory of an attempt, whether it exists or not.
     #[must_use]
     pub fn attempt_folder(&self, run: i64, step: u32, name: &str, attempt: u32) -> AttemptFolder {
         AttemptFolder::at(&self.ours, run, step, name, attempt)
     }
 
-    /// Keeps a report beside a run's transcripts; an earlier one gives way. Returns where.
+    /// Stores a report next to a run's transcripts, replaces an earlier one, and returns its path.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -313,21 +314,21 @@ impl Journal {
         Ok(path)
     }
 
-    /// The highest attempt of each step that has left a folder: nothing is ever overwritten, not even what the database has
-    /// lost.
+    /// Returns the highest attempt of each step that has left a directory, so that nothing is ever overwritten, not
+    /// even what the database has lost.
     #[must_use]
     pub fn highest_attempts(&self, run: i64) -> Vec<(u32, u32)> {
         highest_attempts(&self.run_folder(run))
     }
 
-    /// The folder of a run's transcripts, whether it exists or not.
+    /// Returns the directory of a run's transcripts, whether it exists or not.
     #[must_use]
     pub fn run_folder(&self, run: i64) -> PathBuf {
         self.ours.path().join("runs").join(run.to_string())
     }
 }
 
-/// A log that grows.
+/// A log file that is being written.
 #[derive(Debug)]
 pub struct Transcript {
     file: File,
@@ -339,33 +340,33 @@ impl Transcript {
     /// Appends bytes as they are.
     ///
     /// # Errors
-    /// When the disk does not take them.
+    /// When they cannot be written to the disk.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), JournalError> {
         self.file.write_all(bytes).map_err(failed(&self.path))?;
         self.bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// How many bytes it holds.
+    /// The number of bytes that it holds.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Reads back from an offset, to catch up with what could not be shown at once; returns how many bytes it read.
+    /// Reads back from an offset, to catch up with what could not be shown at once. Returns the number of bytes read.
     pub fn read_back(&self, offset: u64, into: &mut [u8]) -> usize {
         self.file.read_at(into, offset).unwrap_or(0)
     }
 }
 
-/// How long a run has been at work, written while an attempt is under way.
+/// The file that says how long a run has been at work, written while an attempt is in progress.
 #[derive(Debug)]
 pub struct WorkFile(File);
 
 impl WorkFile {
-    /// Writes it, over what was there before, of one length: whoever reads it finds a whole number.
+    /// Overwrites the time with one of the same length, so that a reader always finds a complete number.
     pub fn write(&self, ms: u64) {
-        // Its loss costs a resume a few seconds of the time that was worked.
+        // If this fails, a resume loses a few seconds of the time worked.
         let _ = self.0.write_all_at(format!("{ms:020}\n").as_bytes(), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! Folders of ours, held by handle. Nothing below them is reached through a link, what is read is an ordinary file of bounded size, and
-//! what is replaced is replaced at once: a checkout, or an agent, may have put anything there.
+//! Directories of forkhestra, held by handle. Nothing below them is reached through a link, only regular files of
+//! bounded size are read, and files are replaced atomically: a checkout or an agent may have put anything there.
 
 use super::error::JournalError;
 use super::folders::FOLDER;
@@ -12,29 +12,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const FOLDERS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// A pipe in the place of a file keeps nobody waiting.
+/// A pipe in the place of a file does not block.
 const FILES: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// A folder of ours that is open.
+/// An open directory of forkhestra.
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
     folder: Arc<OwnedFd>,
-    /// Where it was found; for people, and for programs that are given a path.
+    /// Where it was found; for messages, and for programs that are given a path.
     path: PathBuf,
 }
 
 impl Handle {
-    /// Our folder in a root, made if it is not there.
+    /// Opens forkhestra's directory in a root; creates it if it does not exist.
     pub(super) fn make(root: &Path) -> Result<Self, JournalError> {
         Self::at(root).and_then(|root| root.make_below([FOLDER])).map_err(|error| refused(&root.join(FOLDER), error))
     }
 
-    /// Our folder in a root, if it is there.
+    /// Opens forkhestra's directory in a root, if it exists.
     pub(super) fn existing(root: &Path) -> io::Result<Self> {
         Self::at(root)?.below([FOLDER])
     }
 
-    /// A folder of somebody's, by its path.
+    /// Opens any directory by its path.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         let folder = open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { folder: Arc::new(folder), path: path.to_path_buf() })
@@ -44,7 +44,7 @@ impl Handle {
         &self.path
     }
 
-    /// A folder below this one.
+    /// Opens a directory below this one.
     pub(super) fn below<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         names.into_iter().try_fold(self.clone(), |above, name| {
             let folder = openat(&above.folder, name, FOLDERS, Mode::empty())?;
@@ -52,7 +52,7 @@ impl Handle {
         })
     }
 
-    /// The same, made where it is not there.
+    /// Opens a directory below this one; creates what does not exist.
     pub(super) fn make_below<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         names.into_iter().try_fold(self.clone(), |above, name| match mkdirat(&above.folder, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => above.below([name]),
@@ -60,30 +60,30 @@ impl Handle {
         })
     }
 
-    /// A folder that was not there.
+    /// Creates a directory that must not exist yet.
     pub(super) fn make_new(&self, name: &str) -> io::Result<Self> {
         mkdirat(&self.folder, name, Mode::RWXU)?;
         self.below([name])
     }
 
-    /// A new file for its owner only; an existing one is never touched.
+    /// Creates a file for its owner only; an existing file is never touched.
     pub(super) fn create(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | FILES;
         Ok(openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// A file for reading and writing, made if it is not there.
+    /// Opens a file for reading and writing; creates it if it does not exist.
     pub(super) fn open_or_create(&self, name: &str) -> io::Result<File> {
         let file = openat(&self.folder, name, OFlags::RDWR | OFlags::CREATE | FILES, Mode::RUSR | Mode::WUSR)?;
         ordinary(file)
     }
 
-    /// A file for reading.
+    /// Opens a file for reading.
     pub(super) fn open(&self, name: &str) -> io::Result<File> {
         ordinary(openat(&self.folder, name, OFlags::RDONLY | FILES, Mode::empty())?)
     }
 
-    /// A file below this folder, for reading.
+    /// Opens a file at any depth below this directory, for reading.
     pub(super) fn open_below(&self, path: &Path) -> io::Result<File> {
         let below = path.strip_prefix(&self.path).map_err(|_| io::Error::from(ErrorKind::NotFound))?;
         let names: Option<Vec<&str>> = below.iter().map(|name| name.to_str().filter(|name| *name != "..")).collect();
@@ -93,24 +93,24 @@ impl Handle {
         self.below(names)?.open(name)
     }
 
-    /// What a file holds, at most so many bytes of it.
+    /// Reads a file, at most `most` bytes of it.
     pub(super) fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open(name)?.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// The same as text; what is none becomes U+FFFD. None without an ordinary file.
+    /// Reads a file as text; invalid UTF-8 becomes U+FFFD. `None` if it is not a readable regular file.
     pub(super) fn text(&self, name: &str, most: u64) -> Option<String> {
         self.read(name, most).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Writes a file that was not there.
+    /// Writes a file that must not exist yet.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
         self.create(name).and_then(|mut file| file.write_all(bytes)).map_err(|error| self.refused(name, error))
     }
 
-    /// Writes a file, whole or not at all, whatever was there.
+    /// Creates or replaces a file atomically.
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
         let fresh = format!("{name}.{}.new", std::process::id());
         let written = self.remove(&fresh).and_then(|()| {
@@ -124,7 +124,7 @@ impl Handle {
         written.map_err(|error| self.refused(name, error))
     }
 
-    /// The folder itself, for an fsync of the names in it.
+    /// Returns the directory itself, for an fsync of the names in it.
     pub(super) fn for_sync(&self) -> Option<File> {
         self.folder.try_clone().ok().map(File::from)
     }
@@ -133,7 +133,7 @@ impl Handle {
         Ok(renameat(&self.folder, from, &self.folder, to)?)
     }
 
-    /// Removes a file; one that is not there is removed.
+    /// Removes a file; succeeds if there is none.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -141,12 +141,12 @@ impl Handle {
         }
     }
 
-    /// The number of what has this name on its disk, whatever it is; none when nothing has.
+    /// Returns the inode of an entry of any kind; `None` if there is no such entry.
     pub(super) fn inode(&self, name: &str) -> Option<u64> {
         statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|found| found.st_ino)
     }
 
-    /// Whether what was opened is still what the path says.
+    /// Whether the path still leads to the opened directory.
     pub(super) fn is_in_place(&self) -> bool {
         let found = fstat(&self.folder).map(|held| held.st_ino);
         let there = statat(rustix::fs::CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW).map(|there| there.st_ino);
@@ -158,16 +158,16 @@ impl Handle {
     }
 }
 
-/// The error of something that could not be opened or written: a link, a pipe or a folder in its place is named as what it is.
+/// Makes the error for a path that could not be opened or written; names a link, a pipe or a directory in its place.
 pub(super) fn refused(path: &Path, cause: io::Error) -> JournalError {
     let there = statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW);
     let kind = there.ok().map(|there| FileType::from_raw_mode(there.st_mode));
     let what = match (kind, Errno::from_io_error(&cause)) {
         (Some(FileType::Symlink), Some(Errno::LOOP | Errno::NOTDIR | Errno::EXIST)) => Some("a link"),
         (Some(FileType::RegularFile), Some(Errno::NOTDIR)) => Some("a file"),
-        (Some(FileType::Directory), Some(Errno::ISDIR)) => Some("a folder"),
+        (Some(FileType::Directory), Some(Errno::ISDIR)) => Some("a directory"),
         (Some(FileType::RegularFile | FileType::Directory | FileType::Symlink) | None, _) => None,
-        _ => Some("no ordinary file"),
+        _ => Some("not a regular file"),
     };
     match what {
         Some(what) => JournalError::NotOurs { path: path.to_path_buf(), what },
@@ -177,11 +177,11 @@ pub(super) fn refused(path: &Path, cause: io::Error) -> JournalError {
 
 fn ordinary(file: OwnedFd) -> io::Result<File> {
     let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
-    if is_file { Ok(file.into()) } else { Err(io::Error::other("it is no ordinary file")) }
+    if is_file { Ok(file.into()) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "what others put there")]
+#[expect(clippy::disallowed_methods, reason = "simulates other programs")]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;

@@ -1,6 +1,6 @@
-//! What tells a journal that was tampered with: a running sum of the digests of all rows that decide anything, kept by triggers in the
-//! commits of the rows themselves. Whoever changes a row without our program changes no sum; the host remembers the sum while it works.
-//! Not proof against somebody who computes the sums anew, as any program of the same user can.
+//! Detects tampering with a journal: a running sum of the digests of all rows that decisions depend on, kept by
+//! triggers in the commits of the rows. Another program that changes a row does not update the sum; the host remembers
+//! the sum while it works. A program that recomputes the sums, as any program of the same user can, is not detected.
 
 use super::error::JournalError;
 use super::folders::{FileStat, stat_of};
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The tables that decide, with the columns that do; the rest of `runs` follows from its events.
+/// The tables that decisions depend on, with the relevant columns; the rest of `runs` follows from its events.
 const TABLES: [(&str, &[&str]); 7] = [
     ("events", &["run", "seq", "at", "type", "event"]),
     ("runs", &["id", "started", "chain", "digest", "name", "outline", "task"]),
@@ -23,18 +23,18 @@ const TABLES: [(&str, &[&str]); 7] = [
     ("baselines", &["run", "deciding"]),
 ];
 
-/// A sum of digests, modulo 2 to the 256th, the least byte first.
+/// A sum of digests, modulo 2 to the 256th, least significant byte first.
 type RowSum = [u8; 32];
 
-/// What is remembered of the journal from one commit of ours to the next look.
+/// What is remembered of the journal between one commit of this process and the next check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
-    /// How many changes of rows there were; it never goes back.
+    /// The number of row changes so far; it never decreases.
     links: i64,
     sum: RowSum,
-    /// SQLite's own count of the commits of others.
+    /// SQLite's `data_version`, which changes with the commits of other connections.
     version: i64,
-    /// Of the database and of its log.
+    /// The database file and its log.
     files: [Option<FileStat>; 2],
 }
 
@@ -56,7 +56,7 @@ fn minus(sum: &mut RowSum, digest: &[u8]) {
     }
 }
 
-/// The digest of a row: its table, and each value with its type and length, so that no two rows look alike.
+/// Returns the digest of a row: its table, and each value with its type and length, so that no two rows look alike.
 fn row_digest<'a>(table: &str, values: impl Iterator<Item = ValueRef<'a>>) -> Vec<u8> {
     let mut hash = Sha256::new().chain_update(table).chain_update([0]);
     for value in values {
@@ -77,11 +77,11 @@ fn row_digest<'a>(table: &str, values: impl Iterator<Item = ValueRef<'a>>) -> Ve
     hash.finalize().to_vec()
 }
 
-/// Lets the triggers of a connection compute.
+/// Registers the functions that the triggers of a connection call.
 pub(super) fn register(database: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let change = |context: &Context<'_>, by: fn(&mut RowSum, &[u8])| -> rusqlite::Result<Vec<u8>> {
-        let wrong = || rusqlite::Error::UserFunctionError("not a sum".into());
+        let wrong = || rusqlite::Error::UserFunctionError("not a valid sum".into());
         let mut sum: RowSum =
             context.get_raw(0).as_blob().ok().and_then(|sum| sum.try_into().ok()).ok_or_else(wrong)?;
         let table = context.get_raw(1).as_str().map_err(|_| wrong())?.to_string();
@@ -92,7 +92,7 @@ pub(super) fn register(database: &Connection) -> rusqlite::Result<()> {
     database.create_scalar_function("forkhestra_unlink", -1, flags, move |context| change(context, minus))
 }
 
-/// Makes the ledger of a database that has none, over the rows that are there.
+/// Creates the ledger of a database that has none, over the existing rows.
 pub(super) fn install(database: &Connection) -> rusqlite::Result<()> {
     for (table, columns) in TABLES {
         let of = |row: &str| format!(", {row}.{}", columns.join(&format!(", {row}.")));
@@ -113,7 +113,7 @@ pub(super) fn install(database: &Connection) -> rusqlite::Result<()> {
     database.execute("UPDATE ledger SET sum = ?1", [&sum[..]]).map(drop)
 }
 
-/// The sum over all rows, as they are.
+/// Computes the sum over all rows as they are.
 fn rows(database: &Connection) -> rusqlite::Result<RowSum> {
     let mut sum = RowSum::default();
     for (table, columns) in TABLES {
@@ -128,7 +128,7 @@ fn rows(database: &Connection) -> rusqlite::Result<RowSum> {
     Ok(sum)
 }
 
-/// What the ledger itself says.
+/// Returns the number of changes and the sum that the ledger holds.
 fn kept(database: &Connection) -> rusqlite::Result<Option<(i64, RowSum)>> {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let found: Option<(i64, Vec<u8>)> =
@@ -143,7 +143,7 @@ impl Journal {
             .map(|path: &Path| std::fs::symlink_metadata(path).ok().map(|found| stat_of(&found)))
     }
 
-    /// From now on the journal has to be what it is, but for what our program writes.
+    /// Remembers the current state. From now on, only forkhestra may change the journal.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -156,13 +156,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether the journal is what our program has written, by whomever it was called. Costs two `stat`s where nobody else has written,
-    /// else a reading of all rows.
+    /// Whether only forkhestra has written the journal, in this process or another. Costs two `stat`s if no other
+    /// process has written, otherwise a read of all rows.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn is_intact(&mut self) -> Result<bool, JournalError> {
-        // One that was removed is still open here, and answers.
+        // A removed database is still open here, and would still answer.
         if std::fs::symlink_metadata(self.path()).map_or(0, |found| found.ino()) != self.inode {
             return Ok(false);
         }
@@ -171,12 +171,12 @@ impl Journal {
         if self.head.is_some_and(|head| head.version == version && head.files == self.files()) {
             return Ok(true);
         }
-        // Its log may still hold what a file that was emptied has lost.
+        // If the file was emptied, its log may still hold what it lost.
         let shrunk = |head: Head| head.files[0].zip(self.files()[0]).is_none_or(|(before, now)| now.0 < before.0);
         if self.head.is_some_and(shrunk) {
             return Ok(false);
         }
-        // What damages the file itself is found by reading it.
+        // Damage to the file itself shows when it is read.
         let Ok(Some((links, sum))) = kept(&self.database) else { return Ok(false) };
         let Ok(found) = rows(&self.database) else { return Ok(false) };
         let follows = self.head.is_none_or(|head| links > head.links || links == head.links && sum == head.sum);
@@ -187,7 +187,7 @@ impl Journal {
         Ok(true)
     }
 
-    /// Takes the journal as it is.
+    /// Accepts the journal as it is.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -200,7 +200,7 @@ impl Journal {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "somebody who tampers")]
+#[expect(clippy::disallowed_methods, reason = "simulates tampering")]
 mod tests {
     use super::*;
     use crate::journal::NewTask;
@@ -238,7 +238,7 @@ mod tests {
             let root = tempfile::tempdir().unwrap();
             let mut journal = journal(root.path());
             let other = Connection::open(journal.path()).unwrap();
-            // Without our functions nothing can be written, unless the triggers go first.
+            // Without forkhestra's functions nothing can be written, unless the triggers are dropped first.
             if !change.contains("ledger") {
                 assert!(other.execute(change, []).is_err(), "{change}");
                 let select = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";

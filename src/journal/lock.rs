@@ -1,5 +1,5 @@
-//! One run at a time in a root (V-41): an advisory lock on a file of ours, which the kernel lets go when its holder dies, so
-//! that none is ever stale. The file says who holds it.
+//! The lock that allows one run at a time in a root: an advisory lock on a file. The kernel releases it when its holder
+//! dies, so it is never stale. The file names the holder.
 
 use super::error::JournalError;
 use super::folders::prepare;
@@ -22,12 +22,12 @@ impl AsFd for RunLock {
     }
 }
 
-/// What an attempt to take the lock gave.
+/// The result of trying to take the lock.
 #[derive(Debug)]
-pub enum Taken {
-    /// It is ours.
+pub enum LockAttempt {
+    /// This process holds the lock now.
     Held(RunLock),
-    /// Another run has it; these are its own words about itself.
+    /// Another run holds the lock.
     Busy(BusyLock),
 }
 
@@ -35,7 +35,7 @@ pub enum Taken {
 #[derive(Debug)]
 pub struct BusyLock {
     lock: RunLock,
-    /// Who holds it: process, since when, which chain.
+    /// What the lock file says about the holder: process, start time, chain.
     pub holder: String,
 }
 
@@ -43,25 +43,25 @@ impl RunLock {
     /// Tries to take the lock of a root.
     ///
     /// # Errors
-    /// When the file cannot be made, or the file system has no locks.
-    pub fn take(root: &Path) -> Result<Taken, JournalError> {
+    /// When the file cannot be created, or the file system does not support locks.
+    pub fn take(root: &Path) -> Result<LockAttempt, JournalError> {
         let (mut file, path) = open(root)?;
         match file.try_lock() {
-            Ok(()) => Ok(Taken::Held(Self { file, path })),
+            Ok(()) => Ok(LockAttempt::Held(Self { file, path })),
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
-                // It may be writing just now; its words are for people only.
+                // The holder may be writing the file at this moment; its text is for people only.
                 let _ = file.read_to_string(&mut holder);
-                Ok(Taken::Busy(BusyLock { lock: Self { file, path }, holder: holder.trim().to_string() }))
+                Ok(LockAttempt::Busy(BusyLock { lock: Self { file, path }, holder: holder.trim().to_string() }))
             }
             Err(TryLockError::Error(cause)) => Err(JournalError::Write { path, cause }),
         }
     }
 
-    /// Whether a run has the lock of a root. It is not taken from anybody who asks at the same time.
+    /// Whether a run holds the lock of a root. Several processes can check at the same time.
     ///
     /// # Errors
-    /// When the file cannot be made, or the file system has no locks.
+    /// When the file cannot be created, or the file system does not support locks.
     pub fn is_held(root: &Path) -> Result<bool, JournalError> {
         let (file, path) = open(root)?;
         match file.try_lock_shared() {
@@ -71,12 +71,12 @@ impl RunLock {
         }
     }
 
-    /// Its file's number on its disk.
+    /// The inode of the lock file.
     pub(super) fn inode(&self) -> Option<u64> {
         self.file.metadata().ok().map(|file| file.ino())
     }
 
-    /// Says in the file who we are, for those who find it locked.
+    /// Writes into the file who holds the lock, for processes that find it locked.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -97,27 +97,27 @@ fn open(root: &Path) -> Result<(File, PathBuf), JournalError> {
 }
 
 impl BusyLock {
-    /// The process that took it, as far as the file says so. A lock whose process is dead is held by lifelines of it that still end what
-    /// it left.
+    /// The process that took the lock, if the file names one. If that process is dead, its lifelines hold the lock
+    /// while they still end what it left running.
     #[must_use]
     pub fn process(&self) -> Option<i32> {
         self.holder.rsplit_once(", process ")?.1.split(',').next()?.parse().ok()
     }
 
-    /// The file that is locked.
+    /// The locked file.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.lock.file
     }
 
-    /// Tries once more; who has it still is told by getting this one back.
+    /// Tries again; returns this lock again if another run still holds it.
     ///
     /// # Errors
-    /// When the file system has no locks.
-    pub fn again(self) -> Result<Taken, JournalError> {
+    /// When the file system does not support locks.
+    pub fn again(self) -> Result<LockAttempt, JournalError> {
         match self.lock.file.try_lock() {
-            Ok(()) => Ok(Taken::Held(self.lock)),
-            Err(TryLockError::WouldBlock) => Ok(Taken::Busy(self)),
+            Ok(()) => Ok(LockAttempt::Held(self.lock)),
+            Err(TryLockError::WouldBlock) => Ok(LockAttempt::Busy(self)),
             Err(TryLockError::Error(cause)) => Err(JournalError::Write { path: self.lock.path, cause }),
         }
     }
@@ -130,15 +130,15 @@ mod tests {
     #[test]
     fn a_second_taker_learns_who_has_it_and_gets_it_when_the_first_is_gone() {
         let root = tempfile::tempdir().unwrap();
-        let Taken::Held(mut first) = RunLock::take(root.path()).unwrap() else { panic!("nobody has it") };
+        let LockAttempt::Held(mut first) = RunLock::take(root.path()).unwrap() else { panic!("nobody has it") };
         first.sign("process 7, a chain that is longer than the next").unwrap();
         first.sign("process 7, a chain").unwrap();
-        let Taken::Busy(second) = RunLock::take(root.path()).unwrap() else { panic!("the first has it") };
+        let LockAttempt::Busy(second) = RunLock::take(root.path()).unwrap() else { panic!("the first has it") };
         assert_eq!(second.holder, "process 7, a chain");
         assert!(RunLock::is_held(root.path()).unwrap());
-        let Taken::Busy(second) = second.again().unwrap() else { panic!("the first still has it") };
+        let LockAttempt::Busy(second) = second.again().unwrap() else { panic!("the first still has it") };
         drop(first);
-        let Taken::Held(second) = second.again().unwrap() else { panic!("nobody has it any more") };
+        let LockAttempt::Held(second) = second.again().unwrap() else { panic!("nobody has it any more") };
         drop(second);
         assert!(!RunLock::is_held(root.path()).unwrap());
     }

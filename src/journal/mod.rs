@@ -1,4 +1,4 @@
-//! The only owner of `.forkhestra/`: the database of runs and events, and the transcripts beside it.
+//! The only owner of `.forkhestra/`: the database of runs and events, and the transcripts next to it.
 
 mod answers;
 mod baseline;
@@ -18,12 +18,12 @@ mod tampering;
 mod task_rows;
 mod tasks;
 
-pub use answers::{Given, GivenIn};
+pub use answers::{AnswerPlace, StoredAnswer};
 pub use calls::{Recorded, record_call, role_of_call, word_of_attempt};
 pub use error::JournalError;
 pub use folders::{AttemptFolder, Transcript, WorkFile};
-pub use lock::{BusyLock, RunLock, Taken};
-pub use own::{OwnFolder, Planted};
+pub use lock::{BusyLock, LockAttempt, RunLock};
+pub use own::{OwnFolder, UnexpectedFile};
 pub use runs::Lease;
 pub use snapshots::{prepare_store, snapshot_store};
 pub use store::{Journal, NewRun, Worker, token_digest};

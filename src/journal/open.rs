@@ -1,4 +1,4 @@
-//! Opening the journal of a root: to work, to look, to read what nobody can write.
+//! Opens the journal of a root: for writing, for reading, and where nothing can be written.
 #![expect(clippy::disallowed_methods, reason = "the owner of the database")]
 
 use super::error::JournalError;
@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 impl Journal {
-    /// Over an open database, for nobody's run yet.
+    /// Wraps an open database that no run uses yet.
     fn over(ours: Handle, path: PathBuf, database: Connection) -> Self {
         let inode = ours.inode("state.db").unwrap_or(0);
         Self {
@@ -31,24 +31,24 @@ impl Journal {
         }
     }
 
-    /// Opens the journal of a root, or begins one.
+    /// Opens the journal of a root, or creates one.
     ///
     /// # Errors
-    /// When the folder cannot be written, or the database is not one that this version can use.
+    /// When the directory cannot be written, or this version cannot use the database.
     pub fn open(root: &Path) -> Result<Self, JournalError> {
         let ours = prepare(root)?;
         let path = prepare_database(&ours)?;
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
         let mut database = Connection::open(&path).map_err(failed)?;
         database.busy_timeout(BUSY).map_err(failed)?;
-        // What is forgotten is overwritten (sqlite.org/pragma.html#pragma_secure_delete).
+        // Deleted content is overwritten (sqlite.org/pragma.html#pragma_secure_delete).
         database.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
         register(&database).map_err(failed)?;
         migrate(&mut database, &path)?;
         Ok(Self::over(ours, path, database))
     }
 
-    /// The same journal once more, under the same lease: for another lane of our run.
+    /// Opens the same journal again, under the same lease, for another lane of this run.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -67,7 +67,7 @@ impl Journal {
         })
     }
 
-    /// Opens the journal of a root if there is one; makes nothing.
+    /// Opens the journal of a root if there is one; creates nothing.
     ///
     /// # Errors
     /// Like [`Journal::open`].
@@ -75,7 +75,7 @@ impl Journal {
         let path = root.join(super::folders::FOLDER).join("state.db");
         match path.try_exists() {
             Ok(true) => match Self::open(root) {
-                // A snapshot, an artifact of a job, somebody else's folder: what is there can be read.
+                // A snapshot, an artifact of a CI job or another user's directory: its content can still be read.
                 Err(JournalError::Write { cause, .. })
                     if matches!(cause.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
                 {
@@ -88,13 +88,13 @@ impl Journal {
         }
     }
 
-    /// Opens the journal of a root where nothing can be written, and nobody else writes (sqlite.org/uri.html, `immutable`).
+    /// Opens the journal of a root that no program can write (sqlite.org/uri.html, `immutable`).
     fn read_only(root: &Path) -> Result<Self, JournalError> {
         let ours = Handle::existing(root).map_err(|error| refused(&root.join(super::folders::FOLDER), error))?;
         let path = ours.path().join("state.db");
         let unreadable = |why: &str| JournalError::Read { path: path.clone(), cause: std::io::Error::other(why) };
         if ours.open("state.db-wal").and_then(|log| log.metadata()).is_ok_and(|log| log.len() > 0) {
-            return Err(unreadable("a part of it is still in its log; copy the folder to where it can be written"));
+            return Err(unreadable("part of it is still in its log; copy the directory to a writable place"));
         }
         let name = path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -102,7 +102,7 @@ impl Journal {
         let database = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags).map_err(failed)?;
         register(&database).map_err(failed)?;
         if !is_current(&database, &path)? {
-            return Err(unreadable("an older version wrote it; copy the folder to where it can be written"));
+            return Err(unreadable("an older version wrote it; copy the directory to a writable place"));
         }
         Ok(Self::over(ours, path, database))
     }

@@ -1,4 +1,4 @@
-//! What lies in `.forkhestra/` while an attempt works: nobody but our program changes it.
+//! The contents of `.forkhestra/` while an attempt works: only forkhestra may change them.
 
 use super::folders::{AttemptFolder, FileStat, stat_of};
 use super::store::Journal;
@@ -7,39 +7,39 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// More entries than any run has that people look at; what lies deeper is not looked at.
+/// The most entries that are checked: more than any ordinary run has.
 const MOST: usize = 20_000;
-/// What our program writes there for others while a run is at work: the database, the lock, reports.
+/// Files that forkhestra itself may change there during a run. Reports are recognized by their names.
 const WRITTEN: [&str; 5] = ["state.db", "state.db-wal", "state.db-shm", "state.db-journal", "lock"];
 
-/// What lies there at one moment, by path from `.forkhestra/`: size, times and inode; of a folder only its inode.
+/// The contents at one moment, by path from `.forkhestra/`: size, change time and inode; of a directory only the inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFolder {
     entries: BTreeMap<PathBuf, FileStat>,
 }
 
-/// Something in our folder that is not as our program has left it.
+/// An entry of `.forkhestra/` that is not as forkhestra left it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Planted {
+pub struct UnexpectedFile {
     path: PathBuf,
-    /// Whether it was made; else it was changed or removed, and nobody can say that it is what it was.
+    /// Whether it was created. Otherwise it was changed or removed, and its old content cannot be verified.
     made: bool,
 }
 
-impl Planted {
-    /// Whether it is put back: what was made is gone.
+impl UnexpectedFile {
+    /// Whether the change was undone: what was created is gone.
     #[must_use]
     pub fn is_put_back(&self) -> bool {
         self.made && fs::symlink_metadata(&self.path).is_err()
     }
 
-    /// Whether both are the same place.
+    /// Whether both are at the same path.
     #[must_use]
     pub fn is_at(&self, other: &Self) -> bool {
         self.path == other.path
     }
 
-    /// Its path from a root, for people.
+    /// The path from the root, for messages.
     #[must_use]
     pub fn shown(&self, root: &Path) -> String {
         let gone = if fs::symlink_metadata(&self.path).is_err() { " (removed)" } else { "" };
@@ -48,7 +48,8 @@ impl Planted {
 }
 
 impl Journal {
-    /// Looks at the folder, but for an attempt's own one. Costs a `stat` for each file of the run and of the snapshots.
+    /// Records the contents, except the attempt's own directory. Costs a `stat` for each file of the run and of the
+    /// snapshots.
     #[must_use]
     pub fn look(&self, run: i64, attempt: &AttemptFolder) -> OwnFolder {
         let mut entries = BTreeMap::new();
@@ -65,7 +66,7 @@ impl Journal {
                     continue;
                 }
                 if found.is_dir() {
-                    // Of other runs only that they are there.
+                    // Of other runs, only that they exist.
                     let other_run = name.components().count() == 2 && name.starts_with("runs") && path != run;
                     if !other_run {
                         folders.push(path.clone());
@@ -79,11 +80,11 @@ impl Journal {
         OwnFolder { entries }
     }
 
-    /// What has changed since. A run that a person has pruned meanwhile is no change.
+    /// Returns what has changed since. A run that a person has pruned in the meantime does not count.
     #[must_use]
-    pub fn changed_since(&self, before: &OwnFolder, run: i64, attempt: &AttemptFolder) -> Vec<Planted> {
+    pub fn changed_since(&self, before: &OwnFolder, run: i64, attempt: &AttemptFolder) -> Vec<UnexpectedFile> {
         let now = self.look(run, attempt);
-        let planted = |path: &Path, made| Planted { path: self.ours.path().join(path), made };
+        let planted = |path: &Path, made| UnexpectedFile { path: self.ours.path().join(path), made };
         let made = now.entries.iter().filter(|(path, stat)| before.entries.get(*path) != Some(stat));
         let pruned = |path: &Path| {
             let run = path.strip_prefix("runs").ok().and_then(|run| run.to_str()?.parse::<i64>().ok());
@@ -102,7 +103,7 @@ impl Journal {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "an agent that changes what is ours")]
+#[expect(clippy::disallowed_methods, reason = "simulates an agent")]
 mod tests {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! What the journal tells of its runs without folding every event, and how runs are forgotten.
+//! Reads runs from the journal without folding every event, and removes runs.
 
 use super::error::JournalError;
 use super::store::Journal;
@@ -14,14 +14,14 @@ use std::path::Path;
 /// How much of a log is read at once, in bytes.
 const PIECE: u64 = 256 << 10;
 
-/// Who works, or worked last, in a root.
+/// The process that works in a root, or worked there last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// The run.
+    /// The number of the run.
     pub run: i64,
-    /// Its process.
+    /// The process ID.
     pub pid: i32,
-    /// That process's start time in clock ticks since boot.
+    /// The start time of that process, in clock ticks since boot.
     pub start_time: u64,
 }
 
@@ -31,12 +31,12 @@ const RUNS: &str = "
            EXISTS (SELECT 1 FROM events WHERE events.run = id AND seq = 2 AND type = 'evaluation')
     FROM runs LEFT JOIN iterations ON run = id";
 
-/// SQLite's integers are signed; ours are never negative.
+/// Reads a column as unsigned. SQLite's integers are signed, but these values are never negative.
 fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
     Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
 }
 
-/// What is not understood is an error, and no run that goes on.
+/// Parses an outcome. An unknown outcome is an error; it does not mean that the run continues.
 fn outcome<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
     let json: Option<String> = row.get(column)?;
     let read = |json: String| serde_json::from_str(&json);
@@ -62,7 +62,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
 }
 
 impl Journal {
-    /// Every run, the newest first.
+    /// Returns all runs, the newest first.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -73,7 +73,7 @@ impl Journal {
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
-    /// The run that began last.
+    /// Returns the run that began last.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -82,7 +82,7 @@ impl Journal {
         self.database.query_row(&select, [], run_row).optional().map_err(self.failed())
     }
 
-    /// One run; none if there is none of this number.
+    /// Returns one run; `None` if there is no run with this number.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -91,7 +91,7 @@ impl Journal {
         self.database.query_row(&select, [id], run_row).optional().map_err(self.failed())
     }
 
-    /// The attempts of a run in the order in which they were planned, from the first to the last step.
+    /// Returns the attempts of all steps of a run, in the order in which they were planned.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -124,7 +124,7 @@ impl Journal {
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
-    /// What a run was planned to be; none for one of an older format.
+    /// Returns the outline of a run's plan; `None` for a run of an older format.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -137,7 +137,7 @@ impl Journal {
         outline.map(Some).map_err(|cause| JournalError::Event { path: self.path().to_path_buf(), cause })
     }
 
-    /// The digest of an attempt's token.
+    /// Returns the digest of an attempt's token.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -147,7 +147,7 @@ impl Journal {
         row.optional().map(Option::flatten).map_err(self.failed())
     }
 
-    /// Who works here, or did last.
+    /// Returns the process that works in this root, or worked here last.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -156,19 +156,19 @@ impl Journal {
         lease.optional().map_err(self.failed())
     }
 
-    /// Looks through the whole database for damage that SQLite can see, its indexes among it: a row that only its table still has is not
-    /// found by those who ask for it.
+    /// Checks the whole database for damage that SQLite can detect, including its indexes: queries do not find a row
+    /// that is missing from an index.
     ///
     /// # Errors
-    /// When there is any.
+    /// When damage is found.
     pub fn check(&self) -> Result<(), JournalError> {
         let found: String =
             self.database.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(self.failed())?;
         if found == "ok" { Ok(()) } else { Err(JournalError::Corrupt { path: self.path().to_path_buf(), found }) }
     }
 
-    /// What is missing of the output of an attempt that has ended, as its end was written down: a power cut takes what the disk had not
-    /// got, and anybody may cut a file. `stdout.log holds 0 of 12 bytes`.
+    /// Returns what is missing of the output of an attempt, given the lengths recorded at its end: a power cut loses
+    /// what was not synced, and any program can truncate a file. `stdout.log holds 0 of 12 bytes`.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -189,10 +189,10 @@ impl Journal {
         Ok(lengths.and_then(|(stdout, stderr)| folder.missing(stdout.cast_unsigned(), stderr.cast_unsigned())))
     }
 
-    /// The next piece of a file in an attempt's folder; empty at its end, and where there is none.
+    /// Returns the next piece of a file in an attempt's directory; empty at its end, and if there is no such file.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// When the file exists but cannot be read.
     pub fn piece(&self, path: &Path, offset: u64) -> Result<Vec<u8>, JournalError> {
         let read = || {
             let mut file = self.ours.open_below(path)?;
@@ -203,23 +203,23 @@ impl Journal {
         };
         match read() {
             Err(error) if std::io::Error::kind(&error) == ErrorKind::NotFound => Ok(Vec::new()),
-            other => other.map_err(|cause| JournalError::Write { path: path.to_path_buf(), cause }),
+            other => other.map_err(|cause| JournalError::Read { path: path.to_path_buf(), cause }),
         }
     }
 
-    /// Forgets a run, its events first and then its folder; false for one that is at work by now.
+    /// Removes a run, first its events and then its directory. Returns false for a run that is active by now.
     ///
     /// # Errors
     /// When they cannot be removed.
     pub fn forget(&mut self, run: i64, is_at_work: impl Fn(Lease) -> bool) -> Result<bool, JournalError> {
         let (folder, path) = (self.run_folder(run), self.path().to_path_buf());
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        // A link in their place would have the transcripts of somebody else removed.
+        // If `runs` were a link, the directory of another program would be removed.
         match self.ours.below(["runs"]) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.ours.refused("runs", error)),
             _ => {}
         }
-        // From here on nobody begins or resumes a run.
+        // From here on, no process begins or resumes a run.
         let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
         let lease = transaction.query_row("SELECT run, pid, start_time FROM lease", [], lease_row).map_err(failed)?;
         if lease.run == run && is_at_work(lease) {
@@ -234,7 +234,7 @@ impl Journal {
             transaction.execute(delete, [run]).map_err(failed)?;
         }
         transaction.commit().map_err(failed)?;
-        // What was in the log is forgotten, too. Another process that reads just now keeps it until it is done.
+        // The log must not keep the removed rows either. A process that is reading now keeps it until it is done.
         let _ = self.database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         match std::fs::remove_dir_all(&folder) {
             Err(cause) if cause.kind() != ErrorKind::NotFound => Err(JournalError::Write { path: folder, cause }),
@@ -242,7 +242,7 @@ impl Journal {
         }
     }
 
-    /// Whether an attempt has come to its end.
+    /// Whether an attempt has ended.
     ///
     /// # Errors
     /// When it cannot be read.

@@ -1,4 +1,4 @@
-//! The format of the database, and every step that led to it.
+//! The format of the database, and every migration that led to it.
 
 use super::error::JournalError;
 use super::ledger::install;
@@ -6,10 +6,10 @@ use rusqlite::{Connection, ErrorCode};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// "fork" in ASCII: tells our database from another's (`PRAGMA application_id`).
+/// "fork" in ASCII: distinguishes forkhestra's database from those of other programs (`PRAGMA application_id`).
 pub(super) const APPLICATION: i64 = 0x666f_726b;
 
-/// Every step of the format, in order; `PRAGMA user_version` counts those that were taken.
+/// The migrations of the format, in order; `PRAGMA user_version` counts those that were applied.
 pub(super) const MIGRATIONS: [&str; 5] = [
     "
     CREATE TABLE runs (
@@ -27,7 +27,7 @@ pub(super) const MIGRATIONS: [&str; 5] = [
         PRIMARY KEY (run, seq)
     ) STRICT, WITHOUT ROWID;
 ",
-    // What `runs` shows without folding every event; a sum that tells a damaged event; who works here.
+    // What `runs` shows without folding every event; a checksum that reveals a damaged event; the working process.
     "
     ALTER TABLE runs ADD COLUMN name TEXT;
     ALTER TABLE runs ADD COLUMN outline TEXT;
@@ -66,7 +66,7 @@ pub(super) const MIGRATIONS: [&str; 5] = [
                event ->> '$.event.finished.tookMs'
         FROM events WHERE type = 'attemptFinished';
 ",
-    // Tasks. Their status is what their audit trail comes to; at most one dispute of a task waits for a human.
+    // Tasks. Their status follows from their audit trail; at most one dispute of a task waits for a human.
     "
     ALTER TABLE runs ADD COLUMN task TEXT;
     CREATE TABLE tasks (
@@ -111,7 +111,7 @@ pub(super) const MIGRATIONS: [&str; 5] = [
     ) STRICT;
     CREATE UNIQUE INDEX one_open_dispute ON disputes (task) WHERE resolved IS NULL AND kind <> 'minor';
 ",
-    // Answers to the prompts of evaluations, by what was asked of whom.
+    // Answers to the prompts of evaluations, by agent and prompt.
     "
     CREATE TABLE answers (
         key     TEXT PRIMARY KEY,
@@ -122,7 +122,7 @@ pub(super) const MIGRATIONS: [&str; 5] = [
         attempt INTEGER NOT NULL
     ) STRICT;
 ",
-    // A running sum over all that decides, so that a change by anybody else is found; what decided when a run began.
+    // A running sum over all that decides, to detect changes by other programs; the protected files of each run.
     "
     CREATE TABLE ledger (
         id    INTEGER PRIMARY KEY CHECK (id = 1),
@@ -137,10 +137,10 @@ pub(super) const MIGRATIONS: [&str; 5] = [
 ",
 ];
 
-/// The format that has a ledger.
+/// The format that introduced the ledger.
 const LEDGER: i64 = 5;
 
-/// Baselines were files once.
+/// Imports baselines, which were files in older formats.
 #[expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
 fn adopt_baselines(database: &Connection, path: &Path) -> rusqlite::Result<()> {
     let Some(runs) = path.parent().map(|folder| folder.join("runs")) else { return Ok(()) };
@@ -156,7 +156,7 @@ fn adopt_baselines(database: &Connection, path: &Path) -> rusqlite::Result<()> {
 /// How long another process may hold the database.
 pub(super) const BUSY: Duration = Duration::from_secs(10);
 
-/// Switches to WAL. The busy timeout does not cover this one: two first runs at once would refuse each other.
+/// Switches to WAL mode, which the busy timeout does not cover: two first runs at once would refuse each other.
 fn use_wal(database: &Connection) -> rusqlite::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
     let began = Instant::now();
@@ -170,7 +170,7 @@ fn use_wal(database: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Whether a database is one of ours, of this version.
+/// Whether a database of forkhestra has this version's format.
 pub(super) fn is_current(database: &Connection, path: &Path) -> Result<bool, JournalError> {
     let failed = |cause| JournalError::Database { path: path.to_path_buf(), cause };
     let read = |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed);
@@ -182,7 +182,7 @@ pub(super) fn is_current(database: &Connection, path: &Path) -> Result<bool, Jou
     }
 }
 
-/// Brings the database to this version's format.
+/// Migrates the database to this version's format.
 pub(super) fn migrate(database: &mut Connection, path: &Path) -> Result<(), JournalError> {
     let failed = |cause| JournalError::Database { path: path.to_path_buf(), cause };
     let read = |database: &Connection, name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -201,7 +201,7 @@ pub(super) fn migrate(database: &mut Connection, path: &Path) -> Result<(), Jour
     if found == known {
         return Ok(());
     }
-    // Another process may be doing the same: whoever comes second finds it done.
+    // Another process may be migrating, too: the second one finds nothing left to do.
     let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
     let found = read(&transaction, "user_version").map_err(failed)?;
     if found == 0 {

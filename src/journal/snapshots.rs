@@ -1,21 +1,21 @@
-//! The store of our snapshots in `.forkhestra/`: a bare repository of our own, with objects of its own.
+//! The store of snapshots in `.forkhestra/`: a bare git repository with its own objects.
 
 use super::error::JournalError;
 use super::folders::FOLDER;
 use super::handle::{Handle, refused};
 use std::path::{Path, PathBuf};
 
-/// No filter, no conversion, and every file is text: the first of all places in which git looks for attributes (gitattributes(5)).
+/// No filter, no conversion, and every file is text. Git gives this file precedence over all others (gitattributes(5)).
 const ATTRIBUTES: &str = "* -text -eol -filter -ident -working-tree-encoding diff -export-subst\n";
 
-/// Where the snapshots of a root are.
+/// Returns the path of the snapshot store of a root.
 #[must_use]
 pub fn snapshot_store(root: &Path) -> PathBuf {
     root.join(FOLDER).join("snapshots")
 }
 
-/// Makes a store, or brings it back to what it has to be. `objects` are the folders from which it borrows, `ignored` what the user's own
-/// rules leave out, beside those of the tree.
+/// Creates a store, or restores its expected state. `objects` are the directories from which it borrows objects;
+/// `ignored` holds the user's own ignore rules, in addition to those of the tree.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -49,7 +49,7 @@ pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool, ignored: &
     } else {
         objects_info.replace("alternates", borrowed.as_bytes())?;
     }
-    // Only we write here, one run at a time: a lock is what a killed one has left.
+    // Only forkhestra writes here, one run at a time: an existing lock was left by a killed process.
     let _ = ours.remove("index.lock");
     Ok(())
 }

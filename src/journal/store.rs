@@ -1,5 +1,5 @@
-//! The database: runs, and their events, append only. SQLite in WAL mode: a commit survives any crash of the program at once;
-//! an fsync follows at an iteration's end, at most one per 100 ms.
+//! The database: runs and their events, append only. SQLite in WAL mode: a commit survives any crash of the program.
+//! The end of an attempt is also synced to the disk, at most once per 100 ms; the end of a run always is.
 
 use super::error::JournalError;
 use super::folders::{AttemptFolder, highest_run};
@@ -19,82 +19,83 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// The least time between two fsyncs.
+/// The shortest time between two fsyncs.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
 
-/// The most files that wait for one, beside those of the last attempt.
+/// The most files that wait for an fsync, in addition to those of the last attempt.
 const MOST_UNSYNCED: usize = 12;
 
 /// The journal of one root.
 #[derive(Debug)]
 pub struct Journal {
-    /// Our folder.
+    /// The handle of `.forkhestra/`.
     pub(super) ours: Handle,
     pub(super) path: PathBuf,
     pub(super) database: Connection,
     pub(super) synced: Option<Instant>,
-    /// Transcripts that the next fsync brings to the disk before the events that tell of them.
+    /// Transcripts that the next fsync writes to the disk before the events that refer to them.
     pub(super) unsynced: Vec<File>,
-    /// The fence number of our lease, once we work here.
+    /// The fencing number of this process's lease, once it has one.
     pub(super) fence: Option<i64>,
-    /// The outline that a resumed run has from its next commit on.
+    /// The run number and the outline that a resumed run gets with its next commit.
     pub(super) next_outline: Option<(i64, String)>,
-    /// The task that our run works on.
+    /// The task that this run works on.
     pub(super) following: Option<Following>,
-    /// The database's own number on its disk.
+    /// The inode of the database file.
     pub(super) inode: u64,
-    /// What it was after our last commit, once we work here.
+    /// The state of the journal after the last commit of this process; `None` until [`Journal::remember`] is first
+    /// called.
     pub(super) head: Option<Head>,
-    /// Commits until a test wants us dead.
+    /// The number of commits until a test makes the process abort.
     pub(super) writes_left: Option<Rc<Cell<u32>>>,
-    /// The lock of our run, which everything that works for it holds beside us.
+    /// The lock of this run, shared with everything that works for it.
     pub(super) lock: Option<Rc<RunLock>>,
 }
 
 /// The process that works in a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worker {
-    /// Its pid.
+    /// The process ID.
     pub pid: i32,
-    /// Its start time in clock ticks since boot: with the pid it names one process only (proc(5), stat field 22).
+    /// The start time in clock ticks since boot; with the pid it identifies one process (proc(5), stat field 22).
     pub start_time: u64,
 }
 
-/// What a run begins with.
+/// What is recorded when a run begins.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRun<'a> {
-    /// Who runs it.
+    /// The process that runs it.
     pub worker: Worker,
-    /// When, in UTC (RFC 3339).
+    /// The start time, in UTC (RFC 3339).
     pub started: &'a str,
-    /// The plan's digest.
+    /// The digest of the plan.
     pub digest: &'a str,
-    /// Its outline.
+    /// The outline of the plan.
     pub outline: &'a Outline,
 }
 
 impl Journal {
-    /// Takes the lock of our run, until it is let go.
+    /// Holds the lock of this run until [`Journal::let_go`].
     pub fn hold(&mut self, lock: RunLock) {
         self.lock = Some(Rc::new(lock));
     }
 
-    /// The lock of our run.
+    /// The lock of this run, if it is held.
     #[must_use]
     pub fn lock(&self) -> Option<&RunLock> {
         self.lock.as_deref()
     }
 
-    /// Our run is over: the next one may begin.
+    /// Releases the lock of this run: the next one may begin.
     pub fn let_go(&mut self) {
         self.lock = None;
     }
 
-    /// Nobody has removed the journal or the lock of our run while we were at work: everything that is written goes into what is left of
-    /// them only as long as they are open.
+    /// Checks that the journal and the lock of this run were not removed during the run: a removed file that is open
+    /// can still be written, but nothing remains of it.
     ///
     /// # Errors
-    /// When somebody has.
+    /// When one of them was removed.
     pub fn still_there(&self) -> Result<(), JournalError> {
         let database = self.ours.inode("state.db") == Some(self.inode);
         let lock =
@@ -106,7 +107,7 @@ impl Journal {
         }
     }
 
-    /// From now on the process aborts after so many commits: the tests' own crash (V-50).
+    /// Makes the process abort after this many commits: lets tests simulate a crash.
     pub fn abort_after(&mut self, writes: Option<u32>) {
         self.writes_left = writes.map(|writes| Rc::new(Cell::new(writes)));
     }
@@ -116,16 +117,16 @@ impl Journal {
         move |cause| JournalError::Database { path, cause }
     }
 
-    /// Where the database is.
+    /// The path of the database.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Begins a run, leases the root for it, and returns its number.
+    /// Begins a run, takes the lease of the root for it, and returns its number.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the run cannot be written.
     pub fn begin(&mut self, new: NewRun<'_>) -> Result<i64, JournalError> {
         let (highest, json) = (highest_run(self.ours.path()), self.outline_json(new.outline)?);
         let path = self.path.clone();
@@ -142,10 +143,10 @@ impl Journal {
         Ok(run)
     }
 
-    /// Leases the root for a run that goes on; its next commit makes this its outline.
+    /// Takes the lease of the root for a run that resumes; its next commit stores this outline.
     ///
     /// # Errors
-    /// When it cannot be written, or somebody has forgotten the run.
+    /// When the lease cannot be written, or the run was removed.
     pub fn begin_again(&mut self, run: i64, outline: &Outline, worker: Worker) -> Result<(), JournalError> {
         self.next_outline = Some((run, self.outline_json(outline)?));
         let path = self.path.clone();
@@ -165,18 +166,18 @@ impl Journal {
         serde_json::to_string(outline).map_err(|cause| JournalError::Event { path: self.path.clone(), cause })
     }
 
-    /// The number of our lease: it counts every run and resume of this root.
+    /// The number of this process's lease: it counts every run and resume of this root.
     #[must_use]
     pub fn fence(&self) -> i64 {
         self.fence.unwrap_or(0)
     }
 
-    /// Remembers what an attempt has left for the next fsync: what the journal tells of is on the disk before it.
+    /// Queues the files of an attempt for the next fsync: they reach the disk before the events that refer to them.
     ///
     /// # Errors
-    /// When the disk does not take what was left before.
+    /// When the files that were queued before cannot be synced.
     pub fn sync_before(&mut self, folder: &AttemptFolder) -> Result<(), JournalError> {
-        // Attempts of a few milliseconds would hold every descriptor that there is.
+        // Attempts of a few milliseconds would otherwise use up all file descriptors.
         if self.unsynced.len() >= MOST_UNSYNCED {
             self.sync_transcripts()?;
         }
@@ -189,8 +190,9 @@ impl Journal {
         self.unsynced.drain(..).try_for_each(|file| file.sync_data()).map_err(failed)
     }
 
-    /// Appends events in one commit. The end of an iteration or of the run is brought to the disk itself, at most once per
-    /// 100 ms by `now`, the rest to the operating system. `token` is the digest of an attempt's token, for one that is planned.
+    /// Appends events in one commit. A commit with the end of an attempt is synced to the disk unless the last sync was
+    /// less than 100 ms before `now`. One with the end of the run is always synced. Other commits reach only the
+    /// operating system. `token` is the digest of the token of an attempt that is planned.
     ///
     /// # Errors
     /// When they cannot be written; then none of them is.
@@ -222,14 +224,14 @@ impl Journal {
     }
 
     fn insert(&mut self, events: &[Event], token: Option<&str>) -> Result<(), JournalError> {
-        // Before our own words hide somebody else's.
+        // Checked before this commit could hide a change by another program.
         if self.head.is_some() && !self.is_intact()? {
             return Err(JournalError::Tampered { path: self.path.clone(), agent: None });
         }
         let (path, fence) = (self.path.clone(), self.fence);
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
         let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
-        // Somebody may have removed our lock's file, and another run have begun.
+        // If the lock file was removed, another run may have begun.
         if let Some(fence) = fence {
             let now = transaction.prepare_cached("SELECT fence FROM lease").map_err(failed)?;
             let now: i64 = { now }.query_row([], |row| row.get(0)).map_err(failed)?;
@@ -260,28 +262,28 @@ impl Journal {
         if self.head.is_some() { self.remember() } else { Ok(()) }
     }
 
-    /// The events of a run, in order and complete.
+    /// Returns the events of a run, in order and complete.
     ///
     /// # Errors
-    /// When they cannot be read, or are not what was written.
+    /// When they cannot be read, or differ from what was written.
     pub fn events(&self, run: i64) -> Result<Vec<Event>, JournalError> {
         self.events_after(run, 0)
     }
 
-    /// The events of a run after the one of this number.
+    /// Returns the events of a run after the one with this number.
     ///
     /// # Errors
-    /// When they cannot be read, or are not what was written.
+    /// When they cannot be read, or differ from what was written.
     pub fn events_after(&self, run: i64, seq: u64) -> Result<Vec<Event>, JournalError> {
         let mut events = Vec::new();
         self.each_event_after(run, seq, |event| events.push(event))?;
         Ok(events)
     }
 
-    /// What a run came to, from its events one by one.
+    /// Returns the summary of a run. Its events are read one by one, not all into memory.
     ///
     /// # Errors
-    /// When they cannot be read, or are not what was written.
+    /// When they cannot be read, or differ from what was written.
     pub fn summary(&self, run: i64) -> Result<RunSummary, JournalError> {
         let mut summary = RunSummary::default();
         self.each_event_after(run, 0, |event| summary.see(&event))?;
@@ -307,14 +309,14 @@ impl Journal {
     }
 }
 
-/// Takes the root's lease; its number counts up, so that nobody who held it before is believed.
+/// Takes the lease of the root. Its number increases, so that an earlier holder can no longer write.
 fn lease(transaction: &Transaction<'_>, run: i64, worker: Worker) -> rusqlite::Result<i64> {
     let update = "UPDATE lease SET fence = fence + 1, run = ?1, pid = ?2, start_time = ?3";
     transaction.execute(update, params![run, worker.pid, worker.start_time.cast_signed()])?;
     transaction.query_row("SELECT fence FROM lease", [], |row| row.get(0))
 }
 
-/// Keeps the tables that are read without a fold.
+/// Updates the tables that are read without replaying events.
 fn project(transaction: &Transaction<'_>, event: &Event, token: Option<&str>) -> rusqlite::Result<()> {
     match &event.event {
         EventKind::AttemptPlanned { at, .. } => {
@@ -347,13 +349,13 @@ fn project(transaction: &Transaction<'_>, event: &Event, token: Option<&str>) ->
     Ok(())
 }
 
-/// The digest by which the journal knows an attempt's token without keeping it.
+/// Returns the digest by which the journal recognizes an attempt's token without storing it.
 #[must_use]
 pub fn token_digest(token: &[u8]) -> String {
     sha256(token)
 }
 
-/// What tells a damaged event: eight bytes of SHA-256 over its number and text.
+/// A checksum that reveals a damaged event: eight bytes of SHA-256 over its number and text.
 fn sum(seq: u64, json: &str) -> i64 {
     let digest = Sha256::new().chain_update(seq.to_le_bytes()).chain_update(json).finalize();
     digest.iter().take(8).fold(0, |sum, byte| sum << 8 | i64::from(*byte))
@@ -373,7 +375,7 @@ mod tests {
 
     fn outline() -> Outline {
         let world = crate::plan::tests::world(&[]);
-        let said = crate::chain::Said::default();
+        let said = crate::chain::PromptSource::default();
         crate::plan::outline(&crate::plan::tests::planned(&world, r#"{"chains": {}}"#, "coder:3", &said, &[]).unwrap())
     }
 
@@ -396,7 +398,7 @@ mod tests {
         journal.append(&[event(run, 1), event(run, 2)], None, Instant::now()).unwrap();
         assert!(
             journal.append(&[event(run, 3), event(run, 2)], None, Instant::now()).is_err(),
-            "a doubled number is refused"
+            "a duplicate number is refused"
         );
         drop(journal);
         let mut journal = Journal::open(root.path()).unwrap();
@@ -435,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_another_run_has_taken_lets_nobody_append() {
+    fn a_run_whose_lease_another_run_has_taken_cannot_append() {
         let root = tempfile::tempdir().unwrap();
         let (mut first, mut second) = (Journal::open(root.path()).unwrap(), Journal::open(root.path()).unwrap());
         let run = begin(&mut first);
@@ -446,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_of_the_first_format_is_brought_to_this_one() {
+    fn a_database_of_the_first_format_is_migrated_to_the_current_one() {
         let root = tempfile::tempdir().unwrap();
         drop(Journal::open(root.path()).unwrap());
         let path = root.path().join(".forkhestra/state.db");

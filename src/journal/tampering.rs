@@ -1,4 +1,4 @@
-//! Config that an agent has changed, and that did not count: the next run must not take it for granted.
+//! Changes of the config by an agent that were not accepted: the next run must not trust them.
 
 use super::error::JournalError;
 use super::handle::Handle;
@@ -6,39 +6,39 @@ use super::store::Journal;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What an agent did to the config.
+/// A change of the config by an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tampered {
-    /// In which run.
+    /// The number of the run.
     pub run: i64,
-    /// Who.
+    /// The name of the agent.
     pub agent: String,
-    /// Files from the root, and the digest of what it made of each; empty for one that it removed. While it is at work, of what they
-    /// were.
+    /// Paths from the root, each with the digest of the new content, empty if the agent removed the file. While the
+    /// agent works: the digest of the original content.
     pub files: Vec<(String, String)>,
-    /// Whether it was at work when this was written: what differs then may be its doing.
+    /// Whether the agent was working when this was written: a difference may then be its change.
     #[serde(default)]
     pub at_work: bool,
 }
 
 const FILE: &str = "tampered.json";
-/// The most of it that is read, in bytes.
+/// The most that is read of it, in bytes.
 const MOST: u64 = 16 << 20;
 
-/// What an agent did to the config of a root, if that was not settled.
+/// Returns what an agent changed in the config of a root, if that was not settled.
 #[must_use]
 pub fn tampered(root: &Path) -> Option<Tampered> {
     serde_json::from_str(&Handle::existing(root).ok()?.text(FILE, MOST)?).ok()
 }
 
-/// It is settled.
+/// Marks the change as settled.
 pub fn forget_tampering(root: &Path) {
-    // What is not there is settled, too.
+    // If there is no file, it is already settled.
     let _ = Handle::existing(root).and_then(|ours| ours.remove(FILE));
 }
 
 impl Journal {
-    /// Remembers the config as it is while an agent works: if we die, the next run can tell whether it has changed.
+    /// Records the config while an agent works: if this process dies, the next run can tell whether it has changed.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -51,7 +51,7 @@ impl Journal {
         self.ours.replace(FILE, serde_json::to_string(&tampered).unwrap_or_default().as_bytes())
     }
 
-    /// Remembers what an agent made of the config; nothing settles what was remembered.
+    /// Records what an agent changed in the config. Without changes, removes the record.
     ///
     /// # Errors
     /// When it cannot be written.

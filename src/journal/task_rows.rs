@@ -1,11 +1,11 @@
-//! The rows of tasks: what is written in the commits of events, and read back.
+//! The rows of tasks: written in the commits of events, and read back.
 
 use crate::engine::Event;
 use crate::task::{AuditRow, Change, Changes, DisputeKind, Follower, Status, Task, replay};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Transaction, params};
 
-/// The task of the run that works here.
+/// The task of the current run.
 #[derive(Debug, Clone)]
 pub(super) struct Following {
     pub(super) task: String,
@@ -15,19 +15,19 @@ pub(super) struct Following {
 /// A task to be added.
 #[derive(Debug, Clone, Default)]
 pub struct NewTask {
-    /// Its name; none is the next free number.
+    /// The ID; `None` for the next free number.
     pub id: Option<String>,
-    /// What is to be done, in a line.
+    /// What is to be done, in one line.
     pub title: String,
-    /// The file that says it whole.
+    /// The path of the file that specifies the task in full, from the root.
     pub spec: Option<String>,
-    /// What shows that it is done.
+    /// What shows that it is done, such as a test command.
     pub tests: Option<String>,
-    /// Tasks that come first.
+    /// The IDs of tasks that must be completed first.
     pub after: Vec<String>,
 }
 
-/// What an event means for the task of its run, in the event's own commit.
+/// Applies an event to the task of its run, in the event's own commit.
 pub(super) fn project(transaction: &Transaction<'_>, event: &Event, following: &mut Following) -> rusqlite::Result<()> {
     let Changes { changes, disputes, resolved } = following.follower.see(&event.event);
     if let Some((resolution, notes)) = &resolved {
@@ -44,7 +44,7 @@ pub(super) fn project(transaction: &Transaction<'_>, event: &Event, following: &
     Ok(())
 }
 
-/// Adds what a planner proposes; a task of the same title that is not over is the same one.
+/// Adds the tasks that a planner proposes, except those with the title of a task that is still open.
 pub(super) fn add_proposed(
     transaction: &Transaction<'_>,
     proposed: &[crate::verdict::ProposedTask],
@@ -59,7 +59,7 @@ pub(super) fn add_proposed(
         if open(transaction)?.iter().any(|(title, _)| *title == task.title) {
             continue;
         }
-        // An agent's words are told to agents, and never run by us: no command is called `proposed:`.
+        // An agent's text is passed on to agents, and forkhestra never runs it: no command is called `proposed:`.
         let tests = task.needs.tests.as_ref().map(|tests| format!("proposed: {tests}"));
         let spec = task.spec.clone();
         let new = NewTask { id: None, title: task.title.clone(), spec, tests, after: Vec::new() };
@@ -67,7 +67,7 @@ pub(super) fn add_proposed(
         insert_task(transaction, &id, &new, at)?;
         added.push((id, &task.after));
     }
-    // A title that comes first may stand later in the list. What would wait for itself does not wait.
+    // A task may wait for one that comes later in the list. A dependency that would close a cycle is dropped.
     let known = open(transaction)?;
     for (id, after) in added {
         for before in after.iter().filter_map(|title| known.iter().find(|(known, _)| known == title)) {
@@ -80,7 +80,7 @@ pub(super) fn add_proposed(
     Ok(())
 }
 
-/// Whether a task waits for another one, at whatever distance.
+/// Whether a task waits for another one, directly or indirectly.
 pub(super) fn waits(database: &Connection, task: &str, other: &str) -> rusqlite::Result<bool> {
     let select = "WITH RECURSIVE before (id) AS (SELECT ?1 UNION SELECT after FROM task_order JOIN before ON task = id)
                   SELECT 1 FROM before WHERE id = ?2";
@@ -91,9 +91,9 @@ pub(super) fn exists(database: &Connection, id: &str) -> rusqlite::Result<bool> 
     database.prepare_cached("SELECT 1 FROM tasks WHERE id = ?1")?.exists([id])
 }
 
-/// The next number that no task has.
+/// Returns the next number that no task has.
 pub(super) fn free_id(database: &Connection) -> rusqlite::Result<String> {
-    // Never one that a task has had before: runs know their task by it.
+    // Never one that a task had before: runs refer to their task by it.
     loop {
         database.execute("UPDATE task_number SET last = last + 1", [])?;
         let number: i64 = database.query_row("SELECT last FROM task_number", [], |row| row.get(0))?;
@@ -126,7 +126,7 @@ pub(super) fn insert_change(
     transaction.prepare_cached(insert)?.execute(row).map(drop)
 }
 
-/// One open dispute a task: a second one is the same quarrel.
+/// Opens a dispute. A task has at most one open dispute: a second one is about the same conflict.
 pub(super) fn open_dispute(
     transaction: &Transaction<'_>,
     task: &str,
@@ -139,11 +139,11 @@ pub(super) fn open_dispute(
     transaction.execute(insert, params![task, run, kind.name(), reason, at]).map(drop)
 }
 
-/// The value of a column by its name; one that this version does not know is an error, and never another value.
+/// Parses the name in a column. A name that this version does not know is an error, not another value.
 pub(super) fn known<T>(row: &Row<'_>, column: usize, named: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     let unknown =
-        || rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("`{text}` is not known").into());
+        || rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("unknown value `{text}`").into());
     named(&text).ok_or_else(unknown)
 }
 

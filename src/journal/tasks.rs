@@ -1,4 +1,4 @@
-//! Tasks, their audit trail and their disputes: tables beside the events, changed in the same commits.
+//! Tasks, their audit trail and their disputes: tables next to the events, changed in the same commits.
 
 use super::error::JournalError;
 use super::store::Journal;
@@ -10,21 +10,21 @@ use crate::task::{AuditRow, Change, Dispute, DisputeKind, Follower, Status, Task
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-/// Why a command about tasks was not carried out.
+/// Why a command about tasks was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// A task of this name is there already.
+    /// A task with this ID already exists.
     Exists,
-    /// There is no task, or no dispute, of this name.
+    /// There is no task or dispute with this ID.
     Unknown(String),
-    /// Its status is another one by now.
+    /// The task has a different status by now.
     Moved(Status),
-    /// The dispute is resolved.
+    /// The dispute is already resolved.
     Resolved,
 }
 
 impl Journal {
-    /// From now on the run's events move this task, in the same commits; the run is known as one of it.
+    /// Lets the run's events change this task, in the same commits, and records the run as one of the task's.
     ///
     /// # Errors
     /// When it cannot be read or written.
@@ -43,7 +43,7 @@ impl Journal {
         self.database.execute(update, params![run, task]).map(drop).map_err(self.failed())
     }
 
-    /// Every task, in the order in which they were added.
+    /// Returns all tasks, in the order in which they were added.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -51,7 +51,7 @@ impl Journal {
         all_tasks(&self.database).map_err(self.failed())
     }
 
-    /// One task.
+    /// Returns one task; `None` if there is no task with this ID.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -59,7 +59,7 @@ impl Journal {
         Ok(self.tasks()?.into_iter().find(|task| task.id == id))
     }
 
-    /// Everything that happened to a task, in order.
+    /// Returns everything that happened to a task, in order.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -67,7 +67,7 @@ impl Journal {
         trail_of(&self.database, task).map_err(self.failed())
     }
 
-    /// The runs that worked on a task.
+    /// Returns the numbers of the runs that worked on a task.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -78,7 +78,7 @@ impl Journal {
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
-    /// The commit that the work on a task began at: that of its first run since it was added or reset.
+    /// Returns the commit at which the work on a task began: that of its first run since it was added or reset.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -86,7 +86,7 @@ impl Journal {
         self.begun_with(task, "base")
     }
 
-    /// The tree that the work on a task began at: that of its first run since it was added or reset.
+    /// Returns the tree at which the work on a task began: that of its first run since it was added or reset.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -94,7 +94,7 @@ impl Journal {
         self.begun_with(task, "tree")
     }
 
-    /// What the user's own rules left out of that tree.
+    /// Returns the user's own ignore rules for that tree, as lines of gitignore(5).
     ///
     /// # Errors
     /// When it cannot be read.
@@ -102,7 +102,7 @@ impl Journal {
         self.begun_with(task, "rules")
     }
 
-    /// A key of the first event of a task's first run since it was added or reset.
+    /// Returns one key of the first event of a task's first run since it was added or reset.
     fn begun_with(&self, task: &str, key: &str) -> Result<Option<String>, JournalError> {
         let select = "SELECT event ->> ('$.event.' || ?2) FROM events JOIN runs ON runs.id = run
                       WHERE type = 'runStarted' AND task = ?1 AND event ->> ('$.event.' || ?2) IS NOT NULL
@@ -111,7 +111,7 @@ impl Journal {
         self.database.query_row(select, [task, key], |row| row.get(0)).optional().map_err(self.failed())
     }
 
-    /// Every tree that a run began or went on with since the work on a task began, in order, with the task of the run.
+    /// Returns, in order, the trees at which runs began or resumed since a task's work began, each with the run's task.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -128,7 +128,7 @@ impl Journal {
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
-    /// The first run of a task since it was added or reset.
+    /// Returns the first run of a task since it was added or reset.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -138,7 +138,7 @@ impl Journal {
         self.database.query_row(select, [task], |row| row.get(0)).map_err(self.failed())
     }
 
-    /// Adds a task, and returns its name.
+    /// Adds a task, and returns its ID.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -160,10 +160,10 @@ impl Journal {
         })
     }
 
-    /// Adds several tasks at once, whose names and order were looked at; returns their names.
+    /// Adds several tasks at once, whose IDs and order were checked before; returns their IDs.
     ///
     /// # Errors
-    /// When they cannot be written; then none is.
+    /// When they cannot be written; then none is added.
     pub fn add_tasks(&mut self, new: &[NewTask], at: &str) -> Result<Result<Vec<String>, Refused>, JournalError> {
         self.change(|transaction| {
             let mut ids = Vec::new();
@@ -173,7 +173,7 @@ impl Journal {
                     Some(id) => id.clone(),
                     None => {
                         let mut id = free_id(transaction)?;
-                        // A number that a later one asks for by name is its.
+                        // A number that a later task specifies as its ID is reserved for it.
                         while new.iter().any(|other| other.id.as_ref() == Some(&id)) {
                             id = free_id(transaction)?;
                         }
@@ -187,7 +187,7 @@ impl Journal {
         })
     }
 
-    /// Moves a task by a human's word. `from` is the status that the human saw.
+    /// Changes the status of a task on a human's command. `change.from` is the status that the human saw.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -200,7 +200,7 @@ impl Journal {
             if status != change.from {
                 return Ok(Err(Refused::Moved(status)));
             }
-            // What a human decides about the task settles what was open.
+            // What a human decides about the task also settles its open dispute.
             let settle = "UPDATE disputes SET decision = 'custom', notes = ?2, resolved = ?3
                           WHERE task = ?1 AND resolved IS NULL AND kind <> 'minor'";
             transaction.execute(settle, params![id, change.notes, at])?;
@@ -209,7 +209,7 @@ impl Journal {
         })
     }
 
-    /// Removes a task with its trail and its disputes; what waited for it waits no longer.
+    /// Removes a task with its trail and its disputes; tasks that waited for it no longer wait.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -231,7 +231,7 @@ impl Journal {
         })
     }
 
-    /// Every dispute, the oldest first.
+    /// Returns all disputes, the oldest first.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -254,7 +254,7 @@ impl Journal {
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
-    /// Removes a dispute. A task that it held goes on where it was before.
+    /// Removes a dispute. A task that it blocked returns to its previous status.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -283,7 +283,7 @@ impl Journal {
         })
     }
 
-    /// Resolves a dispute, and moves its task.
+    /// Resolves a dispute, and changes the status of its task.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -307,10 +307,10 @@ impl Journal {
             let mut change = change(status_of(transaction, &task)?);
             let update = "UPDATE disputes SET decision = ?2, notes = ?3, resolved = ?4 WHERE id = ?1";
             transaction.execute(update, params![dispute, decision, change.notes, at])?;
-            // Whoever goes on with it learns what was disputed, and how it was decided.
+            // The next agent learns what was disputed, and how it was resolved.
             let words = if change.notes.is_empty() { String::new() } else { format!(": {}", change.notes) };
-            change.notes = format!("It was disputed: {reason}\n\nA human decided for {decision}{words}");
-            // What blocks nothing moves nothing.
+            change.notes = format!("Disputed: {reason}\n\nA human resolved it as {decision}{words}");
+            // A dispute that blocks nothing changes no status.
             if !minor {
                 insert_change(transaction, &task, None, &change, at)?;
             }

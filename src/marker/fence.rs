@@ -1,27 +1,27 @@
-//! Code fences of Markdown, line by line (the specification of Markdown at commonmark.org, 4.5).
+//! Code fences of Markdown, line by line (the `CommonMark` specification, section 4.5).
 
-/// What a line is to the fences around it.
+/// How a line relates to code fences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FenceLine {
-    /// It stands in no fence.
+    /// It is not in a fence.
     Outside,
-    /// It opens one.
+    /// It opens a fence.
     Opens,
-    /// It stands in one.
+    /// It is inside a fence.
     Inside,
-    /// It closes the open one.
+    /// It closes the open fence.
     Closes,
 }
 
-/// Follows the fences of a text that is read line by line.
+/// Tracks the code fences of a text that is read line by line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fences {
-    /// The sign of the open fence, and how often it stands in its first line.
+    /// The character of the open fence, and how often its first line repeats that character.
     open: Option<(u8, usize)>,
 }
 
 impl Fences {
-    /// Takes the next line, without its newline.
+    /// Processes the next line, given without its newline.
     pub fn line(&mut self, line: &[u8]) -> FenceLine {
         let Some((sign, length, bare)) = mark(line) else {
             return if self.open.is_some() { FenceLine::Inside } else { FenceLine::Outside };
@@ -39,20 +39,21 @@ impl Fences {
         }
     }
 
-    /// The line that would open the open fence again; none outside of fences.
+    /// Returns the line that would open the open fence again; none outside a fence.
     #[must_use]
     pub fn opening(&self) -> Option<String> {
         self.open.map(|(sign, length)| char::from(sign).to_string().repeat(length))
     }
 
-    /// Whether the next line stands in a fence.
+    /// Whether a fence is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 }
 
-/// The sign of a fence line, its length, and whether nothing follows it.
+/// Returns the fence character of a line, how often it is repeated, and whether nothing follows; none if the line is
+/// not a fence.
 fn mark(line: &[u8]) -> Option<(u8, usize, bool)> {
     let indent = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     if indent > 3 {

@@ -1,14 +1,15 @@
-//! When a line is the marker (V-31, V-32; R-2).
+//! Decides whether a line is the marker.
 
 use memchr::memmem;
 
-/// The marker unless the config names another (seed 004).
+/// The marker, unless the config sets another one.
 pub const DEFAULT: &str = "FORKHESTRA_COMPLETE";
 
-/// Whether a line, without its newline, is the marker: alone on it but for blanks, CR, colour, `*`, `_` and backticks.
+/// Whether a line, given without its newline, is the marker. Nothing else may be on the line except spaces, tabs, CR,
+/// color, `*`, `_` and backticks.
 #[must_use]
 pub fn is_marker_line(line: &[u8], marker: &[u8]) -> bool {
-    // Colour inside the marker makes it another word, for the scanner too.
+    // With color inside it, the text is not the marker. The scanner has the same rule.
     if memmem::find(line, marker).is_none() {
         return false;
     }
@@ -21,13 +22,13 @@ pub fn is_marker_line(line: &[u8], marker: &[u8]) -> bool {
     plain.get(start..end) == Some(marker)
 }
 
-/// How many lines of a text are the marker.
+/// Returns how many lines of a text are the marker.
 #[must_use]
 pub fn count_lines(text: &[u8], marker: &str) -> usize {
     text.split(|&byte| byte == b'\n').filter(|line| is_marker_line(line, marker.as_bytes())).count()
 }
 
-/// The line without its terminal escapes (ECMA-48: CSI, OSC, and two-byte ones).
+/// Returns the line without its terminal escapes (ECMA-48: CSI, OSC, and two-byte ones).
 fn without_escapes(line: &[u8]) -> Vec<u8> {
     const ESC: u8 = 0x1b;
     const BEL: u8 = 0x07;

@@ -1,4 +1,4 @@
-//! The line by which an agent ends its loop: the rule for one line, and the scanner over a stream of bytes.
+//! The line with which an agent ends its loop: the rule for one line, and the scanner for a stream of bytes.
 
 mod fence;
 mod line;

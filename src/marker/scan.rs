@@ -1,12 +1,12 @@
-//! Finds marker lines in a stream of bytes, whatever its chunks: three searches per chunk, no allocation, no copy but of the
-//! unfinished last line. A chunk with code fences is read line by line.
+//! Finds marker lines in a stream of bytes, however it is split into chunks. Each chunk is searched three times,
+//! without allocation, and only the unfinished last line is copied. A chunk with code fences is read line by line.
 
 use super::fence::{FenceLine, Fences};
 use super::line::is_marker_line;
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 
-/// A longer line cannot be the marker with any decoration that a person or a program would give it.
+/// The longest line that can be the marker with any decoration that a person or a program would add, in bytes.
 const LONGEST_LINE: usize = 4096;
 
 /// What the scanner saw.
@@ -14,34 +14,34 @@ const LONGEST_LINE: usize = 4096;
 pub enum Sighting<'a> {
     /// A marker line, with the offset of the line's start in the stream.
     Marker(u64),
-    /// A marker line that stands alone in a code fence, which counts until words follow, with its line's offset.
+    /// A marker line alone in a code fence, with the offset of the line's start. It counts until other text follows.
     Alone(u64),
     /// A marker line in an open code fence, which does not count yet.
     Fenced(&'a [u8]),
-    /// So many of the markers seen do not count: they stood alone in a code fence, and words follow it.
+    /// This many of the markers seen no longer count: they were alone in a code fence, and other text follows it.
     Withdrawn(usize),
     /// The marker inside a longer line, or in a code fence with other lines, which does not count.
     NearMiss(&'a [u8]),
 }
 
-/// The state between two chunks.
+/// Scans a stream for marker lines; holds the state between two chunks.
 #[derive(Debug)]
 pub struct Scanner {
     finder: Finder<'static>,
     marker: Vec<u8>,
-    /// The unfinished last line, or, when `long`, just its last `marker.len() - 1` bytes.
+    /// The unfinished last line; if it is `long`, only its last `marker.len() - 1` bytes.
     open: Vec<u8>,
     long: bool,
-    /// Where the unfinished line began in the stream, and how far the stream has gone.
+    /// Where the unfinished line begins in the stream, and how many bytes of the stream have been read.
     line_start: u64,
     offset: u64,
     fences: Fences,
     ticks: Finder<'static>,
     tildes: Finder<'static>,
-    /// Where marker lines of the open fence stand, and whether it holds other words.
+    /// The offsets of the marker lines in the open fence, and whether the fence also holds other text.
     fenced: Vec<u64>,
     mixed: bool,
-    /// How many markers counted because they stood alone in fences that no words have followed yet.
+    /// How many markers count because they are alone in a fence that no other text has followed yet.
     tentative: usize,
 }
 
@@ -49,7 +49,7 @@ pub struct Scanner {
 const MOST_FENCED: usize = 64;
 
 impl Scanner {
-    /// A scanner for this marker, which must not be empty.
+    /// Creates a scanner for this marker, which must not be empty.
     #[must_use]
     pub fn new(marker: &str) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Scanner {
         }
     }
 
-    /// Takes the next bytes of the stream, in any cut.
+    /// Processes the next bytes of the stream, which may be split anywhere.
     pub fn feed(&mut self, chunk: &[u8], mut saw: impl FnMut(Sighting<'_>)) {
         let mut rest = chunk;
         if self.offset > self.line_start {
@@ -90,7 +90,7 @@ impl Scanner {
         self.extend_open_line(&rest[whole..], &mut saw);
     }
 
-    /// The stream is over: an unfinished last line is a line too.
+    /// Ends the stream: an unfinished last line is a line, too.
     pub fn finish(&mut self, mut saw: impl FnMut(Sighting<'_>)) {
         self.judge_open_line(&mut saw);
         self.line_start = self.offset;
@@ -121,7 +121,7 @@ impl Scanner {
         }
     }
 
-    /// One whole line where fences matter.
+    /// Processes one whole line where fences matter.
     fn line(&mut self, line: &[u8], at: u64, saw: &mut impl FnMut(Sighting<'_>)) {
         let long = line.len() > LONGEST_LINE;
         let marker = !long && is_marker_line(line, &self.marker);
@@ -164,7 +164,7 @@ impl Scanner {
             self.open.extend_from_slice(bytes);
             return;
         }
-        // Too long to be the marker; only a near miss can still be in it, so the seam is enough.
+        // The line is too long to be the marker. Only a near miss can still be in it, so its last bytes are enough.
         self.long = true;
         let keep = self.marker.len() - 1;
         let head = &bytes[..bytes.len().min(keep)];
@@ -199,7 +199,8 @@ impl Scanner {
     }
 }
 
-/// How many lines of a text are the marker and count, and the first one that holds it and does not.
+/// Returns how many lines of a text are the marker and count, and the first line that holds the marker without
+/// counting.
 #[must_use]
 pub fn marker_lines(text: &str, marker: &str) -> (usize, Option<String>) {
     let (mut seen, mut near) = (0_usize, None);
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(count("```\nls\n```\nFORKHESTRA_COMPLETE\n"), 1);
     }
 
-    /// The naive answer: split the whole stream at its newlines.
+    /// The naive answer, which splits the whole stream at its newlines.
     fn oracle(stream: &[u8]) -> Vec<u64> {
         let (mut offset, mut found, mut fences) = (0, Vec::new(), Fences::default());
         let (mut inside, mut mixed, mut tentative) = (Vec::new(), false, 0);

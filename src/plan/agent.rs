@@ -1,4 +1,4 @@
-//! An agent's step: its program, its arguments, its environment, its prompt.
+//! The step of an agent: its program, arguments, environment and prompt.
 
 use super::backend::{Headless, backend_command, backend_fields, backend_of};
 use super::context::{Context, Faults, Part, named_path, own_environment};
@@ -6,23 +6,23 @@ use super::isolation::{check_environment, isolate};
 use super::secrets::{no_secret, with_secrets};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedIsolation, PlannedPrompt, PlannedStep, context, errors};
-use crate::agent::{Asked, Format, Named, OWN_PROGRAM, find_command};
+use crate::agent::{ContractKind, Format, Named, OWN_PROGRAM, find_command};
 use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, LayerKind, Limit, Role, Step, UsageReport};
 use crate::marker::count_lines;
-use crate::prompt::{Late, Level, Pick, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
+use crate::prompt::{ChosenPrompt, Late, Level, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest single argument that Linux takes, in bytes without the closing NUL (`MAX_ARG_STRLEN`, execve(2)).
+/// The longest single argument that Linux accepts, in bytes without the closing NUL (`MAX_ARG_STRLEN`, execve(2)).
 pub(super) const LONGEST_ARGUMENT: usize = 131_071;
-/// How long an agent may be silent and idle unless somebody says otherwise (V-20).
+/// How long an agent may print nothing and use no CPU time by default.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(15);
-/// Room for the feedback that is appended in a group: two streams' characters at four bytes, and their frame.
+/// Space for the feedback that is appended in a group: two streams, up to four bytes per character, and their frame.
 const FEEDBACK_ROOM: usize = 2 * crate::prompt::FEEDBACK_CHARACTERS * 4 + 4_096;
 
-/// Plans a step whose name is an entry of the config, or a program on PATH.
+/// Plans a step whose name is an entry of the config or a program on PATH.
 pub(super) fn plan_agent(
     context: &Context<'_>,
     number: usize,
@@ -34,13 +34,13 @@ pub(super) fn plan_agent(
     let nobody = Agent::default();
     let agent = entry.map_or(&nobody, |entry| &entry.value);
     let at = entry.map_or(&step.name.at, |entry| &entry.at);
-    let (level, picked) = pick(context.request.said, &step.said, &context.request.chain.said, &agent.said);
+    let (level, picked) = pick(context.request.prompt, &step.prompt, &context.request.chain.prompt, &agent.prompt);
     let mut prompt = prompt_text(context, picked, level, &mut faults);
     let (role, form) = role_of(context, agent, &mut faults);
     let asked = asked(context.request.part, role, form);
     let looped = step.limit != Limit::Once && role == Role::Worker;
 
-    // The prompts of an evaluation are its templates.
+    // In an evaluation, the prompts come from its templates.
     let templated = context.request.part.is_none();
     if let Some(around) = templated.then(|| around(context, step, agent, &mut faults)).flatten() {
         missing_variables(&around, at, &mut faults);
@@ -142,7 +142,7 @@ fn check_timers(step: &Step, timeout: Option<Duration>, idle_timeout: Option<Dur
     }
 }
 
-/// What stands between an agent and the machine. The demo's agents are ours, and work in a folder that is not there yet.
+/// Returns how an agent is isolated. The demo's agents are built in and work in a directory that does not exist yet.
 fn isolation_of(
     context: &Context<'_>,
     step: &Step,
@@ -159,7 +159,8 @@ fn isolation_of(
     }
     let at = entry.map_or(&step.name.at, |entry| &entry.at);
     let backend = named.and_then(|named| config.backends.get(named.name));
-    // Whatever of the step the project has written, or may have: its agent, its backend, its chain with arguments and variables.
+    // Anything that the project has written, or may have: the agent, the backend, or the chain with arguments and
+    // variables.
     let theirs = config.is_project(at)
         || backend.is_some_and(|backend| config.is_project(&backend.at))
         || config.backend.as_ref().is_some_and(|name| agent.backend.is_none() && config.is_project(&name.at))
@@ -169,23 +170,23 @@ fn isolation_of(
     isolate(context, &levels, program, (at, theirs), faults)
 }
 
-/// What is wrong where a step without a prompt is an agent CLI by its bare name, which has no instructions of its own.
+/// Returns an error if a step without a prompt is the bare name of a backend, which has no instructions of its own.
 fn bare_cli(context: &Context<'_>, step: &Step, entry: Option<&Entry<Agent>>) -> Option<Diagnostic> {
     let ours = entry.is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
     let is_cli = ours && context.request.config.backends.contains_key(&step.name.value);
     is_cli.then(|| errors::cli_without_a_prompt(&step.name.at, &step.name.value))
 }
 
-/// What an agent is asked for.
-fn asked(part: Option<Part>, role: Role, form: Form) -> Asked {
+/// Returns what an agent is asked for.
+fn asked(part: Option<Part>, role: Role, form: Form) -> ContractKind {
     match (part, role) {
-        (Some(Part::Answers), _) => Asked::Answer,
-        (_, Role::Judge) => Asked::Verdict(form),
-        (_, Role::Worker) => Asked::Work,
+        (Some(Part::Answers), _) => ContractKind::Answer,
+        (_, Role::Judge) => ContractKind::Verdict(form),
+        (_, Role::Worker) => ContractKind::Work,
     }
 }
 
-/// What an agent tells of what it uses. A plain program uses nothing, as far as anybody knows, unless its output says otherwise.
+/// Returns what an agent reports about its usage. A plain program is assumed to use nothing, unless its output says so.
 fn accounting(named: Option<Named<'_>>, format: Format) -> Option<Accounting> {
     let told = Accounting { tokens: format.tells_tokens(), cost: format.tells_cost() };
     match named {
@@ -196,7 +197,7 @@ fn accounting(named: Option<Named<'_>>, format: Format) -> Option<Accounting> {
     }
 }
 
-/// What an agent may decide, and in which form: as it is configured, or as an evaluation needs it.
+/// Returns the role of an agent and the form of its verdict: as configured, or as an evaluation needs them.
 fn role_of(context: &Context<'_>, agent: &Agent, faults: &mut Faults) -> (Role, Form) {
     match context.request.part {
         Some(Part::Answers) => return (Role::Worker, Form::Decision),
@@ -214,20 +215,25 @@ fn role_of(context: &Context<'_>, agent: &Agent, faults: &mut Faults) -> (Role, 
     (role, form)
 }
 
-/// Finds the prompt's text; none for an empty one, which is no prompt.
-fn prompt_text(context: &Context<'_>, picked: Pick<'_>, level: Level, faults: &mut Faults) -> Option<PlannedPrompt> {
+/// Returns the prompt's text; `None` if it is empty, which means no prompt.
+fn prompt_text(
+    context: &Context<'_>,
+    picked: ChosenPrompt<'_>,
+    level: Level,
+    faults: &mut Faults,
+) -> Option<PlannedPrompt> {
     let command_line = level == Level::CommandLine;
     let (value, stayed, origin) = match picked {
-        Pick::Silent => return None,
-        Pick::Inline(said) if command_line => {
+        ChosenPrompt::Silent => return None,
+        ChosenPrompt::Inline(said) if command_line => {
             let (value, stayed) = expand_prose(&said.value, &context.vars);
             (value, stayed, said.at.source.name.clone())
         }
-        Pick::Inline(said) => {
+        ChosenPrompt::Inline(said) => {
             let value = faults.many(expand_config(said, &context.vars, context.env))?;
             (value, Vec::new(), said.at.to_string())
         }
-        Pick::File(name) => {
+        ChosenPrompt::File(name) => {
             let path = if command_line {
                 context::path_of(&name.value, &name.at.source.base, context.env)
             } else {
@@ -244,7 +250,7 @@ fn prompt_text(context: &Context<'_>, picked: Pick<'_>, level: Level, faults: &m
     Some(PlannedPrompt { segments: text(value), around: None, deliver: Delivery::Arg, origin, stayed })
 }
 
-/// What no agent can be told, or not in this way (V-34, R-14; the marker's echo would end the loop).
+/// Reports prompts that an agent cannot receive, or not in this way, and those whose echo would end the loop.
 fn check_prompt(context: &Context<'_>, prompt: &PlannedPrompt, grouped: bool, at: &Place, faults: &mut Faults) {
     let shown = prompt.show();
     let known = match prompt.segments.first() {
@@ -266,7 +272,7 @@ fn check_prompt(context: &Context<'_>, prompt: &PlannedPrompt, grouped: bool, at
     }
 }
 
-/// Whether a text begins as a command of an agent CLI's own: `/clear`, but no path.
+/// Returns whether a text starts with a slash command of a backend, such as `/clear`, and not with a path.
 fn is_slash_command(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.strip_prefix('/').is_some_and(|name| {
@@ -275,7 +281,7 @@ fn is_slash_command(text: &str) -> bool {
     })
 }
 
-/// A command, or the program of the agent's name.
+/// Returns the program and arguments of a `command`, or the program that has the agent's name.
 fn program_command(
     context: &Context<'_>,
     agent: &Agent,
@@ -315,7 +321,7 @@ fn program_command(
     (faults.one(find_command(&program, base, &first.at, context.files, context.env)), rest)
 }
 
-/// A prompt with the instructions at its head, for an agent CLI that takes them nowhere else.
+/// Puts the instructions at the head of the prompt, for a backend that has no other place for them.
 fn prefaced(prompt: Option<PlannedPrompt>, preface: &str) -> PlannedPrompt {
     let Some(mut prompt) = prompt else {
         let (segments, origin) = (text(preface), "the agent's instructions".into());
@@ -340,14 +346,14 @@ fn environment(
     faults: &mut Faults,
 ) -> EnvDelta {
     let (mut set, mut settings) = (own_environment(context), Vec::new());
-    // Nobody is there to close an editor or to type a password.
+    // There is no person to close an editor or type a password.
     for (name, value) in [("GIT_EDITOR", "true"), ("GIT_TERMINAL_PROMPT", "0")] {
         if context.env.var(name).is_none() && !agent.env.contains_key(name) {
             set.push((name.to_string(), text(value)));
         }
     }
     for (name, value) in backend.iter().flat_map(|(_, headless)| &headless.env) {
-        // What the user has set, in the environment or for this agent, is theirs to know.
+        // A value set by the user, in the environment or for this agent, takes precedence.
         if context.env.var(name).is_none() && !agent.env.contains_key(name) {
             settings.push(name.clone());
             set.push((name.clone(), text(value.as_str())));
@@ -358,7 +364,7 @@ fn environment(
         set.push((name.clone(), text(value.as_str())));
     }
     if !backend.is_some_and(|(_, headless)| headless.ours) {
-        // What a user writes there may be a secret: its name is shown only.
+        // The values of a user's backend may be secret, so only their names are shown.
         settings.clear();
     }
     for (name, value) in &agent.env {

@@ -1,9 +1,10 @@
-//! The headless command of an agent CLI: its words, its permissions, its system prompt.
+//! The headless command of a backend: its arguments, its permissions, its system prompt.
 
 use super::context::{Context, Faults, named_path};
 use super::errors;
 use crate::agent::{
-    Asked, Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command, level_words,
+    ContractKind, Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command,
+    level_words,
 };
 use crate::chain::{Agent, CLI_KEYS, CliValue, CliValueKind, LayerKind, Level, Permissions};
 use crate::checks::Budget;
@@ -12,7 +13,7 @@ use crate::source::{Diagnostic, Place, Text};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The agent CLI that runs an agent: its own, or the default for one that has nothing but a system prompt.
+/// Returns the backend of an agent: its own, or the default one for an agent that has only a system prompt.
 pub(super) fn backend_of<'a>(
     context: &Context<'a>,
     agent: &Agent,
@@ -33,7 +34,7 @@ pub(super) fn backend_of<'a>(
     default_backend(config, context.files, context.env, at).map(Some)
 }
 
-/// The keys that only an agent CLI can honour, with their places where they are set.
+/// Returns the keys set for an agent that only a backend supports, with their places.
 pub(super) fn backend_fields(agent: &Agent) -> impl Iterator<Item = (&'static str, Place)> {
     let cli =
         agent.cli.iter().filter(|(_, value)| !value.values.is_empty()).map(|(key, value)| (*key, value.at.clone()));
@@ -46,32 +47,32 @@ pub(super) fn backend_fields(agent: &Agent) -> impl Iterator<Item = (&'static st
 pub(super) struct Headless {
     pub(super) program: Option<PathBuf>,
     pub(super) argv: Vec<String>,
-    /// How it is told what is left of the limit on cost.
+    /// The arguments that pass on the rest of the cost limit.
     pub(super) budget: Vec<Vec<Segment>>,
     pub(super) start_timeout: Option<Duration>,
-    /// What comes after the agent's and the step's own arguments.
+    /// Arguments after those of the agent and the step.
     pub(super) last: Vec<String>,
-    /// Environment, unless the user has set it.
+    /// Environment variables, unless the user has set them.
     pub(super) env: Vec<(String, String)>,
-    /// Environment that expresses the permissions, whatever else is set.
+    /// Environment variables that express the permissions, whatever else is set.
     pub(super) level_env: Vec<(String, String)>,
-    /// Whether all of that is ours, and its values may be shown.
+    /// Whether the backend is built in, so that its values may be shown.
     pub(super) ours: bool,
-    /// What exit codes mean.
+    /// The meanings of exit codes, one per line.
     pub(super) exits: Vec<String>,
     pub(super) permissions: Permissions,
-    /// The system prompt, where it has to stand at the head of the prompt.
+    /// The system prompt, if it has to be at the head of the prompt.
     pub(super) preface: Option<String>,
 }
 
 impl Headless {
-    /// Its arguments, before the agent's own.
+    /// Returns the arguments that come before the agent's own.
     pub(super) fn words(&self) -> Vec<Vec<Segment>> {
         self.argv.iter().map(|word| text(word.as_str())).chain(self.budget.iter().cloned()).collect()
     }
 }
 
-/// The path of a file that an agent names.
+/// Returns the path of a file that an agent's key names.
 fn named_file(context: &Context<'_>, value: &CliValue, faults: &mut Faults) -> Option<String> {
     let name = Text { value: value.values.first()?.clone(), at: value.at.clone() };
     let path = named_path(context, &name, faults)?;
@@ -81,25 +82,25 @@ fn named_file(context: &Context<'_>, value: &CliValue, faults: &mut Faults) -> O
     Some(path.display().to_string())
 }
 
-/// An agent CLI's headless command.
+/// Builds the headless command of a backend.
 pub(super) fn backend_command(
     context: &Context<'_>,
     named: Named<'_>,
     agent: &Agent,
     at: &Place,
     looped: bool,
-    asked: Asked,
+    asked: ContractKind,
     faults: &mut Faults,
 ) -> Headless {
     let backend = named.backend;
     let mut argv = backend.arguments.clone().unwrap_or_default();
     let env: Vec<(String, String)> = backend.env.clone().into_iter().collect();
     let mut level_env = Vec::new();
-    let judges = matches!(asked, Asked::Verdict(_));
+    let judges = matches!(asked, ContractKind::Verdict(_));
     let permissions = permissions_of(context, named, agent, judges);
     if let Some(level) = level(context, named, agent, at, permissions, faults) {
         let allowed = allowed(context.request.root, context.request.config, context.files);
-        // In an evaluation nobody calls a verb.
+        // In an evaluation, a judge does not use verbs.
         let (words, env) = level_words(backend, level, &allowed, judges && context.request.part.is_none());
         argv.extend(words);
         level_env.extend(env);
@@ -123,8 +124,8 @@ pub(super) fn backend_command(
                 None => continue,
             },
             (Some(value), _) => value.values.clone(),
-            // The profile's own, where somebody asked for it, and the program knows such a limit.
-            (None, _) if key.name == "maxTurns" && context.request.settings.budgeted && asked == Asked::Work => {
+            // The limit of the profile, if one was chosen and the program supports such a limit.
+            (None, _) if key.name == "maxTurns" && context.request.settings.budgeted && asked == ContractKind::Work => {
                 vec![context.request.settings.profile.budget().turns.to_string()]
             }
             (None, _) => continue,
@@ -150,7 +151,7 @@ pub(super) fn backend_command(
     Headless { program, argv, budget, start_timeout, last, env, level_env, ours, exits, permissions, preface }
 }
 
-/// Whether the user has set the key of a settings file that our words would replace: `[file, key]`.
+/// Returns whether the user has set the `[file, key]` of a settings file that forkhestra's instructions would replace.
 fn has_own_instructions(context: &Context<'_>, own: &[String], at: &Place) -> bool {
     let [file, key] = own else { return false };
     let file = Text { value: file.clone(), at: at.clone() };
@@ -158,12 +159,12 @@ fn has_own_instructions(context: &Context<'_>, own: &[String], at: &Place) -> bo
     let path = super::context::path_of(&file, context.request.root, context.env);
     let Ok(bytes) = context.files.read(&path) else { return false };
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    // Keys of a TOML file before its first table are the file's own.
+    // Keys before the first table of a TOML file belong to the file itself.
     let own = text.lines().map(str::trim).take_while(|line| !line.starts_with('['));
     own.filter_map(|line| line.split_once('=')).any(|(name, _)| name.trim().trim_matches('"') == key)
 }
 
-/// A word with what only a run can know for its `{}`.
+/// Returns an argument whose `{}` is replaced by a late value.
 fn late(word: &str, value: Late) -> Vec<Segment> {
     let Some((before, after)) = word.split_once("{}") else { return text(word) };
     let known = |part: &str| (!part.is_empty()).then(|| Segment::Text(part.into()));
@@ -191,8 +192,8 @@ fn program(context: &Context<'_>, named: Named<'_>, at: &Place, faults: &mut Fau
     }))
 }
 
-/// What an agent may do unasked. One that only answers, evaluates or judges may read, unless somebody says otherwise; where its agent
-/// CLI cannot be kept to that, it has the lowest level that there is.
+/// Returns what an agent may do without asking. An agent that answers, evaluates or judges may only read by default; a
+/// judge whose backend cannot enforce that gets the lowest level that it can.
 fn permissions_of(context: &Context<'_>, named: Named<'_>, agent: &Agent, judges: bool) -> Permissions {
     let own = agent.permissions.as_ref().map(|(level, _)| *level);
     let knows = |level: &Permissions| named.backend.permissions.contains_key(level.name());
@@ -201,17 +202,17 @@ fn permissions_of(context: &Context<'_>, named: Named<'_>, agent: &Agent, judges
         (false, true) if knows(&Permissions::Read) => Permissions::Read,
         (false, _) => Permissions::default(),
     };
-    // `--permissions` says what agents may change; a judge changes nothing, unless its own entry lets it.
+    // `--permissions` sets what agents may change. A judge changes nothing, unless its own entry allows it.
     let typed = context.request.settings.permissions.filter(|_| !judges || own.is_some());
     typed.or(own).unwrap_or(usual)
 }
 
-/// The lowest level that an agent CLI can be kept to.
+/// Returns the lowest level that a backend can enforce.
 fn lowest(knows: impl Fn(&Permissions) -> bool) -> Option<Permissions> {
     [Permissions::Read, Permissions::Edit, Permissions::Full].into_iter().find(knows)
 }
 
-/// The level of permissions, which the backend must be able to express.
+/// Returns the backend's settings for a permission level, which it must support.
 fn level<'a>(
     context: &Context<'_>,
     named: Named<'a>,
@@ -232,12 +233,12 @@ fn level<'a>(
     level
 }
 
-/// The headless contract, then the agent's own system prompt.
+/// Returns the headless contract, followed by the agent's own system prompt.
 fn system_prompt(
     context: &Context<'_>,
     agent: &Agent,
     looped: bool,
-    asked: Asked,
+    asked: ContractKind,
     faults: &mut Faults,
 ) -> Option<String> {
     let own = match (&agent.system_prompt_text, &agent.system_prompt) {
@@ -249,7 +250,7 @@ fn system_prompt(
         (None, None) => None,
     };
     let mut contract = contract(looped.then_some(context.marker.as_str()), asked);
-    if context.request.settings.budgeted && asked == Asked::Work {
+    if context.request.settings.budgeted && asked == ContractKind::Work {
         let Budget { commands, test_runs, installs, .. } = context.request.settings.profile.budget();
         let install = if installs { "" } else { ", and install nothing" };
         let tests = if test_runs == 1 { "1 of them a run".into() } else { format!("{test_runs} of them runs") };

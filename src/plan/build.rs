@@ -1,4 +1,4 @@
-//! From a chain and a config to a plan, or to every fault that would stop it, all at once.
+//! Builds a plan from a chain and a config, or reports every error that would stop it, all at once.
 
 use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, LONGEST_PATH, Request, path_of};
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Variables that would change how checks run, in whose environment they are.
+/// Variables that would change how checks run, since checks have all variables in their environment.
 const RESERVED: [&str; 5] = ["HOME", "IFS", "PATH", "PWD", "SHELL"];
 
-/// How long an attempt may take unless somebody says otherwise: a program that is busy for ever ends, too.
+/// The default timeout of an attempt. It also stops a program that stays busy forever.
 const TIMEOUT: Duration = Duration::from_hours(2);
 
-/// Whether a step is an agent of the demo.
+/// Returns whether a step is an agent of the demo.
 fn is_demo(step: &PlannedStep) -> bool {
     matches!(&step.kind, super::Kind::Agent { backend: Some(name), .. } if name == "demo")
 }
@@ -29,7 +29,7 @@ fn is_demo(step: &PlannedStep) -> bool {
 /// Builds the plan.
 ///
 /// # Errors
-/// Every fault of the chain, of what it uses, and of the files it names; nothing was started.
+/// Every error of the chain, of what it uses, and of the files it names. Nothing was started.
 pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<Plan, Vec<Diagnostic>> {
     let chain = request.chain;
     let given = request.given.iter().filter(|(name, _)| !chain.secrets.contains_key(*name));
@@ -66,12 +66,12 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
                 share_environment(&mut environments, &mut step);
                 planned.push(step);
             }
-            // A prompt of several steps has its faults once.
+            // A prompt shared by several steps reports its errors once.
             Err(found) => faults.extend(found.into_iter().filter(|fault| told.insert(identity(fault)))),
         }
     }
     limits::check_measurable(request, &planned, &mut faults);
-    // Where a step is at fault, nobody knows what stands before another.
+    // If a step has errors, it is unknown what runs before another.
     if planned.len() == steps.len() {
         for (index, step) in planned.iter().enumerate().filter(|(_, step)| step.is_looked_for_again()) {
             let before = |other: usize| other < index || program.shares_a_group(other, index);
@@ -92,7 +92,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     ));
     faults.extend(unsubstituted(&planned, &context.vars, env));
     let mut files: Vec<_> = request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect();
-    // Ours are two: the chains and the agent CLIs.
+    // The built-in layer has two files: the chains and the backends.
     files.dedup();
     let places = places(request.config, request.root, env);
     let templates = [places.templates, places.shared];
@@ -134,13 +134,13 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     Ok(plan)
 }
 
-/// What tells a fault from others: its words, and where it is.
+/// Returns what identifies an error: its message and its place.
 fn identity(fault: &Diagnostic) -> (String, Option<(String, usize)>) {
     let place = fault.places.first().map(|(place, _)| (place.source.name.clone(), place.span.start));
     (fault.message.clone(), place)
 }
 
-/// Whether this is our own chain `plan`, on no task.
+/// Returns whether this is the built-in chain `plan`, run without a task.
 fn proposes_tasks(request: &Request<'_>) -> bool {
     let ours = |name: &String| request.config.chains.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
     request.task.is_none() && request.chain.name.as_ref().is_some_and(|name| name == "plan" && ours(name))
@@ -155,7 +155,7 @@ fn plan_step(
 ) -> Result<PlannedStep, Vec<Diagnostic>> {
     let name = step.name.value.as_str();
     let found = lookup(step, context.request.config, context.files, context.env).map_err(|fault| vec![fault])?;
-    // An entry's own faults are told once, whoever uses it.
+    // The errors of a config entry are reported once, however many steps use it.
     let entry_faults = match &found {
         Found::Agent(entry) => &entry.faults[..],
         Found::Check(entry) => &entry.faults[..],
@@ -183,7 +183,7 @@ fn plan_step(
     Ok(planned)
 }
 
-/// The names of ours that a plan uses and the project has given another meaning: a stranger's config may run anything by them.
+/// Returns the built-in names used by the plan that the project redefines: an unknown project may run anything by them.
 fn redefined(plan: &Plan, config: &Config) -> Option<(Vec<String>, String)> {
     let is_theirs = |name: &String| {
         let check = || config.checks.get(name).is_some_and(|entry| entry.layer == LayerKind::Project);
@@ -197,7 +197,7 @@ fn redefined(plan: &Plan, config: &Config) -> Option<(Vec<String>, String)> {
     (!names.is_empty()).then_some((names, file))
 }
 
-/// A warning for each judge whose agent CLI may edit without anybody having asked for that.
+/// Returns a warning for each judge that may edit files although no config asked for that.
 fn judges_that_may_edit(plan: &Plan, config: &Config) -> Vec<Diagnostic> {
     let asked =
         |step: &&PlannedStep| config.agents.get(&step.name).is_some_and(|entry| entry.value.permissions.is_some());
@@ -211,7 +211,8 @@ fn judges_that_may_edit(plan: &Plan, config: &Config) -> Vec<Diagnostic> {
     judges.filter_map(warning).collect()
 }
 
-/// What decides how a run goes: the config of the project and of the user, the templates, and what its judges run and read.
+/// Returns the paths that determine how a run goes: the config of the project and of the user, the templates, and what
+/// judges run and read.
 fn guarded(context: &Context<'_>, steps: &[PlannedStep], templates: &[PathBuf]) -> Vec<PathBuf> {
     let request = context.request;
     let mut guarded: Vec<PathBuf> = PROJECT_FILES.iter().map(|name| request.root.join(name)).collect();
@@ -221,7 +222,7 @@ fn guarded(context: &Context<'_>, steps: &[PlannedStep], templates: &[PathBuf]) 
         home("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(|| Some(home("HOME")?.join(".config")));
     guarded.extend(config.map(|config| config.join("forkhestra/chains.json")));
     for step in steps.iter().filter(|step| step.role() == Some(Role::Judge)) {
-        // A program of the system is changed by updates; one of the project, or a script, by whoever works on it.
+        // System programs change with updates. Programs of the project, and scripts, can be changed by agents.
         let small = matches!(context.files.kind(&step.program), Ok(Kind::File { bytes, .. }) if bytes <= SCRIPT);
         if small || step.program.starts_with(request.root) {
             guarded.push(step.program.clone());
@@ -232,7 +233,7 @@ fn guarded(context: &Context<'_>, steps: &[PlannedStep], templates: &[PathBuf]) 
         });
         guarded.extend(words.filter(|path| matches!(context.files.kind(path), Ok(Kind::File { .. }))));
         if let Some(entry) = request.config.agents.get(&step.name) {
-            let prompts = [&entry.value.system_prompt, &entry.value.said.file];
+            let prompts = [&entry.value.system_prompt, &entry.value.prompt.file];
             guarded.extend(
                 prompts.into_iter().flatten().map(|name| path_of(&name.value, &name.at.source.base, context.env)),
             );
@@ -243,9 +244,9 @@ fn guarded(context: &Context<'_>, steps: &[PlannedStep], templates: &[PathBuf]) 
     guarded
 }
 
-/// A larger program is no script, in bytes.
+/// The largest script, in bytes. Anything larger is taken for a binary.
 const SCRIPT: u64 = 1 << 20;
-/// The lines that checks run: those of the config, and those of this plan.
+/// Returns the command lines that checks run: those of the config, and those of this plan.
 fn lines(context: &Context<'_>, steps: &[PlannedStep]) -> Vec<String> {
     let checks = context.request.config.checks.values().filter(|entry| entry.layer != LayerKind::BuiltIn);
     let configured = checks.filter_map(|entry| entry.value.as_ref()).map(|check| match &check.run {
@@ -259,9 +260,9 @@ fn lines(context: &Context<'_>, steps: &[PlannedStep]) -> Vec<String> {
     configured.chain(planned).collect()
 }
 
-/// The command line's prompt as it was given, before substitution.
+/// Returns the prompt of the command line as it was given, before substitution.
 fn typed_prompt(context: &Context<'_>) -> Option<String> {
-    let said = context.request.said;
+    let said = context.request.prompt;
     if let Some(text) = &said.inline {
         return Some(text.value.clone());
     }
@@ -270,7 +271,7 @@ fn typed_prompt(context: &Context<'_>) -> Option<String> {
     read_prompt_file(context.files, &path, &file.at).ok()
 }
 
-/// Secrets reach a program through its environment only: arguments are shown to everybody (proc(5)), and prompts are kept.
+/// Reports secrets outside the environment: other users can see arguments (proc(5)), and prompts are stored.
 fn check_secrets(step: &PlannedStep, at: &Place, faults: &mut Vec<Diagnostic>) {
     let (program, words) = step.command();
     let words = words.iter().map(|word| show_segments(word)).chain([program.display().to_string()]);
@@ -281,7 +282,7 @@ fn check_secrets(step: &PlannedStep, at: &Place, faults: &mut Vec<Diagnostic>) {
     faults.extend(found);
 }
 
-/// What no program can be given: a NUL, or a word longer than Linux takes. The prompt has its own words for it.
+/// Reports arguments and variables with a NUL byte, or longer than Linux accepts. The prompt has messages of its own.
 fn check_words(step: &PlannedStep, at: &Place, faults: &mut Vec<Diagnostic>) {
     let prompt = step.prompt.as_ref().map(|prompt| &prompt.segments);
     let arguments = step.argv.iter().filter(|arg| Some(*arg) != prompt).map(|arg| ("an argument", show_segments(arg)));
@@ -300,7 +301,7 @@ fn check_words(step: &PlannedStep, at: &Place, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Thousands of steps of one agent have one environment.
+/// Shares one environment among the steps of an agent: a chain may have thousands.
 fn share_environment(known: &mut HashMap<String, Arc<EnvDelta>>, step: &mut PlannedStep) {
     match known.get(&step.name) {
         Some(known) if *known == step.env => step.env = Arc::clone(known),
@@ -308,7 +309,7 @@ fn share_environment(known: &mut HashMap<String, Arc<EnvDelta>>, step: &mut Plan
     }
 }
 
-/// Programs on PATH of the step's name that are not what runs.
+/// Returns the program on PATH that has the step's name but does not run.
 fn hidden(context: &Context<'_>, name: &str, runs: &Path) -> Vec<PathBuf> {
     let mut hidden = find_all_on_path(name, context.files, context.env);
     hidden.truncate(1);

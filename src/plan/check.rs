@@ -1,9 +1,9 @@
-//! A check's step: a shell line or a program, judged by its exit code.
+//! The step of a check: a shell command line or a program, judged by its exit code.
 
 use super::context::{Context, Faults, own_environment};
 use super::isolation::{check_environment, isolate};
 use super::secrets::with_secrets;
-use super::{Absence, EnvDelta, Found, Kind, PlannedStep, errors};
+use super::{EnvDelta, Found, Kind, MissingCommand, PlannedStep, errors};
 use crate::agent::{find_all_on_path, find_command};
 use crate::chain::{Check, Entry, Isolation, LayerKind, Limit, Run, Step};
 use crate::checks::{Kind as CheckKind, Profile, Scope, detect, wanted};
@@ -12,9 +12,9 @@ use crate::source::{Diagnostic, Text};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// Plans a built-in check: what the project's own files say, else nothing, which is skipped and never passed (C37).
+/// Plans a built-in check with the commands found in the project's files. Without any, it is skipped, never passed.
 pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -> Result<PlannedStep, Vec<Diagnostic>> {
-    // What is looked up as a check of ours has a kind, or the two lists differ.
+    // A name that was looked up as a built-in check has a kind, unless the two lists differ.
     let Some(kind) = CheckKind::named(&step.name.value) else {
         return Err(vec![errors::unknown_check(&step.name.at, &step.name.value)]);
     };
@@ -22,7 +22,7 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
     let profile = context.request.settings.profile;
     let mut wanted = wanted(kind, profile, true, &detected, context.request.config);
     let tests = context.request.task.map_or("", |task| task.tests.trim());
-    // What shows that the task is done is run with everything else, if it is a command.
+    // If what shows that the task is done is a command, it runs with the others.
     if kind == CheckKind::Verify
         && is_command(context, tests)
         && !wanted.commands.iter().any(|command| command == tests)
@@ -39,17 +39,17 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
         description: None,
         run: Run::Shell(line),
         env: IndexMap::new(),
-        // It shows what is wrong; the agents after it are there to mend that.
+        // It shows what is wrong; the agents after it are there to fix it.
         optional: kind == CheckKind::Diagnose,
         timeout: Some(wanted.timeout),
         isolation: Isolation::default(),
     };
     let entry = Entry { value: Some(check), at, layer: LayerKind::BuiltIn, faults: Vec::new() };
     let mut planned = plan_check(context, number, step, &entry)?;
-    planned.found = Found::Config(LayerKind::BuiltIn, "built-in, by the files of the project".into());
+    planned.found = Found::Config(LayerKind::BuiltIn, "built-in, from the project's files".into());
     let Kind::Check { skipped, line, absence, parts, .. } = &mut planned.kind else { return Ok(planned) };
     *parts = wanted.parts.iter().map(ToString::to_string).zip(wanted.commands.iter().cloned()).collect();
-    // For people, without the words that name each command in the output.
+    // For display, without the markers that name each command in the output.
     *line = wanted.commands.join(" && ");
     let diagnoses = kind == CheckKind::Diagnose;
     if !wanted.commands.is_empty() {
@@ -57,18 +57,18 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
         *skipped = tiny.then(|| "the work is tiny; --scope normal runs it".into());
     } else if diagnoses || is_built_in(context) {
         *skipped = Some(format!("no command was found for `{}`", step.name.value));
-        *absence = (!diagnoses).then_some(Absence::Unverified);
+        *absence = (!diagnoses).then_some(MissingCommand::Unverified);
     } else {
         let words = ["verify", &step.name.value, "--profile", profile.name()];
         *line = format!("forkhestra {}", words.join(" "));
-        *absence = Some(Absence::LookedForAgain);
+        *absence = Some(MissingCommand::LookedForAgain);
         planned.program = context.request.own_program.to_path_buf();
         planned.argv = words.into_iter().map(text).collect();
     }
     Ok(planned)
 }
 
-/// Whether a line begins with something that a shell can run, and is no sentence.
+/// Returns whether a line starts with something that a shell can run, as opposed to being a description.
 fn is_command(context: &Context<'_>, line: &str) -> bool {
     const BUILT_IN: [&str; 12] = ["test", "[", "[[", "cd", "!", "(", "{", "if", "for", "while", "set", "export"];
     let Some(first) = line.split_whitespace().find(|word| !is_assignment(word)) else { return false };
@@ -76,24 +76,24 @@ fn is_command(context: &Context<'_>, line: &str) -> bool {
     BUILT_IN.contains(&first) || is_path() || !find_all_on_path(first, context.files, context.env).is_empty()
 }
 
-/// `NAME=value` before a command.
+/// Returns whether an argument is a `NAME=value` before a command.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|next| next.is_ascii_alphanumeric() || next == b'_')
     })
 }
 
-/// Whether the chain is one of ours, for any project.
+/// Returns whether the chain is a built-in one, made for any project.
 fn is_built_in(context: &Context<'_>) -> bool {
     let request = context.request;
     let entry = request.chain.name.as_ref().and_then(|name| request.config.chains.get(name));
     entry.is_some_and(|entry| entry.layer == LayerKind::BuiltIn)
 }
 
-/// How large the work is: as it is said, else told from the words of what is asked.
+/// Returns the size of the work: as specified, else estimated from the wording of the prompt.
 fn scope(context: &Context<'_>) -> Scope {
     let request = context.request;
-    let asked = request.said.inline.as_ref().or(request.chain.said.inline.as_ref());
+    let asked = request.prompt.inline.as_ref().or(request.chain.prompt.inline.as_ref());
     request.settings.scope.unwrap_or_else(|| asked.map_or(Scope::Normal, |asked| Scope::of(&asked.value)))
 }
 
@@ -108,11 +108,11 @@ pub(super) fn plan_check(
     if step.limit != Limit::Once {
         faults.0.push(errors::check_with_a_count(&step.name.at, &step.name.value));
     }
-    // An entry that could not be read has its own faults, and does not come here.
+    // An entry that could not be read has its own errors and does not get here.
     let Some(check) = &entry.value else { return Err(faults.0) };
     let mut set = own_environment(context);
     let (program, argv, line) = match &check.run {
-        // Variables are handed over through the environment, never spliced into the line.
+        // Variables are passed through the environment and never spliced into the line.
         Run::Shell(line) => {
             context.vars.note_mentioned(&line.value);
             set.extend(context.vars.all().into_iter().map(|(name, value)| (name, with_secrets(&value))));
@@ -122,7 +122,7 @@ pub(super) fn plan_check(
         Run::Words(words) => {
             let values: Vec<String> =
                 words.iter().filter_map(|word| faults.many(expand_config(word, &context.vars, context.env))).collect();
-            // As it is written: a value of the environment may be secret.
+            // Shown as written: a value from the environment may be secret.
             let line = shlex::try_join(words.iter().map(|word| word.value.as_str())).unwrap_or_default();
             let program = values.first().zip(words.first()).and_then(|(program, word)| {
                 let base = &word.at.source.base;

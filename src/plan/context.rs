@@ -1,15 +1,15 @@
-//! What all steps of a plan share while it is built.
+//! What all steps of a plan share while it is being built.
 
 use super::TaskFacts;
 use super::settings::RunSettings;
-use crate::chain::{Chain, Config, Said};
+use crate::chain::{Chain, Config, PromptSource};
 use crate::prompt::{Late, Segment, Vars, expand_config, text};
 use crate::source::{Diagnostic, Env, Files, Source, Text};
 use indexmap::IndexMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A longer word is no path, in bytes.
+/// The longest text that may be a path, in bytes.
 pub(super) const LONGEST_PATH: usize = 4_096;
 
 /// What a plan is built from.
@@ -19,32 +19,32 @@ pub struct Request<'a> {
     pub chain: &'a Chain,
     /// The merged config.
     pub config: &'a Config,
-    /// The folder it works in.
+    /// The directory in which the run works.
     pub root: &'a Path,
-    /// The command line's level of the prompt; `--prompt-file -` arrives here as an inline text.
-    pub said: &'a Said,
-    /// `NAME=value` arguments, each with its own source.
+    /// The prompt of the command line. `--prompt-file -` arrives here as an inline text.
+    pub prompt: &'a PromptSource,
+    /// The `NAME=value` arguments, each with its own source.
     pub given: &'a IndexMap<String, (String, Arc<Source>)>,
-    /// What else the command line says.
+    /// The other options of the command line.
     pub settings: &'a RunSettings,
-    /// The task that is worked on.
+    /// The task to work on.
     pub task: Option<&'a TaskFacts>,
-    /// What its agent does in an evaluation, if this is one.
+    /// The agent's part in an evaluation, if this is one.
     pub part: Option<Part>,
-    /// Our own program, which runs the demo's agents.
+    /// The path of forkhestra itself, which runs the demo's agents.
     pub own_program: &'a Path,
 }
 
-/// What an agent does in an evaluation.
+/// The part of an agent in an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// It answers: its words are the output, and decide nothing.
+    /// It answers: its output is the result and decides nothing.
     Answers,
-    /// It judges, and its verdict is an evaluation.
+    /// It judges: its verdict is an evaluation.
     Evaluates,
 }
 
-/// What all steps of a plan share while it is built.
+/// What all steps of a plan share while it is being built.
 pub(super) struct Context<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) files: &'a dyn Files,
@@ -55,13 +55,13 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The chain as agents are told it: its name, else its text.
+    /// Returns the chain as agents see it: its name, or else its text.
     pub(super) fn chain_name(&self) -> &str {
         self.request.chain.name.as_deref().unwrap_or(&self.shown)
     }
 }
 
-/// Collects faults and goes on.
+/// Collects errors, so that planning can continue after one.
 #[derive(Default)]
 pub(super) struct Faults(pub(super) Vec<Diagnostic>);
 
@@ -75,13 +75,13 @@ impl Faults {
     }
 }
 
-/// A path as it was written: `~` is the home, and a relative one starts from `base`.
+/// Resolves a written path: `~` is the home directory, and a relative path starts at `base`.
 pub(super) fn path_of(written: &str, base: &Path, env: &dyn Env) -> PathBuf {
     let home = || env.var("HOME").and_then(|home| home.into_string().ok());
     base.join(Path::new(shellexpand::tilde_with_context(written, home).as_ref()))
 }
 
-/// What every program of a run is told.
+/// Returns the variables that every program of a run has in its environment.
 pub(super) fn own_environment(context: &Context<'_>) -> Vec<(String, Vec<Segment>)> {
     let mut own = vec![
         ("FORKHESTRA_RUN".into(), vec![Segment::Late(Late::Run)]),
@@ -100,7 +100,7 @@ pub(super) fn own_environment(context: &Context<'_>) -> Vec<(String, Vec<Segment
     own
 }
 
-/// A path as a config names it: variables, `~`, then from the file's base.
+/// Resolves a path from a config: expands variables and `~`; a relative path starts at the config's base directory.
 pub(super) fn named_path(context: &Context<'_>, name: &Text, faults: &mut Faults) -> Option<PathBuf> {
     let value = faults.many(expand_config(name, &context.vars, context.env))?;
     Some(path_of(&value, &name.at.source.base, context.env))

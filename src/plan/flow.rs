@@ -1,42 +1,42 @@
-//! What a plan's judges make of its groups.
+//! How the judges of a plan affect its groups.
 
 use super::{Plan, PlannedStep};
 use crate::chain::{Limit, Op, Role};
 
 impl Plan {
-    /// The step of this index in the program, if it is a judge or a worker.
+    /// Returns the role of the step at this index of the program, if it is an agent.
     fn role_at(&self, op: usize) -> Option<Role> {
         let Some(Op::Step(index)) = self.program.ops.get(op) else { return None };
         self.steps.get(*index)?.role()
     }
 
-    /// Whether a judge stands in a group, at any depth: then its rounds are judged ones.
+    /// Returns whether a group contains a judge at any depth. Then its rounds are judged.
     #[must_use]
     pub fn is_judged(&self, group: usize) -> bool {
         let span = self.program.groups[group];
         (span.enter..span.leave).any(|op| self.role_at(op) == Some(Role::Judge))
     }
 
-    /// The step of a number, from 1.
+    /// Returns the step with this number, from 1.
     #[must_use]
     pub fn step(&self, number: u32) -> Option<&PlannedStep> {
         self.steps.get((number as usize).checked_sub(1)?)
     }
 
-    /// The innermost group of the step of a number, from 1.
+    /// Returns the innermost group of the step with this number, from 1.
     #[must_use]
     pub fn group_of(&self, number: u32) -> Option<usize> {
         self.program.step_group.get((number as usize).checked_sub(1)?).copied().flatten()
     }
 
-    /// Where the step of a number, from 1, stands in the program.
+    /// Returns the index in the program of the step with this number, from 1.
     #[must_use]
     pub fn op_of(&self, number: u32) -> Option<usize> {
         let index = (number as usize).checked_sub(1)?;
         self.program.ops.iter().position(|op| *op == Op::Step(index))
     }
 
-    /// Whether a step hands its work to a judge: a worker that runs once, the last one before the judge of its group (C21).
+    /// Returns whether a step hands its work to a judge: it is the last worker before its group's judge, and runs once.
     #[must_use]
     pub fn submits(&self, step: u32) -> bool {
         let Some((op, group)) = self.op_of(step).zip(self.group_of(step)) else { return false };
@@ -45,16 +45,17 @@ impl Plan {
         once && self.role_at(op) == Some(Role::Worker) && next == Some(Role::Judge)
     }
 
-    /// The steps up to this number have done their work already: a task in review begins with what looks at it.
+    /// Returns the number up to which steps have already done their work: a task in review starts with the steps that
+    /// look at it.
     #[must_use]
     pub fn begins_after(&self) -> u32 {
         let in_review = self.task.as_ref().is_some_and(|task| task.status == "review");
-        // The first one: of what came after it nobody knows whether it was done.
+        // The first such step: it is unknown whether later ones have run.
         let submits = (1..=u32::try_from(self.steps.len()).unwrap_or(0)).find(|step| self.submits(*step));
         if in_review { submits.unwrap_or(0) } else { 0 }
     }
 
-    /// The judges, by index, before which their group has nothing that could mend what they reject.
+    /// Returns the judges, by index, that have no worker before them in their group to fix what they reject.
     #[must_use]
     pub fn judged_before_any_work(&self) -> Vec<usize> {
         let judges = (0..self.steps.len()).filter(|index| self.steps[*index].role() == Some(Role::Judge));
@@ -67,7 +68,7 @@ impl Plan {
         judges.filter(idle).collect()
     }
 
-    /// Whether any group of the plan is judged.
+    /// Returns whether any group of the plan is judged.
     #[must_use]
     pub fn has_judged_group(&self) -> bool {
         (0..self.program.groups.len()).any(|group| self.is_judged(group))

@@ -1,4 +1,4 @@
-//! The commands that are run when something has happened.
+//! Hooks: commands that are run when something has happened.
 
 use super::context::{Context, Faults};
 use super::errors;
@@ -9,23 +9,23 @@ use crate::prompt::expand_config;
 use crate::source::{Diagnostic, Place};
 use std::path::PathBuf;
 
-/// A hook, resolved.
+/// A resolved hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// When it is run.
+    /// When the hook runs.
     pub kind: HookKind,
-    /// What it runs, for people.
+    /// The command line, for display.
     pub line: String,
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
 }
 
-/// All hooks of the config.
+/// Resolves all hooks of the config.
 ///
 /// # Errors
-/// Programs that are not there, and variables that nothing gives.
+/// Programs that do not exist, and variables without a value.
 pub(super) fn hooks(context: &Context<'_>) -> Result<Vec<Hook>, Vec<Diagnostic>> {
     let (config, mut faults, mut hooks) = (&context.request.config.hooks, Faults::default(), Vec::new());
     for (kind, run) in config {
@@ -36,7 +36,7 @@ pub(super) fn hooks(context: &Context<'_>) -> Result<Vec<Hook>, Vec<Diagnostic>>
             Run::Shell(line) => Some(&line.at),
             Run::Words(words) => words.first().map(|word| &word.at),
         };
-        // Hooks run outside, as what they tell of is outside.
+        // Hooks run outside the sandbox, like the run that they report on.
         let config = context.request.config;
         if let Some(at) = at.filter(|at| config.demanded_sandbox() > Sandbox::Off && config.is_project(at)) {
             faults.0.push(errors::hook_outside_the_sandbox(at, kind.name()));

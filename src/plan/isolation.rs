@@ -1,5 +1,5 @@
-//! What stands between a step's program and the machine: the words of `wrap`, and the sandbox as a command line of bubblewrap
-//! (bwrap(1)).
+//! The command that a step's program is wrapped in: the arguments of `wrap`, and the sandbox as a bubblewrap command
+//! line (bwrap(1)).
 
 use super::context::{Context, Faults, LONGEST_PATH, path_of};
 use super::{EnvDelta, errors};
@@ -9,16 +9,16 @@ use crate::prompt::{Late, Segment, Vars, expand_config, text};
 use crate::source::{Kind, Place, Text};
 use std::path::{Path, PathBuf};
 
-/// The program of the sandbox.
+/// The program that makes the sandbox.
 const BUBBLEWRAP: &str = "bwrap";
 
-/// Where sockets of services and of other programs are, by which a sandbox would be left.
+/// Where the sockets of services and other programs are. Through them a program could leave the sandbox.
 const SOCKETS: [&str; 2] = ["/tmp", "/run"];
 
-/// By what root, even without any capability, tells the kernel what to run (core(5), proc(5)).
+/// Paths through which root, even without capabilities, controls the kernel (core(5), proc(5)).
 const KERNEL: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"];
 
-/// What has to be seen of `/run`: how names of hosts are found, and the programs of NixOS.
+/// The parts of `/run` that must stay visible: host name resolution, and the programs of NixOS.
 const NEEDED_OF_RUN: [&str; 5] = [
     "/run/systemd/resolve",
     "/run/resolvconf",
@@ -27,44 +27,45 @@ const NEEDED_OF_RUN: [&str; 5] = [
     "/run/wrappers",
 ];
 
-/// What in the project acts by itself, so that a program in the sandbox may not change it: our config, and our own files.
+/// The directories of the project that a sandboxed program may not change, because their content takes effect by
+/// itself: the config, and forkhestra's own files.
 const READ_ONLY: [&str; 2] = ["forge", ".forkhestra"];
 
-/// What stands before a step's command.
+/// The command that a step's program is wrapped in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedIsolation {
     /// The program that is started instead of the step's own.
     pub program: PathBuf,
-    /// Its arguments; the step's program and its arguments follow.
+    /// The arguments of that program. The step's program and its arguments follow them.
     pub argv: Vec<Vec<Segment>>,
-    /// The sandbox, if it is one.
+    /// The sandbox, if there is one.
     pub sandbox: Option<Sandboxed>,
 }
 
-/// A sandbox as it is planned.
+/// A planned sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandboxed {
-    /// Which one.
+    /// The kind of sandbox.
     pub profile: Sandbox,
-    /// The program that makes it.
+    /// The path of bubblewrap.
     pub bubblewrap: PathBuf,
-    /// The paths that can be written, beside the project and a temporary folder of its own.
+    /// The paths that can be written, in addition to the project and a private temporary directory.
     pub writable: Vec<PathBuf>,
 }
 
 impl Sandboxed {
-    /// For people.
+    /// Returns a description for display.
     #[must_use]
     pub fn words(&self) -> String {
         let network = if self.profile == Sandbox::Offline { "no network" } else { "the network is open" };
         let mut writes = vec!["the project".to_string(), "a private /tmp".into()];
         writes.extend(self.writable.iter().map(|path| path.display().to_string()));
-        format!("{} (bubblewrap): writes {}; {network}", self.profile.name(), writes.join(", "))
+        format!("{} (bubblewrap): can write to {}; {network}", self.profile.name(), writes.join(", "))
     }
 }
 
-/// What an agent's or a check's own keys, its backend's and the config's say, the nearest first. `theirs` says whether the project has a
-/// say in what the step runs.
+/// Resolves the isolation keys of the agent or check, its backend and the config, in `levels`, the nearest first.
+/// `theirs` is whether the project has a say in what the step runs.
 pub(super) fn isolate(
     context: &Context<'_>,
     levels: &[&chain::Isolation],
@@ -78,7 +79,7 @@ pub(super) fn isolate(
     let demanded = config.demanded_sandbox();
     let chosen = levels.iter().find_map(|level| level.sandbox.as_ref());
     let sandbox = chosen.map_or(Sandbox::Off, |(sandbox, _)| *sandbox);
-    // What the user excepts is the user's own, and not what the project makes of it.
+    // An exception counts only if the user makes it, for something that the project has no say in.
     if let Some((_, place)) = chosen.filter(|(_, place)| sandbox < demanded && (is_project(place) || theirs)) {
         faults.0.push(errors::sandbox_is_lifted(place, sandbox, demanded));
     }
@@ -88,7 +89,7 @@ pub(super) fn isolate(
         faults.0.extend(opened.map(|path| errors::sandbox_is_opened(&path.at, &path.value)));
     }
     writable.dedup();
-    // A chain of the project does not fill in what the user's own config leaves open.
+    // A project's chain must not fill in variables that the user's own config leaves open.
     let none = Vars::default();
     let vars_of = |text: &Text| if is_project(&text.at) { &context.vars } else { &none };
     let writable: Vec<PathBuf> = writable
@@ -99,7 +100,7 @@ pub(super) fn isolate(
         })
         .collect();
 
-    // What the user's own config puts before every command stays, whatever a project adds.
+    // The user's own `wrap` for all commands stays, whatever a project adds.
     let wrap = levels.iter().find_map(|level| level.wrap.as_ref());
     let is_theirs = wrap.is_none_or(|words| words.first().is_none_or(|word| is_project(&word.at)));
     let outermost = own.wrap.iter().filter(|own| is_theirs && wrap != Some(*own)).flatten();
@@ -107,7 +108,7 @@ pub(super) fn isolate(
     for word in outermost.chain(wrap.into_iter().flatten()) {
         words.extend(faults.many(expand_config(word, vars_of(word), context.env)).map(|value| (value, word)));
     }
-    // It would stand outside of the sandbox.
+    // It would run outside the sandbox.
     if let Some((value, word)) = words.iter().find(|(_, word)| demanded > Sandbox::Off && is_project(&word.at)) {
         faults.0.push(errors::wrap_outside_the_sandbox(&word.at, value));
     }
@@ -118,13 +119,14 @@ pub(super) fn isolate(
     });
     let mut sandboxed = None;
     if sandbox > Sandbox::Off {
-        // What a link names is protected, and the link itself is not: whoever writes the project could put another in its place.
+        // The target of a link is protected, but the link itself is not: a program that may write to the project could
+        // replace it.
         let links = [".git", "forge", ".forkhestra"].map(|name| context.request.root.join(name));
         faults.0.extend(
             links.iter().filter(|path| context.files.is_link(path)).map(|path| errors::link_in_the_sandbox(at, path)),
         );
         let place = chosen.map_or(at, |(_, place)| place);
-        // One in a folder of the project may be an agent's.
+        // A `bwrap` in a directory of the project may come from an agent.
         let mut found = find_all_on_path(BUBBLEWRAP, context.files, context.env);
         found.retain(|path| !path.starts_with(context.request.root));
         let found = found.into_iter().next();
@@ -140,7 +142,7 @@ pub(super) fn isolate(
     Some(PlannedIsolation { program: program?, argv: command, sandbox: sandboxed })
 }
 
-/// Variables that the loader of bubblewrap itself would heed (ld.so(8)): what stands before the command has the same environment.
+/// Reports variables that bubblewrap's own loader would read (ld.so(8)): the wrapper has the same environment.
 pub(super) fn check_environment(isolation: Option<&PlannedIsolation>, env: &EnvDelta, at: &Place, faults: &mut Faults) {
     let is_loaders = |name: &str| name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name == "GCONV_PATH";
     if isolation.is_some() {
@@ -149,11 +151,11 @@ pub(super) fn check_environment(isolation: Option<&PlannedIsolation>, env: &EnvD
     }
 }
 
-/// The arguments of bubblewrap up to the command. A later one wins over an earlier one on the same path.
+/// Returns the arguments of bubblewrap up to the command. On the same path, later ones override earlier ones.
 fn bubblewrap_words(context: &Context<'_>, sandbox: &Sandboxed, program: Option<&Path>) -> Vec<Vec<Segment>> {
     let root = context.request.root;
     let mut words = Words(Vec::new());
-    // Whoever kills bubblewrap kills all: its program is the first process of a PID namespace (pid_namespaces(7)).
+    // Killing bubblewrap kills everything: its program is the first process of a PID namespace (pid_namespaces(7)).
     words.flags(&["--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
     words.flags(&["--unshare-cgroup-try", "--cap-drop", "ALL"]);
     if sandbox.profile == Sandbox::Offline {
@@ -169,7 +171,7 @@ fn bubblewrap_words(context: &Context<'_>, sandbox: &Sandboxed, program: Option<
     for path in NEEDED_OF_RUN.map(Path::new) {
         words.bind("--ro-bind-try", path);
     }
-    // What is run stays where it is, in whatever folder.
+    // The programs that run must stay visible, even in a directory that is hidden above.
     let run = [Some(context.request.own_program), program];
     for path in run.into_iter().flatten().filter(|path| SOCKETS.iter().any(|folder| path.starts_with(folder))) {
         words.bind("--ro-bind", path);
@@ -177,11 +179,11 @@ fn bubblewrap_words(context: &Context<'_>, sandbox: &Sandboxed, program: Option<
     words.bind("--bind", root);
     let (git, is_file) = git_folder(context);
     if is_file {
-        // Who could rewrite it would have any folder opened by the next run.
+        // A program that could rewrite it could make the next run open any directory.
         words.bind("--ro-bind-try", &root.join(".git"));
     }
     if let Some(git) = git {
-        // A folder that something is mounted on cannot be moved away.
+        // A directory that is a mount point cannot be moved away.
         words.bind("--bind", &git);
         for name in ["config", "config.worktree"] {
             words.bind("--ro-bind-try", &git.join(name));
@@ -206,8 +208,9 @@ fn bubblewrap_words(context: &Context<'_>, sandbox: &Sandboxed, program: Option<
     words.0
 }
 
-/// The folder of the repository that the project is in, and whether `.git` is a file: then it is that of a linked working tree, whose
-/// common folder is believed only when it names the working tree back (gitrepository-layout(5)).
+/// Returns the directory of the project's repository, and whether `.git` is a file. Then the project is a linked
+/// working tree, whose common directory is trusted only if it names the working tree in return
+/// (gitrepository-layout(5)).
 fn git_folder(context: &Context<'_>) -> (Option<PathBuf>, bool) {
     let files = context.files;
     let mut found = context.request.root.ancestors().map(|folder| folder.join(".git"));
@@ -233,7 +236,7 @@ fn git_folder(context: &Context<'_>) -> (Option<PathBuf>, bool) {
     (common(), true)
 }
 
-/// The path without `..`, which may not cross links: git writes it without them.
+/// Resolves `..` in a path. It must not cross links; git writes such paths without them.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -245,7 +248,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Words of a command.
+/// The arguments of a command.
 struct Words(Vec<Vec<Segment>>);
 
 impl Words {

@@ -1,4 +1,4 @@
-//! The plan as JSON: for machines (`--dry-run --json`), and in its canonical form for the digest.
+//! Plans as JSON: for programs (`--dry-run --json`), and in canonical form for the digest.
 
 use super::{Found, Hook, Kind, Limits, Plan, PlannedIsolation, PlannedPrompt, PlannedStep, Root};
 use crate::chain::show_duration;
@@ -8,7 +8,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// The plan, complete. Late names stand as `{{name}}`; values of the environment are left out, they may be secret.
+/// Returns the whole plan. Late names appear as `{{name}}`. Values of the environment may be secret and are left out.
 #[must_use]
 pub fn to_json(plan: &Plan) -> Value {
     let root = match &plan.root {
@@ -106,14 +106,14 @@ fn iterations(step: &PlannedStep) -> Value {
     if step.is_loop() { json!(step.iterations()) } else { Value::Null }
 }
 
-/// SHA-256 over what the run will do: late names unexpanded, program paths left out, so that another machine's or another
-/// day's PATH does not make it another plan.
+/// Returns the SHA-256 of what the run will do. Late names stay unexpanded and program paths are left out, so that a
+/// different PATH, on another machine or another day, does not change the digest.
 #[must_use]
 pub fn digest(plan: &Plan) -> String {
     sha256_json(&Canonical(plan))
 }
 
-/// A plan as its digest sees it. Written out step by step: a chain may have thousands.
+/// A plan as its digest sees it. Serialized step by step, since a chain may have thousands.
 struct Canonical<'a>(&'a Plan);
 
 impl Serialize for Canonical<'_> {
@@ -160,11 +160,11 @@ fn canonical(step: &PlannedStep, root: &Root) -> Value {
         "set": environment(step)["set"],
         "unset": step.env.unset,
         "deliver": step.prompt.as_ref().map(|prompt| prompt.deliver),
-        "prompt": step.prompt.as_ref().map(said),
+        "prompt": step.prompt.as_ref().map(prompt_json),
     })
 }
 
-/// A program as it is part of a plan: by its place in the project, else by its name.
+/// Returns the name of a program in a digest: its path in the project, or else its file name.
 fn known_as(program: &Path, root: &Root) -> String {
     let inside = match root {
         Root::Folder(root) => program.strip_prefix(root).ok(),
@@ -173,7 +173,7 @@ fn known_as(program: &Path, root: &Root) -> String {
     inside.unwrap_or_else(|| program.file_name().map_or(program, Path::new)).display().to_string()
 }
 
-/// The digests of a step's parts that may hold secrets or are long.
+/// The digests of the parts of a step that are long or may hold secrets.
 pub(super) struct Digests {
     pub(super) arguments: String,
     pub(super) environment: String,
@@ -181,7 +181,7 @@ pub(super) struct Digests {
 }
 
 pub(super) fn digests(step: &PlannedStep) -> Digests {
-    let prompt = |prompt: &super::PlannedPrompt| json!([prompt.deliver, said(prompt)]);
+    let prompt = |prompt: &super::PlannedPrompt| json!([prompt.deliver, prompt_json(prompt)]);
     Digests {
         arguments: sha256(arguments(step).to_string()),
         environment: sha256(environment(step).to_string()),
@@ -189,12 +189,12 @@ pub(super) fn digests(step: &PlannedStep) -> Digests {
     }
 }
 
-/// Without what tells it the limit on cost, which is a limit of the run and no word of the agent.
+/// Returns the arguments without those that pass on the cost limit, which belongs to the run and not to the agent.
 fn arguments(step: &PlannedStep) -> Value {
     let is_budget = |arg: &[Segment]| arg.contains(&Segment::Late(Late::Budget));
     let names_budget = |index: usize| step.argv.get(index + 1).is_some_and(|next| is_budget(next) && next.len() == 1);
     let own = step.argv.iter().enumerate().filter(|(index, arg)| !is_budget(arg) && !names_budget(*index));
-    // Where a program is found is no part of a plan, but which it is.
+    // Which wrapper is used is part of the plan, but not where it is installed.
     let before = step.isolation.iter().flat_map(|isolation| {
         let name = isolation.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         std::iter::once(json!(name)).chain(isolation.argv.iter().map(|arg| pieces(arg)))
@@ -213,8 +213,8 @@ fn environment(step: &PlannedStep) -> Value {
     json!({ "set": set, "unset": step.env.unset })
 }
 
-/// A prompt's pieces; with a template, the text that is known around them too.
-fn said(prompt: &PlannedPrompt) -> Value {
+/// Returns the pieces of a prompt; with a template, also the known text around them.
+fn prompt_json(prompt: &PlannedPrompt) -> Value {
     match &prompt.around {
         None => pieces(&prompt.segments),
         Some(around) => {
@@ -224,7 +224,7 @@ fn said(prompt: &PlannedPrompt) -> Value {
     }
 }
 
-/// A late name and the same word in braces must not look alike: pieces are kept apart.
+/// Keeps texts and late names apart, so that a late name differs from the same text in braces.
 fn pieces(segments: &[Segment]) -> Value {
     let pieces = segments.iter().map(|segment| match segment {
         Segment::Text(text) => json!({ "text": text }),

@@ -1,4 +1,4 @@
-//! The limits of a run, resolved.
+//! The resolved limits of a run.
 
 use super::context::Request;
 use super::{PlannedStep, errors};
@@ -7,34 +7,34 @@ use crate::source::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The most iterations of a run with a judge in a group, unless somebody says otherwise (C25).
+/// The default limit on iterations for a run with a judge in a group.
 pub const JUDGED_ITERATIONS: u32 = 150;
 
-/// A task that was rejected so often is nothing that another round finishes.
+/// After this many rejections, another round is unlikely to finish a task.
 fn most_rejections() -> u32 {
     15
 }
 
-/// What a whole run may use; none is no limit.
+/// What a whole run may use. `None` means no limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// The longest it may take.
+    /// The longest time that the run may take.
     pub time: Option<Duration>,
-    /// The most US dollars.
+    /// The highest cost, in US dollars.
     pub cost: Option<f64>,
-    /// The most tokens of every kind.
+    /// The highest number of tokens of all kinds.
     pub tokens: Option<u64>,
-    /// The most iterations of all steps together.
+    /// The highest number of iterations of all steps together.
     pub iterations: Option<u32>,
-    /// The longest wait in a row for a usage limit to end.
+    /// The longest uninterrupted wait for a usage limit to end.
     pub wait: Duration,
-    /// After how many iterations that change nothing and say the same a loop stops (V-26).
+    /// After this many iterations that change nothing and print the same, a loop is stalled.
     pub stalled_after: u32,
-    /// After how many rejections, over all its runs, a task has failed.
+    /// After this many rejections, over all its runs, a task has failed.
     #[serde(default = "most_rejections")]
     pub rejections: u32,
-    /// How long an ended agent may take before the next, harder signal (V-03).
+    /// How long an agent that is being stopped may take before it gets the next, harder signal.
     pub grace: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Default for Limits {
             cost: None,
             tokens: None,
             iterations: None,
-            // A window of five hours, and some room.
+            // A window of five hours, and a margin.
             wait: Duration::from_hours(6),
             stalled_after: 3,
             rejections: most_rejections(),
@@ -55,7 +55,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Takes the limit of this key from another one.
+    /// Copies the limit with this key from another set of limits.
     pub fn copy(&mut self, key: &str, from: &Self) {
         match key {
             "time" => self.time = from.time,
@@ -70,7 +70,7 @@ impl Limits {
         }
     }
 
-    /// In the words of `--limit`, those that are set.
+    /// Returns the limits that are set, in the syntax of `--limit`.
     #[must_use]
     pub fn words(&self) -> String {
         let words = [
@@ -89,7 +89,7 @@ impl Limits {
     }
 }
 
-/// The command line's limits, below them the config's, below them ours.
+/// Resolves each limit: from the command line, else from the config, else the default.
 pub(super) fn resolve(request: &Request<'_>) -> Limits {
     let (wanted, ours) = (request.settings.limits.clone().or(request.config.limits.clone()), Limits::default());
     Limits {
@@ -104,7 +104,7 @@ pub(super) fn resolve(request: &Request<'_>) -> Limits {
     }
 }
 
-/// A limit on what cannot be measured would be a promise that nobody keeps. One that is measured late is kept late, which is said.
+/// Refuses a limit on what cannot be measured, as it could not be enforced. Warns about one that is measured late.
 pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], faults: &mut Vec<Diagnostic>) {
     let wanted = request.settings.limits.clone().or(request.config.limits.clone());
     let cost = wanted.cost.map(|(_, at)| (at, "cost", request.settings.limits.cost.is_some()));
@@ -116,7 +116,8 @@ pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], fau
         };
         let silent = steps.iter().find(|step| told(step) == Some(UsageReport::Never));
         let agents = || steps.iter().filter(|step| !step.is_check());
-        // What everybody else has to pay for costs a plain program nothing; where nobody pays, the limit was meant for it.
+        // A plain program uses nothing, so it may run under a limit meant for others. If no agent reports usage, a
+        // typed limit was meant for it.
         let nobody = if typed && agents().all(|step| told(step).is_none()) { agents().next() } else { None };
         if let Some(step) = silent.or(nobody) {
             faults.push(errors::unmeasurable(&at, limit, &step.name));

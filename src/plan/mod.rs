@@ -1,4 +1,5 @@
-//! The whole future, resolved as far as the present allows: what `--dry-run` prints and what the engine runs. Pure.
+//! Everything about a run that can be resolved before it starts. `--dry-run` prints a plan, and the engine runs it.
+//! This module is pure.
 
 mod agent;
 mod backend;
@@ -38,216 +39,217 @@ pub use limits::{JUDGED_ITERATIONS, Limits};
 pub use outline::{Outline, OutlineStep, outline};
 pub use secrets::Secrets;
 pub use settings::{Overrides, RunSettings, limits};
-pub use template::{Around, places};
+pub use template::{WrappingTemplate, places};
 
-/// A chain with everything resolved that can be resolved before running.
+/// A chain with everything resolved that can be resolved before the run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The chain in the chain language.
+    /// The chain, written in the chain language.
     pub chain: String,
-    /// Its name in the config, if it has one.
+    /// The chain's name in the config, if it has one.
     pub name: Option<String>,
-    /// Where it works.
+    /// The directory in which the run works.
     pub root: Root,
-    /// The line by which agents end their loops.
+    /// The line that an agent prints to end its loop.
     pub marker: String,
-    /// The config files it was read from, with their layers.
+    /// The config files that the plan was built from: the layer and the name of each.
     pub files: Vec<(LayerKind, String)>,
-    /// The `--prompt` or the content of `--prompt-file`, before substitution.
+    /// The text of `--prompt`, or the content of the `--prompt-file`, before substitution.
     pub prompt: Option<String>,
-    /// Variables given on the command line, without secrets.
+    /// The variables given on the command line, without the secret ones.
     pub vars: IndexMap<String, String>,
-    /// The values of secret variables, which are nowhere kept.
+    /// The values of secret variables. They are never stored.
     pub secrets: Secrets,
-    /// The steps in leaf order; step number N is at index N - 1.
+    /// The steps in the order in which the chain names them: step N is at index N - 1.
     pub steps: Vec<PlannedStep>,
-    /// The order in which they run.
+    /// The order in which the steps run.
     pub program: Program,
-    /// What the whole run may use.
+    /// The limits of the whole run.
     pub limits: Limits,
-    /// The task that it works on.
+    /// The task that the run works on, if it has one.
     pub task: Option<TaskFacts>,
-    /// How much is verified.
+    /// How thoroughly the work is verified.
     pub profile: Profile,
-    /// The config, the templates and what makes verdicts, whether they are there or not: an agent that changes them decides about itself.
+    /// The paths of the config, the templates, and the programs and prompts of judges, including paths that do not
+    /// exist yet. An agent that changed these files could influence the judgment of its own work.
     pub guarded: Vec<PathBuf>,
-    /// The folders of templates and of the skills that all share.
+    /// The directory of the templates, and that of the shared skills.
     pub templates: [PathBuf; 2],
-    /// The lines that checks run.
+    /// The command lines that checks run.
     pub lines: Vec<String>,
-    /// What is run when something has happened.
+    /// The hooks: the commands that run after an event.
     pub hooks: Vec<Hook>,
-    /// Whether it is there to propose tasks: our own chain `plan`, without a task of its own.
+    /// Whether the run proposes tasks: it is the built-in chain `plan`, run without a task.
     pub proposes_tasks: bool,
-    /// Whether what a completed task has changed is committed.
+    /// Whether the changes of a completed task are committed.
     pub commits_tasks: bool,
-    /// Whether the machine is kept from sleeping meanwhile.
+    /// Whether the machine is kept from sleeping during the run.
     pub keeps_awake: bool,
-    /// Names of ours in it that the project's config gives another meaning, and that config.
+    /// The built-in names used by this plan that the project's config redefines, and the path of that config.
     pub redefined: Option<(Vec<String>, String)>,
-    /// What was noticed and does not stop the run.
+    /// The warnings. They do not stop the run.
     pub warnings: Vec<Diagnostic>,
     /// SHA-256 of the canonical plan, in hexadecimal.
     pub digest: String,
 }
 
-/// A task as a plan knows it.
+/// The task that a run works on, as it was when the run was planned.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskFacts {
-    /// Its name.
+    /// The task's ID.
     pub id: String,
-    /// What is to be done, in a line.
+    /// What is to be done, in one line.
     pub title: String,
-    /// The file that says it whole, from the root; empty without one.
+    /// The path of the task's specification, relative to the root; empty without one.
     pub spec: String,
-    /// What shows that it is done; empty if that is not said.
+    /// What shows that the task is done: a command or a description; empty if not specified.
     pub tests: String,
-    /// Its status before this run.
+    /// The task's status before this run.
     pub status: String,
-    /// How often it was rejected before this run.
+    /// How often the task was rejected before this run.
     pub rejections: u32,
-    /// What the last reject said; empty without one.
+    /// The notes of the last rejection; empty without one.
     pub notes: String,
-    /// Whether a worker was cut off in it.
+    /// Whether a worker was interrupted while working on the task.
     #[serde(default)]
     pub cut_off: bool,
-    /// When it was added, in UTC (RFC 3339): two tasks of one name are told apart by it.
+    /// When the task was added, in UTC (RFC 3339). It distinguishes two tasks that had the same ID.
     #[serde(default)]
     pub added: String,
 }
 
-/// Where a run works.
+/// The directory in which a run works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
-    /// A folder of the user's.
+    /// A directory that belongs to the user.
     Folder(PathBuf),
-    /// A folder made at the run's start: the demo's.
+    /// A directory created when the run starts. The demo uses one.
     Temporary,
 }
 
-/// A step, resolved.
+/// A resolved step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedStep {
-    /// Its number, from 1, by leaf position.
+    /// The step's number, from 1, in the order in which the chain names the steps.
     pub number: usize,
-    /// Its name as written.
+    /// The step's name, as written in the chain.
     pub name: String,
-    /// An agent or a check.
+    /// Whether the step is an agent or a check, with the details of each.
     pub kind: Kind,
-    /// Once, or a loop.
+    /// Whether the step runs once or loops, and how often at most.
     pub limit: Limit,
-    /// The longest an iteration may take.
+    /// The longest time that an attempt may take.
     pub timeout: Option<Duration>,
-    /// The longest an iteration may print nothing and use no CPU time; none for a check.
+    /// The longest time that an attempt may print nothing and use no CPU time; `None` for a check.
     pub idle_timeout: Option<Duration>,
-    /// The longest an iteration may take to its first bytes; none where that is no sign of anything.
+    /// The longest time until an attempt prints its first bytes; `None` if a slow start is not a sign of trouble.
     pub start_timeout: Option<Duration>,
-    /// Where the name was found.
+    /// Where the step's name was found.
     pub found: Found,
-    /// Programs on PATH that the name hides.
+    /// Programs on PATH that have the same name. They do not run, because the name refers to this step.
     pub hides: Vec<PathBuf>,
-    /// The program that is started.
+    /// The step's own program.
     pub program: PathBuf,
-    /// Its arguments, without the program; the prompt among them when it is delivered so.
+    /// The arguments, without the program. They include the prompt if it is delivered as an argument.
     pub argv: Vec<Vec<Segment>>,
-    /// What stands before its program, if anything does.
+    /// The command that the program is wrapped in, if any.
     pub isolation: Option<PlannedIsolation>,
-    /// What is changed in its environment, shared with other steps of the same changes.
+    /// The changes to the environment, shared by steps with the same changes.
     pub env: Arc<EnvDelta>,
-    /// Its prompt; none for a check and for an agent that runs without.
+    /// The step's prompt; `None` for a check, and for an agent that runs without one.
     pub prompt: Option<PlannedPrompt>,
-    /// The level that decided about the prompt.
+    /// The level that the prompt was taken from.
     pub level: Level,
 }
 
-/// What a step is.
+/// What a step is, with the details of each kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// An agent.
     Agent {
-        /// The agent CLI that runs it; none for a plain program.
+        /// The backend that runs the agent; `None` for a plain program.
         backend: Option<String>,
-        /// The model that it was told to use, if it was told one.
+        /// The model that the agent is configured to use, if any.
         model: Option<String>,
-        /// How its agent CLI names a command in `allowedTools`, `Bash({}:*)`; none where it has no such list.
+        /// How the backend writes a command in `allowedTools`, such as `Bash({}:*)`; `None` if it has no such list.
         allows: Option<String>,
-        /// What it prints.
+        /// The format of the agent's output.
         format: Format,
-        /// What it may decide.
+        /// The agent's role: worker or judge.
         role: Role,
-        /// The form of its verdict.
+        /// The form of a judge's verdict.
         form: Form,
-        /// The least score that passes, in thousandths.
+        /// The lowest score that passes, in thousandths.
         least: Option<u32>,
-        /// What it may do unasked; none for a plain program, which does what it does.
+        /// What the agent may do without asking; `None` for a plain program, which has no permission levels.
         permissions: Option<Permissions>,
-        /// What it tells of what it uses; none for a program that uses nothing.
+        /// What the agent reports about its usage; `None` for a program that uses no tokens or money.
         accounting: Option<Accounting>,
-        /// What its exit codes mean: `53: its limit on turns was reached`.
+        /// The meanings of the exit codes, one entry for each code: `53: its limit on turns was reached`.
         exits: Vec<String>,
     },
     /// A check.
     Check {
-        /// Whether its failure is only said.
+        /// Whether a failure is only reported.
         optional: bool,
-        /// What it runs, for people.
+        /// The command line, for display.
         line: String,
-        /// Why it is skipped, if it is: the project has no command for it.
+        /// Why the check is skipped; `None` if it runs.
         skipped: Option<String>,
-        /// What the project has no command for, if it is that.
-        absence: Option<Absence>,
-        /// Of a built-in check: what each of its commands does (`build`, `tests`), and the command.
+        /// What happens because the project has no command for the check; `None` if it has one.
+        absence: Option<MissingCommand>,
+        /// For a built-in check: what each of its commands does (`build`, `tests`), and the command.
         parts: Vec<(String, String)>,
     },
 }
 
-/// A check of the project that has no command when the run is planned.
+/// What happens to a check if, at the time of planning, the project has no command for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Absence {
-    /// It is skipped, and the work is complete without it, unverified: a built-in chain knows no project.
+pub enum MissingCommand {
+    /// It is skipped, and the work can complete unverified: a built-in chain cannot know which commands a project has.
     Unverified,
-    /// A worker may make one: it is looked for again when it is the check's turn.
+    /// A worker may add the command during the run, so it is looked for again when the check is due.
     LookedForAgain,
 }
 
-/// Where a name was found.
+/// Where a step's name was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// In a config layer, at this place.
+    /// In this layer of the config, at this place.
     Config(LayerKind, String),
     /// On PATH.
     Path,
 }
 
-/// A prompt as it will be delivered.
+/// A prompt, as it will be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPrompt {
-    /// The user's words.
+    /// The user's prompt.
     pub segments: Vec<Segment>,
-    /// The template around them.
-    pub around: Option<Around>,
-    /// How it is delivered.
+    /// The template around the user's prompt, if any.
+    pub around: Option<WrappingTemplate>,
+    /// How the program receives the prompt.
     pub deliver: Delivery,
-    /// Where it was written: an option, a place in a config, a file.
+    /// Where the prompt was written: an option, a place in a config, or a file.
     pub origin: String,
-    /// `${NAME}` of nobody's variables, left in it as they are.
+    /// The names in `${NAME}` that are not variables and were left in the prompt.
     pub stayed: Vec<String>,
 }
 
 /// Changes to the environment that a program inherits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EnvDelta {
-    /// Set, in order.
+    /// The variables to set, in order, with their values.
     pub set: Vec<(String, Vec<Segment>)>,
-    /// Names of those that are a backend's own settings, whose values are no secret.
+    /// The names of those in `set` that are a backend's own settings. Their values are not secret.
     pub settings: Vec<String>,
-    /// Removed.
+    /// The names of the variables to remove.
     pub unset: Vec<String>,
 }
 
 impl EnvDelta {
-    /// The backend's own settings with their values.
+    /// Returns the backend's own settings with their values.
     #[must_use]
     pub fn shown_settings(&self) -> IndexMap<String, String> {
         let own = self.set.iter().filter(|(name, _)| self.settings.contains(name));
@@ -256,19 +258,19 @@ impl EnvDelta {
 }
 
 impl PlannedStep {
-    /// Whether it is a check.
+    /// Returns whether the step is a check.
     #[must_use]
     pub fn is_check(&self) -> bool {
         matches!(self.kind, Kind::Check { .. })
     }
 
-    /// Whether it is a check whose command is looked for again when it is its turn.
+    /// Returns whether the step is a check whose command is looked for again when it is due.
     #[must_use]
     pub fn is_looked_for_again(&self) -> bool {
-        matches!(self.kind, Kind::Check { absence: Some(Absence::LookedForAgain), .. })
+        matches!(self.kind, Kind::Check { absence: Some(MissingCommand::LookedForAgain), .. })
     }
 
-    /// What it prints; none for a check, whose output is not read.
+    /// Returns the format of the output; `None` for a check, whose output is not parsed.
     #[must_use]
     pub fn format(&self) -> Option<Format> {
         match self.kind {
@@ -277,7 +279,7 @@ impl PlannedStep {
         }
     }
 
-    /// What it tells of the tokens and the money that it uses; none for what uses none: checks and plain programs.
+    /// Returns what the step reports about its tokens and cost; `None` for checks and plain programs: they use neither.
     #[must_use]
     pub fn accounting(&self) -> Option<Accounting> {
         match self.kind {
@@ -286,13 +288,13 @@ impl PlannedStep {
         }
     }
 
-    /// Whether it runs in a sandbox.
+    /// Returns whether the step runs in a sandbox.
     #[must_use]
     pub fn is_sandboxed(&self) -> bool {
         self.isolation.as_ref().is_some_and(|isolation| isolation.sandbox.is_some())
     }
 
-    /// The program that is started, with what stands before it, and its arguments.
+    /// Returns the program that is started, including any wrapper, and its arguments.
     #[must_use]
     pub fn command(&self) -> (&Path, Vec<Cow<'_, [Segment]>>) {
         let own = self.argv.iter().map(|word| Cow::Borrowed(word.as_slice()));
@@ -306,13 +308,13 @@ impl PlannedStep {
         }
     }
 
-    /// Whether its program is told what is left of the limit on cost, and keeps to it.
+    /// Returns whether the program is passed the rest of the cost limit as an argument, so that it can stop by itself.
     #[must_use]
     pub fn is_told_the_budget(&self) -> bool {
         self.argv.iter().flatten().any(|segment| *segment == Segment::Late(Late::Budget))
     }
 
-    /// What an exit code of it means, if that is known.
+    /// Returns the meaning of an exit code, if it is known.
     #[must_use]
     pub fn exit_words(&self, code: i32) -> Option<&str> {
         let Kind::Agent { exits, .. } = &self.kind else { return None };
@@ -322,7 +324,7 @@ impl PlannedStep {
         })
     }
 
-    /// What it may decide; none for a check.
+    /// Returns the agent's role; `None` for a check.
     #[must_use]
     pub fn role(&self) -> Option<Role> {
         match self.kind {
@@ -331,7 +333,8 @@ impl PlannedStep {
         }
     }
 
-    /// The least score that an evaluation needs, if its verdict is one.
+    /// Returns the lowest passing score: `None` if the verdict is not an evaluation, and `Some(None)` if any score
+    /// passes.
     #[must_use]
     pub fn evaluates(&self) -> Option<Option<f64>> {
         match self.kind {
@@ -340,13 +343,13 @@ impl PlannedStep {
         }
     }
 
-    /// Whether it loops until its marker. A judge never does: its count, if it has one, says nothing.
+    /// Returns whether the step loops until its marker. A judge never does, even if it has a count.
     #[must_use]
     pub fn is_loop(&self) -> bool {
         self.limit != Limit::Once && self.role() == Some(Role::Worker)
     }
 
-    /// What it may do unasked; none for a check and for a plain program.
+    /// Returns what the agent may do without asking; `None` for a check and for a plain program.
     #[must_use]
     pub fn permissions(&self) -> Option<Permissions> {
         match self.kind {
@@ -355,7 +358,7 @@ impl PlannedStep {
         }
     }
 
-    /// The most iterations of one visit.
+    /// Returns the maximum number of iterations for each time that the step is reached.
     #[must_use]
     pub fn iterations(&self) -> u32 {
         match self.limit {

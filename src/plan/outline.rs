@@ -1,87 +1,87 @@
-//! A plan without its words: what the journal keeps of it, to tell a run again, and to tell what has changed since.
+//! A plan without its texts. The journal keeps it to describe a run later, and to detect what has changed since.
 
 use super::{Kind, Limits, Plan, PlannedStep, json};
 use crate::chain::{Accounting, Format, Permissions, Role, show_duration};
 use serde::{Deserialize, Serialize};
 
-/// What a run was planned to be. Holds no prompt and no value of the environment, only their digests.
+/// What a run was planned to be. It holds digests of prompts and environment values, not the values themselves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outline {
-    /// The chain in the chain language.
+    /// The chain, written in the chain language.
     pub chain: String,
-    /// Its name in the config.
+    /// The chain's name in the config.
     pub name: Option<String>,
-    /// The marker.
+    /// The line that an agent prints to end its loop.
     pub marker: String,
-    /// What the whole run may use.
+    /// The limits of the whole run.
     pub limits: Limits,
-    /// The steps in leaf order.
+    /// The steps, in leaf order.
     pub steps: Vec<OutlineStep>,
 }
 
 impl Outline {
-    /// The step of a number, from 1.
+    /// Returns the step with this number, from 1.
     #[must_use]
     pub fn step(&self, number: u32) -> Option<&OutlineStep> {
         self.steps.get((number as usize).checked_sub(1)?)
     }
 }
 
-/// A step of it.
+/// A step of an outline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutlineStep {
-    /// Its name.
+    /// The step's name.
     pub name: String,
-    /// A check's line, for people; none for an agent.
+    /// The command line of a check, for display; `None` for an agent.
     pub check: Option<String>,
-    /// Whether a failure of this check is only said.
+    /// Whether a failure of this check is only reported.
     pub optional: bool,
-    /// The agent CLI that runs an agent.
+    /// The backend that runs the agent.
     pub backend: Option<String>,
-    /// The model that it was told to use, if it was told one.
+    /// The model that the agent is configured to use, if any.
     #[serde(default)]
     pub model: Option<String>,
-    /// How its agent CLI names a command in `allowedTools`; none where it has no such list.
+    /// How the backend writes a command in `allowedTools`; `None` if it has no such list.
     #[serde(default)]
     pub allows: Option<String>,
-    /// What it prints.
+    /// The format of the step's output.
     pub format: Format,
-    /// What it tells of what it uses; none of what uses nothing.
+    /// What the step reports about its usage; `None` for one that uses no tokens or money.
     #[serde(default)]
     pub accounting: Option<Accounting>,
-    /// What it may do unasked.
+    /// What the agent may do without asking.
     pub permissions: Option<Permissions>,
-    /// What it may decide; none for a check.
+    /// The agent's role; `None` for a check.
     #[serde(default)]
     pub role: Option<Role>,
-    /// Whether it hands its work to a judge.
+    /// Whether the step hands its work to a judge.
     #[serde(default)]
     pub submits: bool,
-    /// The most iterations of a loop; none for a step that runs once.
+    /// The highest number of iterations of a loop; `None` for a step that runs once.
     pub iterations: Option<u32>,
-    /// The longest an iteration may take.
+    /// The longest time that an iteration may take.
     pub timeout: Option<String>,
-    /// The longest it may be silent and idle.
+    /// The longest time that an iteration may print nothing and use no CPU time.
     pub idle_timeout: Option<String>,
-    /// The longest it may take to its first bytes.
+    /// The longest time until an iteration prints its first bytes.
     #[serde(default)]
     pub start_timeout: Option<String>,
-    /// The program.
+    /// The path of the program.
     pub program: String,
-    /// The digest of its arguments.
+    /// The digest of the arguments.
     pub arguments: String,
-    /// The digest of what is changed in its environment.
+    /// The digest of the changes to the environment.
     pub environment: String,
-    /// Where its prompt comes from; with a template, where that comes from.
+    /// Where the prompt comes from; with a template, also where the template comes from.
     #[serde(default)]
     pub origin: Option<String>,
-    /// The digest of its prompt.
+    /// The digest of the prompt.
     pub prompt: Option<String>,
 }
 
-/// The outline of a plan.
+/// Returns the outline of a plan.
 #[must_use]
 pub fn outline(plan: &Plan) -> Outline {
     Outline {
@@ -131,13 +131,13 @@ fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
 }
 
 impl Outline {
-    /// Whether a run of this one can go on as the other: the same steps in the same groups; counts may differ.
+    /// Returns whether a run of this outline can resume as `other`: only the counts of steps and groups may differ.
     #[must_use]
     pub fn has_the_shape_of(&self, other: &Self) -> bool {
         shape(&self.chain) == shape(&other.chain)
     }
 
-    /// What is different now, one line each, for people.
+    /// Returns what is different in `now`, one line per change, for display.
     #[must_use]
     pub fn changes(&self, now: &Self) -> Vec<String> {
         let differ =
@@ -157,7 +157,7 @@ impl Outline {
                 differ(of("command"), &some(&before.check), &some(&now.check)),
                 differ(of("program"), &before.program, &now.program),
                 (before.optional != now.optional).then(|| of("optional")),
-                // One of before there was a default has none, and means it.
+                // An outline from before timeouts had a default has none, which is not a change.
                 before.timeout.as_ref().and_then(|timeout| differ(of("timeout"), timeout, &some(&now.timeout))),
                 differ(of("idleTimeout"), &some(&before.idle_timeout), &some(&now.idle_timeout)),
                 (before.arguments != now.arguments).then(|| of("arguments")),
@@ -169,7 +169,7 @@ impl Outline {
     }
 }
 
-/// A chain's text without its counts; a last part of digits is always one.
+/// Returns the text of a chain without its counts. A last part of digits is always a count.
 fn shape(chain: &str) -> String {
     let mut shape = String::new();
     let mut rest = chain;

@@ -1,5 +1,5 @@
-//! What the command line says of a run beside its chain, its prompt and its variables: as it was typed, which a resume remembers, and as it
-//! is meant. A new option of that kind is a field of each.
+//! The options of a run other than its chain, prompt and variables: as typed, which `resume` reuses, and parsed. A new
+//! option of this kind is a field of both types.
 
 use crate::chain::{Limits, Permissions, bad_duration, parse_duration, parse_limit};
 use crate::checks::{Profile, Scope};
@@ -8,38 +8,38 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 
-/// What the command line of a run said beside its chain, its prompt and its variables, as it was typed.
+/// The options of a run other than its chain, prompt and variables, as typed on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Overrides {
-    /// `--timeout`.
+    /// The value of `--timeout`.
     pub timeout: Option<String>,
-    /// `--permissions`.
+    /// The value of `--permissions`.
     #[serde(default)]
     pub permissions: Option<String>,
-    /// `--backend`.
+    /// The value of `--backend`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// `--model`.
+    /// The value of `--model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// `--idle-timeout`.
+    /// The value of `--idle-timeout`.
     pub idle_timeout: Option<String>,
-    /// Every `--limit`.
+    /// The value of each `--limit`.
     pub limits: Vec<String>,
-    /// `--profile`.
+    /// The value of `--profile`.
     #[serde(default)]
     pub profile: Option<String>,
-    /// `--scope`.
+    /// The value of `--scope`.
     #[serde(default)]
     pub scope: Option<String>,
-    /// `--base`.
+    /// The value of `--base`.
     #[serde(default)]
     pub base: Option<String>,
 }
 
-/// The same as it is meant.
+/// The same options, parsed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunSettings {
     /// The timeout of every iteration.
@@ -48,21 +48,21 @@ pub struct RunSettings {
     pub idle_timeout: Option<Duration>,
     /// The limits of the run.
     pub limits: Limits,
-    /// The permissions of every agent CLI.
+    /// The permissions of all agents that run on a backend.
     pub permissions: Option<Permissions>,
-    /// How much is verified.
+    /// How thoroughly the work is verified.
     pub profile: Profile,
-    /// Whether somebody asked for that profile: then agents are held to its budget.
+    /// Whether that profile was set explicitly; then agents must keep to its budget.
     pub budgeted: bool,
-    /// How large the work is, if somebody says so.
+    /// The size of the work, if specified.
     pub scope: Option<Scope>,
 }
 
 impl Overrides {
-    /// What is meant by them; `folder` is where they were typed.
+    /// Parses the options; `folder` is the directory in which they were typed.
     ///
     /// # Errors
-    /// Those of them that mean nothing.
+    /// Every option that cannot be parsed.
     pub fn settings(&self, folder: &Path) -> Result<RunSettings, Vec<Diagnostic>> {
         let time = |option: &str, text: &Option<String>| {
             let Some(text) = text else { return Ok(None) };
@@ -83,10 +83,11 @@ impl Overrides {
     }
 }
 
-/// The limits of every `--limit`; a later one of a name wins. `folder` is where they were typed.
+/// Parses the values of `--limit`; a later one overrides an earlier one of the same name. `folder` is the directory in
+/// which they were typed.
 ///
 /// # Errors
-/// Those of them that are none.
+/// Every limit that cannot be parsed.
 pub fn limits(texts: &[String], folder: &Path) -> Result<Limits, Vec<Diagnostic>> {
     let (mut limits, mut faults) = (Limits::default(), Vec::new());
     for text in texts {

@@ -1,11 +1,11 @@
-//! The template around a prompt: found and checked when the plan is built, rendered per iteration.
+//! The template around a prompt: loaded and checked when the plan is built, rendered for each iteration.
 
 use super::backend::backend_of;
 use super::context::{Context, Faults};
 use super::{PlannedPrompt, context};
 use crate::chain::{Agent, Config, Role, Run, Step};
 use crate::checks::detect;
-use crate::prompt::{Late, Places, Segment, Template, TemplateError, Value, load, render, show};
+use crate::prompt::{Late, Segment, Template, TemplateDirs, TemplateError, Value, load, render, show};
 use crate::source::Env;
 use indexmap::IndexMap;
 use std::path::Path;
@@ -13,23 +13,23 @@ use std::sync::Arc;
 
 /// A template around a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Around {
-    /// It.
+pub struct WrappingTemplate {
+    /// The loaded template.
     pub template: Arc<Template>,
-    /// What stands before it: the instructions of an agent CLI that takes them nowhere else.
+    /// Text before the template: the instructions, for a backend that has no other place for them.
     pub head: String,
-    /// Values of variables that are known when the plan is built.
+    /// The values of variables that are known when the plan is built.
     pub facts: IndexMap<String, String>,
-    /// The project's commands, as its files say: they may change while the run is under way.
+    /// The project's commands, detected from its files. They may change during the run.
     pub commands: IndexMap<String, String>,
 }
 
-impl Around {
-    /// The whole prompt. `task` is the user's prompt, `values` stand for the other variables; those that are none stay as they are
-    /// written.
+impl WrappingTemplate {
+    /// Renders the whole prompt. `task` is the user's prompt, `values` gives the other variables. A variable without a
+    /// value stays as written.
     ///
     /// # Errors
-    /// Like [`Template::render`].
+    /// The same as [`Template::render`].
     pub fn render(
         &self,
         task: &str,
@@ -43,7 +43,7 @@ impl Around {
         if !self.head.is_empty() {
             rendered.pieces.insert(0, crate::prompt::Piece::of("instructions", &self.head));
         }
-        // A template that does not mention the task stands before it (C16).
+        // A template that does not mention the task comes before it.
         if !self.template.shown().contains("task_prompt") && !task.is_empty() {
             let newline = if rendered.text().ends_with('\n') { "\n" } else { "\n\n" };
             rendered.pieces.push(crate::prompt::Piece::of("task_prompt", &format!("{newline}{task}")));
@@ -51,19 +51,19 @@ impl Around {
         Ok(rendered)
     }
 
-    /// Whether a variable has its value before the run.
+    /// Returns whether the value of a variable is known before the run.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.facts.contains_key(name) || self.commands.contains_key(name)
     }
 
-    /// Without what may change while the run is under way: the same plan has the same digest then.
+    /// Returns a copy without the values that may change during the run, so that the same plan keeps its digest.
     #[must_use]
     pub fn lasting(&self) -> Self {
         Self { commands: IndexMap::new(), ..self.clone() }
     }
 
-    /// Whether what ended the last round has a place in it; for a judge that is what it found so far.
+    /// Returns whether the template has a place for feedback on the last round; for a judge, for the findings so far.
     #[must_use]
     pub fn names_feedback(&self, role: Role) -> bool {
         let names = self.template.shown();
@@ -74,7 +74,7 @@ impl Around {
 }
 
 impl PlannedPrompt {
-    /// The prompt as far as it is known, with the names of what only a run can know.
+    /// Returns the prompt as far as it is known, with the names of late variables in their places.
     #[must_use]
     pub fn show(&self) -> String {
         let task = show(&self.segments);
@@ -87,7 +87,7 @@ impl PlannedPrompt {
         }
     }
 
-    /// The size of what is known of it, in bytes.
+    /// Returns the size of the known part, in bytes.
     #[must_use]
     pub fn known_bytes(&self) -> usize {
         match &self.around {
@@ -98,13 +98,13 @@ impl PlannedPrompt {
         }
     }
 
-    /// The user's prompt, with late names filled in.
+    /// Returns the user's prompt with late names filled in.
     #[must_use]
     pub fn task(&self, value: &dyn Fn(Late) -> String) -> String {
         render(&self.segments, value)
     }
 
-    /// What only a run can know of it, by name.
+    /// Returns the names of the variables that are known only during the run.
     #[must_use]
     pub fn late(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
@@ -121,27 +121,33 @@ impl PlannedPrompt {
     }
 }
 
-/// Where templates and skills are: `templates` of the config, else `forge/agents` and `forge/skills`.
+/// Returns the directories of templates and skills: from `templates` in the config, else `forge/agents` and
+/// `forge/skills`.
 #[must_use]
-pub fn places(config: &Config, root: &Path, env: &dyn Env) -> Places {
+pub fn places(config: &Config, root: &Path, env: &dyn Env) -> TemplateDirs {
     let root = root.to_path_buf();
     match &config.templates {
         Some(folder) => {
             let templates = context::path_of(&folder.value, &folder.at.source.base, env);
-            Places { shared: templates.join("skills"), templates, root }
+            TemplateDirs { shared: templates.join("skills"), templates, root }
         }
-        None => Places { templates: root.join("forge/agents"), shared: root.join("forge/skills"), root },
+        None => TemplateDirs { templates: root.join("forge/agents"), shared: root.join("forge/skills"), root },
     }
 }
 
-/// The template of a step's agent; none for one that has none.
-pub(super) fn around(context: &Context<'_>, step: &Step, agent: &Agent, faults: &mut Faults) -> Option<Around> {
+/// Returns the template of a step's agent; `None` if it has none.
+pub(super) fn around(
+    context: &Context<'_>,
+    step: &Step,
+    agent: &Agent,
+    faults: &mut Faults,
+) -> Option<WrappingTemplate> {
     let (name, asked) = match &agent.template {
         Some(name) => (name.value.as_str(), true),
         None => (step.name.value.as_str(), false),
     };
     let places = places(context.request.config, context.request.root, context.env);
-    // A worker that was cut off in its task is shown what it left (S0-2).
+    // After an interrupted worker, the next one is shown what it left.
     let cut_off = context.request.task.is_some_and(|task| task.cut_off);
     let name = if name == "coder" && cut_off { "coder-resume" } else { name };
     let template = faults.many(load(name, asked, &places, true, context.files))??;
@@ -151,27 +157,27 @@ pub(super) fn around(context: &Context<'_>, step: &Step, agent: &Agent, faults: 
     let mut facts = facts(context, step, agent);
     let named = backend_of(context, agent, &step.name.at).ok().flatten();
     if named.is_some_and(|named| named.backend.reads_agents_md == Some(true)) {
-        // Whether there is one may change while the run is under way; what is said holds either way.
+        // AGENTS.md may come or go during the run; this text is right either way.
         facts.insert(
             "agents_md_content".into(),
-            "AGENTS.md, where there is one, stands in your instructions already.".into(),
+            "AGENTS.md, if there is one, is already part of your instructions.".into(),
         );
     }
     let wanted = template.variables();
     let missing =
         ["build_command", "test_command"].iter().any(|name| wanted.contains(*name) && !facts.contains_key(*name));
     let commands = if missing { commands(context) } else { IndexMap::new() };
-    Some(Around { template: Arc::new(template), head: String::new(), facts, commands })
+    Some(WrappingTemplate { template: Arc::new(template), head: String::new(), facts, commands })
 }
 
-/// What the files of the project say that builds and tests it.
+/// Returns the commands that build and test the project, detected from its files.
 fn commands(context: &Context<'_>) -> IndexMap<String, String> {
     let detected = detect(context.request.root, context.files);
     let found = [("build_command", detected.build), ("test_command", detected.test)];
     found.into_iter().filter_map(|(name, line)| Some((name.to_string(), line?))).collect()
 }
 
-/// What is known of an agent's step before the run.
+/// Returns the variables of a step that are known before the run.
 pub(super) fn facts(context: &Context<'_>, step: &Step, agent: &Agent) -> IndexMap<String, String> {
     let config = context.request.config;
     let root = context.request.root.display().to_string();
@@ -223,8 +229,8 @@ pub(super) fn facts(context: &Context<'_>, step: &Step, agent: &Agent) -> IndexM
     facts
 }
 
-/// Chain variables that a template names, and that nobody has given or declared.
-pub(super) fn missing_variables(around: &Around, at: &crate::source::Place, faults: &mut Faults) {
+/// Reports chain variables that a template uses but that were neither given nor declared.
+pub(super) fn missing_variables(around: &WrappingTemplate, at: &crate::source::Place, faults: &mut Faults) {
     for name in around.template.variables() {
         if name.starts_with("vars.") && !around.facts.contains_key(&name) {
             let known = around.facts.keys().filter_map(|known| known.strip_prefix("vars."));

@@ -1,7 +1,7 @@
-//! Plans over files in a map: where prompts come from, and what is refused before anything runs.
+//! Plans over in-memory files: where prompts come from, and what is refused before anything runs.
 
 use super::*;
-use crate::chain::{LayerSource, Said, load, parse};
+use crate::chain::{LayerSource, PromptSource, load, parse};
 use crate::source::{Env, Files, Kind as FileKind, Place, Source, Text};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files and variables in maps. A path that ends in `*` is executable; folders are those that hold something.
+/// In-memory files and environment variables. A path that ends in `*` is executable; empty directories do not exist.
 pub(crate) struct Fake(pub(crate) BTreeMap<&'static str, Vec<u8>>, pub(crate) BTreeMap<&'static str, &'static str>);
 
 impl Files for Fake {
@@ -59,12 +59,12 @@ fn text(value: &str, name: &str) -> Text {
     Text { value: value.into(), at: Place::whole(&Source::new(name, value, Path::new("/shell"))) }
 }
 
-/// Plans `chain` (a name of the config, else text of the language) with a config and a command line.
+/// Plans `chain` (a name in the config, or a chain's text) with a config and a command line.
 pub(crate) fn planned(
     world: &Fake,
     config: &str,
     chain: &str,
-    said: &Said,
+    prompt: &PromptSource,
     vars: &[(&str, &str)],
 ) -> Result<Plan, Vec<Diagnostic>> {
     let source = Source::new("forge/chains.json", config, Path::new("/root"));
@@ -87,7 +87,7 @@ pub(crate) fn planned(
         chain: &chain,
         config: &config,
         root: Path::new("/root"),
-        said,
+        prompt,
         given: &given,
         settings: &RunSettings::default(),
         part: None,
@@ -97,8 +97,8 @@ pub(crate) fn planned(
     build(&request, world, world)
 }
 
-fn said(prompt: &str) -> Said {
-    Said { inline: Some(text(prompt, "--prompt")), file: None }
+fn said(prompt: &str) -> PromptSource {
+    PromptSource { inline: Some(text(prompt, "--prompt")), file: None }
 }
 
 fn shown(plan: &Plan, index: usize) -> (Level, Option<String>) {
@@ -123,13 +123,13 @@ const LEVELS: &str = r#"{
 #[test]
 fn the_first_of_five_levels_that_says_anything_wins() {
     let world = world(&[("/root/step.md", "from the step's file\n"), ("/root/agent.md", "from the agent's file")]);
-    let plan = planned(&world, LEVELS, "all", &Said::default(), &[]).unwrap();
+    let plan = planned(&world, LEVELS, "all", &PromptSource::default(), &[]).unwrap();
     assert_eq!(shown(&plan, 0), (Level::Step, Some("step".into())));
     assert_eq!(shown(&plan, 1), (Level::Chain, Some("chain".into())));
     assert_eq!(shown(&plan, 2), (Level::Step, Some("from the step's file\n".into())));
     assert_eq!(shown(&plan, 3), (Level::Step, Some("both".into())));
     assert_eq!(shown(&plan, 4), (Level::Step, None), "an empty prompt is no prompt and masks the chain's");
-    let plan = planned(&world, LEVELS, "defaults", &Said::default(), &[]).unwrap();
+    let plan = planned(&world, LEVELS, "defaults", &PromptSource::default(), &[]).unwrap();
     assert_eq!(shown(&plan, 0), (Level::Agent, Some("agent".into())));
     assert_eq!(shown(&plan, 1), (Level::Agent, Some("from the agent's file".into())));
     assert_eq!(shown(&plan, 2), (Level::None, None));
@@ -147,7 +147,7 @@ fn variables_reach_prompts_files_args_commands_and_environments() {
         { "agent": "a", "args": ["${WHAT}"] }, { "agent": "a", "promptFile": "${WHAT}.md" } ] } }
     }"#;
     let world = world(&[("/root/it.md", "${WHO} likes ${HOME} and $${WHO}")]);
-    let plan = planned(&world, config, "c", &Said::default(), &[("WHO", "a b"), ("WHAT", "it")]).unwrap();
+    let plan = planned(&world, config, "c", &PromptSource::default(), &[("WHO", "a b"), ("WHAT", "it")]).unwrap();
     let argv = |index: usize| plan.steps[index].argv.iter().map(|arg| crate::prompt::show(arg)).collect::<Vec<_>>();
     assert_eq!(argv(0), ["--for", "a b", "--n=7", "it", "do it"]);
     assert_eq!(argv(1), ["--for", "a b", "--n=7", "a b likes ${HOME} and ${WHO}"]);
@@ -159,7 +159,10 @@ fn variables_reach_prompts_files_args_commands_and_environments() {
 fn a_missing_variable_of_a_prompt_that_is_overridden_is_no_error() {
     let config = r#"{"chains": {"c": {"prompt": "${MISSING}", "steps": [{"agent": "x"}]}}}"#;
     let world = world(&[]);
-    assert_eq!(messages(planned(&world, config, "c", &Said::default(), &[])), ["the variable `MISSING` has no value"]);
+    assert_eq!(
+        messages(planned(&world, config, "c", &PromptSource::default(), &[])),
+        ["the variable `MISSING` has no value"]
+    );
     assert!(planned(&world, config, "c", &said("p"), &[]).is_ok());
 }
 
@@ -176,7 +179,7 @@ fn everything_that_would_stop_the_run_is_said_at_once() {
     }"#;
     let mut world = world(&[("/root/plain", "")]);
     world.0.insert("/root/latin.md", b"caf\xe9".to_vec());
-    let messages = messages(planned(&world, config, "c", &Said::default(), &[]));
+    let messages = messages(planned(&world, config, "c", &PromptSource::default(), &[]));
     insta::assert_snapshot!(messages.join("\n"));
 }
 
@@ -185,7 +188,7 @@ fn a_prompt_too_long_for_an_argument_is_refused_before_the_start_and_fits_on_std
     let long = "x".repeat(131_072);
     let world = world(&[]);
     let refused = messages(planned(&world, r#"{"chains":{}}"#, "x", &said(&long), &[]));
-    assert_eq!(refused, ["the prompt from --prompt has 131072 bytes, and an argument here may have 131071"]);
+    assert_eq!(refused, ["the prompt from --prompt has 131072 bytes, but an argument may have at most 131071"]);
     assert!(planned(&world, r#"{"chains":{}}"#, "x", &said(&long[1..]), &[]).is_ok());
     let stdin = r#"{"chains":{},"agents":{"x":{"deliver":"stdin"}}}"#;
     assert!(planned(&world, stdin, "x", &said(&long.repeat(80)), &[]).is_ok());
@@ -195,18 +198,18 @@ fn a_prompt_too_long_for_an_argument_is_refused_before_the_start_and_fits_on_std
 fn names_are_looked_up_in_the_order_of_the_design() {
     let config = r#"{"agents": {"own": {"command": "x"}}, "checks": {"coder": "true"}, "chains": {}}"#;
     let world = world(&[]);
-    let plan = planned(&world, config, "own -> coder -> reviewer", &Said::default(), &[]).unwrap();
+    let plan = planned(&world, config, "own -> coder -> reviewer", &PromptSource::default(), &[]).unwrap();
     assert_eq!(plan.steps.iter().map(PlannedStep::is_check).collect::<Vec<_>>(), [false, true, false]);
     assert_eq!(plan.steps[1].hides, [Path::new("/bin/coder")]);
     assert_eq!(plan.steps[2].found, Found::Path);
-    let test = planned(&world, config, "own -> test", &Said::default(), &[]).unwrap();
+    let test = planned(&world, config, "own -> test", &PromptSource::default(), &[]).unwrap();
     assert!(test.steps[1].is_looked_for_again(), "never /usr/bin/test");
     assert_eq!(
-        messages(planned(&world, config, "coder:3", &Said::default(), &[])),
+        messages(planned(&world, config, "coder:3", &PromptSource::default(), &[])),
         ["the check `coder` takes no count"]
     );
-    let messages = messages(planned(&world, config, "a:1.5", &Said::default(), &[]));
-    assert_eq!(messages, ["nothing is called `a:1.5`"]);
+    let messages = messages(planned(&world, config, "a:1.5", &PromptSource::default(), &[]));
+    assert_eq!(messages, ["nothing is named `a:1.5`"]);
 }
 
 #[test]
@@ -242,7 +245,7 @@ fn claude_gets_its_headless_command_the_contract_and_the_prompt_on_stdin() {
     assert_eq!(step.program, Path::new("/bin/claude"));
 }
 
-/// A judge changes nothing, where its backend can see to that; it may say what it decides, and run the configured checks.
+/// A judge changes nothing if its backend can enforce that. It may give its verdict and run the configured checks.
 #[test]
 fn a_judge_runs_at_read_with_its_verbs_and_the_configured_checks() {
     let programs = [
@@ -309,7 +312,7 @@ fn a_judge_runs_at_read_with_its_verbs_and_the_configured_checks() {
     assert!(serde_json::from_str::<serde_json::Value>(rules.trim()).is_ok(), "{rules}");
 }
 
-/// claude refuses `full` to root unless it is told of a sandbox, which is told to nobody else.
+/// claude refuses `full` to root unless it is told that it runs in a sandbox. No other program is told so.
 #[test]
 fn permissions_full_names_a_sandbox_to_claude_where_we_are_root_and_nowhere_else() {
     let env = |root: bool| {
@@ -322,7 +325,7 @@ fn permissions_full_names_a_sandbox_to_claude_where_we_are_root_and_nowhere_else
     assert_eq!((env(true), env(false)), (true, false));
 }
 
-/// What a backend cannot express is refused before anything is started, with what it can.
+/// Permissions that a backend cannot express are refused before anything starts.
 #[test]
 fn permissions_are_expressed_by_each_backend_or_refused() {
     let world = world(&[("/bin/pi*", ""), ("/bin/codex*", ""), ("/bin/claude*", ""), ("/root/Cargo.toml", "")]);
@@ -342,29 +345,29 @@ fn permissions_are_expressed_by_each_backend_or_refused() {
     );
     assert!(!argv("claude", "read").unwrap().contains("git commit"));
     assert!(argv("pi", "read").unwrap().contains("--tools read,grep,find,ls"));
-    assert_eq!(messages_of(argv("pi", "edit")), ["the backend `pi` cannot be held to the permissions `edit`"]);
+    assert_eq!(messages_of(argv("pi", "edit")), ["the backend `pi` does not support the permissions `edit`"]);
 }
 
 fn messages_of<T>(result: Result<T, Vec<Diagnostic>>) -> Vec<String> {
     result.err().unwrap_or_default().into_iter().map(|fault| fault.message).collect()
 }
 
-/// Where an agent CLI has no flag for it, the instructions stand at the head of the prompt; a prompt is not needed for them.
+/// Without a flag for instructions, they are put at the head of the prompt, or replace a missing prompt.
 #[test]
 fn instructions_without_a_flag_stand_at_the_head_of_the_prompt() {
     let world = world(&[("/bin/gemini*", "")]);
     let config = r#"{"agents": {"a": {"backend": "gemini", "systemPromptText": "You are A."}}, "chains": {}}"#;
-    let prompt = |said: &Said| shown(&planned(&world, config, "a", said, &[]).unwrap(), 0).1.unwrap();
+    let prompt = |prompt: &PromptSource| shown(&planned(&world, config, "a", prompt, &[]).unwrap(), 0).1.unwrap();
     let with = prompt(&said("Do it."));
     assert!(with.starts_with("# Your instructions\n\nYou run unattended"), "{with}");
     assert!(with.ends_with("You are A.\n\n# Your task\n\nDo it."), "{with}");
-    assert!(prompt(&Said::default()).ends_with("You are A."));
+    assert!(prompt(&PromptSource::default()).ends_with("You are A."));
     let marked = r#"{"agents": {"a": {"backend": "gemini", "systemPromptText": "Say\nFORKHESTRA_COMPLETE\nat the end"}}, "chains": {}}"#;
     let faults = messages(planned(&world, marked, "a:2", &said("x"), &[]));
     assert!(faults[0].contains("has the marker alone on a line"), "{faults:?}");
 }
 
-/// Users add backends and change known ones, in the same words.
+/// Users add backends and change known ones with the same keys.
 #[test]
 fn a_backend_of_the_config_is_added_or_refines_a_known_one() {
     let world = world(&[("/bin/mine*", ""), ("/bin/claude2*", "")]);
@@ -390,11 +393,11 @@ fn a_backend_of_the_config_is_added_or_refines_a_known_one() {
     assert_eq!(value(1, "CLAUDE_CODE_MAX_RETRIES").as_deref(), Some("0"));
     assert_eq!(
         messages(planned(&world, config, "c", &said("p"), &[])),
-        ["the backend `mine` cannot honour `maxTurns`"]
+        ["the backend `mine` does not support `maxTurns`"]
     );
 }
 
-/// A setting of ours gives way to what the user has set, wherever that is.
+/// A built-in setting yields to the user's own, wherever that is set.
 #[test]
 fn settings_of_a_backend_give_way_to_the_users_own() {
     let mut world = world(&[("/bin/claude*", "")]);

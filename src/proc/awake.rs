@@ -1,22 +1,23 @@
-//! Keeping the machine awake while something is under way, where systemd can (systemd-inhibit(1)).
-#![expect(clippy::disallowed_methods, reason = "the spawner")]
+//! Keeps the machine awake while something is under way, if systemd can do that (systemd-inhibit(1)).
+#![expect(clippy::disallowed_methods, reason = "this module starts processes")]
 
-use super::ask::outside;
+use super::command::outside;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How often and how long is looked whether the lock was given back.
+/// How often to check whether the lock was released.
 const LOOKS: u32 = 20;
+/// How long to wait between two checks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Holds the lock until it is dropped. Whoever kills us gives it back, too: its holder reads our pipe, and ends with it.
+/// Holds the lock until it is dropped. It is also released if we are killed: its holder exits when our pipe closes.
 #[derive(Debug)]
-pub struct Awake(Child);
+pub struct SleepInhibitor(Child);
 
-impl Awake {
-    /// Takes the lock; none where there is no systemd. One that is refused (polkit) changes nothing.
+impl SleepInhibitor {
+    /// Takes the lock, or returns `None` without systemd. A lock that is refused (polkit) changes nothing.
     #[must_use]
     pub fn take(why: &str, root: &Path) -> Option<Self> {
         let mut holder = Command::new(outside(Path::new("systemd-inhibit"), root));
@@ -26,7 +27,7 @@ impl Awake {
     }
 }
 
-impl Drop for Awake {
+impl Drop for SleepInhibitor {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         for _ in 0..LOOKS {

@@ -1,9 +1,11 @@
-//! The host's side of a lifeline: start it, give it programs to start, hear its reports, give it orders.
+//! The side of a lifeline in its host, the forkhestra process that started it. Starts the lifeline, gives it programs
+//! to start and other orders, and receives its reports.
 
 use super::launch::Launch;
 use super::line::Line;
-use super::table::{descendants, process};
+use super::procfs::{descendants, process};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,25 +16,25 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 
-/// What the pipe of an agent's stdout may hold, in bytes.
+/// How much the pipe of an agent's standard output can hold, in bytes.
 const PIPE: usize = 512 << 10;
 
-/// How often it is looked whether a lifeline that is to go is stopped.
+/// How often to check whether a signal has stopped a lifeline that should exit.
 const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Why not even the lifeline could be started.
+/// Why a lifeline, or the pipes of an agent, could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// No pipes or sockets.
-    #[error("cannot make the pipes of an agent: {0}")]
+    /// The pipes or sockets could not be created.
+    #[error("cannot create the pipes of an agent: {0}")]
     Pipes(#[source] io::Error),
-    /// No process.
-    #[error("cannot start an agent: {0}")]
+    /// The lifeline's process could not be started.
+    #[error("cannot start the lifeline of an agent: {0}")]
     Lifeline(#[source] io::Error),
 }
 
 impl SpawnError {
-    /// Whether the machine had no room for it, which time may change.
+    /// Returns whether the machine was short of resources, which may change with time.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let (Self::Pipes(error) | Self::Lifeline(error)) = self;
@@ -40,48 +42,51 @@ impl SpawnError {
     }
 }
 
-/// Whether an error says that the machine has no processes, descriptors or memory left just now (fork(2), execve(2), pipe(2)).
+/// Returns whether an error says that the machine has no processes, descriptors or memory left at the moment (fork(2),
+/// execve(2), pipe(2)).
 #[must_use]
 pub fn is_busy(errno: i32) -> bool {
     use rustix::io::Errno;
     [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE].iter().any(|busy| busy.raw_os_error() == errno)
 }
 
-/// A lifeline that we have started. It starts one program after another, and ends all that each has left before the next.
+/// A lifeline that we have started. It starts one program after another. Before it starts the next, it kills everything
+/// that the previous one left behind.
 #[derive(Debug)]
 pub struct LifelineHandle {
     process: Child,
-    /// What it says and is told.
+    /// The connection for its orders and reports.
     pub line: Line,
     launches: u32,
 }
 
-/// What a program writes to.
+/// The reading ends of a program's output pipes.
 #[derive(Debug)]
 pub struct AgentPipes {
-    /// What it prints.
+    /// Its standard output.
     pub stdout: Receiver,
-    /// What it prints on the side.
+    /// Its standard error.
     pub stderr: Receiver,
 }
 
 impl LifelineHandle {
-    /// Starts one: `program` is our own, which becomes the lifeline. It holds a file as long as it lives, also when we are gone: the
-    /// run's lock. Must be called in a runtime.
+    /// Starts a lifeline. `program` is our own program, which becomes the lifeline. The lifeline holds the file `hold`,
+    /// the run's lock, as long as it lives, even after we are gone. Must be called in a runtime.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the lifeline cannot be started.
     pub fn start(program: &Path, hold: Option<BorrowedFd<'_>>) -> Result<Self, SpawnError> {
         let (process, control) = spawn_lifeline(program, hold)?;
         let line = Line::new(control, process.id()).map_err(SpawnError::Pipes)?;
         Ok(Self { process, line, launches: 0 })
     }
 
-    /// Starts a program, the earlier one being over and swept. One that cannot be started is reported as
-    /// [`super::LifelineReport::Failed`]. Must be called in a runtime.
+    /// Starts a program. The previous one must have ended and been swept. A program that cannot be started is reported
+    /// as [`super::LifelineReport::Failed`]. Must be called in a runtime.
     ///
     /// # Errors
-    /// When there are no pipes. A lifeline that is gone is reported as such.
+    /// When the pipes cannot be created. A lifeline that is gone is not an error here: [`super::LifelineReport::Gone`]
+    /// reports it.
     pub fn launch(&mut self, launch: &Launch<'_>) -> Result<AgentPipes, SpawnError> {
         let file = launch.file().map_err(SpawnError::Pipes)?;
         let (stdout, their_stdout) = io::pipe().map_err(SpawnError::Pipes)?;
@@ -95,43 +100,45 @@ impl LifelineHandle {
         })
     }
 
-    /// Its process id.
+    /// Returns the lifeline's process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Whether it has started more than one program.
+    /// Returns whether it has started more than one program.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.launches > 1
     }
 
-    /// The CPU time that the agent's tree has used so far.
+    /// Returns the CPU time that the agent's tree has used so far.
     #[must_use]
     pub fn cpu_time(&self) -> Duration {
         let tree = i32::try_from(self.process.id()).map(descendants).unwrap_or_default();
         Duration::from_millis(tree.iter().map(|process| process.cpu_ticks).sum::<u64>() * 10)
     }
 
-    /// Whether it can be given another program: it holds nothing, lives, and nobody has stopped it.
+    /// Returns whether it can start another program: nothing that it started is left, it is alive, and it is not
+    /// stopped.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let changed = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.line.is_free() && matches!(waitid(WaitId::Pid(Pid::from_child(&self.process)), changed), Ok(None))
     }
 
-    /// Ends it, with all that it holds: its socket is closed. One that is stopped does nothing about that, and is killed.
+    /// Ends the lifeline, and every process under it, by closing its socket. A stopped lifeline cannot react, and is
+    /// killed.
     pub fn end(mut self) {
         let given_up = self.line.given_up().is_some();
         drop(self.line);
-        // One that not even SIGKILL ends is left to init.
+        // A lifeline that not even SIGKILL ends is left to init.
         if given_up {
             let _ = self.process.try_wait();
             return;
         }
         if let Ok(held) = pidfd_open(Pid::from_child(&self.process), PidfdFlags::empty()) {
-            while !matches!(poll(&mut [PollFd::new(&held, PollFlags::IN)], Some(&LOOK)), Ok(1..)) {
+            while matches!(poll(&mut [PollFd::new(&held, PollFlags::IN)], Some(&LOOK)), Ok(0) | Err(Errno::INTR)) {
                 let pid = i32::try_from(self.process.id()).unwrap_or(0);
                 if process(pid).is_some_and(|lifeline| lifeline.stopped) {
                     let _ = self.process.kill();
@@ -142,22 +149,24 @@ impl LifelineHandle {
     }
 }
 
-/// Starts a lifeline; with our end of its socket. It is not in the folder of its programs: a change of it here would make a spawn a fork,
-/// which copies our memory's map.
-#[expect(clippy::disallowed_methods, reason = "the spawner")]
+/// Starts a lifeline, and returns it with our end of its socket. It does not run in the directory of its programs: in a
+/// static binary, a change of directory here would make std use fork, which copies our memory map, instead of
+/// `posix_spawn`.
+#[expect(clippy::disallowed_methods, reason = "this module starts processes")]
 pub(super) fn spawn_lifeline(program: &Path, hold: Option<BorrowedFd<'_>>) -> Result<(Child, UnixStream), SpawnError> {
     let (control, theirs) = UnixStream::pair().map_err(SpawnError::Pipes)?;
     control.set_nonblocking(true).map_err(SpawnError::Pipes)?;
     let mut command = Command::new(program);
     command.arg0("forkhestra").arg("__lifeline").stdin(Stdio::from(OwnedFd::from(theirs)));
-    // As its standard output, so that it holds it from its first moment on: a file that is sent is nobody's until it is read.
+    // Passed as standard output, so that the lifeline holds it from the start. A file that is sent over the socket
+    // would belong to no process until it is read.
     let output = hold.map(|file| file.try_clone_to_owned()).transpose().map_err(SpawnError::Pipes)?;
     command.stdout(output.map_or_else(Stdio::null, Stdio::from));
     let process = command.stderr(Stdio::null()).spawn().map_err(SpawnError::Lifeline)?;
     Ok((process, control))
 }
 
-/// Makes a pipe hold more, so that a busy agent and we take turns less often. Best effort: the system may grant less.
+/// Makes a pipe larger, so that a busy agent has to wait for us less often. Best effort: the system may grant less.
 pub(super) fn widen(pipe: &io::PipeReader) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }

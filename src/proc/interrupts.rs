@@ -1,5 +1,5 @@
-//! The signals that end or stop what runs beside a run: a question to git, a check by hand.
-#![expect(clippy::disallowed_methods, reason = "the spawner")]
+//! The signals that end or stop what runs outside of the attempts of a run: a query to git, a check by hand.
+#![expect(clippy::disallowed_methods, reason = "this module handles signals")]
 
 use super::ourselves::StopRequests;
 use super::tree::Tree;
@@ -9,29 +9,29 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The signals that came meanwhile, where somebody listens to them in our place and would take no notice.
+/// The signals that came while a query or a check by hand was running. Nothing else reacts to them during that time.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupts {
-    /// The numbers of the signals by which we are to end; 0 for none.
+    /// The numbers of the signals that ask us to stop; 0 for none.
     ends: [Arc<AtomicUsize>; ENDING.len()],
     stop: Option<Arc<StopRequests>>,
-    /// When a question first met the signal, where it is given a moment.
+    /// When a query first saw the signal, if queries have a moment left to finish.
     met: Option<Arc<Mutex<Option<Instant>>>>,
 }
 
-/// What a run that is under way was told while it asked a question.
+/// The signals that came to a run while it was waiting for a query.
 pub(super) static OF_THE_RUN: LazyLock<Interrupts> =
     LazyLock::new(|| Interrupts { met: Some(Arc::default()), ..Interrupts::default() });
-/// The signals that end what we do.
+/// The signals that ask us to stop.
 const ENDING: [i32; 3] = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP];
-/// How long the questions of a run go on after a signal, all together: what answers as usual is not cut off.
+/// How long all queries of a run together may continue after a signal: one that answers as usual is not interrupted.
 const MOMENT: Duration = Duration::from_secs(1);
 
 impl Interrupts {
-    /// Listens from now on, but for what was ignored when we were started (nohup).
+    /// Listens from now on, except for signals that were ignored when we were started (nohup).
     ///
     /// # Errors
-    /// When the operating system does not let us.
+    /// When a signal handler cannot be registered.
     pub fn listen(ignored: impl Fn(i32) -> bool) -> io::Result<Self> {
         let stop = if ignored(signal_hook::consts::SIGTSTP) { None } else { Some(Arc::new(StopRequests::listen()?)) };
         let heard = Self { stop, ..Self::default() };
@@ -39,20 +39,24 @@ impl Interrupts {
         Ok(heard)
     }
 
-    /// From now on a signal ends the questions of the run, whoever else listens to it: the one that is under way and all others, until
-    /// [`Self::heard`].
+    /// Makes a signal end the queries of the run, whatever else listens to it: the current one and all others, until
+    /// [`Self::take_signal`].
     ///
     /// # Errors
-    /// When the operating system does not let us.
+    /// When a signal handler cannot be registered.
     pub fn end_questions(ignored: impl Fn(i32) -> bool) -> io::Result<()> {
         static LISTENS: AtomicBool = AtomicBool::new(false);
-        if LISTENS.swap(true, Ordering::Relaxed) { Ok(()) } else { OF_THE_RUN.register(ignored) }
+        if !LISTENS.load(Ordering::Relaxed) {
+            OF_THE_RUN.register(ignored)?;
+            LISTENS.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
-    /// The next signal that has come to the run, once. What comes while nobody waits for it, before a run or between two of a queue, is
-    /// there later.
+    /// Returns the next signal that has come to the run, once. A signal that comes while nothing waits for it, before a
+    /// run or between two runs of a queue, is kept.
     #[must_use]
-    pub fn heard() -> Option<i32> {
+    pub fn take_signal() -> Option<i32> {
         OF_THE_RUN.first_met(|met| *met = None);
         OF_THE_RUN.ends.iter().find_map(|end| number(end.swap(0, Ordering::Relaxed)))
     }
@@ -69,25 +73,25 @@ impl Interrupts {
         Ok(())
     }
 
-    /// From now on whoever looks here is to end.
+    /// Asks everything that checks these interrupts to stop.
     pub fn end_all(&self) {
         self.ends[0].store(usize::try_from(Signal::TERM.as_raw()).unwrap_or_default(), Ordering::Relaxed);
     }
 
-    /// Whether we were asked to end.
+    /// Returns whether we were asked to stop, and the moment for queries has expired.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.signal().is_some()
             && self.first_met(|met| met.get_or_insert_with(Instant::now).elapsed() >= MOMENT).unwrap_or(true)
     }
 
-    /// The number of the signal by which we were asked to end.
+    /// Returns the number of the signal that asked us to stop.
     #[must_use]
     pub fn signal(&self) -> Option<i32> {
         self.ends.iter().find_map(|end| number(end.load(Ordering::Relaxed)))
     }
 
-    /// Stops a program and ourselves, if we were asked to stand still; both go on together.
+    /// Stops a program and ourselves if a stop is pending. Both continue together.
     pub(super) fn stand_still_with(&self, tree: &mut Tree) {
         if let Some(stop) = self.stop.as_ref().filter(|stop| stop.is_pending()) {
             tree.stop();

@@ -1,4 +1,5 @@
-//! What a program is started with, and its way to the lifeline that starts it: as a file, because a socket takes only so much at once.
+//! What a program is started with. It is passed to the lifeline as a file, because a socket accepts only a limited
+//! amount at once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,26 +10,27 @@ use std::path::Path;
 /// Everything that a program is started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch<'a> {
-    /// The program, an absolute path.
+    /// Absolute path of the program.
     pub program: &'a Path,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Its whole environment.
+    /// Its whole environment, as names and values.
     pub environment: Vec<(OsString, OsString)>,
     /// Its working directory.
     pub folder: &'a Path,
-    /// The file on its standard input; none for nothing at all.
+    /// The file on its standard input; `None` for an empty input.
     pub stdin: Option<&'a Path>,
 }
 
 impl<'a> Launch<'a> {
-    /// In memory (`memfd_create(2)`): each word is ended by a NUL, which none of them may hold (execve(2)).
+    /// Writes it to a file in memory (`memfd_create(2)`), as strings that each end with a NUL. No string can contain
+    /// one (execve(2)).
     pub(super) fn file(&self) -> io::Result<File> {
         let mut bytes = Vec::new();
         let mut word = |parts: [&OsStr; 3]| {
             let parts = parts.map(OsStr::as_bytes);
             if parts.iter().any(|part| part.contains(&0)) {
-                return Err(io::Error::new(ErrorKind::InvalidInput, "a NUL in an argument or a variable"));
+                return Err(io::Error::new(ErrorKind::InvalidInput, "an argument or a variable contains a NUL"));
             }
             bytes.extend_from_slice(&parts.concat());
             bytes.push(0);
@@ -48,7 +50,7 @@ impl<'a> Launch<'a> {
         in_memory(&bytes)
     }
 
-    /// The bytes of such a file.
+    /// Returns the bytes of such a file.
     pub(super) fn read(mut file: File) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         file.rewind()?;
@@ -56,13 +58,13 @@ impl<'a> Launch<'a> {
         Ok(bytes)
     }
 
-    /// What they say.
+    /// Parses such bytes; `None` if they are malformed.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let mut words = bytes.strip_suffix(&[0])?.split(|byte| *byte == 0).map(OsStr::from_bytes);
         let (program, folder, stdin) = (Path::new(words.next()?), Path::new(words.next()?), words.next()?);
         let count: usize = words.next()?.to_str()?.parse().ok()?;
         let arguments: Vec<OsString> = words.by_ref().take(count).map(OsStr::to_os_string).collect();
-        // As the standard library reads them: a name may begin with the sign.
+        // As in the standard library: a name may begin with `=`.
         let variable = |entry: &OsStr| {
             let (entry, sign) = (entry.as_bytes(), entry.as_bytes().iter().skip(1).position(|byte| *byte == b'=')? + 1);
             let part = |bytes| OsStr::from_bytes(bytes).to_os_string();
@@ -74,7 +76,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// A file without a name that holds these bytes.
+/// Creates an unnamed file in memory that contains these bytes.
 pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
     use rustix::fs::{MemfdFlags, memfd_create};
     let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);

@@ -1,11 +1,11 @@
-//! The lifeline: a hidden subcommand of our own binary, one for a run, or for each lane of an evaluation. It leads a session of its own, starts the agents
-//! one after another, is subreaper of their trees, watches the agent and a socket that only its host holds, and alone sweeps. When the host
-//! dies, however it dies, the socket closes and the tree is ended.
+//! The lifeline: a hidden subcommand of our own binary. A run has one, and an evaluation has one for each lane. Its
+//! host is the forkhestra process that started it. The lifeline leads its own session, starts the agents one after
+//! another, and is the subreaper of their trees. It watches the agent and a socket that only its host holds, and it
+//! kills what an agent leaves behind. When the host dies, however it dies, the socket closes and the tree is killed.
 
 use super::launch::Launch;
-use super::line::MOST_FILES;
-use super::table::{Process, children, descendants, kill, pid, process};
-use super::wire::{LifelineReport, Order};
+use super::procfs::{Process, children, descendants, kill, pid, process};
+use super::wire::{LifelineReport, MOST_FILES, Order};
 use crate::engine::{Exit, Leftover};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -25,35 +25,36 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// How often the tree is looked at again before it is given up, and how long each look waits: ten seconds in all.
+/// How many times the tree is checked before the lifeline gives up: for ten seconds in all.
 const SWEEPS: usize = 2_000;
+/// How long each check waits, in nanoseconds.
 const SWEEP_PAUSE_NS: i64 = 5_000_000;
-/// After so many failures in a row nothing is waited for any more.
+/// After this many failed waits in a row, the lifeline gives up.
 const MOST_FAILURES: u32 = 100;
-/// After how long the agent is looked at again where a look failed.
+/// How long to wait before the agent is checked again after a failed check.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The name that /proc shows of the sandbox's program.
+/// The name of the sandbox's program in /proc.
 const BUBBLEWRAP: &str = "bwrap";
 
-/// The name that /proc shows of a lifeline.
+/// The name of a lifeline in /proc.
 pub(super) const LIFELINE: &str = "fk-lifeline";
 
-/// Runs agents, one after another, as its host orders it. Our standard input is the socket to the host; once that is closed we end what
-/// runs, and go. Our standard output is a file that is held as long as we live, and that nothing is written to.
+/// Runs agents, one after another, as the host orders. Standard input is the socket to the host: once it is closed, we
+/// kill what runs, and exit. Standard output is a file that is held open as long as we live, and never written to.
 ///
 /// # Errors
-/// What the operating system says when not even the first steps succeed; the host sees the socket close.
+/// When one of the first steps fails. The host sees the socket close.
 pub fn lifeline() -> io::Result<()> {
     let host = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // Whoever types this verb has no host.
+    // A person who types this command has no host.
     if host.peer_addr().is_err() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "this command is forkhestra's own"));
+        return Err(io::Error::new(ErrorKind::InvalidInput, "this command is internal to forkhestra"));
     }
-    // What our host wants held came as our standard output, where nothing is ever to be written.
+    // The file to hold is our standard output. Nothing may ever be written to it.
     let held = rustix::stdio::stdout().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(File::options().write(true).open("/dev/null")?)?;
-    // Best effort: we are shown as what we are, not as the number of a file descriptor.
+    // Best effort: /proc shows a name instead of the number of a file descriptor.
     let _ = rustix::thread::set_name(&CString::new(LIFELINE)?);
     super::ourselves::be_stoppable()?;
     setsid()?;
@@ -75,8 +76,8 @@ pub fn lifeline() -> io::Result<()> {
     lifeline.watch()
 }
 
-/// Starts a program with these two as its output. It leads a group of its own in our session, which has no terminal.
-#[expect(clippy::disallowed_methods, reason = "the spawner")]
+/// Starts a program with the given output files. It leads its own group in our session, which has no terminal.
+#[expect(clippy::disallowed_methods, reason = "this module starts processes")]
 fn start(launch: &Launch<'_>, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Pid> {
     let is_sandbox = |word: &OsStr| Path::new(word).file_name().is_some_and(|name| name == BUBBLEWRAP);
     if is_sandbox(launch.program.as_os_str()) || launch.arguments.iter().any(|word| is_sandbox(word)) {
@@ -88,39 +89,39 @@ fn start(launch: &Launch<'_>, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Pi
     command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
     let lifeline = getpid();
-    // Should we be killed together with our host, the agent is, too (PR_SET_PDEATHSIG(2const)).
+    // If we are killed together with our host, the agent is killed too (PR_SET_PDEATHSIG(2const)).
     let die_with_us = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         if getppid() == Some(lifeline) { Ok(()) } else { Err(Errno::SRCH.into()) }
     };
-    // SAFETY: between fork and exec it makes two system calls, and touches no memory of others.
+    // SAFETY: between fork and exec, the closure only makes two system calls and touches no shared memory.
     #[expect(unsafe_code, reason = "the signal is set in the child")]
     let command = unsafe { command.pre_exec(die_with_us) };
     let agent = command.spawn()?;
     i32::try_from(agent.id()).ok().and_then(pid).ok_or_else(|| Errno::SRCH.into())
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "facts that change each for itself")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 struct Lifeline {
     host: UnixStream,
     signalled: UnixStream,
     agent: Option<Pid>,
     exited: bool,
-    /// Whether the tree is stopped by our host's wish, of which nothing is to be said.
+    /// Whether the tree is stopped at the host's request, which is not reported.
     held: bool,
-    /// Whether the host knows of a stop that was nobody's wish.
+    /// Whether a stop that the host had not requested was reported to it.
     told_stop: bool,
-    /// Whether the last look at the agent failed.
+    /// Whether the last check of the agent failed.
     unsure: bool,
-    /// What has come with orders that were not read yet.
+    /// The files that were received with orders that have not been handled yet.
     files: VecDeque<OwnedFd>,
-    /// What the host wants held while we live.
+    /// The file that the host wants held while we live.
     _held: OwnedFd,
 }
 
 impl Lifeline {
-    /// A host that is gone is noticed by the next read.
-    fn tell(&mut self, report: &LifelineReport) {
+    /// Sends a report. A host that is gone is noticed by the next read.
+    fn send_report(&mut self, report: &LifelineReport) {
         let _ = self.host.write_all(report.line().as_bytes());
     }
 
@@ -131,7 +132,7 @@ impl Lifeline {
             match poll(&mut sources, self.unsure.then_some(&LOOK_AGAIN)) {
                 Ok(_) => failures = 0,
                 Err(Errno::INTR) => {}
-                // It may be better in a moment; we are the only one who ends what runs.
+                // The failure may be temporary, and only we can stop what runs.
                 Err(_) if failures < MOST_FAILURES => {
                     failures += 1;
                     continue;
@@ -143,7 +144,7 @@ impl Lifeline {
                 let mut bytes = [0; 64];
                 while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
                 self.look_at_agent();
-                // After its exit the sweep does that.
+                // Once the agent has exited, the sweep reaps them.
                 if !self.exited {
                     self.reap_adopted();
                 }
@@ -161,22 +162,22 @@ impl Lifeline {
                 while let Some(end) = pending.find('\n') {
                     let order = Order::parse(&pending[..end]);
                     pending.drain(..=end);
-                    // First of all: what is asked for may take its time. A launch is answered by what became of it.
+                    // Answered first, because the order may take time. A launch is answered by its result.
                     if order.is_some_and(|order| order != Order::Launch) {
-                        self.tell(&LifelineReport::Answered);
+                        self.send_report(&LifelineReport::Answered);
                     }
                     match order {
                         Some(Order::Launch) => self.launch(),
                         Some(Order::Signal(number)) => self.signal(number),
                         Some(Order::Stop) => self.stop(),
                         Some(Order::Continue) => self.go_on(),
-                        // Else there was nothing to sweep, and that is told already.
+                        // Without an agent, everything was swept when it exited, and that was reported.
                         Some(Order::Sweep) if self.agent.is_some() => {
                             let leftovers = self.sweep();
                             let is_clean = leftovers.iter().all(|left| !left.running);
                             self.forget_agent();
-                            self.tell(&LifelineReport::Swept(leftovers));
-                            // What not even SIGKILL has ended is none of the next program's tree.
+                            self.send_report(&LifelineReport::Swept(leftovers));
+                            // A process that survives SIGKILL must not become part of the next program's tree.
                             if !is_clean {
                                 return Ok(());
                             }
@@ -188,7 +189,7 @@ impl Lifeline {
         }
     }
 
-    /// Starts what the host wants started, and reports what became of it.
+    /// Starts the program that the host ordered, and reports the result.
     fn launch(&mut self) {
         let mut file = || self.files.pop_front().ok_or(Errno::BADMSG);
         let started = (|| {
@@ -200,16 +201,16 @@ impl Lifeline {
             Ok(agent) => {
                 let start_time = process(agent.as_raw_nonzero().get()).map_or(0, |process| process.start_time);
                 self.agent = Some(agent);
-                self.tell(&LifelineReport::Spawned { pid: agent.as_raw_nonzero().get(), start_time });
+                self.send_report(&LifelineReport::Spawned { pid: agent.as_raw_nonzero().get(), start_time });
                 self.look_at_agent();
             }
             Err(error) => {
-                self.tell(&LifelineReport::Failed(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
+                self.send_report(&LifelineReport::Failed(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
             }
         }
     }
 
-    /// What the host has said, empty when it is gone.
+    /// Returns what the host has sent; empty if the host is gone.
     fn receive(&mut self) -> Result<String, Errno> {
         let mut bytes = [0; 256];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
@@ -224,7 +225,8 @@ impl Lifeline {
         Ok(String::from_utf8_lossy(&bytes[..received.bytes]).into_owned())
     }
 
-    /// Observes exit, stop and continuation. The agent stays a zombie until the sweep, so that its group's number stays ours.
+    /// Observes exit, stop and continuation. An agent that leaves processes behind stays a zombie until the sweep, so
+    /// that the number of its group is not reused.
     fn look_at_agent(&mut self) {
         let Some(agent) = self.agent.filter(|_| !self.exited) else { return };
         self.unsure = false;
@@ -233,11 +235,11 @@ impl Lifeline {
                 _ if self.held => {}
                 Some(signal) => {
                     self.told_stop = true;
-                    self.tell(&LifelineReport::Stopped(signal));
+                    self.send_report(&LifelineReport::Stopped(signal));
                 }
                 None if self.told_stop => {
                     self.told_stop = false;
-                    self.tell(&LifelineReport::Continued);
+                    self.send_report(&LifelineReport::Continued);
                 }
                 None => {}
             }
@@ -246,30 +248,31 @@ impl Lifeline {
             self.exited = true;
             let exit = status.terminating_signal().map_or(Exit::Code(status.exit_status().unwrap_or(-1)), Exit::Signal);
             let mut said = LifelineReport::Exited(exit).line();
-            // Nearly always there is nothing left but the agent's own zombie, which has no children.
+            // Nearly always, only the agent's own zombie is left, which has no children.
             if children(me()) == [agent.as_raw_nonzero().get()] {
                 let _ = waitpid(Some(agent), WaitOptions::NOHANG);
                 self.forget_agent();
                 said += &LifelineReport::Swept(Vec::new()).line();
             }
-            // As in `tell`.
+            // As in `send_report`.
             let _ = self.host.write_all(said.as_bytes());
         }
     }
 
-    /// What the kernel says of the agent. Where it says an error there will be no other signal: it is asked again in a moment.
+    /// Returns the status of the agent. After an error, the kernel may send no further signal about it, so the agent is
+    /// checked again soon.
     fn observe(&mut self, agent: Pid, options: WaitIdOptions) -> Option<WaitIdStatus> {
         let observed = waitid(WaitId::Pid(agent), options | WaitIdOptions::NOHANG);
         self.unsure |= observed.is_err();
         observed.ok().flatten()
     }
 
-    /// It is reaped: its number may become another's.
+    /// Forgets the agent, which is reaped: its number may be reused.
     fn forget_agent(&mut self) {
         (self.agent, self.exited, self.held, self.told_stop, self.unsure) = (None, false, false, false, false);
     }
 
-    /// Orphans of the tree that came to us and are dead: nobody else can reap them.
+    /// Reaps dead orphans of the tree that were reparented to us: no other process can.
     fn reap_adopted(&self) {
         let agent = self.agent.map(|agent| agent.as_raw_nonzero().get());
         for child in children(me()).into_iter().filter(|child| Some(*child) != agent).filter_map(pid) {
@@ -277,7 +280,7 @@ impl Lifeline {
         }
     }
 
-    /// Stops the tree, again and again until a look finds nobody who was forked meanwhile.
+    /// Stops the tree. Repeats this until no process has been forked in the meantime.
     fn stop(&mut self) {
         self.held = true;
         let mut stopped = Vec::new();
@@ -293,7 +296,7 @@ impl Lifeline {
     }
 
     fn go_on(&mut self) {
-        // What the stop made the kernel tell us is not news.
+        // Consumes the kernel's reports about the stop while `held` still makes us ignore them.
         self.look_at_agent();
         self.held = false;
         signal_all(&descendants(me()), Signal::CONT);
@@ -312,30 +315,31 @@ impl Lifeline {
             return;
         }
         let _ = kill_process_group(agent, signal);
-        // An agent that left its own group is still the one that is meant.
+        // An agent that has left its own group must get the signal too.
         if getpgid(Some(agent)).is_ok_and(|group| group != agent) {
             let _ = kill_process(agent, signal);
         }
-        // A stopped process takes no signal until it goes on.
+        // A stopped process handles no signal until it continues.
         let _ = kill_process_group(agent, Signal::CONT);
         if self.held {
             signal_all(&descendants(me()), Signal::CONT);
         }
     }
 
-    /// Ends what is left of the tree, reaps it, and says what had to be ended.
+    /// Kills what is left of the tree, reaps it, and returns what had to be killed.
     fn sweep(&mut self) -> Vec<Leftover> {
         let agent = self.agent.map_or(0, |agent| agent.as_raw_nonzero().get());
         let mut leftovers: Vec<Leftover> = Vec::new();
         if let Some(agent) = self.agent {
-            // What is left of bubblewrap itself is on its way out.
+            // What is left of bubblewrap itself is already exiting.
             let of_the_sandbox =
                 |left: &Process| left.name == BUBBLEWRAP && is_bubblewrap(agent.as_raw_nonzero().get());
             let alive = descendants(me()).into_iter().filter(|left| !left.zombie && !of_the_sandbox(left));
             leftovers.extend(alive.map(|left| Leftover { pid: left.pid, name: left.name, running: false }));
             let _ = kill_process_group(agent, Signal::KILL);
         }
-        // A process may fork while we list, and one in the kernel's hands may take its time: look again, but not for ever.
+        // A process may fork while we list, and one in a system call may take time to die: check again, but not
+        // forever.
         for look in 0..SWEEPS {
             signal_all(&descendants(me()), Signal::KILL);
             let gone = loop {
@@ -361,7 +365,8 @@ impl Lifeline {
     }
 }
 
-/// What not even SIGKILL has ended: a process of another user, or one in the kernel's hands.
+/// Marks the processes that survived SIGKILL, and adds those that were not listed yet. Such a process belongs to
+/// another user, or the kernel does not release it.
 fn name_the_living(leftovers: &mut Vec<Leftover>) {
     for living in descendants(me()).into_iter().filter(|left| !left.zombie) {
         match leftovers.iter_mut().find(|left| left.pid == living.pid) {
@@ -371,8 +376,8 @@ fn name_the_living(leftovers: &mut Vec<Leftover>) {
     }
 }
 
-/// The processes that a signal for the agent is meant for, where the agent is bubblewrap: it passes none on, and takes its
-/// program along when it dies of one. They are its program and that program's group.
+/// If the agent is bubblewrap, returns the processes that are to receive a signal instead: its program, and that
+/// program's group. Bubblewrap passes no signal on, and if a signal kills it, its program dies too.
 fn sandboxed(agent: i32) -> Vec<Process> {
     if !is_bubblewrap(agent) {
         return Vec::new();

@@ -1,8 +1,8 @@
-//! The host's end of the socket to a lifeline. Every order is answered at once; a lifeline that does not answer is given up, so that
-//! nobody who stops it stops us.
+//! The host's end of the socket to a lifeline. Every order is answered at once. A lifeline that does not answer is
+//! given up, so that a stopped lifeline does not stop us.
 
-use super::table::process;
-use super::wire::{LifelineReport, Order};
+use super::procfs::process;
+use super::wire::{LifelineReport, MOST_FILES, Order};
 use crate::engine::Sig;
 use rustix::fd::BorrowedFd;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -15,44 +15,44 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until};
 
-/// How often a lifeline is looked at that has not answered yet.
+/// How often a lifeline that has not answered yet is checked.
 const LOOK: Duration = Duration::from_secs(1);
-/// A look that comes so much too late says nothing: we ourselves were stopped, or the machine was asleep.
+/// A check that is this late does not count: we were stopped ourselves, or the machine was asleep.
 const LATE: Duration = Duration::from_millis(500);
-/// How many looks one that runs may leave without an answer, and without an end of its sweep. One that is stopped has a single one.
+/// How many checks a running lifeline may take to answer. A stopped one has only one.
 const ANSWERS_WITHIN: u32 = 10;
+/// How many checks a running lifeline may take to finish a sweep. A stopped one has only one.
 const SWEEPS_WITHIN: u32 = 20;
-/// How many files come with an order at most.
-pub(super) const MOST_FILES: usize = 3;
 
 /// The socket between a lifeline and us.
 #[derive(Debug)]
 pub struct Line {
     control: UnixStream,
-    /// The lifeline's.
+    /// The lifeline's process id.
     pid: i32,
     pending: Vec<u8>,
     reports: VecDeque<LifelineReport>,
-    /// Orders without an answer.
+    /// How many orders have no answer yet.
     unanswered: u32,
-    /// Whether the sweep was ordered, whose end is awaited.
+    /// Whether a sweep was ordered and has not ended yet.
     sweeps: bool,
-    /// When it is looked at next, where something is awaited, and how often it was looked at in vain.
+    /// When the lifeline is checked next, if something is awaited.
     look: Option<Instant>,
+    /// How many checks in a row found no report.
     looks: u32,
-    /// Whether it holds a program, or something of one.
+    /// Whether the lifeline holds a program, or what is left of one.
     holds: bool,
     gone: bool,
-    /// Why it is given up, if it is.
+    /// Why the lifeline was given up, if it was.
     given_up: Option<GivenUp>,
 }
 
 /// Why a lifeline is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GivenUp {
-    /// It is stopped or traced, or too slow.
+    /// It is stopped, traced or too slow.
     Silent,
-    /// It takes no orders.
+    /// It accepts no orders.
     Deaf,
 }
 
@@ -73,7 +73,7 @@ impl Line {
         })
     }
 
-    /// The next report. Cancel-safe; after [`LifelineReport::Gone`] there is no other.
+    /// Returns the next report. Cancel-safe. After [`LifelineReport::Gone`] there is no other.
     pub async fn report(&mut self) -> LifelineReport {
         loop {
             if let Some(report) = self.reports.pop_front() {
@@ -99,17 +99,13 @@ impl Line {
         }
     }
 
-    /// Reads what is there: how many bytes, none when the lifeline is gone.
+    /// Reads what is there, and returns how many bytes; `None` if the lifeline is gone.
     fn read(&mut self) -> Option<usize> {
         let mut bytes = [0; 1024];
         let read = match self.control.try_read(&mut bytes) {
-            Ok(0) => {
-                self.gone = true;
-                return None;
-            }
-            Ok(read) => read,
+            Ok(read @ 1..) => read,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
-            Err(_) => {
+            Ok(_) | Err(_) => {
                 self.gone = true;
                 return None;
             }
@@ -124,19 +120,19 @@ impl Line {
         Some(read)
     }
 
-    /// Why it was given up, if it was.
+    /// Returns why the lifeline was given up, if it was.
     #[must_use]
     pub fn given_up(&self) -> Option<GivenUp> {
         self.given_up
     }
 
-    /// Whether it can be given another program.
+    /// Returns whether it can start another program.
     #[must_use]
     pub(super) fn is_free(&self) -> bool {
         !self.holds && !self.gone && self.given_up.is_none()
     }
 
-    /// Something was said: the waiting begins anew, or is over.
+    /// Handles a report: the wait for the next one starts again, or ends.
     fn hear(&mut self, report: LifelineReport) {
         self.looks = 0;
         match &report {
@@ -173,7 +169,7 @@ impl Line {
         }
     }
 
-    /// Sends a signal to the agent's group; KILL to its whole tree.
+    /// Sends a signal to the agent's group. KILL goes to its whole tree.
     pub fn signal(&mut self, signal: Sig) {
         self.order(Order::Signal(signal.number()));
     }
@@ -183,25 +179,25 @@ impl Line {
         self.order(Order::Stop);
     }
 
-    /// Lets the agent's tree go on.
+    /// Continues the agent's tree.
     pub fn go_on(&mut self) {
         self.order(Order::Continue);
     }
 
-    /// Asks for nothing but an answer.
+    /// Requests only an answer, unless one is already awaited.
     pub fn ask(&mut self) {
         if self.unanswered == 0 {
             self.order(Order::Answer);
         }
     }
 
-    /// The output is drained: end what is left.
+    /// Orders a sweep: the output is drained, and what is left is killed.
     pub fn sweep(&mut self) {
         self.sweeps = true;
         self.order(Order::Sweep);
     }
 
-    /// Has it start a program: the file that says which, and the writing ends of its pipes.
+    /// Orders the start of a program. `files` are the file that describes it, and the writing ends of its pipes.
     pub(super) fn launch(&mut self, files: [BorrowedFd<'_>; 3]) {
         self.holds = true;
         self.order_with(Order::Launch, &files);
@@ -211,7 +207,8 @@ impl Line {
         self.order_with(order, &[]);
     }
 
-    /// A few bytes into a socket that is nearly always empty: it takes them, or the lifeline is gone or stopped for long.
+    /// Sends a few bytes into a socket that is nearly always empty. If it does not accept them, the lifeline is gone
+    /// or has been stopped for long.
     fn order_with(&mut self, order: Order, files: &[BorrowedFd<'_>]) {
         match send(&self.control, order, files) {
             Ok(sent) if sent == order.line().len() => {
@@ -223,7 +220,7 @@ impl Line {
     }
 }
 
-/// Sends an order, and files with it (unix(7), `SCM_RIGHTS`): how many bytes were taken.
+/// Sends an order, and files with it (unix(7), `SCM_RIGHTS`). Returns how many bytes were accepted.
 pub(super) fn send(control: impl AsFd, order: Order, files: &[BorrowedFd<'_>]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);

@@ -1,4 +1,4 @@
-//! What we do to our own process.
+//! Settings of our own process: open files, orphans and signals.
 
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -12,7 +12,8 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// How many files we may have open at once; raised as far as the system lets us where that is less than so many (setrlimit(2)).
+/// Returns how many files we may have open at once. If that is less than `wanted`, it is first raised to `wanted`, or
+/// as far as the system allows (setrlimit(2)). Returns `u64::MAX` if nothing had to be raised.
 #[must_use]
 pub fn open_files(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
@@ -22,69 +23,71 @@ pub fn open_files(wanted: u64) -> u64 {
     if setrlimit(Resource::Nofile, new).is_ok() { raised } else { soft }
 }
 
-/// A file that may grow no more is an error that is said, and not our death (`SIGXFSZ`, setrlimit(2)).
+/// Makes a write to a file that may not grow any further fail with an ordinary error. By default, `SIGXFSZ` would kill
+/// us (setrlimit(2)).
 ///
 /// # Errors
-/// When the operating system does not let us listen.
+/// When the signal handler cannot be registered.
 pub fn survive_full_files() -> io::Result<()> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).map(drop)
 }
 
-/// From now on orphans of our tree come to us, should their lifeline be killed; a living lifeline keeps its own.
+/// Makes us adopt the orphans of our tree if their lifeline is killed. A living lifeline keeps its own.
 pub fn adopt_orphans() {
-    // Best effort: without it the token in the environment is what finds them.
+    // Best effort: without it, orphans are found by the token in their environment.
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// What was open when we were started, beside the three standard streams, is not handed to the programs that we start: a folder outside
-/// of a sandbox among it would be a way out.
+/// Keeps files that were open when we were started, except the three standard streams, from the programs that we start.
+/// An inherited directory outside of a sandbox would be a way out of it.
 pub(super) fn keep_open_files_to_ourselves() {
     let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers: Vec<RawFd> = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for number in numbers.into_iter().filter(|number| *number > 2) {
-        // SAFETY: the number was open a moment ago; of one that is not the call says EBADF, and does nothing.
-        #[expect(unsafe_code, reason = "descriptors that nobody here owns")]
+        // SAFETY: the descriptor was open a moment ago. For a closed one, the call does nothing and returns EBADF.
+        #[expect(unsafe_code, reason = "descriptors that no value here owns")]
         let file = unsafe { BorrowedFd::borrow_raw(number) };
         let _ = fcntl_setfd(file, FdFlags::CLOEXEC);
     }
 }
 
-/// SIGTSTP (Ctrl-Z) is held back while this lives, so that our agents can be stopped first. The signal stays pending, and is never
-/// read: a SIGCONT that comes before we stop takes it back in the kernel (signal(7)), so that none is lost, however fast it follows.
+/// Holds SIGTSTP (Ctrl-Z) back while this value lives, so that our agents can be stopped first. The signal stays
+/// pending and is never read: a SIGCONT that comes before we stop cancels it in the kernel (signal(7)). So no SIGCONT
+/// is lost, however quickly it follows.
 #[derive(Debug)]
 pub struct StopRequests(SignalFd);
 
 impl StopRequests {
-    /// Listens from now on, in this thread and those that it starts later.
+    /// Holds the signal back from now on, in this thread and in those that it starts later.
     ///
     /// # Errors
-    /// When the operating system does not let us.
+    /// When the signal cannot be blocked or watched.
     pub fn listen() -> io::Result<Self> {
         stop_signal().thread_block()?;
         Ok(Self(SignalFd::with_flags(&stop_signal(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
     }
 
-    /// The same for the runtime: readable while a stop is pending.
+    /// Registers this value with the async runtime: it is readable while a stop is pending.
     ///
     /// # Errors
-    /// When the operating system does not let us.
-    #[expect(unsafe_code, reason = "no safe call of tokio takes a descriptor that is none of its own kinds")]
+    /// When the descriptor cannot be registered.
+    #[expect(unsafe_code, reason = "tokio has no safe call for descriptors of other types")]
     pub fn watched(self) -> io::Result<AsyncFd<Self>> {
         // SAFETY: the descriptor is valid, and it is neither closed nor replaced before this value is dropped.
         Ok(unsafe { AsyncFd::register_with_interest(self, Interest::READABLE) }?)
     }
 
-    /// Whether we are to stop, and no SIGCONT has taken that back.
+    /// Returns whether a stop is pending that no SIGCONT has canceled.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&now)), Ok(1..))
     }
 
-    /// Lets a pending stop happen; returns at once when there is none, or when we are in an orphaned process group, which nobody
-    /// could wake (the default action of SIGTSTP in POSIX). To be called in the thread that listens.
+    /// Lets a pending stop happen. Returns at once if there is none, or if we are in an orphaned process group, which
+    /// no shell could continue (the default action of SIGTSTP in POSIX). Must be called in the thread that listens.
     pub fn obey(&self) {
-        // Neither fails with a mask that is valid.
+        // Neither call fails with a valid mask.
         let _ = stop_signal().thread_unblock();
         let _ = stop_signal().thread_block();
     }
@@ -97,19 +100,19 @@ impl AsRawFd for StopRequests {
 }
 
 impl Drop for StopRequests {
-    /// From here on Ctrl-Z does what it does to everybody.
+    /// Restores the usual effect of Ctrl-Z.
     fn drop(&mut self) {
         let _ = stop_signal().thread_unblock();
     }
 }
 
-/// Leaves Ctrl-Z to the thread that listens to it; for threads that help.
+/// Leaves Ctrl-Z to the thread that listens to it. For helper threads.
 pub(super) fn leave_stops_to_others() {
-    // A mask that is valid does not fail.
+    // The call does not fail with a valid mask.
     let _ = stop_signal().thread_block();
 }
 
-/// Starts a program that can be stopped: it would inherit what we hold back.
+/// Starts a program that can be stopped: otherwise it would inherit the signal that we hold back.
 pub(super) fn spawn_stoppable(command: &mut Command) -> io::Result<Child> {
     let mask = SigSet::thread_get_mask()?;
     stop_signal().thread_unblock()?;
@@ -118,7 +121,7 @@ pub(super) fn spawn_stoppable(command: &mut Command) -> io::Result<Child> {
     child
 }
 
-/// Lets this process be stopped, whatever its parent held back.
+/// Allows this process to be stopped, even if its parent held the signal back.
 pub(super) fn be_stoppable() -> io::Result<()> {
     Ok(stop_signal().thread_unblock()?)
 }

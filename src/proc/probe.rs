@@ -1,9 +1,9 @@
-//! Whether this machine lets us end what agents leave behind: tried out with a daemon of our own (`forkhestra doctor`).
-#![expect(clippy::disallowed_methods, reason = "the spawner, and the process table")]
+//! Checks whether this machine lets us stop what agents leave behind, with a daemon of our own (`forkhestra doctor`).
+#![expect(clippy::disallowed_methods, reason = "this module starts processes and reads the process table")]
 
 use super::host::{AgentPipes, LifelineHandle};
 use super::launch::Launch;
-use super::table::{children, process};
+use super::procfs::{children, process};
 use super::wire::LifelineReport;
 use rustix::process::{PidfdFlags, getpid, pidfd_open, setsid};
 use std::ffi::OsString;
@@ -14,32 +14,32 @@ use std::process::Command;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The longest that a probe may take; its daemon goes by itself after it.
+/// How long a probe may take. Its daemon exits by itself after that time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How the probe went.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probe {
-    /// The daemon was ended after so long.
+    /// The daemon was stopped after this time.
     Ended(Duration),
-    /// It lives on, with this pid.
+    /// The daemon lives on, with this pid.
     Survived(i32),
-    /// It could not be tried, for this reason.
+    /// The probe could not be carried out, for this reason.
     Failed(String),
 }
 
-/// What the kernel gives us.
+/// The mechanisms that the kernel provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mechanisms {
-    /// `pidfd_open(2)`: a signal cannot hit a stranger.
+    /// `pidfd_open(2)`: a signal cannot reach an unrelated process.
     pub pidfd: bool,
-    /// /proc/PID/task/TID/children: a tree is found without looking at every process.
+    /// /proc/PID/task/TID/children: a tree is found without a scan of every process.
     pub child_lists: bool,
-    /// A cgroup of our own that we could kill as a whole. Not needed.
+    /// A cgroup of our own that we could kill as a whole. Not required.
     pub cgroup: bool,
 }
 
-/// Starts a daemon that forks twice, leaves its session and holds its output, and looks whether its lifeline ends it.
+/// Starts a daemon that forks twice, leaves its session and holds its output, and checks whether its lifeline stops it.
 pub async fn probe(lifeline: &Path, own_program: &Path) -> Probe {
     match tokio::time::timeout(PATIENCE, try_out(lifeline, own_program)).await {
         Ok(Ok(probe)) => probe,
@@ -64,7 +64,7 @@ async fn try_out(lifeline: &Path, own_program: &Path) -> io::Result<Probe> {
             report = lifeline.line.report() => match report {
                 LifelineReport::Exited(_) => exited = Some(Instant::now()),
                 LifelineReport::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
-                LifelineReport::Gone => return Err(io::Error::other("its lifeline is gone")),
+                LifelineReport::Gone => return Err(io::Error::other("the lifeline of the daemon is gone")),
                 _ => {}
             },
             _ = pipes.stdout.readable(), if daemon.is_none() => daemon = said_pid(&pipes)?,
@@ -79,21 +79,21 @@ async fn try_out(lifeline: &Path, own_program: &Path) -> io::Result<Probe> {
     Ok(if alive { Probe::Survived(daemon) } else { Probe::Ended(began.elapsed()) })
 }
 
-/// The daemon's pid, once it has written its line.
+/// Returns the daemon's pid, once the daemon has printed it.
 fn said_pid(pipes: &AgentPipes) -> io::Result<Option<i32>> {
     let mut line = [0; 32];
     match pipes.stdout.try_read(&mut line) {
-        Ok(0) => Err(io::Error::other("the daemon said nothing")),
+        Ok(0) => Err(io::Error::other("the daemon printed nothing")),
         Ok(length) => Ok(String::from_utf8_lossy(&line[..length]).trim().parse().ok()),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The hidden verb behind [`probe`]: `fork` starts `leave`, which leaves its session and starts `stay`.
+/// The hidden command behind [`probe`]: `fork` starts `leave`, which leaves its session and starts `stay`.
 ///
 /// # Errors
-/// What keeps a step from being taken.
+/// When a step fails, or is unknown.
 pub fn probe_step(arguments: &[OsString]) -> io::Result<()> {
     let next = |step: &str| Command::new(std::env::current_exe()?).args(["__probe", step]).spawn();
     match arguments.first().and_then(|step| step.to_str()) {
@@ -107,11 +107,11 @@ pub fn probe_step(arguments: &[OsString]) -> io::Result<()> {
             std::thread::sleep(PATIENCE);
             Ok(())
         }
-        _ => Err(io::Error::new(ErrorKind::InvalidInput, "this command is forkhestra's own")),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "this command is internal to forkhestra")),
     }
 }
 
-/// Looks at what the kernel gives us.
+/// Returns the mechanisms that the kernel provides.
 #[must_use]
 pub fn mechanisms() -> Mechanisms {
     let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
@@ -127,7 +127,7 @@ pub fn mechanisms() -> Mechanisms {
     }
 }
 
-/// The folder of our cgroup in the second hierarchy (cgroups(7)).
+/// Returns the directory of our cgroup in the unified hierarchy (cgroups(7)).
 fn own_cgroup() -> Option<String> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     Some(format!("/sys/fs/cgroup{}", text.lines().find_map(|line| line.strip_prefix("0::"))?))

@@ -1,7 +1,7 @@
-//! Processes of an attempt whose lifeline is gone: found by the token in their environment.
+//! Kills the processes of an attempt whose lifeline is gone. The token in their environment identifies them.
 
 use super::lifeline::LIFELINE;
-use super::table::{
+use super::procfs::{
     Process, all, children, descendants, has_argument, has_variable, is_of_our_program, kill, locks, pid, process,
     start_time,
 };
@@ -9,18 +9,19 @@ use crate::engine::Leftover;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 use std::fs::File;
 
-/// Kills everything that an attempt without a lifeline left: what has come to us, `lifeline` aside, and every process that was
-/// given a variable `NAME=value` which is ours. Until none is left; says which they were.
-/// A fork bomb is outrun only as far as the scheduler lets us: after a hundred sweeps it is left to the user.
+/// Kills everything that an attempt without a lifeline left: our descendants, except `lifeline` and those of other
+/// lifelines, and every process with a variable `NAME=value` that `is_ours` accepts. Repeats until none is left, and
+/// returns the processes that it killed.
+/// A fork bomb may fork faster than we kill: after a hundred sweeps, the rest is left to the user.
 #[must_use]
 pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Leftover> {
     let lifeline = i32::try_from(lifeline).unwrap_or(0);
     let me = i32::try_from(std::process::id()).unwrap_or(0);
     let mut ended: Vec<Leftover> = Vec::new();
-    // A dying process closes its files before it gives its children away: only when it is dead are they ours.
+    // A dying process closes its files before its children are reparented: they are ours only once it is dead.
     if let Some(dying) = pid(lifeline) {
         let _ = kill_process(dying, Signal::KILL);
-        // One in the kernel's hands may not even heed that.
+        // A process in an uninterruptible system call does not react even to that.
         for _ in 0..ENDING_LOOKS {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
             if !matches!(waitid(WaitId::Pid(dying), options), Ok(None)) {
@@ -32,7 +33,7 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
     let mut quiet_looks = 0;
     for _ in 0..100 {
         let mut alive = descendants(me);
-        // What other lifelines of ours hold is other attempts' work.
+        // Our other lifelines and their trees belong to other attempts.
         let others: Vec<i32> =
             children(me).into_iter().filter(|child| *child != lifeline && is_lifeline(*child)).collect();
         let theirs: Vec<i32> = others.iter().flat_map(|other| descendants(*other)).map(|process| process.pid).collect();
@@ -44,7 +45,7 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
         let tagged = all().into_values().filter(|process| !process.zombie && has_variable(process.pid, is_ours));
         let tagged: Vec<_> = tagged.filter(|process| !known(process.pid, &alive)).collect();
         alive.extend(tagged);
-        // The kernel's list may miss a child while another one exits: one empty look is none.
+        // The kernel's list may miss a child while another one exits: a single empty scan is not conclusive.
         quiet_looks = if alive.is_empty() { quiet_looks + 1 } else { 0 };
         for process in alive {
             kill(&process, Signal::KILL);
@@ -68,22 +69,25 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
     ended
 }
 
-/// Whether a process is a lifeline; one that was just started has not its name yet.
+/// Returns whether a process is a lifeline. One that has just started does not have its name yet.
 fn is_lifeline(pid: i32) -> bool {
     let named = process(pid).is_some_and(|process| process.name == LIFELINE);
     named || has_argument(pid, b"__lifeline")
 }
 
-/// How many looks are taken at what is being ended: two seconds for one process, six for all that a host has left.
+/// How often a lifeline that was killed is checked, until it is dead: for two seconds.
 const ENDING_LOOKS: usize = 400;
+/// How often the processes of a dead host are checked, until they are dead: for six seconds.
 const LOOKS: usize = 1_200;
+/// How long to wait between two checks.
 const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// Ends what an earlier host of ours, which is dead, left behind: the agent with this pid and start time and its descendants,
-/// and every process with a variable that is ours. Its lifelines have done most of that themselves; says what they had left.
+/// Kills what an earlier host, which is dead, left behind: the agent with this pid and start time, its descendants, and
+/// every process with a variable that `is_ours` accepts. Its lifelines have normally killed most of them already.
+/// Returns those that they had left.
 ///
 /// # Errors
-/// What is alive after all that.
+/// Returns the processes that are still alive after that.
 pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Result<Vec<Leftover>, Vec<Leftover>> {
     let mut ended: Vec<Leftover> = Vec::new();
     let leftover = |process: &Process| Leftover { pid: process.pid, name: process.name.clone(), running: false };
@@ -114,19 +118,20 @@ pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Re
     Ok(ended)
 }
 
-/// Ends the processes that a dead host of ours was about to make lifelines of: stopped between fork and exec they hold its lock, and have
-/// neither a lifeline's name nor its environment.
+/// Kills the processes that a dead host had forked to become lifelines. If they were stopped between fork and exec,
+/// they hold its lock but have neither a lifeline's name nor its environment.
 ///
 /// # Errors
-/// When the file is not open any more.
+/// When the file is no longer open.
 pub fn end_forks(lock: &File) -> std::io::Result<()> {
     end_those_with(lock, |process| process.name != LIFELINE)
 }
 
-/// Ends all processes of ours that hold the lock of a dead host, its lifelines among them: they were stopped, or hang.
+/// Kills all processes of our program that hold the lock of a dead host, including its lifelines: they were stopped, or
+/// are unresponsive.
 ///
 /// # Errors
-/// When the file is not open any more.
+/// When the file is no longer open.
 pub fn end_holders(lock: &File) -> std::io::Result<()> {
     end_those_with(lock, |_| true)
 }

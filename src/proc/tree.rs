@@ -1,12 +1,12 @@
-//! A program that is run by hand, with all that descends from it: under a lifeline where it is a person's (a check, a hook), as a group of
-//! its own where it only answers a question (git, a version).
-#![expect(clippy::disallowed_methods, reason = "the spawner")]
+//! A program that is run by hand, with all its descendants. A check or a hook runs under a lifeline. A program that
+//! only answers a query (git, a version) runs in its own process group.
+#![expect(clippy::disallowed_methods, reason = "this module starts processes")]
 
 use super::host::spawn_lifeline;
 use super::launch::Launch;
 use super::line::send;
 use super::ourselves::spawn_stoppable;
-use super::table::{descendants, kill, process};
+use super::procfs::{descendants, kill, process};
 use super::wire::{LifelineReport, Order};
 use crate::engine::Exit;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -18,16 +18,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program may take to end when it is asked to, before it is killed.
+/// How long a program may take to end after a signal, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long a lifeline may take to end what is left. It gives up after ten seconds by itself.
+/// How long a lifeline may take to kill what is left. It gives up by itself after ten seconds.
 const SWEEP: Duration = Duration::from_secs(15);
-/// How long one that is stopped is waited for.
+/// How long to wait for a lifeline that is stopped.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How long one is given to answer when nothing else is known of it.
+/// How often to check what the lifeline has reported.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A program under way.
+/// A running program with its descendants.
 pub(super) struct Tree {
     child: Child,
     kind: TreeKind,
@@ -43,7 +43,7 @@ enum TreeKind {
 }
 
 impl Tree {
-    /// Starts a program in a group of its own.
+    /// Starts a program in its own process group.
     pub(super) fn group(command: &mut Command) -> io::Result<Self> {
         let mut child = spawn_stoppable(command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let group = Pid::from_child(&child);
@@ -57,7 +57,7 @@ impl Tree {
         let (stderr, their_stderr) = io::pipe()?;
         let file = launch.file()?;
         let (child, control) = spawn_lifeline(lifeline, None).map_err(io::Error::other)?;
-        // One that is gone is noticed when it is heard.
+        // A lifeline that is gone is noticed by the next read.
         let _ = send(&control, Order::Launch, &[file.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()]);
         Ok(Self {
             child,
@@ -68,17 +68,17 @@ impl Tree {
         })
     }
 
-    /// Its output and its errors, once.
+    /// Takes its standard output and standard error; `None` the second time.
     pub(super) fn output(&mut self) -> (Option<OwnedFd>, Option<OwnedFd>) {
         (self.output.0.take(), self.output.1.take())
     }
 
-    /// Its standard input, once; none under a lifeline.
+    /// Takes its standard input; `None` under a lifeline, and the second time.
     pub(super) fn input(&mut self) -> Option<std::process::ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// How it ended, if it did.
+    /// Returns how the program ended, if it has.
     pub(super) fn exit(&mut self) -> Option<Exit> {
         if self.exit.is_none() {
             match self.kind {
@@ -89,12 +89,12 @@ impl Tree {
         self.exit
     }
 
-    /// Whether the program could be started, as far as we know by now.
+    /// Returns whether the program could be started, as far as we know by now.
     pub(super) fn is_started(&self) -> bool {
         self.started
     }
 
-    /// What the lifeline has said by now; one that is gone has ended what it held, or we are told nothing more.
+    /// Reads what the lifeline has reported by now. If it is gone, there are no more reports.
     fn hear(&mut self) {
         let TreeKind::Lifeline { control, pending, swept } = &mut self.kind else { return };
         let mut bytes = [0; 1024];
@@ -123,12 +123,12 @@ impl Tree {
 
     fn order(&mut self, order: Order) {
         if let TreeKind::Lifeline { control, .. } = &mut self.kind {
-            // One that is gone does nothing more.
+            // A lifeline that is gone carries out no orders.
             let _ = control.write_all(order.line().as_bytes());
         }
     }
 
-    /// Stops all of it, until it goes on.
+    /// Stops the whole tree, until [`Self::go_on`].
     pub(super) fn stop(&mut self) {
         match self.kind {
             TreeKind::Group(group) => drop(kill_process_group(group, Signal::STOP)),
@@ -136,7 +136,7 @@ impl Tree {
         }
     }
 
-    /// Lets all of it go on.
+    /// Continues the whole tree.
     pub(super) fn go_on(&mut self) {
         match self.kind {
             TreeKind::Group(group) => drop(kill_process_group(group, Signal::CONT)),
@@ -144,7 +144,7 @@ impl Tree {
         }
     }
 
-    /// Ends it, if it has not ended, and what it has left behind. Under a lifeline it is asked first by this signal.
+    /// Kills the program, if it still runs, and what it left behind. Under a lifeline, it gets the signal `by` first.
     pub(super) fn end(mut self, by: i32) {
         if let TreeKind::Group(group) = self.kind {
             let _ = kill_process_group(group, Signal::KILL);
@@ -161,14 +161,14 @@ impl Tree {
         self.order(Order::Sweep);
         self.wait(SWEEP, |tree| matches!(tree.kind, TreeKind::Lifeline { swept: true, .. }));
         if !matches!(self.kind, TreeKind::Lifeline { swept: true, .. }) {
-            // It is stopped, or in the kernel's hands: what it holds is ended without it.
+            // The lifeline is stopped, or stuck in a system call: what it holds is killed without it.
             let left = descendants(self.pid());
             let _ = self.child.kill();
             for left in &left {
                 kill(left, Signal::KILL);
             }
         }
-        // It goes when nobody holds its socket any more.
+        // The lifeline exits once its socket is closed.
         drop(self.kind);
         let _ = self.child.wait();
     }
@@ -177,7 +177,7 @@ impl Tree {
         i32::try_from(self.child.id()).unwrap_or(0)
     }
 
-    /// Whether somebody has stopped the lifeline, or traces it.
+    /// Returns whether the lifeline is stopped or traced.
     fn is_stopped(&self) -> bool {
         process(self.pid()).is_some_and(|lifeline| lifeline.stopped)
     }

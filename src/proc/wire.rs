@@ -1,47 +1,52 @@
-//! What a lifeline and its host tell each other: one line of text each, over a socket pair.
+//! The messages between a lifeline and its host: one line of text each, over a socket pair.
 
 use crate::engine::{Exit, Leftover};
 
-/// What the host asks for. Each is answered when it was read, before it is done; a launch by what became of it.
+/// The largest number of files that come with an order: those of [`Order::Launch`].
+pub(super) const MOST_FILES: usize = 3;
+
+/// An order of the host. Each is answered when it is read, before it is carried out. A launch is answered by its
+/// result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Start a program: with this come a file that says which ([`super::Launch`]), and what it writes its output and its errors to.
+    /// Start a program. Three files come with this: one that describes the program ([`super::Launch`]), and those for
+    /// its standard output and standard error.
     Launch,
-    /// Send this signal to the agent's group; 9 goes to its whole tree.
+    /// Send this signal to the agent's group. Signal 9 goes to its whole tree.
     Signal(i32),
-    /// Stop the agent's tree, and say nothing of that.
+    /// Stop the agent's tree, and do not report that.
     Stop,
-    /// Let the agent's tree go on.
+    /// Continue the agent's tree.
     Continue,
-    /// The output is drained: end what is left, and reap. Nothing is said where nothing is left.
+    /// The output is drained: kill what is left, and reap. If nothing is left, nothing is reported.
     Sweep,
-    /// Nothing but an answer.
+    /// Only answer.
     Answer,
 }
 
-/// What a lifeline reports.
+/// A report of a lifeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LifelineReport {
     /// An order was read.
     Answered,
     /// The agent runs.
     Spawned {
-        /// Its process id.
+        /// The agent's process id.
         pid: i32,
-        /// Its start time in clock ticks since boot.
+        /// The agent's start time, in clock ticks since boot.
         start_time: u64,
     },
-    /// The agent could not be started: an errno.
+    /// The agent could not be started, with this errno.
     Failed(i32),
-    /// The agent was stopped by this signal; nobody but us can wake it.
+    /// The agent was stopped by this signal. It is in the lifeline's session, so no shell continues it.
     Stopped(i32),
-    /// It goes on.
+    /// The agent continues.
     Continued,
-    /// The agent exited; it is not reaped yet.
+    /// The agent exited. It is not reaped yet.
     Exited(Exit),
-    /// The tree is ended; these had outlived its agent.
+    /// The whole tree has ended. These processes had outlived the agent.
     Swept(Vec<Leftover>),
-    /// The lifeline itself is gone without having swept.
+    /// The lifeline itself is gone, without a sweep.
     Gone,
 }
 

@@ -1,4 +1,4 @@
-//! Every fault of prompts and variables.
+//! The errors and warnings of prompts and variables.
 
 use crate::source::{Diagnostic, Place};
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 pub(super) fn prompt_not_found(at: &Place, path: &Path) -> Diagnostic {
     Diagnostic::error("prompt/not-found", format!("prompt file not found: {}", path.display()))
         .at(at, "named here")
-        .help("create the file, or mend the path. In the project's config paths start at the project's root, on the command line where you stand")
+        .help("create the file, or fix the path. A path in the project's config is relative to the project's root; a path on the command line is relative to the current directory")
 }
 
 pub(super) fn prompt_is_a_folder(at: &Place, path: &Path) -> Diagnostic {
-    Diagnostic::error("prompt/folder", format!("the prompt file {} is a folder", path.display()))
+    Diagnostic::error("prompt/folder", format!("the prompt file {} is a directory", path.display()))
         .at(at, "named here")
         .help("name a file in it")
 }
@@ -28,9 +28,9 @@ pub(super) fn prompt_not_utf8(at: &Place, path: &Path, offset: usize) -> Diagnos
 }
 
 pub(super) fn missing_variable(at: &Place, name: &str, near: Option<&str>, of_the_environment: bool) -> Diagnostic {
-    let near = near.map(|near| format!(" (or did you mean `{near}`?)"));
+    let near = near.map(|near| format!(" (is `{near}` a typo for it?)"));
     let help = if of_the_environment {
-        format!("the environment has a variable of this name: ${{env:{name}}}")
+        format!("the environment has a variable with this name: ${{env:{name}}}")
     } else {
         format!("pass it on the command line: {name}=value{}", near.unwrap_or_default())
     };
@@ -48,13 +48,13 @@ pub(super) fn variable_not_utf8(at: &Place, name: &str) -> Diagnostic {
 }
 
 pub(super) fn malformed_variable(at: &Place) -> Diagnostic {
-    Diagnostic::error("vars/malformed", "this is not a variable")
+    Diagnostic::error("vars/malformed", "this is not a valid variable")
         .at(at, "expected ${NAME}, ${NAME:-default} or ${env:NAME}")
-        .help("for a literal `${` write `$${`")
+        .help("for a literal `${`, write `$${`")
 }
 
 pub(super) fn unused_variable(at: Option<&Place>, name: &str, near: Option<&str>) -> Diagnostic {
-    let warning = Diagnostic::warning("vars/unused", format!("the variable `{name}` is used nowhere"))
+    let warning = Diagnostic::warning("vars/unused", format!("the variable `{name}` is not used"))
         .help(near.map_or_else(|| "nothing in the chain mentions it".into(), |near| format!("did you mean `{near}`?")));
     match at {
         Some(at) => warning.at(at, "given here"),

@@ -1,35 +1,36 @@
-//! What the next round of a group is told about the last one.
+//! The feedback on the last round of a group that the next round gets.
 
 use std::fmt::Write;
 
-/// The longest output of one stream that is quoted, in Unicode scalars; the end is what matters, so the beginning is cut, at a line end.
+/// The longest quoted output of one stream, in characters. The end matters most, so the start is cut, at a line end.
 pub const FEEDBACK_CHARACTERS: usize = 8_000;
 
-/// The longest line of a check that is quoted, in Unicode scalars.
+/// The longest quoted command line of a check, in characters.
 const LINE_CHARACTERS: usize = 300;
 
-/// What an agent is told of what happened before, and under which heading where it has no place in a template.
+/// What an agent is told about earlier work, with its heading for a template that has no place for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeedbackText {
     /// The heading; empty for none.
     pub heading: &'static str,
-    /// The text, without a line break around it; empty for nothing.
+    /// The text, without line breaks around it; empty if there is nothing to tell.
     pub body: String,
     /// Whether a judge has rejected the work.
     pub rejected: bool,
-    /// What a judge said when it rejected the work last; empty if none did.
+    /// The notes of the last rejection by a judge; empty if there was none.
     pub notes: String,
 }
 
 impl FeedbackText {
-    /// As it is appended to a prompt.
+    /// Returns the text as it is appended to a prompt.
     #[must_use]
     pub fn appended(&self) -> String {
         if self.body.is_empty() { String::new() } else { format!("\n\n## {}\n\n{}\n", self.heading, self.body) }
     }
 }
 
-/// Feedback after a failed check: its words, its end, the first `errors` that were read from it, and the last lines of its two streams. `folder` is the attempt's.
+/// Returns the feedback after a failed check: its command line, how it ended, the first `errors` in its output, and the
+/// last lines of its two streams. `folder` is the attempt's directory.
 #[must_use]
 pub fn failed_check_feedback(
     round: u32,
@@ -44,7 +45,7 @@ pub fn failed_check_feedback(
     let cut = first.char_indices().nth(LINE_CHARACTERS).map_or(first.len(), |(cut, _)| cut);
     let more = if cut < line.trim_end().len() { " …" } else { "" };
     let first =
-        format!("The check `{check}` {how} in round {round}. Mend what it found. It ran: {}{more}", &first[..cut]);
+        format!("The check `{check}` {how} in round {round}. Fix what it found. It ran: {}{more}", &first[..cut]);
     let errors = if errors.is_empty() {
         String::new()
     } else {
@@ -54,7 +55,7 @@ pub fn failed_check_feedback(
     section(&(first + &errors), output, folder)
 }
 
-/// What judges found so far, for the next judgement; nothing in the first one.
+/// Returns what judges have found so far, for the next judgment; empty for the first one.
 #[must_use]
 pub fn found_so_far(ledger: &str, notes: &str) -> String {
     if ledger.is_empty() {
@@ -69,7 +70,7 @@ pub fn found_so_far(ledger: &str, notes: &str) -> String {
     format!("{}{last}", ledger.trim_end())
 }
 
-/// Feedback after a reject: the judge's words, and every finding so far with what became of it.
+/// Returns the feedback after a rejection: the judge's notes, and every finding so far with its state.
 #[must_use]
 pub fn rejected_feedback(round: u32, judge: &str, rejection: u32, notes: &str, ledger: &str) -> String {
     let mut text = format!("{judge} rejected round {round} (rejection {rejection}). In its words:\n\n");
@@ -81,17 +82,18 @@ pub fn rejected_feedback(round: u32, judge: &str, rejection: u32, notes: &str, l
     // Writing to a String cannot fail.
     let _ = write!(
         text,
-        "\nAll findings so far:\n\n{ledger}\nMend what is new, open or reopened. Answer each of them in your last message, one line \
-         each: `F1: mended`, or `F1: not mended, because …`.\n"
+        "\nAll findings so far:\n\n{ledger}\nFix what is new, open or reopened. Answer each of them in your last message, one line \
+         each: `F1: fixed`, or `F1: not fixed, because …`.\n"
     );
     text
 }
 
-/// Feedback after a loop that did not reach its marker.
+/// Returns the feedback after a loop that did not reach its marker.
 #[must_use]
 pub fn exhausted_feedback(round: u32, agent: &str, iterations: u32, output: &[String; 2], folder: &str) -> String {
+    let unit = if iterations == 1 { "iteration" } else { "iterations" };
     let first = format!(
-        "In round {round} `{agent}` did not finish within {iterations} iterations. Go on where it stopped. Its last words:"
+        "In round {round} `{agent}` did not finish within {iterations} {unit}. Continue where it stopped. Its last output:"
     );
     section(&first, output, folder)
 }
@@ -108,13 +110,13 @@ fn section(first: &str, output: &[String; 2], folder: &str) -> String {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n{heading}{fence}\n{tail}{newline}{fence}\n");
         if cut {
-            let _ = write!(text, "\n[The beginning is cut. The whole: {folder}/{log}]\n");
+            let _ = write!(text, "\n[The beginning is omitted. Full output: {folder}/{log}]\n");
         }
     }
     text
 }
 
-/// The end of a text, from a line's beginning where it has lines.
+/// Returns the end of a text, from the start of a line if it has lines, and whether anything was cut.
 fn tail(text: &str) -> (&str, bool) {
     let Some((cut, _)) = text.char_indices().rev().nth(FEEDBACK_CHARACTERS - 1).filter(|(cut, _)| *cut > 0) else {
         return (text, false);
@@ -124,7 +126,7 @@ fn tail(text: &str) -> (&str, bool) {
     (if line < end.len() { &end[line..] } else { end }, true)
 }
 
-/// A fence longer than any run of backticks in the text (C8).
+/// Returns a fence longer than any run of backticks in the text.
 fn fence_for(text: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
@@ -148,7 +150,7 @@ mod tests {
         let text = failed_check_feedback(2, "build", "make", "failed (exit 2)", "", &words("a ``` b\n", ""), "/log");
         assert_eq!(
             text,
-            "The check `build` failed (exit 2) in round 2. Mend what it found. It \
+            "The check `build` failed (exit 2) in round 2. Fix what it found. It \
              ran: make\n\n````\na ``` b\n````\n"
         );
     }
@@ -157,7 +159,7 @@ mod tests {
     fn long_output_is_cut_at_a_line_and_says_where_the_whole_is() {
         let text = exhausted_feedback(1, "a", 3, &words(&"é line\n".repeat(5_000), ""), "/log");
         assert!(text.contains("\n```\né line\n"));
-        assert!(text.contains("[The beginning is cut. The whole: /log/stdout.log]"));
+        assert!(text.contains("[The beginning is omitted. Full output: /log/stdout.log]"));
         assert!(text.chars().count() < FEEDBACK_CHARACTERS + 300);
         assert_eq!(tail(&"x".repeat(FEEDBACK_CHARACTERS)), ("x".repeat(FEEDBACK_CHARACTERS).as_str(), false));
     }

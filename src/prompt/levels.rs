@@ -1,24 +1,24 @@
-//! The five levels of a prompt (seed 004): command line, step, chain, agent default, none.
+//! The five levels of a prompt: command line, step, chain, agent default, none.
 
 use super::errors;
-use crate::chain::Said;
+use crate::chain::PromptSource;
 use crate::source::{Diagnostic, Files, Kind, Place, Text};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Where a prompt comes from, highest first.
+/// Where a prompt comes from, highest level first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// `--prompt`, `--prompt-file`.
+    /// `--prompt` or `--prompt-file`.
     CommandLine,
-    /// The step's `prompt`, `promptFile`.
+    /// The step's `prompt` or `promptFile`.
     Step,
-    /// The chain's `prompt`, `promptFile`.
+    /// The chain's `prompt` or `promptFile`.
     Chain,
-    /// The agent's `defaultPrompt`, `defaultPromptFile`.
+    /// The agent's `defaultPrompt` or `defaultPromptFile`.
     Agent,
-    /// Nobody said anything.
+    /// No level has a prompt.
     None,
 }
 
@@ -34,10 +34,10 @@ impl std::fmt::Display for Level {
     }
 }
 
-/// The prompt that won.
+/// The prompt that was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pick<'a> {
-    /// No prompt: none was given, or an empty one masks the rest.
+pub enum ChosenPrompt<'a> {
+    /// No prompt: none was given, or an empty one masks the lower levels.
     Silent,
     /// An inline prompt.
     Inline(&'a Text),
@@ -45,26 +45,31 @@ pub enum Pick<'a> {
     File(&'a Text),
 }
 
-/// The first level that says anything; at one level inline beats file.
+/// Returns the first level that has a prompt. On the same level, an inline prompt takes precedence over a file.
 #[must_use]
-pub fn pick<'a>(command_line: &'a Said, step: &'a Said, chain: &'a Said, agent: &'a Said) -> (Level, Pick<'a>) {
+pub fn pick<'a>(
+    command_line: &'a PromptSource,
+    step: &'a PromptSource,
+    chain: &'a PromptSource,
+    agent: &'a PromptSource,
+) -> (Level, ChosenPrompt<'a>) {
     let levels =
         [(Level::CommandLine, command_line), (Level::Step, step), (Level::Chain, chain), (Level::Agent, agent)];
     for (level, said) in levels {
         if let Some(text) = &said.inline {
-            return (level, if text.value.is_empty() { Pick::Silent } else { Pick::Inline(text) });
+            return (level, if text.value.is_empty() { ChosenPrompt::Silent } else { ChosenPrompt::Inline(text) });
         }
         if let Some(file) = &said.file {
-            return (level, Pick::File(file));
+            return (level, ChosenPrompt::File(file));
         }
     }
-    (Level::None, Pick::Silent)
+    (Level::None, ChosenPrompt::Silent)
 }
 
-/// Reads a prompt file whole; `at` is where its name was written.
+/// Reads a whole prompt file; `at` is where its name was written.
 ///
 /// # Errors
-/// One diagnostic for a file that is missing, unreadable, a folder, or not UTF-8 (V-40).
+/// One diagnostic for a file that is missing, unreadable, a directory, or not UTF-8.
 pub fn read_prompt_file(files: &dyn Files, path: &Path, at: &Place) -> Result<String, Diagnostic> {
     if matches!(files.kind(path), Ok(Kind::Folder)) {
         return Err(errors::prompt_is_a_folder(at, path));

@@ -1,49 +1,49 @@
-//! A planned text: what is known now, and the names of what only a run can know.
+//! Planned texts: what is already known, and the names of what only the run will know.
 
 use std::fmt::Write;
 
-/// A piece of a planned text.
+/// A segment of a planned text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
-    /// Known, byte for byte.
+    /// Text that is known, byte for byte.
     Text(String),
-    /// Known only in the run.
+    /// A value that is known only during the run.
     Late(Late),
 }
 
-/// What only a run can know.
+/// A value that is known only during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Late {
-    /// What ended the last round of the group, as an addition to the prompt; empty in round 1.
+    /// The feedback on the last round of the group, as an addition to the prompt; empty in round 1.
     Feedback,
     /// The run's number.
     Run,
-    /// The step's running iteration.
+    /// The step's current iteration.
     Iteration,
-    /// The innermost group's round; 1 outside groups.
+    /// The round of the innermost group; 1 outside groups.
     Round,
     /// The step's number.
     Step,
-    /// The most iterations of the step; 1 for one that is no loop.
+    /// The highest number of iterations of the step; 1 if it is not a loop.
     MaxIterations,
-    /// The path of the prompt as delivered.
+    /// The path of the file in which the prompt is delivered.
     PromptFile,
-    /// The whole prompt, rendered.
+    /// The whole rendered prompt.
     Prompt,
-    /// The folder of the attempt.
+    /// The path of the attempt's directory.
     Folder,
-    /// The path of the file that may hold the agent's result.
+    /// The path of a file in which the agent may leave its result.
     Result,
-    /// The US dollars that are left of the run's limit on cost.
+    /// What is left of the run's cost limit, in US dollars.
     Budget,
-    /// The attempt's own random word, by which its processes are known.
+    /// The attempt's random token, by which its processes are recognized.
     Token,
-    /// The value of the secret variable of this number, which no plan holds.
+    /// The value of the secret variable with this number, which no plan holds.
     Secret(usize),
 }
 
 impl Late {
-    /// Its name in double braces.
+    /// Returns the name that is shown in double braces.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,13 +64,13 @@ impl Late {
     }
 }
 
-/// One known text.
+/// Returns a text that is wholly known.
 #[must_use]
 pub fn text(value: impl Into<String>) -> Vec<Segment> {
     vec![Segment::Text(value.into())]
 }
 
-/// The text with its late names filled in. The one render path of dry run and run.
+/// Renders a text with its late names filled in. Dry runs and runs both use this path.
 #[must_use]
 pub fn render(segments: &[Segment], value: &dyn Fn(Late) -> String) -> String {
     let mut rendered = String::new();
@@ -83,7 +83,7 @@ pub fn render(segments: &[Segment], value: &dyn Fn(Late) -> String) -> String {
     rendered
 }
 
-/// The text with its late names as placeholders.
+/// Renders a text with its late names as placeholders.
 #[must_use]
 pub fn show(segments: &[Segment]) -> String {
     render(segments, &|late| {

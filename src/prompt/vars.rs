@@ -1,5 +1,5 @@
-//! Chain variables: `${NAME}` and its kin, substituted once when the plan is built, values never scanned again
-//! (DESIGN.md, "Substitution").
+//! Chain variables: `${NAME}` and its other forms. They are substituted once, when the plan is built; values are never
+//! scanned again.
 
 use super::errors;
 use crate::source::{Diagnostic, Env, Place, Source, Span, Text, nearest};
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The variables of a plan: those given on the command line, over those of the chain.
+/// The variables of a plan: those of the command line, which override those of the chain.
 #[derive(Debug, Default)]
 pub struct Vars {
     given: IndexMap<String, String>,
@@ -18,13 +18,13 @@ pub struct Vars {
 }
 
 impl Vars {
-    /// `given` are `NAME=value` arguments, `declared` the chain's `vars`.
+    /// Creates the variables from `given`, the `NAME=value` arguments, and `declared`, the chain's `vars`.
     #[must_use]
     pub fn new(given: IndexMap<String, String>, declared: IndexMap<String, String>) -> Self {
         Self { given, declared, secrets: BTreeSet::new(), used: RefCell::default() }
     }
 
-    /// The same with secrets, for whose values placeholders are declared.
+    /// Adds the secrets, with placeholders as their values.
     #[must_use]
     pub fn with_secrets(self, placeholders: impl Iterator<Item = (String, String)>) -> Self {
         let mut vars = self;
@@ -45,12 +45,12 @@ impl Vars {
         Some(value)
     }
 
-    /// The names of all of them.
+    /// Returns the names of all variables.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.given.keys().chain(self.declared.keys()).map(String::as_str)
     }
 
-    /// All variables and their values, for the environment of checks.
+    /// Returns all variables with their values, for the environment of checks.
     #[must_use]
     pub fn all(&self) -> IndexMap<String, String> {
         let mut all = self.declared.clone();
@@ -58,20 +58,20 @@ impl Vars {
         all
     }
 
-    /// Those given on the command line.
+    /// Returns the variables given on the command line.
     #[must_use]
     pub fn given(&self) -> &IndexMap<String, String> {
         &self.given
     }
 
-    /// Notes that a variable is used although nothing was expanded: a shell line names it.
+    /// Records that variables are used although nothing was expanded, because a shell line mentions them.
     pub fn note_mentioned(&self, line: &str) {
         let names = self.given.keys().filter(|name| line.contains(name.as_str()));
         self.used.borrow_mut().extend(names.cloned());
     }
 }
 
-/// A piece of a text with variables.
+/// A piece of a text that may contain variables.
 enum VarPiece<'a> {
     Text(&'a str),
     Variable { name: &'a str, environment: bool, default: Option<&'a str>, span: Span },
@@ -81,14 +81,14 @@ enum VarPiece<'a> {
 /// Expands a config string.
 ///
 /// # Errors
-/// Every variable that is missing or malformed, at its place.
+/// Every variable that is missing or malformed, with its place.
 pub fn expand_config(text: &Text, vars: &Vars, env: &dyn Env) -> Result<String, Vec<Diagnostic>> {
     let (mut expanded, mut faults) = (String::new(), Vec::new());
     for piece in pieces(&text.value) {
         match piece {
             VarPiece::Text(plain) => expanded.push_str(plain),
             VarPiece::Malformed(span) => faults.push(errors::malformed_variable(&text.place_of(span))),
-            // A secret comes from there, and stays one.
+            // The value of a secret may come from the environment; it stays secret.
             VarPiece::Variable { name, environment: true, .. } if vars.is_secret(name) => {
                 expanded.push_str(vars.get(name).unwrap_or_default());
             }
@@ -116,8 +116,8 @@ pub fn expand_config(text: &Text, vars: &Vars, env: &dyn Env) -> Result<String, 
     if faults.is_empty() { Ok(expanded) } else { Err(faults) }
 }
 
-/// Expands a text that is not config: only `${NAME}` of given or declared names, and the escape `$${NAME}` of such a name.
-/// Returns the text and the other `${NAME}` that stayed in it, without repeats.
+/// Expands a text that is not config: only `${NAME}` of given or declared variables, and the escape `$${NAME}` of
+/// those. Returns the text, and the names of all other `${NAME}` in it, each once.
 #[must_use]
 pub fn expand_prose(text: &str, vars: &Vars) -> (String, Vec<String>) {
     let (mut expanded, mut stayed) = (String::new(), Vec::new());
@@ -148,7 +148,7 @@ pub fn expand_prose(text: &str, vars: &Vars) -> (String, Vec<String>) {
     (expanded, stayed)
 }
 
-/// A warning for every given variable that nothing used. `mentioned` are names that the chain could have used.
+/// Returns a warning for every given variable that was not used. `arguments` are the places where they were given.
 #[must_use]
 pub fn unused(vars: &Vars, arguments: &IndexMap<String, Arc<Source>>) -> Vec<Diagnostic> {
     let used = vars.used.borrow();
@@ -161,7 +161,7 @@ pub fn unused(vars: &Vars, arguments: &IndexMap<String, Arc<Source>>) -> Vec<Dia
     .collect()
 }
 
-/// The leading `[A-Za-z_][A-Za-z0-9_]*` of a text.
+/// Returns the leading `[A-Za-z_][A-Za-z0-9_]*` of a text.
 fn name_at(text: &str) -> &str {
     if text.starts_with(|first: char| first.is_ascii_digit()) {
         return "";
@@ -195,7 +195,7 @@ fn pieces(text: &str) -> Vec<VarPiece<'_>> {
     pieces
 }
 
-/// `${NAME}`, `${NAME:-default}`, `${env:NAME}`; anything else in braces is malformed.
+/// Parses `${NAME}`, `${NAME:-default}` or `${env:NAME}`; anything else in braces is malformed.
 fn braced(rest: &str, start: usize) -> (VarPiece<'_>, usize) {
     let Some(close) = rest.find('}') else {
         return (VarPiece::Malformed(start..start + 2), start + rest.len());
@@ -213,7 +213,7 @@ fn braced(rest: &str, start: usize) -> (VarPiece<'_>, usize) {
     }
 }
 
-/// `$<NAME>`, upstream's other spelling; anything else is plain text.
+/// Parses `$<NAME>`, an alternative spelling; anything else is plain text.
 fn angled(rest: &str, start: usize) -> Option<(VarPiece<'_>, usize)> {
     let inside = rest.strip_prefix("$<")?;
     let name = name_at(inside);

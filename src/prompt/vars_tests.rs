@@ -1,4 +1,4 @@
-//! Substitution, by example and by chance.
+//! Tests of substitution, with examples and with random input.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,20 +1,22 @@
-//! What a run came to, for people and machines: the closing table, and the summary.
+//! The outcome of a run: the closing table for people, and the summary for programs.
 
 use crate::engine::{RunState, RunSummary, StepSum, Sum};
+use crate::report::format::{padded, seconds, thousands, width};
 use crate::report::paint::Paint;
-use crate::report::phrases::{attempts_words, padded, seconds, thousands, width};
+use crate::source::counted;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// The version of the summary for machines (docs/events.md).
+/// The version of the summary's JSON format (docs/events.md).
 const VERSION: u32 = 1;
 
-fn words(sum: &Sum) -> String {
+fn sum_label(sum: &Sum) -> String {
     let used = used_words(sum).into_iter().fold(String::new(), |words, used| words + ", " + &used);
-    format!("{}, {}{used}", attempts_words(sum.attempts), seconds(sum.took_ms))
+    format!("{}, {}{used}", counted(sum.attempts, "attempt"), seconds(sum.took_ms))
 }
 
-/// Tokens and cost in words; nothing where nothing was used. A sum of which a part is unknown says so.
+/// Returns the tokens and the cost as text. Leaves out what was not used, and says `at least` or `unknown` where a part
+/// is unknown.
 pub(super) fn used_words(sum: &Sum) -> Vec<String> {
     let least = |unknown: u32| if unknown > 0 { "at least " } else { "" };
     let tokens = match sum.tokens() {
@@ -28,12 +30,12 @@ pub(super) fn used_words(sum: &Sum) -> Vec<String> {
     tokens.into_iter().chain(cost).collect()
 }
 
-/// The tokens for a table.
+/// Returns the tokens as a table cell.
 pub(super) fn tokens_cell(sum: &Sum) -> String {
     cell(sum.tokens().map(thousands), sum.unknown_tokens)
 }
 
-/// The cost for a table.
+/// Returns the cost as a table cell.
 pub(super) fn cost_cell(sum: &Sum) -> String {
     cell(sum.cost_usd().map(|cost| format!("${cost:.2}")), sum.unknown_cost)
 }
@@ -47,7 +49,7 @@ fn cell(known: Option<String>, unknown: u32) -> String {
     }
 }
 
-/// The table of steps, where there is more than one attempt to sum up.
+/// Returns the table of steps; empty if there were fewer than two attempts.
 #[must_use]
 pub fn closing_table(summary: &RunSummary, paint: Paint) -> String {
     let totals = &summary.totals;
@@ -77,13 +79,14 @@ pub fn closing_table(summary: &RunSummary, paint: Paint) -> String {
         text.push('\n');
     }
     if totals.rework.attempts > 0 {
-        let rejects = if totals.rejections == 1 { "1 reject".into() } else { format!("{} rejects", totals.rejections) };
-        let _ = writeln!(text, "  {}", paint.dim(&format!("rework after {rejects}: {}", words(&totals.rework))));
+        let rejects = counted(totals.rejections, "rejection");
+        let _ = writeln!(text, "  {}", paint.dim(&format!("rework after {rejects}: {}", sum_label(&totals.rework))));
     }
     text
 }
 
-/// The whole for machines: `--output json`, hooks, `runs show --json`. Of a run that has not ended there is no exit code and no reason.
+/// Returns the summary as JSON, for `--output json`, hooks and `runs show --json`. A run that has not ended has neither
+/// an exit code nor a reason.
 #[must_use]
 pub fn summary_json(
     summary: &RunSummary,
@@ -112,7 +115,7 @@ pub fn summary_json(
         "costUsd": totals.all.cost_usd(),
         "unknownTokens": totals.all.unknown_tokens,
         "unknownCost": totals.all.unknown_cost,
-        // Whether checks have passed is in the steps; null is: none of them was absent.
+        // Null: no check was skipped for lack of a command. Whether the checks passed is in `steps`.
         "verified": if totals.unverified.is_empty() { Value::Null } else { json!(false) },
         "unverified": totals.unverified,
         "rejections": totals.rejections,

@@ -1,4 +1,4 @@
-//! Diagnostics and failures in words, with the lines they are about: the only place that knows miette.
+//! Renders diagnostics as text, with the source lines that they are about. The only module that uses miette.
 
 use crate::report::paint::{Paint, printable};
 use crate::source::{Diagnostic, DiagnosticSeverity, Place};
@@ -7,12 +7,13 @@ use miette::{
 };
 use std::fmt::{self, Write};
 
-/// More are counted, not shown: nobody reads them at once.
+/// The maximum number of diagnostics that are shown. The others are only counted.
 const MOST: usize = 30;
-/// The longest line that is shown whole, in bytes; of a longer one only what is around the fault.
+/// The longest source line that is shown in full, in bytes. Of a longer line, only the part around the error is shown.
 const LONGEST_LINE: usize = 400;
 
-/// One diagnostic as miette wants it: its words made harmless, and the places of its first source.
+/// A diagnostic in the form that miette needs: control characters are escaped, and only places of its first source are
+/// kept.
 struct Shown<'a> {
     diagnostic: &'a Diagnostic,
     message: String,
@@ -23,7 +24,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn new(diagnostic: &'a Diagnostic) -> Self {
-        // A label under an empty text would be a picture of nothing.
+        // An empty source has nothing to point at.
         let first = diagnostic.places.first().filter(|(place, _)| !place.source.text.trim().is_empty());
         let (mut source, mut labels) = (None, Vec::new());
         if let Some((place, _)) = first {
@@ -44,11 +45,12 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A source to be shown: all of it, or without most of a very long line.
+/// The text of a source that is shown: all of it, or all but most of one very long line.
 struct Window {
     text: String,
-    /// How many bytes are left out, and up to where in the source.
+    /// The number of bytes that are left out at the start of the long line.
     removed: usize,
+    /// The offset in the source at which the shown part of the long line starts.
     cut_to: usize,
 }
 
@@ -113,7 +115,7 @@ impl miette::Diagnostic for Shown<'_> {
     }
 }
 
-/// A span that is not empty, where the text has anything to point at, and that stays on its first line.
+/// Returns the start and the length of the marked text, up to the end of its first line.
 fn shown_span(place: &Place) -> (usize, usize) {
     let text = &place.source.text;
     let start = place.span.start.min(text.len());
@@ -122,7 +124,7 @@ fn shown_span(place: &Place) -> (usize, usize) {
     (start, end.saturating_sub(start))
 }
 
-/// All diagnostics, one after the other.
+/// Renders the diagnostics, one after another.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], paint: Paint) -> String {
     let characters = if paint.unicode { ThemeCharacters::unicode() } else { ThemeCharacters::ascii() };
@@ -140,12 +142,13 @@ pub fn render(diagnostics: &[Diagnostic], paint: Paint) -> String {
         let _ = handler.render_report(&mut text, &Shown::new(diagnostic));
     }
     if diagnostics.len() > MOST {
-        let _ = writeln!(text, "\n… and {} more. Mend these first.", diagnostics.len() - MOST);
+        let _ = writeln!(text, "\n… and {} more. Fix these first.", diagnostics.len() - MOST);
     }
     text
 }
 
-/// A text that cannot drive the terminal: control characters become blanks of the same size in bytes.
+/// Replaces control characters, except newlines and tabs, with as many spaces as they have bytes, so that offsets stay
+/// valid.
 fn harmless(text: &str) -> String {
     text.chars()
         .flat_map(|character| {
@@ -156,7 +159,7 @@ fn harmless(text: &str) -> String {
         .collect()
 }
 
-/// An error for machines: its code, what is wrong, every place, what to do.
+/// Returns a diagnostic as JSON: its code, severity, message, places and help.
 #[must_use]
 pub fn diagnostic_json(diagnostic: &Diagnostic) -> serde_json::Value {
     let places = diagnostic.places.iter().map(|(place, label)| {

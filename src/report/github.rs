@@ -1,17 +1,18 @@
-//! GitHub Actions: attempts as groups of the log, errors as annotations, the end as the step's summary
-//! (docs.github.com, "Workflow commands").
+//! Output for GitHub Actions: attempts become groups of the log, errors become annotations, and the outcome of the run
+//! becomes the step summary (docs.github.com, "Workflow commands").
 
 use crate::checks::Failure;
 use crate::engine::{AttemptOutcome, Event, EventKind, RunSummary};
 use crate::plan::Outline;
-use crate::report::phrases::first_line;
+use crate::report::format::first_line;
 use crate::verdict::Severity;
 use std::fmt::Write;
 
-/// How many annotations an attempt gives at most; GitHub shows ten of a kind for a step.
+/// The maximum number of annotations of an attempt. GitHub shows ten of each kind for a step.
 const MOST: usize = 10;
 
-/// Lines that others have a part in, so that none is a command: the runner looks for `::` at a line's start and for `##[` anywhere.
+/// Changes lines that may contain foreign text so that none of them is a workflow command. The runner looks for `::` at
+/// the start of a line and for `##[` anywhere.
 pub(super) fn harmless(lines: &str) -> String {
     let mut harmless = String::with_capacity(lines.len());
     for line in lines.split_inclusive('\n') {
@@ -27,12 +28,12 @@ pub(super) fn harmless(lines: &str) -> String {
     harmless
 }
 
-/// Data of a workflow command, escaped.
+/// Escapes the data of a workflow command.
 fn data(text: &str) -> String {
     text.replace("##[", "## [").replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A property of a workflow command, escaped.
+/// Escapes a property of a workflow command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -49,7 +50,8 @@ fn annotation(level: &str, file: Option<&str>, line: Option<u32>, message: &str)
     format!("::{level}{place}::{}\n", data(message))
 }
 
-/// What the log is told before and after our own line about an event.
+/// Returns what the log gets before and after our own line about an event. `word` is the token that ends
+/// `stop-commands`.
 pub(super) fn around(event: &Event, outline: &Outline, errors: &[Failure], word: &str) -> (String, String) {
     let (mut before, mut after) = (String::new(), String::new());
     match &event.event {
@@ -72,7 +74,7 @@ pub(super) fn around(event: &Event, outline: &Outline, errors: &[Failure], word:
             }
         }
         EventKind::VerdictGiven { at, verdict, converged } if verdict.rejects(*converged) => {
-            for finding in verdict.weighed().into_iter().take(MOST) {
+            for finding in verdict.effective_findings().into_iter().take(MOST) {
                 let level = if finding.severity == Severity::Minor { "notice" } else { "error" };
                 let words = format!("{}: {}", at.name, first_line(&finding.title));
                 after.push_str(&annotation(level, finding.file.as_deref(), finding.line, &words));
@@ -83,7 +85,7 @@ pub(super) fn around(event: &Event, outline: &Outline, errors: &[Failure], word:
     (before, after)
 }
 
-/// The end of a run, for the step's summary, in Markdown.
+/// Returns the outcome of a run as Markdown, for the step summary.
 #[must_use]
 pub fn step_summary(summary: &RunSummary, good: bool, reason: &str) -> String {
     let title = summary.name.as_ref().unwrap_or(&summary.chain);

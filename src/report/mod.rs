@@ -1,13 +1,13 @@
-//! What people and machines see: folds over events and plans. The only room that writes to the terminal, and the only
-//! user of miette.
+//! What people and programs see, derived from events and plans. The only module that writes to the terminal, and the
+//! only user of miette.
 
 mod closing;
 mod diagnostics;
-mod endings;
+mod format;
 mod github;
 mod page;
 mod paint;
-mod phrases;
+mod reasons;
 mod sinks;
 mod terminal;
 mod text;
@@ -15,11 +15,11 @@ mod verdicts;
 
 pub use closing::{closing_table, summary_json};
 pub use diagnostics::{diagnostic_json, render};
-pub use endings::{go_on, reason};
 pub use github::step_summary;
 pub use page::html::html_page;
-pub use page::{Document, Paper, markdown};
+pub use page::{AttemptTexts, Document, markdown};
 pub use paint::Paint;
+pub use reasons::{go_on, reason};
 pub use sinks::{Ndjson, Sinks};
 pub use terminal::console::{Console, Verbosity};
 pub use terminal::evaluation::EvalTerminal;

@@ -1,32 +1,33 @@
-//! Colour and signs, or none: `--color`, `NO_COLOR`, `CLICOLOR_FORCE`, `FORCE_COLOR`, `CLICOLOR=0`, `TERM=dumb`, and whether the stream is a
-//! terminal (<https://no-color.org>, <https://bixense.com/clicolors>, <https://force-color.org>).
+//! Color and symbols, or plain text. `--color`, `NO_COLOR`, `CLICOLOR_FORCE`, `FORCE_COLOR`, `CLICOLOR=0` and
+//! `TERM=dumb` decide, and whether the stream is a terminal (<https://no-color.org>, <https://bixense.com/clicolors>,
+//! <https://force-color.org>).
 
 use crate::source::{COLOR, Env};
 use std::fmt::Write;
 use std::io::IsTerminal;
 
-/// How words are decorated on one stream.
+/// How text is decorated on one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paint {
-    /// Whether escapes are written.
+    /// Whether color escapes are written.
     pub color: bool,
-    /// Whether signs beyond ASCII are written.
+    /// Whether symbols outside of ASCII are written.
     pub unicode: bool,
-    /// The width to wrap diagnostics at, in columns.
+    /// The width at which diagnostics are wrapped, in columns.
     pub width: usize,
     /// Whether the stream is a terminal.
     pub terminal: bool,
 }
 
 impl Paint {
-    /// For standard error, where our own words go.
+    /// Returns the decoration for standard error, which gets our own messages.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the owner of the terminal")]
     pub fn for_stderr(env: &dyn Env) -> Self {
         Self::of(env, std::io::stderr().is_terminal())
     }
 
-    /// For standard output.
+    /// Returns the decoration for standard output.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the owner of the terminal")]
     pub fn for_stdout(env: &dyn Env) -> Self {
@@ -42,7 +43,7 @@ impl Paint {
         let chosen = env.var(COLOR);
         let locale =
             ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| env.var(name).filter(|value| !value.is_empty()));
-        // No locale at all is a container or a cron job, whose log is read as UTF-8.
+        // Without any locale, this is a container or a cron job, whose log is read as UTF-8.
         let unicode = locale.is_none_or(|locale| {
             let locale = locale.to_string_lossy().to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
@@ -60,13 +61,13 @@ impl Paint {
         }
     }
 
-    /// The same for what is told again: nothing moves, and nobody is typing.
+    /// Returns the same decoration for a replay of past events: nothing is animated, and nobody is typing.
     #[must_use]
     pub fn still(self) -> Self {
         Self { terminal: false, ..self }
     }
 
-    /// No decoration, 80 columns.
+    /// Returns no decoration, with 80 columns.
     #[must_use]
     pub fn plain() -> Self {
         Self { color: false, unicode: true, width: 80, terminal: false }
@@ -76,51 +77,52 @@ impl Paint {
         if self.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
 
-    /// What stands out.
+    /// Emphasizes a text.
     #[must_use]
     pub fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
 
-    /// What stands back.
+    /// De-emphasizes a text.
     #[must_use]
     pub fn dim(self, text: &str) -> String {
         self.with("2", text)
     }
 
-    /// What went well.
+    /// Marks a text as a success.
     #[must_use]
     pub fn good(self, text: &str) -> String {
         self.with("32", text)
     }
 
-    /// What went wrong.
+    /// Marks a text as a failure.
     #[must_use]
     pub fn bad(self, text: &str) -> String {
         self.with("31", text)
     }
 
-    /// What wants a look.
+    /// Marks a text as a warning.
     #[must_use]
     pub fn warn(self, text: &str) -> String {
         self.with("33", text)
     }
 
-    /// A sign, or its ASCII stand-in.
+    /// Returns a symbol, or its ASCII replacement.
     #[must_use]
     pub fn sign(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
 }
 
-/// How wide the terminal is now, in columns; 80 where nobody says.
+/// Returns the current width of the terminal, in columns; 80 if it is unknown.
 #[must_use]
 pub(super) fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
     size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80)
 }
 
-/// Control characters as people write them: foreign text may not drive the terminal of the one who reads it.
+/// Escapes control characters and changes of the reading direction: foreign text must not control the reader's
+/// terminal.
 pub(super) fn printable(text: &str) -> String {
     text.chars().fold(String::new(), |mut shown, next| {
         match next {

@@ -1,4 +1,5 @@
-//! Where events go beside the journal and the console: newline-delimited JSON for machines, and the log of GitHub Actions.
+//! Where events go in addition to the journal and the console: newline-delimited JSON for programs, and the log of
+//! GitHub Actions.
 
 use crate::checks::Failure;
 use crate::engine::Event;
@@ -8,19 +9,19 @@ use std::io::{self, Write};
 
 /// Where newline-delimited JSON goes.
 pub enum Ndjson {
-    /// Nowhere.
+    /// No sink: events are dropped.
     Off,
     /// To standard output.
     Stdout,
-    /// To a file of the user's, with its name.
+    /// To a file that the user chose; the text is its name.
     File(Box<dyn Write>, String),
 }
 
-/// All of them.
+/// All sinks of a run.
 pub struct Sinks {
-    /// Events for machines.
+    /// Where the events go as newline-delimited JSON.
     pub ndjson: Ndjson,
-    /// In a job of GitHub Actions a word that nobody guesses: while agents print, no line of theirs is a command.
+    /// In a GitHub Actions job, a random token: it keeps the output of agents from being read as workflow commands.
     pub github: Option<String>,
 }
 
@@ -31,16 +32,16 @@ impl std::fmt::Debug for Sinks {
 }
 
 impl Sinks {
-    /// None at all.
+    /// Returns sinks that receive nothing.
     #[must_use]
     pub fn none() -> Self {
         Self { ndjson: Ndjson::Off, github: None }
     }
 
-    /// Tells everybody of an event; returns what goes to standard output.
+    /// Writes an event to the file, if there is one; returns what goes to standard output.
     ///
     /// # Errors
-    /// When a file takes no more.
+    /// If the file cannot be written.
     pub fn event(&mut self, event: &Event) -> io::Result<String> {
         if matches!(self.ndjson, Ndjson::Off) {
             return Ok(String::new());
@@ -56,7 +57,7 @@ impl Sinks {
         Ok(String::new())
     }
 
-    /// What the log of a job is told before and after our own line about an event.
+    /// Returns what the log of a job gets before and after our own line about an event.
     #[must_use]
     pub fn around(&self, event: &Event, outline: &Outline, errors: &[Failure]) -> (String, String) {
         match &self.github {
@@ -65,20 +66,20 @@ impl Sinks {
         }
     }
 
-    /// Another word for the next attempt, if there is one: an agent may have read the last.
+    /// Replaces the token before an attempt, if there is one: an agent may have read the last one.
     pub fn renew(&mut self, word: impl FnOnce() -> Option<String>) {
         if self.github.is_some() {
             self.github = word().or(self.github.take());
         }
     }
 
-    /// Our own lines as the log may have them: what others have said in them is no command.
+    /// Returns our own lines in a form in which foreign text in them is not a workflow command.
     #[must_use]
     pub fn harmless(&self, lines: String) -> String {
         if self.github.is_some() { github::harmless(&lines) } else { lines }
     }
 
-    /// Whether anybody asks for the errors of failed checks.
+    /// Returns whether a sink needs the errors of failed checks.
     #[must_use]
     pub fn listens_for_errors(&self) -> bool {
         self.github.is_some()

@@ -1,12 +1,12 @@
-//! One attempt from its spawn to its sweep: the `select!` over everything that can happen meanwhile.
+//! One attempt, from its spawn to its sweep: the `select!` over everything that can happen in between.
 
-use super::cast::Failure;
+use super::context::Failure;
 use super::driver::Driver;
 use super::driver::written;
-use super::reading::Before;
-use super::signals::HeardSignal;
-use super::stage::Stage;
-use super::tape::Got;
+use super::inspect::AttemptBaseline;
+use super::output::AttemptOutput;
+use super::signals::ReceivedSignal;
+use super::stream::Got;
 use crate::engine::{Effect, Exit, Finished, Input, Leftover, Sig, Timer};
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
 use crate::proc::{AgentPipes, GivenUp, LifelineHandle, LifelineReport, end_survivors, is_busy};
@@ -15,35 +15,35 @@ use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How long output may come after the agent's exit while somebody holds its pipe (V-04).
+/// How long output is still read after the agent's exit while another process holds its pipe open.
 const DRAIN: Duration = Duration::from_millis(100);
-/// How much may come after that time: what a pipe can hold and then some; whoever writes more is a daemon.
+/// How many bytes are still read after that time: more than a pipe can hold. A process that writes more is a daemon.
 const DRAIN_BYTES: usize = 1 << 20;
 
-/// How often it is written down how long the run has been at work.
+/// How often the run's working time is saved.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// An attempt under way.
+/// An attempt in progress.
 pub(super) struct Attempt<'a> {
     lifeline: &'a mut LifelineHandle,
     pipes: AgentPipes,
-    stage: Stage,
+    stage: AttemptOutput,
     folder: &'a AttemptFolder,
     token: &'a str,
     began: std::time::Instant,
-    /// When something was heard last, and when the line that moves is drawn next.
+    /// When the output was last read, and when the live status line is drawn next.
     heard: Instant,
     draw: Option<Instant>,
-    /// Where it is written down how long the run has been at work, and when next.
+    /// The file that holds the run's working time, and when it is written next.
     work_file: Option<WorkFile>,
     beat: Instant,
-    before: Before,
+    before: AttemptBaseline,
     spawned: bool,
     exited: Option<Exit>,
     marker_told: bool,
-    /// Whether the run was asked to end meanwhile.
+    /// Whether a signal has asked the run to end.
     interrupted: bool,
-    /// What became of its lifeline, if that was lost.
+    /// Why the lifeline was lost, if it was.
     lost: Option<&'static str>,
     drain: Drain,
     swept: Option<Vec<Leftover>>,
@@ -52,15 +52,15 @@ pub(super) struct Attempt<'a> {
 /// Why the agent could not be started.
 struct NotStarted {
     why: String,
-    /// Whether the machine had no room for it.
+    /// Whether the machine had too few processes, descriptors or memory at that moment.
     busy: bool,
 }
 
-/// What may still come after the exit.
+/// How much output is still read after the exit.
 struct Drain {
-    /// Until when, from the exit on.
+    /// The deadline, which is set at the exit.
     until: Option<Instant>,
-    /// How much after that time.
+    /// How many bytes may still be read after the deadline.
     left: usize,
     over: bool,
 }
@@ -68,11 +68,11 @@ struct Drain {
 impl<'a> Attempt<'a> {
     pub(super) fn new(
         (lifeline, pipes): (&'a mut LifelineHandle, AgentPipes),
-        stage: Stage,
+        stage: AttemptOutput,
         folder: &'a AttemptFolder,
         token: &'a str,
         began: std::time::Instant,
-        before: Before,
+        before: AttemptBaseline,
     ) -> Self {
         Self {
             lifeline,
@@ -96,15 +96,15 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// From the spawn to the sweep, in this order: exit, drain, sweep, reap.
+    /// Attends the attempt from the spawn to the sweep, in this order: exit, drain, sweep, reap.
     pub(super) async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
         loop {
-            self.stage.catch_up(driver.cast.observer);
-            let may_read = self.stage.may_read(driver.cast.observer);
-            // Nothing is heard of an agent before it is known to run, so that the events have one order.
+            self.stage.catch_up(driver.context.observer);
+            let may_read = self.stage.may_read(driver.context.observer);
+            // No output is read before the agent is known to run, so that the events have one order.
             let reads = may_read && self.spawned && !self.drain.over;
             self.drain.over |= self.exited.is_some() && self.stage.is_over();
-            // A stopped terminal is waited for, unless we are asked to stop.
+            // A stopped terminal is waited for, unless the run was asked to end.
             let may_end = self.drain.over && (self.interrupted || !self.stage.lags());
             if let Some(leftovers) = self.swept.take_if(|_| may_end) {
                 return self.over(driver, leftovers);
@@ -114,18 +114,18 @@ impl<'a> Attempt<'a> {
             }
             let effects = tokio::select! {
                 biased;
-                heard = driver.signals.next() => self.heard(driver, heard)?,
+                heard = driver.signals.next() => self.on_signal(driver, heard)?,
                 report = self.lifeline.line.report(), if self.swept.is_none() => match self.reported(driver, report)? {
                     Ok(effects) => effects,
-                    Err(NotStarted { why, busy }) => return Ok(driver.take(Input::NotStarted { why, busy })?),
+                    Err(NotStarted { why, busy }) => return Ok(driver.take(Input::NotStarted { error: why, busy })?),
                 },
-                written = written(driver.cast.observer), if !driver.cast.observer.is_idle() => match written {
+                written = written(driver.context.observer), if !driver.context.observer.is_idle() => match written {
                     Err(error) => driver.output_failed(error)?,
                     Ok(()) => Vec::new(),
                 },
                 _ = self.pipes.stdout.readable(), if reads && self.stage.stdout.open => self.read_stdout(driver)?,
                 _ = self.pipes.stderr.readable(), if reads && self.stage.stderr.open => {
-                    let got = self.stage.read_stderr(&self.pipes.stderr, driver.cast.observer)?;
+                    let got = self.stage.read_stderr(&self.pipes.stderr, driver.context.observer)?;
                     self.got(driver, got);
                     Vec::new()
                 }
@@ -138,7 +138,7 @@ impl<'a> Attempt<'a> {
                     self.beat(driver);
                     Vec::new()
                 }
-                // After the reads: what is in the pipe is never left there, a slow reader of ours costs no output.
+                // Comes after the reads, so that the pipe is emptied first: our own slow reader costs no output.
                 () = sleep(self.drain.until), if self.drain.until.is_some() && may_read => {
                     self.drain.over = true;
                     Vec::new()
@@ -152,10 +152,10 @@ impl<'a> Attempt<'a> {
         for effect in effects {
             match effect {
                 Effect::Signal(signal) => self.lifeline.line.signal(signal),
-                Effect::StopAgent => self.lifeline.line.stop(),
+                Effect::PauseAgent => self.lifeline.line.stop(),
                 Effect::ContinueAgent => self.lifeline.line.go_on(),
                 Effect::StandStill => driver.stand_still().await,
-                // An exit that is known is no longer timed.
+                // These timers have nothing left to limit after the exit.
                 Effect::Arm(Timer::Timeout | Timer::Idle | Timer::Start | Timer::Linger, _)
                     if self.exited.is_some() => {}
                 Effect::Arm(timer, time) => driver.arm(timer, time),
@@ -165,16 +165,16 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    fn heard(&mut self, driver: &mut Driver<'_>, heard: HeardSignal) -> Result<Vec<Effect>, Failure> {
-        if let HeardSignal::End(_) = heard {
+    fn on_signal(&mut self, driver: &mut Driver<'_>, heard: ReceivedSignal) -> Result<Vec<Effect>, Failure> {
+        if let ReceivedSignal::End(_) = heard {
             self.interrupted = true;
-            self.stage.hurry();
-            driver.cast.observer.hurry();
+            self.stage.stop_pacing();
+            driver.context.observer.stop_pacing();
         }
         driver.hear(heard)
     }
 
-    /// What the lifeline says.
+    /// Handles a report of the lifeline.
     fn reported(
         &mut self,
         driver: &mut Driver<'_>,
@@ -183,15 +183,15 @@ impl<'a> Attempt<'a> {
         match report {
             LifelineReport::Spawned { pid, start_time } => {
                 self.spawned = true;
-                self.draw = driver.cast.observer.frame().map(|frame| Instant::now() + frame);
+                self.draw = driver.context.observer.frame().map(|frame| Instant::now() + frame);
                 return driver.take(Input::Spawned { pid, start_time }).map(Ok);
             }
             LifelineReport::Failed(errno) => {
                 return Ok(Err(NotStarted { why: spawn_words(errno), busy: is_busy(errno) }));
             }
-            // For its line alone.
+            // Concerns only the connection to the lifeline.
             LifelineReport::Answered => {}
-            LifelineReport::Stopped(signal) => return driver.take(Input::AgentStopped(signal)).map(Ok),
+            LifelineReport::Stopped(signal) => return driver.take(Input::AgentPaused(signal)).map(Ok),
             LifelineReport::Continued => return driver.take(Input::AgentContinued).map(Ok),
             LifelineReport::Exited(exit) => {
                 self.exited = Some(exit);
@@ -200,15 +200,15 @@ impl<'a> Attempt<'a> {
             }
             LifelineReport::Swept(leftovers) => self.swept = Some(leftovers),
             LifelineReport::Gone => {
-                // Somebody killed the lifeline: what it held is found without it.
+                // The lifeline is gone: the processes that it supervised are found without it.
                 let leftovers = self.without_lifeline(driver)?;
                 self.lost = Some(match self.lifeline.line.given_up() {
                     None => "its lifeline was killed",
-                    Some(GivenUp::Silent) => "its lifeline did not answer, and was killed",
-                    Some(GivenUp::Deaf) => "its lifeline took no orders, and was killed",
+                    Some(GivenUp::Silent) => "its lifeline did not answer and was killed",
+                    Some(GivenUp::Deaf) => "its lifeline accepted no commands and was killed",
                 });
                 if !self.spawned {
-                    // One that has worked before is replaced.
+                    // A lifeline that has worked before is replaced.
                     let busy = self.lifeline.line.given_up().is_none() || self.lifeline.is_used();
                     return Ok(Err(NotStarted { why: self.lost.unwrap_or_default().into(), busy }));
                 }
@@ -221,7 +221,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn read_stdout(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, JournalError> {
-        let got = self.stage.read_stdout(&self.pipes.stdout, driver.cast.observer)?;
+        let got = self.stage.read_stdout(&self.pipes.stdout, driver.context.observer)?;
         if let Got::Bytes(_) = got {
             driver.timers.disarm(Timer::Start);
         }
@@ -235,7 +235,7 @@ impl<'a> Attempt<'a> {
         Ok(effects)
     }
 
-    /// What is new about the marker: a program may go on after it, and end without one.
+    /// Reports a change of the marker: a program may continue after it, and end without one.
     fn tell_marker(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, JournalError> {
         let seen = self.stage.marker_seen();
         if seen == self.marker_told {
@@ -245,30 +245,31 @@ impl<'a> Attempt<'a> {
         driver.take(if seen { Input::Marker } else { Input::MarkerGone })
     }
 
-    /// The line that moves; nobody looks while we stand still.
+    /// Draws the live status line, except while the run is paused.
     fn draw(&mut self, driver: &mut Driver<'_>) {
-        let elapsed = Duration::from_millis(driver.cast.world.milliseconds_since(self.began));
+        let elapsed = Duration::from_millis(driver.context.world.milliseconds_since(self.began));
         if !driver.timers.is_paused() {
-            driver.cast.observer.draw(elapsed, self.heard.elapsed());
+            driver.context.observer.draw(elapsed, self.heard.elapsed());
         }
-        self.draw = driver.cast.observer.frame().map(|frame| Instant::now() + frame);
+        self.draw = driver.context.observer.frame().map(|frame| Instant::now() + frame);
     }
 
-    /// Writes down how long the run has been at work, so that it is known when we are killed.
+    /// Saves how long the run has been at work, so that it is known if forkhestra is killed.
     fn beat(&mut self, driver: &Driver<'_>) {
-        // An attempt that is soon over costs no file.
+        // The file is created only now, so that a short attempt costs none.
         self.work_file = self.work_file.take().or_else(|| self.folder.work_file());
         if let Some(file) = &self.work_file {
             file.write(driver.worked_ms());
         }
-        // An agent that does not begin, or closes its output, has nearly always exited: then it is its lifeline that says nothing.
+        // An agent that does not start, or that closes its output, has nearly always exited: then the lifeline is the
+        // silent one.
         if !self.spawned || self.stage.is_over() && self.exited.is_none() {
             self.lifeline.line.ask();
         }
         self.beat = Instant::now() + BEAT;
     }
 
-    /// Something was read, or nothing was there. So much after the drain's end that somebody is flooding ends it.
+    /// Records the result of a read. Ends the drain once too many bytes have come after its deadline.
     fn got(&mut self, driver: &mut Driver<'_>, got: Got) {
         let now = Instant::now();
         self.heard = now;
@@ -291,7 +292,7 @@ impl<'a> Attempt<'a> {
     ) -> Result<Vec<Effect>, JournalError> {
         if timer == Timer::Idle {
             let (now, cpu) = (Instant::now(), self.lifeline.cpu_time());
-            // While it is our reader who is slow, the agent's silence says nothing.
+            // While our own reader is slow, the agent's silence means nothing.
             if !may_read {
                 driver.timers.saw_life(now);
             }
@@ -308,22 +309,22 @@ impl<'a> Attempt<'a> {
             let entry = format!("FORKHESTRA_TOKEN={}", self.token);
             end_survivors(&|variable| variable == entry.as_bytes(), self.lifeline.pid())
         };
-        self.stage.hurry();
+        self.stage.stop_pacing();
         self.read_rest(driver)?;
         Ok(leftovers)
     }
 
-    /// What is in the pipes when nobody is left to write to them.
+    /// Reads what is left in the pipes after their writers are gone.
     fn read_rest(&mut self, driver: &mut Driver<'_>) -> Result<(), JournalError> {
-        // Bounded: a survivor that was not found may go on writing.
+        // Bounded: a survivor that was not found may continue to write.
         let mut left = DRAIN_BYTES;
         while left > 0
-            && let Got::Bytes(bytes) = self.stage.read_stdout(&self.pipes.stdout, driver.cast.observer)?
+            && let Got::Bytes(bytes) = self.stage.read_stdout(&self.pipes.stdout, driver.context.observer)?
         {
             left = left.saturating_sub(bytes);
         }
         while left > 0
-            && let Got::Bytes(bytes) = self.stage.read_stderr(&self.pipes.stderr, driver.cast.observer)?
+            && let Got::Bytes(bytes) = self.stage.read_stderr(&self.pipes.stderr, driver.context.observer)?
         {
             left = left.saturating_sub(bytes);
         }
@@ -332,12 +333,12 @@ impl<'a> Attempt<'a> {
 
     fn over(mut self, driver: &mut Driver<'_>, leftovers: Vec<Leftover>) -> Result<Vec<Effect>, Failure> {
         driver.timers.attempt_over();
-        driver.cast.journal.still_there()?;
+        driver.context.journal.still_there()?;
         let held_open = !self.stage.is_over() || self.drain.left == 0;
-        self.stage.finish(self.folder, driver.cast.observer, driver.cast.world)?;
-        driver.cast.observer.output_over();
+        self.stage.finish(self.folder, driver.context.observer, driver.context.world)?;
+        driver.context.observer.output_over();
         self.tell_marker(driver)?;
-        let took_ms = driver.cast.world.milliseconds_since(self.began);
+        let took_ms = driver.context.world.milliseconds_since(self.began);
         let fingerprint = driver.fingerprint(&self.stage);
         let exit = self.stage.exit(self.exited.unwrap_or(Exit::Signal(Sig::Kill.number())));
         let read = driver.read(&self.stage, self.folder, self.token, &self.before, exit)?;
@@ -347,12 +348,12 @@ impl<'a> Attempt<'a> {
         if let (Exit::Code(code @ 1..), None) = (exit, &finished.error) {
             finished.error = driver.exit_words(code);
         }
-        driver.cast.journal.sync_before(self.folder)?;
-        Ok(driver.take(Input::Exited { exit, finished: Box::new(finished), said })?)
+        driver.context.journal.sync_before(self.folder)?;
+        Ok(driver.take(Input::Exited { exit, finished: Box::new(finished), verdict: said })?)
     }
 }
 
-/// Until then; for ever without a time.
+/// Sleeps until the given time, or forever if there is none.
 pub(super) async fn sleep(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until).await,
@@ -360,7 +361,7 @@ pub(super) async fn sleep(until: Option<Instant>) {
     }
 }
 
-/// Why a program could not be started, in words.
+/// Describes why a program could not be started, with advice for some errors.
 fn spawn_words(errno: i32) -> String {
     let said = io::Error::from_raw_os_error(errno);
     match Errno::from_raw_os_error(errno) {

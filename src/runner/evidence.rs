@@ -1,4 +1,4 @@
-//! What an observer can look up about an event, in the transcripts.
+//! What an observer can look up in the transcripts about an event.
 
 use crate::checks::{Failure, failures, joined};
 use crate::engine::{At, Evidence};
@@ -6,7 +6,7 @@ use crate::journal::{AttemptFolder, Journal};
 use crate::prompt::FEEDBACK_CHARACTERS;
 use crate::world::World;
 
-/// What the transcripts of a run show to who is told of its events.
+/// The transcripts of a run, in which observers look up more about its events.
 pub(super) struct Transcripts<'a> {
     pub(super) journal: &'a Journal,
     pub(super) world: &'a World,

@@ -1,4 +1,4 @@
-//! Hooks while a run is under way. They are run beside it, so that nothing waits for them, and what becomes of them changes nothing.
+//! Hooks during a run. They run alongside it: nothing waits for them, and their results change nothing.
 
 use super::driver::Driver;
 use crate::chain::HookKind;
@@ -7,33 +7,33 @@ use crate::proc::{ByHand, Interrupts};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// The longest that a hook may take.
+/// The longest that a hook may run.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A shorter wait is not worth a word.
+/// The shortest wait that calls a hook, in milliseconds.
 const WORTH_A_WORD_MS: u64 = 60_000;
 
-/// The hooks of one run that are at work.
+/// The hooks of one run that are currently running.
 #[derive(Debug, Default)]
 pub(super) struct HooksBeside {
     interrupts: Interrupts,
     running: Vec<JoinHandle<()>>,
-    /// What was called since the last attempt that counts: each once in a row of waits.
+    /// The hooks called since the last attempt that counts. In a series of waits each is called only once.
     called: Vec<HookKind>,
 }
 
 impl Drop for HooksBeside {
-    /// Nothing outlives the run.
+    /// Terminates the hooks, so that nothing outlives the run.
     fn drop(&mut self) {
         self.interrupts.end_all();
         for hook in self.running.drain(..) {
-            // A hook that failed has said so itself.
+            // A failed hook changes nothing.
             let _ = hook.join();
         }
     }
 }
 
 impl Driver<'_> {
-    /// Runs what is to be run when this has happened.
+    /// Calls the hooks that are configured for this event.
     pub(super) fn call_hooks(&mut self, event: &Event) {
         let wanted: &[HookKind] = match &event.event {
             EventKind::AttemptFinished { outcome, .. } if outcome.counts() => return self.hooks.called.clear(),
@@ -44,10 +44,10 @@ impl Driver<'_> {
         for kind in wanted.iter().filter(|kind| !self.hooks.called.contains(kind)).copied().collect::<Vec<_>>() {
             self.hooks.called.push(kind);
             let json = serde_json::to_string(event).unwrap_or_default() + "\n";
-            for hook in self.cast.plan.hooks.iter().filter(|hook| hook.kind == kind).cloned() {
+            for hook in self.context.plan.hooks.iter().filter(|hook| hook.kind == kind).cloned() {
                 let (root, json, interrupts) =
-                    (self.cast.root.to_path_buf(), json.clone(), self.hooks.interrupts.clone());
-                let lifeline = self.cast.world.lifeline();
+                    (self.context.root.to_path_buf(), json.clone(), self.hooks.interrupts.clone());
+                let lifeline = self.context.world.lifeline();
                 let run = move || {
                     let by_hand = ByHand {
                         lifeline: &lifeline,
@@ -60,7 +60,7 @@ impl Driver<'_> {
                     };
                     let _ = by_hand.run(&mut |_| {});
                 };
-                // Where the machine has no room for a thread, the hook is left out: the wait itself is in the journal.
+                // If the machine cannot start another thread, the hook is skipped: the wait itself is in the journal.
                 self.hooks.running.extend(Builder::new().spawn(run));
             }
         }

@@ -1,19 +1,21 @@
-//! Whether an attempt is silent and idle: no output, and no CPU time of its tree above what an idle runtime ticks away (V-20).
+//! Decides whether an attempt is silent and idle: no output, and no CPU time of its process tree beyond what an idle
+//! runtime uses.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many looks are taken in one idle time.
+/// The number of looks within one idle time.
 const LOOKS: u32 = 10;
-/// CPU time below one part in so many is idleness: runtimes that wait for an answer were seen to use up to one in a hundred.
+/// CPU time below one part in this many of the elapsed time counts as idle. Runtimes that wait for an answer were seen
+/// to use up to one in a hundred.
 const IDLE_PART: u32 = 33;
-/// CPU time is counted in hundredths of a second: one such tick is noise.
+/// CPU time is counted in hundredths of a second, and one such tick is noise.
 const TICK: Duration = Duration::from_millis(10);
-/// Less CPU time between two looks is none: runtimes collect their garbage in bursts, of up to half a second as was seen. Of a short
-/// time, less than a half of it.
+/// Less CPU time than this between two looks counts as none: runtimes were seen to collect garbage in bursts of up to
+/// half a second. For a short time between looks, the threshold is half of that time.
 const NOISE: Duration = Duration::from_millis(600);
 
-/// Watches one attempt. Looks are few, so that the watching costs nothing.
+/// Watches one attempt. Looks are rare, so that watching costs next to nothing.
 #[derive(Debug)]
 pub(super) struct IdleWatch {
     limit: Duration,
@@ -25,29 +27,29 @@ pub(super) struct IdleWatch {
 
 impl IdleWatch {
     pub(super) fn new(limit: Duration, now: Instant, cpu: Duration) -> Self {
-        // A silence of ten years (chain::parse_duration) fits every clock.
+        // The longest idle time, ten years (chain::parse_duration), fits every clock.
         Self { limit, active: now, looked: now, look: now + limit / LOOKS, cpu }
     }
 
-    /// When to look next.
+    /// Returns when to look next.
     pub(super) fn next_look(&self) -> Instant {
         self.look
     }
 
-    /// Something was printed, or it is we who do not read.
+    /// Records a sign of life: something was printed, or our own reader is slow.
     pub(super) fn saw_life(&mut self, now: Instant) {
         self.active = now;
     }
 
-    /// We stood still for so long.
+    /// Shifts all times by a pause of the run.
     pub(super) fn skip(&mut self, pause: Duration) {
         self.active += pause;
         self.looked += pause;
         self.look += pause;
     }
 
-    /// Looks; says whether the idle time is over. A look that comes far too late means that we were stopped ourselves (Ctrl-Z):
-    /// what the agent did meanwhile is unknown.
+    /// Looks, and returns whether the idle time has expired. A look that comes far too late means that forkhestra
+    /// itself was stopped (Ctrl-Z): what the agent did in the meantime is unknown.
     pub(super) fn is_over(&mut self, now: Instant, cpu: Duration, waits: bool) -> bool {
         let pause = self.limit / LOOKS;
         let used = cpu.saturating_sub(self.cpu);
@@ -58,7 +60,7 @@ impl IdleWatch {
             self.active = now;
         }
         (self.cpu, self.looked) = (cpu, now);
-        // The last look comes when the time is over, not up to a fifth of it later.
+        // The last look comes when the time expires, not up to a fifth of it later.
         let over = self.active + self.limit;
         self.look = if over > now { over.min(now + pause) } else { now + pause };
         over <= now
@@ -69,7 +71,8 @@ impl IdleWatch {
 mod tests {
     use super::*;
 
-    /// Looks at the watch's own times with this much CPU time used before each; the index of the look that strikes.
+    /// Looks at the watch's own times, with this much CPU time used before each look, in milliseconds. Returns the
+    /// index of the look that finds the idle time expired.
     fn strikes(used: &[u64], life_before: Option<usize>) -> Option<usize> {
         let mut now = Instant::now();
         let mut watch = IdleWatch::new(Duration::from_mins(15), now, Duration::ZERO);

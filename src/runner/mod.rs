@@ -1,32 +1,32 @@
-//! What ACTS: it runs a plan, attempt by attempt, as the machine decides.
+//! The module that acts: it runs a plan, attempt by attempt, as the engine decides.
 
 mod attempt;
-mod cast;
+mod context;
 mod driver;
 mod evidence;
-mod fill;
-mod guard;
 mod hooks;
 mod idle;
+mod inspect;
 mod lanes;
-mod reading;
+mod output;
+mod prompt;
 mod recorder;
+mod render;
 mod signals;
-mod stage;
 mod start;
-mod tape;
+mod stream;
+mod tamper;
 mod templates;
 mod timers;
-mod told;
 mod work;
 
-pub use cast::{Again, Begin, Cast, Ended, Failure};
+pub use context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 pub use driver::{drive, flushed};
-pub use fill::{Moment, fill};
 pub use lanes::lane::LaneAnswer;
-pub use lanes::{Halt, Job, Lanes, Work, tell_news, work_in_lanes};
+pub use lanes::{Halt, Job, JobSource, Lanes, tell_news, work_in_lanes};
+pub use output::LONGEST_ANSWER;
 pub use recorder::Recorder;
-pub use stage::LONGEST_ANSWER;
+pub use render::{AttemptContext, fill};
 pub use start::{wait_for_lock, wait_until};
 pub use templates::Replan;
 pub use work::{Uncommitted, uncommitted, uncommitted_of_task};

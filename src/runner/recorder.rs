@@ -1,4 +1,4 @@
-//! The one place that numbers events, stamps them, and writes them down.
+//! The one place that numbers, timestamps and records events.
 
 use crate::engine::{EVENT_VERSION, Event, EventKind};
 use crate::journal::{Journal, JournalError, token_digest};
@@ -6,21 +6,22 @@ use crate::world::World;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// Writes down what happens in a run. The lanes of an evaluation share one: then it also counts their attempts, and keeps what is to be
-/// told of them.
+/// Records the events of a run. The lanes of an evaluation share one recorder, which then also numbers their attempts
+/// and keeps their events until they are reported.
 #[derive(Debug)]
 pub struct Recorder {
     run: i64,
-    /// The last event's number.
+    /// The number of the last event.
     seq: Cell<u64>,
-    /// The highest attempt of each step.
+    /// The highest attempt number of each step.
     attempts: RefCell<HashMap<u32, u32>>,
-    /// Events that are in the journal, and were not told yet.
-    untold: RefCell<Vec<Event>>,
+    /// Events that are in the journal and have not been reported to observers yet.
+    unreported: RefCell<Vec<Event>>,
 }
 
 impl Recorder {
-    /// For a run that goes on after this event, and after the highest of these attempts of each step; 0 and none where it begins.
+    /// Creates a recorder for a run that continues after event `seq`, and after the highest of these attempts of each
+    /// step, given as step and attempt number. A new run has 0 and no attempts.
     #[must_use]
     pub fn new(run: i64, seq: u64, attempts: impl IntoIterator<Item = (u32, u32)>) -> Self {
         let mut highest = HashMap::new();
@@ -28,21 +29,21 @@ impl Recorder {
             let known = highest.entry(step).or_insert(0);
             *known = attempt.max(*known);
         }
-        Self { run, seq: Cell::new(seq), attempts: RefCell::new(highest), untold: RefCell::default() }
+        Self { run, seq: Cell::new(seq), attempts: RefCell::new(highest), unreported: RefCell::default() }
     }
 
-    /// The run.
+    /// The number of the run.
     #[must_use]
     pub fn run(&self) -> i64 {
         self.run
     }
 
-    /// Goes on after the event with this number.
+    /// Continues after the event with this number.
     pub(super) fn go_on_after(&self, seq: u64) {
         self.seq.set(seq);
     }
 
-    /// The number of a step's next attempt, over all lanes.
+    /// Returns the number of a step's next attempt, counted over all lanes.
     pub(super) fn next_attempt(&self, step: u32) -> u32 {
         let mut attempts = self.attempts.borrow_mut();
         let last = attempts.entry(step).or_insert(0);
@@ -50,11 +51,11 @@ impl Recorder {
         *last
     }
 
-    /// Writes events down, in one commit. `token` is the secret of an attempt, for one that is planned; `worked_ms` is how long the run has
-    /// been at work, where that is known.
+    /// Records events in one commit. `token` is the secret of the attempt, if one is planned. `worked_ms` is how long
+    /// the run has been at work, in milliseconds, if that is known.
     ///
     /// # Errors
-    /// When the journal takes no more; then none of them happened.
+    /// When the journal cannot be written; then none of the events is recorded.
     pub fn record(
         &self,
         (journal, world): (&mut Journal, &World),
@@ -76,13 +77,13 @@ impl Recorder {
         Ok(events)
     }
 
-    /// Remembers events that are to be told with those of the other lanes.
+    /// Keeps events that are to be reported together with those of the other lanes.
     pub fn tell_later(&self, events: Vec<Event>) {
-        self.untold.borrow_mut().extend(events);
+        self.unreported.borrow_mut().extend(events);
     }
 
-    /// What is to be told.
-    pub(super) fn news(&self) -> Vec<Event> {
-        self.untold.take()
+    /// Takes the events that are still to be reported.
+    pub(super) fn take_unreported(&self) -> Vec<Event> {
+        self.unreported.take()
     }
 }

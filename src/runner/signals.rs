@@ -1,7 +1,7 @@
-//! The signals that a run listens to. One that was ignored when we were started stays ignored (nohup).
+//! The signals that a run handles. A signal that was ignored when forkhestra was started stays ignored (nohup).
 
 use super::attempt::sleep;
-use super::cast::Failure;
+use super::context::Failure;
 use super::driver::{Driver, written};
 use crate::engine::{Effect, Input, Sig, Timer};
 use crate::proc::{Interrupts, StopRequests};
@@ -14,21 +14,21 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-/// How long our last words before a stop may take.
+/// How long writing the pending output before a stop may take.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// What we are told by a signal.
+/// What a signal requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HeardSignal {
-    /// To end.
+pub(super) enum ReceivedSignal {
+    /// To end the run.
     End(Sig),
-    /// To stand still (Ctrl-Z).
+    /// To pause the run (Ctrl-Z).
     Pause,
-    /// To go on.
+    /// To continue after a pause.
     Continue,
 }
 
-impl HeardSignal {
+impl ReceivedSignal {
     pub(super) fn input(self) -> Input {
         match self {
             Self::End(signal) => Input::Signal(signal),
@@ -38,26 +38,27 @@ impl HeardSignal {
     }
 }
 
-/// A stream of the signals we are sent.
+/// A stream of the signals that this process receives.
 #[derive(Debug)]
 pub(super) struct Signals {
-    streams: Vec<(HeardSignal, Signal)>,
+    streams: Vec<(ReceivedSignal, Signal)>,
     stops: Option<AsyncFd<StopRequests>>,
-    /// What somebody else hears for us.
-    passed_on: Option<UnboundedReceiver<HeardSignal>>,
+    /// Signals that another listener passes on.
+    passed_on: Option<UnboundedReceiver<ReceivedSignal>>,
 }
 
 impl Signals {
-    /// Listens, from now to the end of the process: tokio never gives a disposition back.
+    /// Starts to listen, until the process ends: tokio never restores the disposition of a signal.
     pub(super) fn listen(ignored: impl Fn(i32) -> bool) -> io::Result<Self> {
-        // First of all: whatever comes before the streams are there, or between two runs of a queue, is remembered.
+        // Must come first: from here on, a signal that arrives before the streams exist, or between two runs of a
+        // queue, is remembered.
         Interrupts::end_questions(&ignored)?;
         let mut streams = Vec::new();
         for (heard, kind) in [
-            (HeardSignal::End(Sig::Int), SignalKind::interrupt()),
-            (HeardSignal::End(Sig::Term), SignalKind::terminate()),
-            (HeardSignal::End(Sig::Hup), SignalKind::hangup()),
-            (HeardSignal::Continue, SignalKind::from_raw(rustix::process::Signal::CONT.as_raw())),
+            (ReceivedSignal::End(Sig::Int), SignalKind::interrupt()),
+            (ReceivedSignal::End(Sig::Term), SignalKind::terminate()),
+            (ReceivedSignal::End(Sig::Hup), SignalKind::hangup()),
+            (ReceivedSignal::Continue, SignalKind::from_raw(rustix::process::Signal::CONT.as_raw())),
         ] {
             if !ignored(kind.as_raw_value()) {
                 streams.push((heard, signal(kind)?));
@@ -67,30 +68,30 @@ impl Signals {
         Ok(Self { streams, stops: stops.transpose()?, passed_on: None })
     }
 
-    /// Hears what is passed on by somebody who listens.
-    pub(super) fn passed_on(heard: UnboundedReceiver<HeardSignal>) -> Self {
+    /// Receives the signals that another listener passes on.
+    pub(super) fn passed_on(heard: UnboundedReceiver<ReceivedSignal>) -> Self {
         Self { streams: Vec::new(), stops: None, passed_on: Some(heard) }
     }
 
-    /// The next one. Cancel-safe.
-    pub(super) async fn next(&mut self) -> HeardSignal {
+    /// Returns the next signal. Cancel-safe.
+    pub(super) async fn next(&mut self) -> ReceivedSignal {
         poll_fn(|context| {
             if let Some(signal) = self.next_end() {
-                return Poll::Ready(HeardSignal::End(signal));
+                return Poll::Ready(ReceivedSignal::End(signal));
             }
             for (heard, stream) in &mut self.streams {
                 while stream.poll_recv(context).is_ready() {
-                    if *heard == HeardSignal::Continue {
-                        return Poll::Ready(HeardSignal::Continue);
+                    if *heard == ReceivedSignal::Continue {
+                        return Poll::Ready(ReceivedSignal::Continue);
                     }
                 }
             }
-            // Their streams only wake us: one that came before there were any is heard as well.
+            // The streams only wake us: a signal that arrived before they existed is received as well.
             if let Some(signal) = self.next_end() {
-                return Poll::Ready(HeardSignal::End(signal));
+                return Poll::Ready(ReceivedSignal::End(signal));
             }
             if self.asked_to_stop(context) {
-                return Poll::Ready(HeardSignal::Pause);
+                return Poll::Ready(ReceivedSignal::Pause);
             }
             if let Some(Poll::Ready(Some(heard))) = self.passed_on.as_mut().map(|heard| heard.poll_recv(context)) {
                 return Poll::Ready(heard);
@@ -101,10 +102,10 @@ impl Signals {
     }
 
     fn next_end(&self) -> Option<Sig> {
-        self.passed_on.is_none().then(Interrupts::heard)?.and_then(Sig::of_number)
+        self.passed_on.is_none().then(Interrupts::take_signal)?.and_then(Sig::of_number)
     }
 
-    /// Whether a stop is asked for that was not heard yet, and that no SIGCONT has taken back.
+    /// Whether a stop was requested that has not been received yet, and that no SIGCONT has revoked.
     fn asked_to_stop(&self, context: &mut Context<'_>) -> bool {
         let Some(stops) = &self.stops else { return false };
         while let Poll::Ready(Ok(mut guard)) = stops.poll_read_ready(context) {
@@ -116,56 +117,57 @@ impl Signals {
         false
     }
 
-    /// Stops us if that is still asked for. Whoever stopped us sends SIGCONT, which is heard afterwards.
+    /// Stops this process if a stop is still requested. The SIGCONT that continues it is received afterwards.
     pub(super) fn stop(&self) {
         if let Some(stops) = &self.stops {
             stops.get_ref().obey();
         }
     }
 
-    /// One that has already come.
-    pub(super) async fn pending(&mut self) -> Option<HeardSignal> {
+    /// Returns a signal that has already arrived, if there is one.
+    pub(super) async fn pending(&mut self) -> Option<ReceivedSignal> {
         tokio::select! {
             biased;
             heard = self.next() => Some(heard),
-            // Comes back after the runtime has looked at the outside world once.
+            // Completes after the runtime has polled for outside events once.
             () = tokio::task::yield_now() => None,
         }
     }
 }
 
 impl Driver<'_> {
-    /// A signal came.
-    pub(super) fn hear(&mut self, heard: HeardSignal) -> Result<Vec<Effect>, Failure> {
-        if heard == HeardSignal::Continue {
+    /// Handles a signal.
+    pub(super) fn hear(&mut self, heard: ReceivedSignal) -> Result<Vec<Effect>, Failure> {
+        if heard == ReceivedSignal::Continue {
             self.timers.go_on(Instant::now());
         }
         Ok(self.take(heard.input())?)
     }
 
-    /// Stops us and every timer, once our words about it are out. The signal to go on is heard afterwards, also one that came first.
+    /// Stops every timer and this process, once the pending output is written. The signal to continue is received
+    /// afterwards, even if it arrived earlier.
     pub(super) async fn stand_still(&mut self) {
         let until = Instant::now() + LAST_WORDS;
-        while !self.cast.observer.is_idle() && Instant::now() < until {
+        while !self.context.observer.is_idle() && Instant::now() < until {
             tokio::select! {
-                written = written(self.cast.observer) => if let Err(error) = written {
+                written = written(self.context.observer) => if let Err(error) = written {
                     self.output_error.get_or_insert(error);
                 },
                 () = sleep(Some(until)) => {}
             }
         }
         self.timers.pause(Instant::now());
-        // Who passes signals on to us stops us all.
+        // In a lane this does nothing: the listener that passes signals on stops the whole process.
         self.signals.stop();
     }
 
-    /// Hears the signals that came while nothing ran, and stands still as long as they want.
+    /// Handles the signals that arrived while nothing ran, pauses included. Returns whether an attempt may start.
     pub(super) async fn may_start(&mut self) -> Result<bool, Failure> {
         let mut next = self.signals.pending().await;
         while let Some(heard) = next {
             let effects = self.hear(heard)?;
-            if let HeardSignal::End(_) = heard {
-                self.cast.observer.hurry();
+            if let ReceivedSignal::End(_) = heard {
+                self.context.observer.stop_pacing();
                 return Ok(false);
             }
             if effects.contains(&Effect::StandStill) {
@@ -192,9 +194,9 @@ mod tests {
         Interrupts::end_questions(|_| false).unwrap();
         kill_process(getpid(), Signal::HUP).unwrap();
         let mut signals = Signals::listen(|_| false).unwrap();
-        assert_eq!(signals.next().await, HeardSignal::End(Sig::Hup));
+        assert_eq!(signals.next().await, ReceivedSignal::End(Sig::Hup));
         assert_eq!(signals.pending().await, None);
         kill_process(getpid(), Signal::HUP).unwrap();
-        assert_eq!(signals.next().await, HeardSignal::End(Sig::Hup));
+        assert_eq!(signals.next().await, ReceivedSignal::End(Sig::Hup));
     }
 }

@@ -1,53 +1,53 @@
-//! A start that is put off: `--start-at`, and `--wait` for another run.
+//! A delayed start: `--start-at`, and `--wait` for another run.
 
 use super::attempt::sleep;
-use super::cast::Failure;
-use super::signals::{HeardSignal, Signals};
+use super::context::Failure;
+use super::signals::{ReceivedSignal, Signals};
 use crate::engine::Sig;
-use crate::journal::{BusyLock, RunLock, Taken};
+use crate::journal::{BusyLock, LockAttempt, RunLock};
 use crate::world::World;
 use jiff::Timestamp;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the clock on the wall is left unread: it may be set, and no timer goes on while the machine sleeps.
+/// The longest time between two reads of the wall clock: it may be set, and no timer advances while the machine sleeps.
 const GLANCE: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether another run is over.
+/// How often to check whether the other run has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits until the other run in the folder is over; the signal that ended the waiting, if one did.
+/// Waits until the other run in the directory has ended. Returns its lock, or the signal that ended the wait.
 ///
 /// # Errors
-/// When we cannot hear signals, or the file system has no locks.
+/// When signals cannot be received, or the file system has no locks.
 pub async fn wait_for_lock(world: &World, mut busy: BusyLock) -> Result<Result<RunLock, Sig>, Failure> {
     let mut signals = Signals::listen(|signal| world.ignores(signal)).map_err(Failure::Signals)?;
     loop {
         busy = match busy.again()? {
-            Taken::Held(lock) => {
-                // One that came just now is heard: nobody listens to it later.
+            LockAttempt::Held(lock) => {
+                // A signal that has just arrived is handled here, since nothing listens for it later.
                 return Ok(match signals.pending().await {
-                    Some(HeardSignal::End(signal)) => Err(signal),
+                    Some(ReceivedSignal::End(signal)) => Err(signal),
                     _ => Ok(lock),
                 });
             }
-            Taken::Busy(busy) => busy,
+            LockAttempt::Busy(busy) => busy,
         };
         tokio::select! {
             heard = signals.next() => match heard {
-                HeardSignal::End(signal) => return Ok(Err(signal)),
-                HeardSignal::Pause => signals.stop(),
-                HeardSignal::Continue => {}
+                ReceivedSignal::End(signal) => return Ok(Err(signal)),
+                ReceivedSignal::Pause => signals.stop(),
+                ReceivedSignal::Continue => {}
             },
             () = sleep(Some(Instant::now() + LOOK)) => {}
         }
     }
 }
 
-/// Waits until the clock on the wall shows this; the signal that ended the waiting, if one did.
+/// Waits until the wall clock shows this time. Returns the signal that ended the wait, if one did.
 ///
 /// # Errors
-/// When we cannot hear signals.
+/// When signals cannot be received.
 pub async fn wait_until(world: &World, start: Timestamp) -> Result<Option<Sig>, Failure> {
     let mut signals = Signals::listen(|signal| world.ignores(signal)).map_err(Failure::Signals)?;
     loop {
@@ -56,9 +56,9 @@ pub async fn wait_until(world: &World, start: Timestamp) -> Result<Option<Sig>, 
         let glance = Instant::now() + Duration::from_millis(left).min(GLANCE);
         tokio::select! {
             heard = signals.next() => match heard {
-                HeardSignal::End(signal) => return Ok(Some(signal)),
-                HeardSignal::Pause => signals.stop(),
-                HeardSignal::Continue => {}
+                ReceivedSignal::End(signal) => return Ok(Some(signal)),
+                ReceivedSignal::Pause => signals.stop(),
+                ReceivedSignal::Continue => {}
             },
             () = sleep(Some(glance)) => {}
         }

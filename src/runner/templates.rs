@@ -1,5 +1,5 @@
-//! Templates that somebody edits while a run is under way: the next attempt is told by the new text where the user wants that, and by
-//! the old one where not. Either is said once.
+//! Templates that are edited during a run. The next attempt uses the new text if the user wants that, and the old text
+//! otherwise. Either is reported once.
 
 use super::driver::Driver;
 use crate::context::config_digest;
@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Formatter};
 
-/// Plans the run again, as its command line would now; given where edited templates are to be read (`--accept-changes`).
+/// Plans the run again, as its command line would now. Given if edited templates are to be read (`--accept-changes`).
 #[derive(Clone, Copy)]
 pub struct Replan<'a>(pub &'a dyn Fn() -> Result<Plan, Vec<Diagnostic>>);
 
@@ -24,20 +24,20 @@ impl Debug for Replan<'_> {
 /// The templates of a run, as they were last seen.
 #[derive(Debug, Default)]
 pub(super) struct TemplateWatch {
-    /// Digests by path from the root.
+    /// The digest of each template file, by its path relative to the root.
     seen: IndexMap<String, String>,
-    /// The steps of the plan that was made last, if one was.
+    /// The steps of the latest plan, if the run was planned again.
     now: Option<Vec<PlannedStep>>,
 }
 
 impl Driver<'_> {
-    /// Before an attempt: notices templates that were edited since the last one.
+    /// Called before an attempt: notices templates that were edited since the last one.
     pub(super) fn look_at_templates(&mut self) -> Result<(), JournalError> {
         if self.lane.is_some() {
             return Ok(());
         }
-        let steps = self.templates.now.as_ref().unwrap_or(&self.cast.plan.steps);
-        let digest = |file: String| (config_digest(&self.cast.root.join(&file)), file);
+        let steps = self.templates.now.as_ref().unwrap_or(&self.context.plan.steps);
+        let digest = |file: String| (config_digest(&self.context.root.join(&file)), file);
         let now: IndexMap<String, String> = files(steps).map(digest).map(|(digest, file)| (file, digest)).collect();
         let seen = &self.templates.seen;
         let is_edited = |(file, digest): &(&String, &String)| seen.get(*file).is_some_and(|before| before != *digest);
@@ -46,7 +46,7 @@ impl Driver<'_> {
         if files.is_empty() {
             return Ok(());
         }
-        let (taken, why) = match self.cast.replan.map(|replan| (replan.0)()) {
+        let (taken, why) = match self.context.replan.map(|replan| (replan.0)()) {
             Some(Ok(plan)) => {
                 self.templates.now = Some(plan.steps);
                 (true, None)
@@ -54,11 +54,11 @@ impl Driver<'_> {
             Some(Err(faults)) => (false, faults.first().map(|fault| fault.message.clone())),
             None => (false, None),
         };
-        self.take(Input::TemplatesEdited { files, taken, why })?;
+        self.take(Input::TemplatesEdited { files, accepted: taken, error: why })?;
         Ok(())
     }
 
-    /// A step with its template as it is read now.
+    /// Returns a step with its template as it was last read.
     pub(super) fn with_its_template<'p>(&self, step: &'p PlannedStep) -> Cow<'p, PlannedStep> {
         let now = self.templates.now.as_ref().and_then(|steps| steps.get(step.number.checked_sub(1)?));
         let now = now.filter(|now| now.name == step.name).and_then(|now| now.prompt.as_ref()?.around.as_ref());
@@ -71,10 +71,11 @@ impl Driver<'_> {
         step
     }
 
-    /// Whether a file that an attempt has changed may be changed: a template, where the user wants edited ones to be read.
+    /// Whether an attempt may change this file: only a template, and only if the user wants edited templates to be
+    /// read.
     pub(super) fn may_be_edited(&self, path: &str) -> bool {
-        let path = self.cast.root.join(path);
-        self.cast.replan.is_some() && self.cast.plan.templates.iter().any(|folder| path.starts_with(folder))
+        let path = self.context.root.join(path);
+        self.context.replan.is_some() && self.context.plan.templates.iter().any(|folder| path.starts_with(folder))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Everything that is timed in a run, in one place, so that all of it can stand still at once. Two clocks: an attempt's times stand
-//! still while the machine sleeps, as the attempt does; the run's time and its waits go on. Nobody sets either of them.
+//! All timers of a run, in one place, so that they can be paused together. There are two clocks. An attempt's times
+//! stop while the machine sleeps, as the attempt does; the run's time and its waits continue. Neither clock can be set.
 
 use super::idle::IdleWatch;
 use crate::engine::Timer;
@@ -7,24 +7,24 @@ use crate::world::Uptime;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// What is armed, and how long the run has been at work.
+/// The armed timers, and how long the run has been at work.
 #[derive(Debug)]
 pub(super) struct Timers {
     clock: Uptime,
-    /// By the clock that stands still while the machine sleeps.
+    /// When timers expire, by the clock that stops while the machine sleeps.
     due: Vec<(Timer, Instant)>,
-    /// By the clock that goes on.
+    /// When timers expire, by the clock that continues while the machine sleeps.
     due_by_uptime: Vec<(Timer, Duration)>,
-    /// Not due at a time but when it finds nothing alive.
+    /// The watch for [`Timer::Idle`], which expires not at a fixed time but when it finds no sign of life.
     idle: Option<IdleWatch>,
-    /// Since when, by both clocks.
+    /// When the current pause began, by both clocks.
     paused: Option<(Instant, Duration)>,
-    /// How long earlier processes were at work, and since when we are, without pauses.
+    /// How long earlier processes were at work, and since when this one is; later by the length of its pauses.
     worked_before: Duration,
     since: Duration,
 }
 
-/// Whether a time goes on while the machine sleeps.
+/// Whether a timer continues while the machine sleeps.
 fn counts_sleep(timer: Timer) -> bool {
     matches!(timer, Timer::Run | Timer::Wait)
 }
@@ -43,24 +43,24 @@ impl Timers {
         }
     }
 
-    /// Earlier processes have worked on the run for so long.
+    /// Sets how long earlier processes have worked on the run.
     pub(super) fn after(&mut self, worked: Duration) {
         self.worked_before = worked;
     }
 
-    /// How long the run has been at work: the machine's sleep included, pauses not.
+    /// Returns how long the run has been at work. This includes the machine's sleep but not pauses.
     pub(super) fn worked(&self) -> Duration {
         let now = self.paused.map_or_else(|| self.clock.now(), |(_, since)| since);
         self.worked_before + now.saturating_sub(self.since)
     }
 
-    /// Gives so much time from now; an earlier one of the same kind is forgotten.
+    /// Arms a timer to expire after `time`. An earlier timer of the same kind is discarded.
     pub(super) fn arm(&mut self, timer: Timer, time: Duration, now: Instant) {
         self.disarm(timer);
         match timer {
             Timer::Idle => self.idle = Some(IdleWatch::new(time, now, Duration::ZERO)),
             _ if counts_sleep(timer) => self.due_by_uptime.push((timer, self.clock.now().saturating_add(time))),
-            // A time too long for the clock never comes.
+            // A time too long for the clock never expires.
             _ => self.due.extend(now.checked_add(time).map(|due| (timer, due))),
         }
     }
@@ -73,20 +73,20 @@ impl Timers {
         }
     }
 
-    /// The attempt's process is gone: what would end it has no more to say.
+    /// Disarms the timers that would stop the attempt's process, because it is gone.
     pub(super) fn process_exited(&mut self) {
         for timer in [Timer::Timeout, Timer::Idle, Timer::Start, Timer::Linger] {
             self.disarm(timer);
         }
     }
 
-    /// The attempt is over.
+    /// Disarms all timers of the attempt, because it has ended.
     pub(super) fn attempt_over(&mut self) {
         self.process_exited();
         self.disarm(Timer::Grace);
     }
 
-    /// How much is left of a time; none if it is not armed.
+    /// Returns how much of a timer is left; none if it is not armed.
     pub(super) fn left(&self, timer: Timer, now: Instant) -> Option<Duration> {
         let by_uptime = self.due_by_uptime.iter().find(|(armed, _)| *armed == timer);
         if let Some((_, due)) = by_uptime {
@@ -97,7 +97,8 @@ impl Timers {
         Some(due.saturating_duration_since(self.paused.map_or(now, |(since, _)| since)))
     }
 
-    /// The next one that is over, which is disarmed; [`Timer::Idle`] only asks for a look. Cancel-safe.
+    /// Returns the next timer that expires, and disarms it. [`Timer::Idle`] stays armed and only requests a look.
+    /// Cancel-safe.
     pub(super) async fn over(&mut self) -> Timer {
         if self.paused.is_some() {
             return std::future::pending().await;
@@ -112,7 +113,7 @@ impl Timers {
             }
             let look = self.idle.as_ref().map(|watch| (Timer::Idle, watch.next_look()));
             let next = self.due.iter().copied().chain(look).min_by_key(|(_, due)| *due);
-            // No timer of the runtime goes on while the machine sleeps: the other clock is looked at now and then.
+            // No timer of the runtime advances while the machine sleeps, so the other clock is checked now and then.
             let glance = left.map(|left| now + left.min(self.clock.glance()));
             match (next, glance) {
                 (None, None) => return std::future::pending().await,
@@ -126,8 +127,8 @@ impl Timers {
         }
     }
 
-    /// Whether the attempt is silent and idle for too long by now; then its watch is over. What it does while it only `waits`
-    /// for its service is no work.
+    /// Returns whether the attempt has been silent and idle for too long; then its watch ends. CPU time that it uses
+    /// while it only `waits` for its service does not count.
     pub(super) fn look(&mut self, now: Instant, cpu: Duration, waits: bool) -> bool {
         let over = self.idle.as_mut().is_some_and(|watch| watch.is_over(now, cpu, waits));
         if over {
@@ -136,20 +137,20 @@ impl Timers {
         over
     }
 
-    /// Something was printed, or it is we who do not read.
+    /// Records a sign of life: something was printed, or our own reader is slow.
     pub(super) fn saw_life(&mut self, now: Instant) {
         if let Some(watch) = &mut self.idle {
             watch.saw_life(now);
         }
     }
 
-    /// From now on no time passes.
+    /// Pauses all timers.
     pub(super) fn pause(&mut self, now: Instant) {
         let uptime = self.clock.now();
         self.paused.get_or_insert((now, uptime));
     }
 
-    /// Time passes again; what was left of each time is still left.
+    /// Continues all timers; each has as much time left as when it was paused.
     pub(super) fn go_on(&mut self, now: Instant) {
         let Some((since, uptime)) = self.paused.take() else { return };
         let pause = now.saturating_duration_since(since);
@@ -201,7 +202,7 @@ mod tests {
         assert!(timers.left(Timer::Run, now).is_some());
     }
 
-    /// The machine sleeps for 8 h: no clock of the runtime goes on.
+    /// The machine sleeps for 8 h, during which no clock of the runtime advances.
     #[tokio::test(start_paused = true)]
     async fn a_sleep_of_the_machine_counts_for_the_run_and_its_waits_and_for_no_attempt() {
         let (clock, machine) = Uptime::fake();

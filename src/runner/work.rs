@@ -1,55 +1,57 @@
-//! The work of a run: the tree that it began at, and what has changed since.
+//! The work of a run: the tree that it began with, and what has changed since.
 
 use super::driver::Driver;
-use super::fill::{PATIENCE, asking};
+use super::render::{PATIENCE, asking};
 use crate::chain::Role;
 use crate::context::{CACHES, Git, Repository, Snapshots, TreeChanges, small};
 use crate::engine::{EventKind, Notice};
 use crate::journal::{Journal, JournalError, prepare_store, snapshot_store};
 use crate::plan::Overrides;
-use crate::proc::ask;
+use crate::proc::capture;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the first snapshot may take, which reads every file once.
+/// How long the first snapshot may take; it reads every file once.
 const FIRST_PATIENCE: Duration = Duration::from_mins(2);
 
-/// What the work is compared with.
+/// The state that the work is compared with.
 #[derive(Debug, Default)]
-pub(super) struct Begun {
+pub(super) struct WorkBaseline {
     snapshots: Option<Snapshots>,
-    /// The tree that it began at; none where nobody knows.
+    /// The tree that the work began with; none if it is unknown.
     pub(super) tree: Option<String>,
-    /// The tree as this process found it.
+    /// The snapshot of the tree as this process found it.
     pub(super) now: Option<String>,
     /// The commit that was checked out then, or that the user named.
     pub(super) commit: Option<String>,
-    /// What the user's own rules left out then.
+    /// The user's own ignore rules when the work began.
     pub(super) rules: Option<String>,
     sha256: bool,
     /// The working tree as this process found it.
     found: Option<crate::context::Snapshot>,
 }
 
-/// The commit that a name of the project's repository stands for.
+/// Returns the commit that a revision name refers to in the project's repository.
 fn commit_of(root: &Path, name: &str) -> Option<String> {
     let commit = format!("{name}^{{commit}}");
     let found = asking(root, PATIENCE)(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])?;
     Some(found.trim().to_string())
 }
 
-/// What the user's own rules leave out, as they are when the work begins, and caches: both may be large, and are nobody's work.
+/// Returns ignore rules for snapshots: the user's own rules as they are when the work begins, and rules for caches.
+/// Both kinds of files may be large, and neither is part of the work.
 fn ignored(repository: &Repository) -> String {
     let caches = CACHES.map(|cache| format!("{cache}/\n")).concat();
     let global = ["config", "--global", "--path", "--get", "core.excludesFile"].map(str::to_string);
-    let own = ask(Path::new("git"), &global, &repository.top).filter(|answer| answer.code == Some(0));
+    let own = capture(Path::new("git"), &global, &repository.top).filter(|answer| answer.code == Some(0));
     let own = own.map(|answer| PathBuf::from(answer.stdout.trim()));
     let files = [Some(repository.common.join("info/exclude")), own];
     files.into_iter().flatten().filter_map(|path| small(&path)).fold(caches, |rules, more| rules + &more + "\n")
 }
 
-/// What has changed in a tree since its last commit, as a template shows it: nothing is written in the project.
+/// Returns what has changed in a tree since the tree `since`, or since its last commit, as a template shows it. Writes
+/// nothing in the project.
 #[must_use]
 pub fn uncommitted(root: &Path, scratch: &Path, since: Option<&str>) -> Option<TreeChanges> {
     let snapshots = scratch_snapshots(root, scratch)?;
@@ -64,13 +66,14 @@ pub fn uncommitted(root: &Path, scratch: &Path, since: Option<&str>) -> Option<T
     })
 }
 
-/// What was changed since the work on a task began: by its own runs, and while runs of others were the last to begin.
+/// The files that have changed since the work on a task began: after one of its own runs was the last to begin, and
+/// after another run was.
 struct Spans {
     own: BTreeSet<String>,
     others: BTreeSet<String>,
 }
 
-/// None where a tree is gone, of which nobody can say any more what was changed since.
+/// Returns none if a tree is gone, because then the changes since that tree are unknown.
 fn spans(
     journal: &Journal,
     snapshots: &Snapshots,
@@ -89,8 +92,8 @@ fn spans(
     Ok(Some(spans))
 }
 
-/// The tree that the work on a task is compared with: the one that it began at, but for what runs of other tasks have changed since, and it
-/// has not.
+/// Returns the tree that the work on a task is compared with: the one that it began with, except that files that only
+/// other runs have changed since are taken from the current tree.
 fn own_base(
     journal: &Journal,
     snapshots: &Snapshots,
@@ -104,16 +107,18 @@ fn own_base(
     Ok(blended.unwrap_or_else(|| began.to_string()))
 }
 
-/// What of a task is not committed.
+/// The uncommitted changes of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uncommitted {
-    /// Files that only its runs have changed, by path from the root.
+    /// The files that only the task's runs have changed, as paths relative to the root.
     pub files: Vec<String>,
-    /// Files that it has changed, and that somebody else had changed and not committed when it began.
+    /// The files that the task has changed and that already had uncommitted changes when it began, as paths relative to
+    /// the root.
     pub mixed: Vec<String>,
 }
 
-/// What the runs of a task have changed and nobody has committed; none where nobody knows. Nothing is written in the project.
+/// Returns what the runs of a task have changed and what has not been committed; none if that is unknown. Writes
+/// nothing in the project.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -147,7 +152,8 @@ pub fn uncommitted_of_task(
     Ok(Some(Uncommitted { files, mixed }))
 }
 
-/// Snapshots in a store of its own, which knows the objects of the project's and of ours.
+/// Opens snapshots in a separate store, which can also read the objects of the project's repository and of our own
+/// store.
 fn scratch_snapshots(root: &Path, scratch: &Path) -> Option<Snapshots> {
     let repository = Repository::of(root)?;
     let own = snapshot_store(root).join("objects");
@@ -160,21 +166,21 @@ fn scratch_snapshots(root: &Path, scratch: &Path) -> Option<Snapshots> {
 impl Driver<'_> {
     /// Whether anything depends on what has changed.
     fn looks_at_work(&self) -> bool {
-        let plan = self.cast.plan;
+        let plan = self.context.plan;
         let templated = plan.steps.iter().filter_map(|step| step.prompt.as_ref()).any(|prompt| prompt.around.is_some());
         let judged = plan.steps.iter().any(|step| step.role() == Some(Role::Judge));
         self.lane.is_none() && (templated || judged || plan.commits_tasks && plan.task.is_some())
     }
 
-    /// Before the first attempt of a run: what its work is compared with.
+    /// Called before the first attempt of a run: determines what its work is compared with.
     pub(super) fn begin_work(&mut self, overrides: &Overrides) -> Result<(), JournalError> {
         if !self.looks_at_work() {
             return Ok(());
         }
-        let (root, plan) = (self.cast.root, self.cast.plan);
+        let (root, plan) = (self.context.root, self.context.plan);
         let task = plan.task.as_ref();
         self.begun.rules = match task {
-            Some(task) => self.cast.journal.rules_of(&task.id)?,
+            Some(task) => self.context.journal.rules_of(&task.id)?,
             None => None,
         };
         self.open_snapshots()?;
@@ -183,13 +189,13 @@ impl Driver<'_> {
         let Some(snapshots) = &self.begun.snapshots else { return Ok(()) };
         let resolve = |commit: &str| snapshots.of_commit(&commit_of(root, commit)?, &git);
         let kept = match task {
-            Some(task) => match self.cast.journal.tree_of(&task.id)? {
+            Some(task) => match self.context.journal.tree_of(&task.id)? {
                 Some(tree) => {
                     snapshots.know(&tree);
                     Some(tree).filter(|tree| snapshots.is_whole(tree, &git))
                 }
-                // Begun before there were snapshots.
-                None => self.cast.journal.base_of(&task.id)?.and_then(|commit| resolve(&commit)),
+                // The task was begun before there were snapshots.
+                None => self.context.journal.base_of(&task.id)?.and_then(|commit| resolve(&commit)),
             },
             None => None,
         };
@@ -201,24 +207,27 @@ impl Driver<'_> {
             (Some(base), _) => resolve(base),
             // The work on a task began in its first run.
             (None, Some(tree)) => match (now, task) {
-                (Some(now), Some(task)) => Some(own_base(self.cast.journal, snapshots, &git, &task.id, (&tree, &now))?),
+                (Some(now), Some(task)) => {
+                    Some(own_base(self.context.journal, snapshots, &git, &task.id, (&tree, &now))?)
+                }
                 _ => Some(tree),
             },
             (None, None) if worked || plan.task.is_some() => now,
-            // Nobody judges new work: what is not committed.
+            // There is no new work to judge, so the uncommitted changes are judged.
             (None, None) => snapshots.of_head(&git),
         };
-        // What somebody else has changed is not judged, and is not mistaken for the work.
+        // Earlier uncommitted changes are not judged; the notice keeps them from being mistaken for the work.
         let (head, tree) = (snapshots.of_head(&git), self.begun.tree.clone());
         let open = head.zip(tree).and_then(|(head, tree)| snapshots.changes(&head, &tree, &git)).unwrap_or_default();
         if worked && overrides.base.is_none() && !open.is_empty() {
             let files: Vec<String> = open.into_iter().map(|change| change.path).collect();
-            self.cast.observer.notice(&Notice::Uncommitted(&files));
+            self.context.observer.notice(&Notice::Uncommitted(&files));
         }
         Ok(())
     }
 
-    /// A run that goes on compares with what it began with. The tree that it goes on with.
+    /// Called when a run is resumed: its work is compared with what the run began with. Returns the tree that it
+    /// continues with.
     pub(super) fn begin_work_again(&mut self, began: &EventKind) -> Result<Option<String>, JournalError> {
         let EventKind::RunStarted { base, tree, rules, .. } = began else { return Ok(None) };
         if !self.looks_at_work() {
@@ -227,26 +236,26 @@ impl Driver<'_> {
         self.begun.rules.clone_from(rules);
         self.open_snapshots()?;
         self.begun.commit.clone_from(base);
-        let git = asking(self.cast.root, FIRST_PATIENCE);
+        let git = asking(self.context.root, FIRST_PATIENCE);
         let Some(snapshots) = &self.begun.snapshots else { return Ok(None) };
         self.begun.tree = match tree {
             Some(tree) => {
                 snapshots.know(tree);
                 Some(tree.clone()).filter(|tree| snapshots.is_whole(tree, &git))
             }
-            // Of a run from before there were snapshots.
+            // The run was begun before there were snapshots.
             None => base.as_deref().and_then(|commit| snapshots.of_commit(commit, &git)),
         };
-        let Some(task) = &self.cast.plan.task else { return Ok(None) };
+        let Some(task) = &self.context.plan.task else { return Ok(None) };
         let now = snapshots.take(&git);
         if let (Some(tree), Some(now)) = (&self.begun.tree, &now) {
-            self.begun.tree = Some(own_base(self.cast.journal, snapshots, &git, &task.id, (tree, now))?);
+            self.begun.tree = Some(own_base(self.context.journal, snapshots, &git, &task.id, (tree, now))?);
         }
         Ok(now)
     }
 
     fn open_snapshots(&mut self) -> Result<(), JournalError> {
-        let root = self.cast.root;
+        let root = self.context.root;
         self.begun.found = Some(self.tree.snapshot(root, None));
         if let Some(repository) = Repository::of(root).filter(|_| !self.tree.is_odd()) {
             self.begun.rules.get_or_insert_with(|| ignored(&repository));
@@ -257,15 +266,16 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Brings the store back to what it has to be, whatever became of it.
+    /// Restores the store to its proper state, whatever has happened to it.
     fn prepare_store(&self) -> Result<(), JournalError> {
         let rules = self.begun.rules.as_deref().unwrap_or_default();
-        prepare_store(&snapshot_store(self.cast.root), &[], self.begun.sha256, rules)
+        prepare_store(&snapshot_store(self.context.root), &[], self.begun.sha256, rules)
     }
 
-    /// What was changed since the work began. Where git does not say, what we have seen ourselves; none where nobody looked.
+    /// Returns what has changed since the work began. Where git cannot tell, returns what we have seen ourselves; none
+    /// if the tree was not looked at when the work began.
     pub(super) fn work(&mut self) -> Option<TreeChanges> {
-        let root = self.cast.root;
+        let root = self.context.root;
         let found = self.begun.found.clone()?;
         let (touched, removed) = self.tree.touched(root, &found, None);
         self.compared(&touched).or_else(|| {
@@ -275,7 +285,7 @@ impl Driver<'_> {
     }
 
     fn compared(&mut self, touched: &[String]) -> Option<TreeChanges> {
-        let root = self.cast.root;
+        let root = self.context.root;
         if self.tree.is_odd() || self.prepare_store().is_err() {
             return None;
         }
@@ -284,13 +294,13 @@ impl Driver<'_> {
         let before = self.begun.tree.clone()?;
         let now = snapshots.take(&git)?;
         let changed = snapshots.changes(&before, &now, &git)?;
-        // No prompt holds a NUL.
+        // A prompt cannot hold a NUL.
         let diff = snapshots.diff(&before, &now, &git)?.replace('\0', "\u{fffd}");
         let head = snapshots.of_head(&git);
         let uncommitted = head.and_then(|head| snapshots.changes(&head, &now, &git)).unwrap_or_default();
         let named = |file: &String| changed.iter().any(|change| change.path == *file);
         let silent: Vec<String> = touched.iter().filter(|file| !named(file)).cloned().collect();
-        // What a snapshot holds and the diff does not show was only touched.
+        // A file that the snapshot holds and the diff does not show was only touched.
         let kept = snapshots.held(&now, &silent, &git);
         let mut unseen: Vec<String> = silent.into_iter().filter(|file| !kept.contains(file)).collect();
         let rules = self.begun.rules.as_deref().unwrap_or_default();
@@ -302,9 +312,9 @@ impl Driver<'_> {
         Some(TreeChanges { diff: Some(diff), changed, uncommitted, unseen })
     }
 
-    /// The messages of the commits that were made since the work began.
+    /// Returns the messages of the commits made since the work began.
     pub(super) fn commit_messages(&self) -> String {
-        let root = self.cast.root;
+        let root = self.context.root;
         let Some(commit) = self.begun.commit.as_deref().filter(|commit| !commit.is_empty()) else {
             return String::new();
         };
@@ -312,15 +322,15 @@ impl Driver<'_> {
         asking(root, PATIENCE)(&["log", "--format=%B", "--end-of-options", &range]).unwrap_or_default()
     }
 
-    /// Whether nothing has changed since the work began; not where nobody knows.
+    /// Whether nothing has changed since the work began; false if that is unknown.
     pub(super) fn is_untouched(&mut self) -> bool {
         let Some(found) = self.begun.found.clone() else { return false };
-        let (touched, removed) = self.tree.touched(self.cast.root, &found, None);
+        let (touched, removed) = self.tree.touched(self.context.root, &found, None);
         if let Some(changes) = self.compared(&touched) {
             return changes.changed.is_empty() && changes.unseen.is_empty();
         }
-        // Without snapshots only what this process has seen itself counts, of work that was begun by it.
-        let anew = self.cast.plan.task.as_ref().is_none_or(|task| task.status == "pending") && !self.resumed;
+        // Without snapshots, only what this process has seen itself counts, and only for work that it began.
+        let anew = self.context.plan.task.as_ref().is_none_or(|task| task.status == "pending") && !self.resumed;
         anew && self.begun.snapshots.is_none() && touched.is_empty() && removed.is_empty()
     }
 }

@@ -1,52 +1,53 @@
-//! What is wrong with something the user wrote, as data; `report` turns it into words on a terminal.
+//! Errors and warnings about something that the user wrote, as data; `report` renders them for a terminal.
 
 use super::text::Place;
 
 /// Whether a diagnostic stops the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiagnosticSeverity {
-    /// Nothing runs until it is mended.
+    /// Nothing runs until it is fixed.
     Error,
-    /// Said, and gone past.
+    /// It is reported, and the program continues.
     Warning,
 }
 
-/// One fault: what, where, why, and what to do. Made only by the constructors in the rooms' `errors.rs`.
+/// One error or warning: what, where, why, and what to do. Created only by the constructors in the modules'
+/// `errors.rs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// A stable name, `room/fault`.
+    /// A stable name of the form `module/error`.
     pub code: &'static str,
-    /// Error or warning.
+    /// Whether it is an error or a warning.
     pub severity: DiagnosticSeverity,
-    /// What is wrong, in one sentence without a full stop.
+    /// What is wrong, in one sentence without a period.
     pub message: String,
-    /// Where; the first place is the fault's own. Empty when it stands in no text.
+    /// The places to show, each with a label; the mistake is in the first one. Empty if it is not in a text.
     pub places: Vec<(Place, String)>,
-    /// What to do about it.
+    /// What to do about it, if there is any advice.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error that stands in no text.
+    /// Creates an error that points at no text.
     #[must_use]
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, severity: DiagnosticSeverity::Error, message: message.into(), places: Vec::new(), help: None }
     }
 
-    /// A warning that stands in no text.
+    /// Creates a warning that points at no text.
     #[must_use]
     pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
         Self { severity: DiagnosticSeverity::Warning, ..Self::error(code, message) }
     }
 
-    /// The same, pointing at a place with a short label.
+    /// Adds a place with a short label.
     #[must_use]
     pub fn at(mut self, place: &Place, label: impl Into<String>) -> Self {
         self.places.push((place.clone(), label.into()));
         self
     }
 
-    /// The same, with advice.
+    /// Sets the advice on what to do.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

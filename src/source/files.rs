@@ -1,4 +1,4 @@
-//! How pure rooms reach the disk and the environment: two small traits, a map in tests.
+//! How pure modules reach the disk and the environment: through two small traits, which tests implement with a map.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What stands at a path, links followed.
+/// What is at a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -16,57 +16,57 @@ pub enum Kind {
         /// Its size in bytes.
         bytes: u64,
     },
-    /// A folder.
+    /// A directory.
     Folder,
-    /// A device, a socket, a pipe.
+    /// A device, a socket or a pipe.
     Other,
 }
 
-/// The files that pure rooms may look at.
+/// The files that pure modules may look at.
 pub trait Files {
-    /// The whole content of a file.
+    /// Returns the whole content of a file.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// At most the first `bytes` of a file.
+    /// Returns the first bytes of a file, at most `bytes` of them.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     fn head(&self, path: &Path, bytes: usize) -> io::Result<Vec<u8>>;
 
-    /// What stands at a path.
+    /// Returns what is at a path, links followed.
     ///
     /// # Errors
-    /// What the operating system says, `NotFound` among it.
+    /// Any error of the operating system, including `NotFound`.
     fn kind(&self, path: &Path) -> io::Result<Kind>;
 
-    /// The names of what a folder holds, in no order; none of what is no folder.
+    /// Returns the names in a directory, in no particular order; empty if the path is not a directory.
     fn names(&self, _folder: &Path) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether a link stands there, wherever it leads.
+    /// Whether the path is a symbolic link, wherever it leads.
     fn is_link(&self, _path: &Path) -> bool {
         false
     }
 
-    /// The path without links and dots.
+    /// Returns the path without links, `.` and `..`.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_path_buf())
     }
 }
 
-/// The name by which the command line's choice of colour is asked for in an [`Env`]; no variable is called so.
+/// The name under which an [`Env`] holds the command line's choice of color; no environment variable has this name.
 pub const COLOR: &str = "--color";
 
-/// The environment variables that pure rooms may ask for.
+/// The environment variables that pure modules may read.
 pub trait Env {
-    /// The value of a variable, if it is set.
+    /// Returns the value of a variable, if it is set.
     fn var(&self, name: &str) -> Option<OsString>;
 
     /// Whether we run as root.
@@ -75,14 +75,14 @@ pub trait Env {
     }
 }
 
-/// Files that are asked about many times within a moment: what stands at a path is looked at once.
+/// A cache for files that are looked up many times within a moment: what is at a path is looked up once.
 pub struct KnownFiles<'a> {
     files: &'a dyn Files,
     kinds: RefCell<HashMap<PathBuf, Option<Kind>>>,
 }
 
 impl<'a> KnownFiles<'a> {
-    /// Nothing is known yet.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(files: &'a dyn Files) -> Self {
         Self { files, kinds: RefCell::default() }

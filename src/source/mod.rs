@@ -1,13 +1,17 @@
-//! Text with places in it, and what is said about it. Imports nothing of ours.
+//! Source text with places in it, and diagnostics about it. Imports no other module of this crate.
 
+mod counted;
 mod diagnostic;
 mod files;
+mod names;
 mod nearest;
 mod sha256;
 mod text;
 
+pub use counted::counted;
 pub use diagnostic::{Diagnostic, DiagnosticSeverity};
 pub use files::{COLOR, Env, Files, Kind, KnownFiles};
+pub(crate) use names::names;
 pub use nearest::nearest;
 pub use sha256::{sha256, sha256_json};
 pub use text::{Place, Source, Span, Text};

@@ -1,11 +1,12 @@
-//! "Did you mean": the known name that is nearest to an unknown one.
+//! "Did you mean": finds the known name that is nearest to an unknown one.
 
-/// The candidate that `wanted` is most likely a slip of, if it is one at all: a wrong guess is worse than none.
+/// Returns the candidate that `wanted` most likely misspells, if there is one: a wrong guess is worse than none.
 ///
-/// As cargo does it: at most a third of the characters are wrong, swapped, missing or too many. Capitals, `_` and `-` do not count, and
-/// an abbreviation of three characters or more counts where it fits one candidate alone. Ties go to the earlier candidate.
+/// As in cargo, at most a third of the characters may be wrong, swapped, missing or extra. Case, `_` and `-` do not
+/// matter. An abbreviation of three or more characters is accepted if it fits only one candidate. Ties go to the
+/// earlier candidate.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Quadratic in the length, and nobody misspells a name of this size.
+    // The algorithm is quadratic in the length, and a name of this size is not a misspelling.
     if wanted.len() > 200 {
         return None;
     }
@@ -30,7 +31,7 @@ pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) 
     }
 }
 
-/// The shortest abbreviation that is taken for one, in bytes.
+/// The shortest text that is accepted as an abbreviation, in bytes.
 const SHORTEST: usize = 3;
 
 fn plain(name: &str) -> String {

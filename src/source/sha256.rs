@@ -1,21 +1,21 @@
-//! SHA-256 in hexadecimal, by which plans, configs and tokens are known.
+//! SHA-256 in hexadecimal, which identifies plans, configs and tokens.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::io;
 
-/// The digest of some bytes (FIPS 180-4), as 64 hexadecimal digits.
+/// Returns the SHA-256 digest of some bytes (FIPS 180-4), as 64 hexadecimal digits.
 #[must_use]
 pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// The digest of a value as JSON without blanks, which is never held as a whole.
+/// Returns the digest of a value as JSON without whitespace. That JSON is never held in memory as a whole.
 #[must_use]
 pub fn sha256_json(value: &impl Serialize) -> String {
     let mut digest = ToDigest(Sha256::new());
-    // Neither the digest nor values of ours refuse anything.
+    // Neither the digest nor our own values can cause an error.
     let _ = serde_json::to_writer(&mut digest, value);
     hexadecimal(&digest.0.finalize())
 }

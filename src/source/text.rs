@@ -10,21 +10,21 @@ pub type Span = Range<usize>;
 /// A text that the user wrote: a file, or something on the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// What the user calls it: `forge/chains.json`, `command line`.
+    /// The name that the user knows it by: `forge/chains.json`, `command line`.
     pub name: String,
-    /// Its whole text.
+    /// The whole text.
     pub text: String,
-    /// The folder that relative paths in it start from.
+    /// The directory that relative paths in it start from.
     pub base: PathBuf,
 }
 
 impl Source {
-    /// A source of this name, whose relative paths start from `base`.
+    /// Creates a source with this name, whose relative paths start from `base`.
     pub fn new(name: impl Into<String>, text: impl Into<String>, base: &Path) -> Arc<Self> {
         Arc::new(Self { name: name.into(), text: text.into(), base: base.to_path_buf() })
     }
 
-    /// The line and column of a byte offset, both from 1; the column counts characters.
+    /// Returns the line and column of a byte offset, both from 1; the column counts characters.
     #[must_use]
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
         let mut offset = offset.min(self.text.len());
@@ -40,20 +40,20 @@ impl Source {
 /// A span in a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The text it lies in.
+    /// The source that it is in.
     pub source: Arc<Source>,
-    /// Where in that text.
+    /// The range of bytes in that source.
     pub span: Span,
 }
 
 impl Place {
-    /// The place of `span` in `source`.
+    /// Creates the place of `span` in `source`.
     #[must_use]
     pub fn new(source: &Arc<Source>, span: Span) -> Self {
         Self { source: Arc::clone(source), span }
     }
 
-    /// The whole of a source.
+    /// Creates a place that covers the whole of a source.
     #[must_use]
     pub fn whole(source: &Arc<Source>) -> Self {
         Self::new(source, 0..source.text.len())
@@ -74,14 +74,14 @@ impl std::fmt::Display for Place {
 /// A string and where it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// The string, escapes resolved.
+    /// The string, with its escapes resolved.
     pub value: String,
-    /// Where it stands, quotes aside.
+    /// Where it was written, without the quotes.
     pub at: Place,
 }
 
 impl Text {
-    /// The place of a range of the value; of the whole text where escapes make the two differ.
+    /// Returns the place of a range of the value, or of the whole string if escapes make the two differ.
     #[must_use]
     pub fn place_of(&self, range: Span) -> Place {
         let verbatim = self.at.source.text.get(self.at.span.clone()) == Some(self.value.as_str());

@@ -1,15 +1,15 @@
-//! Which task is next (S0-22).
+//! Which task is next.
 
 use super::{Status, Task};
 
-/// The tasks that one waits for: those that come first and are not completed. What is disputed, failed or skipped is not done.
+/// The tasks that one still waits for. A disputed, failed or skipped task does not count as completed.
 #[must_use]
 pub fn waits_for<'a>(task: &'a Task, all: &[Task]) -> Vec<&'a str> {
     let done = |id: &str| all.iter().any(|other| other.id == id && other.status == Status::Completed);
     task.after.iter().map(String::as_str).filter(|id| !done(id)).collect()
 }
 
-/// The next task to be worked on, which waits for nothing: what is to be judged first, then what was begun, then the oldest.
+/// The next task to work on, one that waits for nothing: first tasks to be judged, then begun ones, then the oldest.
 #[must_use]
 pub fn next<'a>(all: &'a [Task], but: &[String]) -> Option<&'a Task> {
     let ready = |task: &&Task| !task.status.is_terminal() && !but.contains(&task.id) && waits_for(task, all).is_empty();
@@ -41,7 +41,6 @@ mod tests {
         }
     }
 
-    /// T0-20.
     #[test]
     fn review_comes_before_what_was_begun_and_that_before_what_was_not() {
         let mut all = vec![

@@ -1,22 +1,23 @@
-//! What the events of a run mean for its task. Its state diagram stands in docs/flow.md, which a test holds against this.
+//! What the events of a run mean for its task. The state diagram is in docs/flow.md; a test compares it with this code.
 
 use super::{Change, Changes, DisputeKind, Status};
 use crate::chain::Role;
 use crate::engine::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, RunOutcome, unverified_words};
 use crate::plan::Outline;
+use crate::source::names;
 use crate::verdict::{Decision, ReadFrom, Verdict};
 use std::collections::BTreeSet;
 
-/// What is asked of a step.
+/// What matters about a step for its task.
 #[derive(Debug, Clone)]
 struct FollowedStep {
-    /// None for a check.
+    /// `None` for a check.
     role: Option<Role>,
     /// Whether its work goes to a judge.
     submits: bool,
-    /// Whether its failure is only said.
+    /// Whether its failure is only reported.
     optional: bool,
-    /// Its agent CLI and its model, as far as they are known: `codex, o9`.
+    /// Its backend and its model, as far as they are known: `codex, o9`.
     by: String,
 }
 
@@ -26,20 +27,20 @@ pub struct Follower {
     steps: Vec<FollowedStep>,
     status: Status,
     rejections: u32,
-    /// After how many of them it has failed.
+    /// The number of rejections after which the task has failed.
     most: u32,
-    /// Who said that there is nothing to do, and why, unless somebody did something after it.
+    /// Who said that there is nothing to do, and why, unless work was done after that.
     skipped: Option<(String, String)>,
-    /// The last judge that approved, or `human`, and its words, for the record.
+    /// The last judge that approved, or `human`, and the notes, for the record.
     approved: Option<(String, String)>,
-    /// The checks that the project has no command for.
+    /// The checks for which the project has no command.
     unverified: BTreeSet<String>,
-    /// Every reject of this run, in a line each.
+    /// The rejections of this run and of earlier ones, one line each.
     history: Vec<String>,
 }
 
 impl Follower {
-    /// Of a run of this outline, for a task that is where it is.
+    /// Creates the follower for a run with this outline, and for a task with this status.
     #[must_use]
     pub fn new(outline: &Outline, status: Status, rejections: u32) -> Self {
         let steps = outline.steps.iter().map(|step| FollowedStep {
@@ -61,14 +62,14 @@ impl Follower {
         }
     }
 
-    /// With the rejects of earlier runs, in a line each.
+    /// Adds the rejections of earlier runs, one line each.
     #[must_use]
     pub fn after(mut self, history: Vec<String>) -> Self {
         self.history = history;
         self
     }
 
-    /// What an event of the run means for the task. Total: from any status, for any event.
+    /// Applies an event of the run to the task. Total: works in any status, for any event.
     pub fn see(&mut self, event: &EventKind) -> Changes {
         let mut changes = Changes::default();
         match event {
@@ -82,7 +83,7 @@ impl Follower {
             EventKind::AttemptFinished { at, outcome, finished, .. }
                 if self.step(at).is_some_and(|step| step.role.is_none() && !step.optional) && fails(outcome) =>
             {
-                // Whatever an agent says, the host looks itself (S0-12).
+                // Whatever an agent says, the host checks for itself.
                 let notes = match &finished.failed_part {
                     Some(part) => format!("`{}`: {part} failed", at.name),
                     None => format!("`{}` failed", at.name),
@@ -108,7 +109,7 @@ impl Follower {
                 }
                 self.to(&mut changes, Status::Completed, &actor, &notes, &LIVE);
             }
-            EventKind::RunFinished { outcome: RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. } }
+            EventKind::RunFinished { outcome: RunOutcome::NeedsHuman { reason: HumanNeeded::Rejections, .. } }
                 if self.rejections >= self.most && self.status != Status::Failed =>
             {
                 self.fail(&mut changes);
@@ -126,7 +127,7 @@ impl Follower {
             Decision::Approve => {
                 self.approved = Some((self.who(at), verdict.notes.clone()));
                 self.skipped = None;
-                // An approval with something to say is a minor dispute: kept, shown, blocking nothing.
+                // An approval with comments is a minor dispute: recorded and shown, but it blocks nothing.
                 let titles = verdict.findings.iter().map(|finding| finding.title.as_str()).collect::<Vec<_>>();
                 let told = matches!(verdict.from, ReadFrom::Call | ReadFrom::Object | ReadFrom::File);
                 match titles.is_empty() {
@@ -145,7 +146,8 @@ impl Follower {
             Decision::Reject if self.status.is_terminal() => {}
             Decision::Reject => {
                 self.rejections += 1;
-                let first = verdict.weighed().first().map_or_else(String::new, |finding| finding.title.clone());
+                let first =
+                    verdict.effective_findings().first().map_or_else(String::new, |finding| finding.title.clone());
                 self.history.push(format!("{}. {}: {first}", self.rejections, at.name));
                 let change = Change {
                     from: self.status,
@@ -165,13 +167,13 @@ impl Follower {
                 changes.disputes.push((kind, verdict.notes.clone()));
                 self.to(changes, Status::Disputed, &self.who(at), &verdict.notes, &LIVE);
             }
-            // The run goes on behind its group, and may find something to do.
+            // The run continues after its group, and may find something to do.
             Decision::Skip => self.skipped = Some((self.who(at), verdict.notes.clone())),
             Decision::Submit | Decision::Done => {}
         }
     }
 
-    /// A person decides about the work of a run that waits for one.
+    /// A person decides about the work of a run that waits for a human.
     fn by_a_person(&mut self, changes: &mut Changes, verdict: &Verdict) {
         let stood = [Status::Disputed, Status::Failed];
         let was_open = stood.contains(&self.status);
@@ -187,7 +189,7 @@ impl Follower {
         }
     }
 
-    /// The last rejection: the task has failed, and a dispute with its whole history is opened (S0-17).
+    /// After the last rejection: the task has failed, and a dispute with its whole history is opened.
     fn fail(&mut self, changes: &mut Changes) {
         let reason = format!("Exceeded {} rejections without resolution", self.most);
         let history = self.history.join("\n");
@@ -212,7 +214,7 @@ impl Follower {
         self.step(at)?.role
     }
 
-    /// An agent, and who runs it: `reviewer (codex, o9)`.
+    /// The name of an agent with its backend and model: `reviewer (codex, o9)`.
     fn who(&self, at: &At) -> String {
         let by = self.step(at).map_or("", |step| step.by.as_str());
         if by.is_empty() { at.name.clone() } else { format!("{} ({by})", at.name) }
@@ -223,43 +225,27 @@ impl Follower {
     }
 }
 
-/// Where a run may still move a task.
+/// The statuses from which a run may still move a task.
 const LIVE: [Status; 3] = [Status::Pending, Status::InProgress, Status::Review];
 
 fn fails(outcome: &AttemptOutcome) -> bool {
     *outcome != AttemptOutcome::Completed && outcome.counts()
 }
 
-/// What a human's decision about a dispute makes of its task.
+/// How a human resolves a dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
-    /// The worker is right: the work stands.
+    /// The worker is right: the work is accepted.
     Coder,
-    /// The judge is right: the work goes on.
+    /// The judge is right: the work continues.
     Reviewer,
-    /// Something else, said in the notes: the work goes on.
+    /// Something else, described in the notes: the work continues.
     Custom,
 }
 
-impl Resolution {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, resolution)| *resolution == self).map_or("", |(name, _)| name)
-    }
+names!(Resolution { Coder = "coder", Reviewer = "reviewer", Custom = "custom" });
 
-    /// Every one by its name.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("coder", Self::Coder), ("reviewer", Self::Reviewer), ("custom", Self::Custom)];
-
-    /// The one of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, resolution)| *resolution)
-    }
-}
-
-/// The transition that resolves a dispute (T0-17).
+/// Returns the change of status that resolves a dispute.
 #[must_use]
 pub fn resolve(from: Status, resolution: Resolution, notes: &str) -> Change {
     let to = if resolution == Resolution::Coder { Status::Completed } else { Status::InProgress };

@@ -1,4 +1,4 @@
-//! What runs mean for tasks, by script and by law.
+//! How runs change tasks: scripted examples and properties.
 
 use super::super::replay;
 use super::*;
@@ -14,7 +14,7 @@ const CONFIG: &str =
     r#"{"agents": {"j": {"command": "x", "role": "judge"}}, "checks": {"t": {"run": "true"}}, "chains": {}}"#;
 
 fn plan(chain: &str) -> Plan {
-    let mut plan = planned(&world(&[]), CONFIG, chain, &crate::chain::Said::default(), &[]).unwrap();
+    let mut plan = planned(&world(&[]), CONFIG, chain, &crate::chain::PromptSource::default(), &[]).unwrap();
     plan.task = Some(crate::plan::TaskFacts::default());
     plan
 }
@@ -40,7 +40,6 @@ fn followed(plan: &Plan, script: &str) -> (Vec<Change>, Vec<(DisputeKind, String
 
 const CHAIN: &str = "(coder -> t -> j):20";
 
-/// T0-09, T0-10, T0-12, T0-14 … T0-16.
 #[test]
 fn a_task_goes_where_its_run_goes() {
     assert_eq!(story(CHAIN, "..a"), "in_progress review completed");
@@ -67,7 +66,7 @@ fn a_task_goes_where_its_run_goes() {
     assert!(disputes.is_empty());
 }
 
-/// S0-12: "Build failed" is the host's word, and no rejection.
+/// A failed check is reported by the host, and is not a rejection.
 #[test]
 fn a_failed_check_is_no_rejection_and_has_a_reason() {
     let (trail, _) = followed(&plan(CHAIN), ".x..a");
@@ -75,7 +74,6 @@ fn a_failed_check_is_no_rejection_and_has_a_reason() {
     assert_eq!(replay(&trail), (Status::Completed, 0));
 }
 
-/// T0-17.
 #[test]
 fn a_dispute_is_resolved_for_one_side() {
     let to = |resolution| resolve(Status::Disputed, resolution, "").to;
@@ -101,7 +99,7 @@ proptest! {
     }
 }
 
-/// docs/flow.md draws what the code does: every arrow of a run, and no other.
+/// docs/flow.md shows every change of status that the code makes, and no other.
 #[test]
 fn the_state_diagram_of_the_docs_is_the_transition_table() {
     let at = |step: u32, name: &str| At { step, name: name.into(), round: 1, iteration: 1, attempt: 1, lane: 1 };
@@ -111,9 +109,10 @@ fn the_state_diagram_of_the_docs_is_the_transition_table() {
         EventKind::VerdictGiven { at: at.clone(), verdict, converged: false }
     };
     let finished = crate::engine::Finished::default();
-    let feedback = crate::engine::Feedback { from: check.clone(), cause: FeedbackCause::Exhausted { iterations: 1 } };
+    let feedback =
+        crate::engine::Feedback { from: check.clone(), cause: FeedbackCause::IterationsExhausted { iterations: 1 } };
     let planned = EventKind::AttemptPlanned { at: coder.clone(), iterations: None, retry: 0, feedback: None };
-    let rejections = RunOutcome::NeedsHuman { step: 3, why: HumanNeeded::Rejections };
+    let rejections = RunOutcome::NeedsHuman { step: 3, reason: HumanNeeded::Rejections };
     let mut events = vec![
         planned,
         EventKind::StepSucceeded { at: coder.clone() },
@@ -137,14 +136,14 @@ fn the_state_diagram_of_the_docs_is_the_transition_table() {
                     let over = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
                     changes.append(&mut follower.see(&over).changes);
                 }
-                // A reject of what nobody has worked on is none that a run can see.
+                // A run cannot reject a task on which no agent has worked.
                 let possible = status != Status::Pending || !changes.iter().any(|change| change.rejection);
                 let seen =
                     changes.iter().filter(|change| possible && !status.is_terminal() && change.from != change.to);
                 arrows.extend(seen.map(|change| format!("{} --> {}", change.from.name(), change.to.name())));
             }
         }
-        // A human's words: dispute resolve, approve, skip, reset.
+        // A human's commands: dispute resolve, approve, skip, reset.
         if matches!(status, Status::Disputed | Status::Failed) {
             arrows.extend(["completed", "in_progress"].map(|to| format!("{name} --> {to}")));
         }

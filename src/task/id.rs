@@ -1,6 +1,6 @@
-//! Names of tasks (M-12).
+//! Task IDs.
 
-/// What is wrong with a name.
+/// What is wrong with an ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadId {
     /// It is empty.
@@ -9,7 +9,7 @@ pub enum BadId {
     Long,
     /// It has a character other than letters, digits, `.`, `_`, `-`.
     Character(char),
-    /// It is `.`, or has `..`, which are folders.
+    /// It is `.` or contains `..`, which are directories.
     Dots,
 }
 
@@ -18,16 +18,16 @@ impl std::fmt::Display for BadId {
         match self {
             Self::Empty => f.write_str("it is empty"),
             Self::Long => f.write_str("it has more than 64 characters"),
-            Self::Character(character) => write!(f, "{character:?} is no letter, digit, `.`, `_` or `-`"),
-            Self::Dots => f.write_str("`.` and `..` are folders"),
+            Self::Character(character) => write!(f, "{character:?} is not a letter, digit, `.`, `_` or `-`"),
+            Self::Dots => f.write_str("`.` and `..` are directories"),
         }
     }
 }
 
-/// Looks at a name.
+/// Checks an ID.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first problem that is found.
 pub fn check_id(id: &str) -> Result<(), BadId> {
     let allowed = |next: &char| next.is_ascii_alphanumeric() || matches!(next, '.' | '_' | '-');
     match id {
@@ -45,7 +45,6 @@ pub fn check_id(id: &str) -> Result<(), BadId> {
 mod tests {
     use super::*;
 
-    /// T1-17.
     #[test]
     fn names_are_short_and_lead_nowhere() {
         for good in ["task-1", "a", "A0._-", "1"] {

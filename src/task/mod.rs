@@ -1,62 +1,50 @@
-//! Tasks: what is to be done, how far it is, and what people and agents have decided about it. A fold over the events of runs and
-//! the human's commands; no second engine. Pure.
+//! Tasks: what is to be done, its status, and what people and agents have decided about it. A fold over the events of
+//! runs and the human's commands, not a second engine. Pure.
 
 mod choose;
 mod follow;
 mod id;
 
+use crate::source::names;
 use serde::{Deserialize, Serialize};
 
 pub use choose::{next, waits_for};
 pub use follow::{Follower, Resolution, resolve};
 pub use id::{BadId, check_id};
 
-/// How far a task is (seed 000, "Status").
+/// The status of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nobody has begun.
+    /// The work has not begun.
     #[default]
     Pending,
     /// A worker has begun.
     InProgress,
-    /// Its work is to be judged.
+    /// The work is to be judged.
     Review,
-    /// It is done.
+    /// The task is done.
     Completed,
     /// A human has to decide.
     Disputed,
-    /// It was rejected too often.
+    /// The work was rejected too often.
     Failed,
-    /// There was nothing to do, or somebody said so.
+    /// There was nothing to do, or an agent or human skipped it.
     Skipped,
 }
 
+names!(Status {
+    Pending = "pending",
+    InProgress = "in_progress",
+    Review = "review",
+    Completed = "completed",
+    Disputed = "disputed",
+    Failed = "failed",
+    Skipped = "skipped",
+});
+
 impl Status {
-    /// Every one by its name.
-    pub const NAMES: [(&'static str, Self); 7] = [
-        ("pending", Self::Pending),
-        ("in_progress", Self::InProgress),
-        ("review", Self::Review),
-        ("completed", Self::Completed),
-        ("disputed", Self::Disputed),
-        ("failed", Self::Failed),
-        ("skipped", Self::Skipped),
-    ];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, status)| *status == self).map_or("", |(name, _)| name)
-    }
-
-    /// The status of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, status)| *status)
-    }
-
-    /// Whether no agent works on it any more.
+    /// Whether agents no longer work on a task with this status.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Disputed | Self::Failed | Self::Skipped)
@@ -67,39 +55,39 @@ impl Status {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Its name.
+    /// The ID of the task.
     pub id: String,
-    /// What is to be done, in a line.
+    /// What is to be done, in one line.
     pub title: String,
-    /// The file that says it whole, from the root.
+    /// The path of the file that specifies the task in full, from the root.
     pub spec: Option<String>,
-    /// What shows that it is done.
+    /// What shows that it is done, such as a test command.
     pub tests: Option<String>,
-    /// Tasks that come first.
+    /// The IDs of tasks that must be completed first.
     pub after: Vec<String>,
     /// When it was added, in UTC (RFC 3339).
     pub added: String,
-    /// How far it is.
+    /// The current status.
     pub status: Status,
     /// How often it was rejected since it was added or reset.
     pub rejections: u32,
-    /// The words of the last reject.
+    /// The notes of the last rejection or human decision.
     pub notes: Option<String>,
-    /// Whether a worker was cut off in it.
+    /// Whether a worker was interrupted while it worked on the task.
     pub cut_off: bool,
 }
 
-/// One transition, as it is kept for ever.
+/// One change of status, as it is stored permanently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// From here.
+    /// The status before.
     pub from: Status,
-    /// To here; the same for a reject that is noted and does not move it.
+    /// The status after; the same for a rejection that is recorded and does not change it.
     pub to: Status,
-    /// Who: an agent's step, `host`, or `human`.
+    /// Who made the change: an agent's step, `host` or `human`.
     pub actor: String,
-    /// Why, in their words.
+    /// The reason, in the words of the agent or human.
     pub notes: String,
     /// Whether it counts as a rejection.
     #[serde(default)]
@@ -110,16 +98,16 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditRow {
-    /// When, in UTC (RFC 3339).
+    /// When it happened, in UTC (RFC 3339).
     pub at: String,
-    /// In which run; none for a human's command.
+    /// The number of the run; none for a human's command.
     pub run: Option<i64>,
-    /// What.
+    /// The change that was made.
     #[serde(flatten)]
     pub change: Change,
 }
 
-/// Who disputes (S0-19).
+/// Who opened a dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DisputeKind {
@@ -127,50 +115,33 @@ pub enum DisputeKind {
     Coder,
     /// A judge; the task is blocked.
     Reviewer,
-    /// A judge that approved and had something to say; blocks nothing.
+    /// A judge that approved with comments; nothing is blocked.
     Minor,
-    /// We, after the last rejection; the task has failed.
+    /// forkhestra, after the last allowed rejection; the task has failed.
     System,
 }
 
-impl DisputeKind {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Coder => "coder",
-            Self::Reviewer => "reviewer",
-            Self::Minor => "minor",
-            Self::System => "system",
-        }
-    }
+names!(DisputeKind { Coder = "coder", Reviewer = "reviewer", Minor = "minor", System = "system" });
 
-    /// The kind of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Coder, Self::Reviewer, Self::Minor, Self::System].into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-/// A dispute.
+/// A dispute about a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dispute {
-    /// Its number in the root.
+    /// The number of the dispute in this root.
     pub id: i64,
-    /// Its task.
+    /// The ID of the task.
     pub task: String,
-    /// Who disputes.
+    /// Who opened the dispute.
     pub kind: DisputeKind,
-    /// Why.
+    /// The reason for the dispute.
     pub reason: String,
-    /// Since when, in UTC (RFC 3339).
+    /// When it was opened, in UTC (RFC 3339).
     pub opened: String,
     /// What a human decided, if one did: `coder`, `reviewer` or `custom`.
     pub decision: Option<String>,
-    /// In their words.
+    /// The human's notes on the decision.
     pub notes: Option<String>,
-    /// When.
+    /// When it was resolved, in UTC (RFC 3339).
     pub resolved: Option<String>,
 }
 
@@ -182,24 +153,24 @@ impl Dispute {
     }
 }
 
-/// What happens to a task all at once.
+/// What one event or command changes about a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Its transitions, in order.
+    /// The changes of status, in order.
     pub changes: Vec<Change>,
     /// Disputes that are opened, with their reasons.
     pub disputes: Vec<(DisputeKind, String)>,
-    /// How a person has resolved the one that was open, and in which words.
+    /// How a human resolved the open dispute, and the notes.
     pub resolved: Option<(Resolution, String)>,
 }
 
-/// The status and the rejections that an audit trail comes to.
+/// Returns the status and the number of rejections that follow from an audit trail.
 #[must_use]
 pub fn replay<'a>(trail: impl IntoIterator<Item = &'a Change>) -> (Status, u32) {
     let mut now = (Status::Pending, 0);
     for change in trail {
         now.0 = change.to;
-        // A reset begins anew, and so does what a human has brought back from failure.
+        // A reset starts the count again, and so does a human who brings a task back from failure.
         let anew = change.to == Status::Pending || change.from == Status::Failed && change.to != Status::Failed;
         now.1 = if anew { 0 } else { now.1 + u32::from(change.rejection) };
     }

@@ -1,6 +1,6 @@
-//! Outputs of judges, each with the verdict that a careful person gives it, written by somebody who did not write the reader.
+//! Outputs of judges, each with the verdict that a careful person gives it. Its author did not write the reader.
 
-use super::{Decision, Heard, Said, read};
+use super::{Decision, VerdictReading, VerdictSources, read};
 use crate::chain::Role;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// A message and what a careful person makes of it.
+/// A message and the verdict that a careful person reads from it.
 struct Case {
     file: String,
     outcome: String,
@@ -34,10 +34,10 @@ fn corpus() -> Vec<Case> {
 }
 
 fn outcome(message: &str) -> &'static str {
-    match read(Role::Judge, Heard { message, ..Heard::default() }) {
-        Said::Clear(verdict) if verdict.decision == Decision::Reject && verdict.minor => "minor",
-        Said::Clear(verdict) => verdict.decision.name(),
-        Said::Unclear(_) => "unclear",
+    match read(Role::Judge, VerdictSources { message, ..VerdictSources::default() }) {
+        VerdictReading::Clear(verdict) if verdict.decision == Decision::Reject && verdict.minor => "minor",
+        VerdictReading::Clear(verdict) => verdict.decision.name(),
+        VerdictReading::Unclear(_) => "unclear",
     }
 }
 
@@ -56,7 +56,7 @@ fn every_output_of_the_corpus_is_read_as_a_careful_person_reads_it() {
 static REJECTS: LazyLock<Vec<String>> =
     LazyLock::new(|| corpus().into_iter().filter(|case| case.outcome == "reject").map(|case| case.message).collect());
 
-/// One change that leaves a full reject one, to a careful person at least no approval.
+/// A change after which a careful person still reads a full reject, or at least no approval.
 #[derive(Debug, Clone)]
 enum Mutation {
     Insert(Index, &'static str),
@@ -122,13 +122,13 @@ fn mutated(message: &str, mutation: &Mutation) -> String {
         }
         Mutation::Decorate(at, open, close) => {
             let at = at.index(lines.len());
-            // What was inserted as a quotation stays one.
+            // An inserted quotation stays a quotation.
             if !lines[at].to_lowercase().contains("approve") {
                 lines[at] = format!("{open}{}{close}", lines[at]);
             }
         }
         Mutation::CutHead(at) => {
-            // Never the last line, and never within a line: the host cuts at lines.
+            // Never the last line, and never within a line: the host cuts whole lines.
             let at = at.index(lines.len());
             lines.drain(..at);
         }
@@ -152,7 +152,7 @@ proptest! {
         let message = mutations.iter().fold(original.clone(), |message, mutation| mutated(&message, mutation));
         let outcome = outcome(&message);
         prop_assert!(!matches!(outcome, "approve" | "skip"), "{outcome}: {message}");
-        // A line that is cut away or becomes part of an item marked minor is no longer what makes the reject a full one.
+        // A line that is cut, or becomes part of an item marked minor, no longer makes the reject a full one.
         let weaker = |mutation: &Mutation| matches!(mutation, Mutation::CutHead(_) | Mutation::Decorate(_, "  ", _));
         prop_assert!(mutations.iter().any(weaker) || outcome != "minor", "{outcome}: {message}");
     }

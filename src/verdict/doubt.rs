@@ -1,12 +1,12 @@
-//! What makes an approval uncertain: words behind it that take it back, words before it that make it an example. When in doubt, it
-//! is not an approval: asking again costs one call.
+//! What makes an approval uncertain: text after it that takes it back, or text before it that makes it an example. When
+//! in doubt, it is not an approval: asking again costs one call.
 
 use super::findings::{is_marked_blocking, item, place_of_item};
 use crate::marker::{FenceLine, Fences};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Words that take back what stands before them, wherever they stand behind an approval.
+/// Words that take an approval back, anywhere after it.
 static RETRACTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = [
         r"but|however|wait|correction|except|unless|although|though|nevertheless|nonetheless|unfortunately|actually|instead",
@@ -23,7 +23,7 @@ static RETRACTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)(?:^|[^\w`'])(?:{})(?:$|[^\w`])", words.join("|"))).ok()
 });
 
-/// Words that deny one of those, and say that all is well.
+/// Words that negate one of those, and so say that all is well.
 static DENIED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let nothing = r"no|0|zero|none|without(?: any)?|not a single";
     Regex::new(&format!(
@@ -32,7 +32,7 @@ static DENIED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What may stand behind an approval: thanks, a signature, what was checked and passed, and what programs print at their end.
+/// What may follow an approval: thanks, a signature, what was checked and passed, and what programs print at their end.
 static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = [
         r"thanks?|thank you|cheers|regards|signed|reviewed|congratulations|well done|nothing (?:further|else|more)|(?:good|nice|great) (?:work|job)|danke|merci|gracias|grazie",
@@ -42,42 +42,42 @@ static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)(?:^|\W)(?:{})(?:$|\W)", words.join("|"))).ok()
 });
 
-/// An item that only says that its place is well.
+/// An item that only says that its place is fine.
 static GOOD: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(?:all |looks? |is |are )?(?:good|fine|ok|okay|right|correct)[.!]*$").ok());
 
-/// Words that forbid what an approval allows, wherever they stand.
+/// Words that forbid what an approval allows, anywhere in the text.
 static FORBIDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?:do not|don't|must not|mustn't|should not|shouldn't|cannot|can't) (?:be )?(?:merged?|ship(?:ped)?|approved?|accept(?:ed)?|land(?:ed)?)|must (?:first )?be (?:fixed|changed)|not an approval";
     Regex::new(&format!(r"(?i)(?:^|\W)(?:{words})(?:$|\W)")).ok()
 });
 
-/// Words that take an approval back in its own notes. Before the approval they only tell how its judge came to it.
+/// Words that take an approval back in its own notes. Before the approval, they only explain how the judge came to it.
 static TAKEN_BACK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words =
         r"(?:on )?second thoughts?|wait,|scratch that|disregard|take (?:that|it|this) back|once .{1,60} is fixed";
     Regex::new(&format!(r"(?i)(?:^|\W)(?:{words})(?:$|\W)")).ok()
 });
 
-/// A line that ends where somebody's words would begin: `Once it is fixed I will say`.
+/// A line that ends where a quotation would begin: `Once it is fixed I will say`.
 static SAYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let says = r"say|says|said|write|writes|wrote|answer|answers|reply|print|prints|give|gives|output|respond|return|with|as|like|add|adds|post|sagen|schreiben|dit|dirai";
     Regex::new(&format!(r"(?i)(?:^|\W)(?:{says})$")).ok()
 });
 
-/// An announcement of one's own verdict: `My verdict:`, `Conclusion:`.
+/// An announcement of the judge's own verdict: `My verdict:`, `Conclusion:`.
 static OWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let own = r"verdict|conclusion|conclude|decision|decide|summary|recommendation|overall|therefore|result|urteil|fazit|conclusion|veredicto|verdetto";
     Regex::new(&format!(r"(?i)(?:^|\W)(?:{own})(?:\W|$)")).ok()
 });
 
-/// Words that make an announcement somebody else's, or a condition.
+/// Words that make an announcement a condition, or that of another author.
 static FOREIGN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let foreign = r"would|could|might|will|once|if|unless|until|when|after|before|instead|rather|never|cannot|can't|not|no|example|e\.g\.|such as|draft|expected|possible|other|previous|earlier|last|wenn|sobald|würde";
     Regex::new(&format!(r"(?i)(?:^|\W)(?:{foreign})(?:\W|$)")).ok()
 });
 
-/// Whether a line takes an approval back.
+/// Returns whether a line takes an approval back.
 fn takes_back(line: &str) -> bool {
     let denied = DENIED.as_ref().map_or_else(|| line.into(), |denied| denied.replace_all(line, " "));
     holds(&RETRACTION, &denied)
@@ -87,14 +87,15 @@ fn holds(words: &LazyLock<Option<Regex>>, text: &str) -> bool {
     words.as_ref().is_none_or(|words| words.is_match(text))
 }
 
-/// The line behind an approval that makes it uncertain; `after` is what follows it. A skip may be `explained` there.
+/// Returns the line after an approval that makes it uncertain. `after` is what follows the approval. With `explained`,
+/// as for a skip, an explanation may follow.
 pub(super) fn retraction(after: &str, explained: bool) -> Option<&str> {
     let mut fences = Fences::default();
     after.lines().find(|line| {
         let text = line.trim();
         let place = fences.line(line.as_bytes());
         if place != FenceLine::Outside {
-            // A fence that somebody forgot to close turns the others inside out.
+            // After a fence that is never closed, the inside and the outside of the others are swapped.
             return place == FenceLine::Inside && (takes_back(text) || quoted_key(line));
         }
         if is_frame(text) {
@@ -109,23 +110,24 @@ pub(super) fn retraction(after: &str, explained: bool) -> Option<&str> {
     })
 }
 
-/// Whether a line holds no words: blank, a rule, the line below a heading.
+/// Returns whether a line has no words: blank, a rule, or the line below a heading.
 fn is_frame(text: &str) -> bool {
     text.chars().all(|next| matches!(next, '-' | '*' | '_' | '=' | ' ' | '\t'))
 }
 
-/// The first line of an approval's own notes that forbids what it allows.
+/// Returns the first line of an approval's own notes that forbids what it allows.
 pub(super) fn forbids(notes: &str) -> Option<&str> {
     notes.lines().find(|line| holds(&FORBIDS, line) || holds(&TAKEN_BACK, line))
 }
 
-/// A quotation behind the approval that begins as a verdict does.
+/// Returns whether a line is a quotation that begins like a verdict.
 fn quoted_key(line: &str) -> bool {
     let quoted = line.trim_start().strip_prefix('>').map(|rest| rest.trim_start_matches(['>', ' ']).to_lowercase());
     quoted.is_some_and(|text| text.starts_with("verdict:") || text.starts_with("decision:"))
 }
 
-/// The line right before an approval that makes it an example, or somebody else's; `before` is what precedes it.
+/// Returns the line directly before an approval that makes it an example, or that of another author. `before` is what
+/// precedes the approval.
 pub(super) fn announcement(before: &str) -> Option<&str> {
     let adjoins = before.lines().next_back().is_some_and(|line| !line.trim().is_empty());
     let mut lines = before.lines().rev().map(str::trim);
@@ -136,7 +138,8 @@ pub(super) fn announcement(before: &str) -> Option<&str> {
     (announces || is_command || holds(&SAYS, bare.trim_end_matches(':'))).then_some(last)
 }
 
-/// A line before an approval that forbids it: an item that its judge itself calls blocking, or stands under such a heading, or says so.
+/// Returns a line that forbids an approval: it says so, or it is an item that is marked blocking or follows such a
+/// heading.
 pub(super) fn blocking_item(text: &str) -> Option<&str> {
     let (mut fences, mut blocking) = (Fences::default(), false);
     text.lines().find(|line| {
@@ -152,12 +155,12 @@ pub(super) fn blocking_item(text: &str) -> Option<&str> {
     })
 }
 
-/// Headings of what has to be fixed.
+/// Headings above what has to be fixed.
 static BLOCKING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(?:^|\W)(?:block(?:ing|ers?)|critical|must[- ]fix|to be fixed|required changes)(?:$|\W)").ok()
 });
 
-/// Items that say that there are none.
+/// Items that say that there is nothing.
 static NOTHING: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)^\W*(?:none|nothing|no|n/?a|keine?|aucune?|~~)(?:\W|$)").ok());
 

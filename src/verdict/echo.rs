@@ -1,7 +1,7 @@
-//! What an agent was told is not what it says.
+//! Removes echoes of the prompt from what an agent prints.
 
-/// The text without every echo of the prompt: what begins with its first line, as far as its lines follow in order. A part that
-/// does not begin there may be an answer in the form that was asked for.
+/// Returns the text without echoes of the prompt. An echo begins with the prompt's first line, and lasts as long as its
+/// lines follow in order. A part that does not begin there may be an answer in the form that was requested.
 #[must_use]
 pub fn without_echo(message: &str, prompt: &str) -> String {
     let told: Vec<&str> = prompt.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

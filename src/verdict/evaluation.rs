@@ -1,52 +1,52 @@
-//! An evaluation: whether an output passes, with a score, issues and suggestions, in one strict shape (seed 003, P-2 … P-5).
+//! An evaluation: whether an output passes, with a score, issues and suggestions, in one strict shape.
 
 use super::object::{distinct, objects, objects_alone};
-use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict};
+use super::{Decision, Finding, ReadFrom, Severity, Unclear, Verdict, VerdictReading};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What an evaluator says (schemas/evaluation.schema.json). Other keys are allowed, and kept.
+/// The answer of an evaluator (schemas/evaluation.schema.json). Other keys are allowed, and kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evaluation {
     /// Whether the output meets the requirements.
     pub pass: bool,
-    /// From 0 (wrong) to 1 (perfect).
+    /// The score, from 0 (wrong) to 1 (perfect).
     #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
     pub score: f64,
-    /// What is wrong.
+    /// What is wrong, one entry for each issue.
     pub issues: Vec<String>,
-    /// What would mend it.
+    /// What would fix the issues.
     pub suggestions: Vec<String>,
-    /// Everything else that it said.
+    /// All other keys of the answer.
     #[serde(flatten)]
     pub more: serde_json::Map<String, Value>,
 }
 
-/// What a score outside of 0 to 1 is.
+/// How a score outside of 0 to 1 is treated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ScoreMode {
-    /// A violation (C38).
+    /// It makes the evaluation invalid.
     #[default]
     Strict,
-    /// The nearest score.
+    /// It becomes 0 or 1, whichever is nearer.
     Clamp,
 }
 
-/// Why there is no evaluation.
+/// Why there is no valid evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadEvaluation {
-    /// No JSON at all.
+    /// The text contains no JSON object.
     InvalidJson,
-    /// An object that is none; its first violation in words.
+    /// The object has another shape. Holds a description of the first violation.
     Schema(String),
-    /// Objects that differ.
+    /// The text contains several evaluations that differ.
     Several,
 }
 
 impl BadEvaluation {
-    /// In the seed's words.
+    /// Returns the reason as it is recorded in the issues: a code, and for a wrong shape the violation.
     #[must_use]
     pub fn issue(&self) -> String {
         match self {
@@ -56,7 +56,7 @@ impl BadEvaluation {
         }
     }
 
-    /// As a failed evaluation, for the record (P-3).
+    /// Returns the reason as a failed evaluation, for the record.
     #[must_use]
     pub fn failed(&self) -> Evaluation {
         let suggestion = "answer with one JSON object that has pass, score, issues and suggestions";
@@ -70,13 +70,13 @@ impl BadEvaluation {
     }
 }
 
-/// Reads an evaluation out of a text: the whole, or the one object in it that has the shape (C40). Nothing is mended.
+/// Reads an evaluation from a text: the whole text, or the one object in it that has the right shape. Nothing is fixed.
 ///
 /// # Errors
-/// When there is none, none of the shape, or several that differ.
+/// When there is no object, none of the right shape, or several evaluations that differ.
 pub fn evaluation(text: &str, mode: ScoreMode) -> Result<Evaluation, BadEvaluation> {
     if serde_json::from_str::<Value>(text.trim()).is_ok_and(|value| !value.is_object()) {
-        return Err(BadEvaluation::Schema("it is no object".into()));
+        return Err(BadEvaluation::Schema("it is not an object".into()));
     }
     let found = objects(text);
     let read: Vec<Result<Evaluation, String>> = found.iter().map(|text| of_object(text, mode)).collect();
@@ -91,7 +91,8 @@ pub fn evaluation(text: &str, mode: ScoreMode) -> Result<Evaluation, BadEvaluati
     }
 }
 
-/// A judge's words without the objects that it only quotes: those that stand word for word in its prompt, among other words.
+/// Returns a judge's text without the objects that it only quotes: those that also appear verbatim in its prompt. An
+/// object that is the whole text is not a quotation.
 #[must_use]
 pub fn without_quoted(text: &str, prompt: &str) -> String {
     let mut rest = text.to_string();
@@ -101,7 +102,7 @@ pub fn without_quoted(text: &str, prompt: &str) -> String {
     rest
 }
 
-/// Each key once: with two of a kind nobody knows which was meant.
+/// Each key at most once: with a duplicate key it is unknown which value was meant.
 #[derive(Deserialize)]
 struct Keys {
     pass: Option<Value>,
@@ -117,17 +118,19 @@ fn of_object(text: &str, mode: ScoreMode) -> Result<Evaluation, String> {
     let keys: Keys = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let pass = match keys.pass {
         Some(Value::Bool(pass)) => pass,
-        Some(other) => return Err(format!("`pass` is {}, and not true or false", shown(&other))),
+        Some(other) => return Err(format!("`pass` is {}, but must be true or false", shown(&other))),
         None => return Err("`pass` is missing".into()),
     };
     let score = match keys.score {
-        Some(Value::Number(score)) => score.as_f64().filter(|score| score.is_finite()).ok_or("`score` is no number")?,
-        Some(other) => return Err(format!("`score` is {}, and no number", shown(&other))),
+        Some(Value::Number(score)) => {
+            score.as_f64().filter(|score| score.is_finite()).ok_or("`score` is not a number")?
+        }
+        Some(other) => return Err(format!("`score` is {}, but must be a number", shown(&other))),
         None => return Err("`score` is missing".into()),
     };
     let score = if mode == ScoreMode::Clamp { score.clamp(0.0, 1.0) } else { score };
     if !(0.0..=1.0).contains(&score) {
-        return Err(format!("`score` is {score}, and not between 0 and 1"));
+        return Err(format!("`score` is {score}, but must be between 0 and 1"));
     }
     let mut issues = texts("issues", keys.issues)?;
     let suggestions = texts("suggestions", keys.suggestions)?;
@@ -137,10 +140,10 @@ fn of_object(text: &str, mode: ScoreMode) -> Result<Evaluation, String> {
     Ok(Evaluation { pass, score, issues, suggestions, more: keys.more })
 }
 
-/// Refuses an object that has one of our keys twice.
+/// Returns an error if an object has one of our keys twice.
 fn twice(text: &str) -> Result<(), String> {
     #[derive(Deserialize)]
-    #[expect(dead_code, reason = "only read for what serde says of doubles")]
+    #[expect(dead_code, reason = "only read for the error of serde about duplicate keys")]
     struct Once {
         pass: Option<serde::de::IgnoredAny>,
         score: Option<serde::de::IgnoredAny>,
@@ -150,17 +153,17 @@ fn twice(text: &str) -> Result<(), String> {
     match serde_json::from_str::<Once>(text) {
         Err(error) if error.to_string().starts_with("duplicate field") => {
             let words = error.to_string();
-            Err(words.split(" at line").next().unwrap_or_default().replace("duplicate field", "there are two keys"))
+            Err(words.split(" at line").next().unwrap_or_default().replace("duplicate field", "duplicate key"))
         }
         _ => Ok(()),
     }
 }
 
-/// The strings of a list that are not blank.
+/// Returns the strings of a list that are not blank.
 fn texts(key: &str, value: Option<Value>) -> Result<Vec<String>, String> {
     let list = match value {
         Some(Value::Array(list)) => list,
-        Some(other) => return Err(format!("`{key}` is {}, and no list", shown(&other))),
+        Some(other) => return Err(format!("`{key}` is {}, but must be a list", shown(&other))),
         None => return Err(format!("`{key}` is missing")),
     };
     let mut texts = Vec::new();
@@ -168,7 +171,7 @@ fn texts(key: &str, value: Option<Value>) -> Result<Vec<String>, String> {
         match item {
             Value::String(text) if text.trim().is_empty() => {}
             Value::String(text) => texts.push(text),
-            other => return Err(format!("`{key}` holds {}, and only strings belong there", shown(&other))),
+            other => return Err(format!("`{key}` contains {}, but may contain only strings", shown(&other))),
         }
     }
     Ok(texts)
@@ -183,13 +186,14 @@ fn shown(value: &Value) -> String {
 }
 
 impl Evaluation {
-    /// Whether it is good enough: it passes, and with a least score reaches it (C45).
+    /// Returns whether the evaluation is good enough: it passes, and its score reaches `least`, if that is set.
     #[must_use]
     pub fn is_enough(&self, least: Option<f64>) -> bool {
         self.pass && least.is_none_or(|least| self.score >= least)
     }
 
-    /// As a judge's verdict: what passes is approved, its issues are what has to be mended, its suggestions are minor.
+    /// Returns it as a judge's verdict. If it is good enough, it is an approval with minor issues. Otherwise it is a
+    /// reject, and its issues have to be fixed. Suggestions are only in the notes.
     #[must_use]
     pub fn verdict(&self, least: Option<f64>) -> Verdict {
         let decision = if self.is_enough(least) { Decision::Approve } else { Decision::Reject };
@@ -199,7 +203,7 @@ impl Evaluation {
         if decision == Decision::Reject {
             findings.extend(self.issues.iter().map(finding(Severity::Blocking)));
             if let Some(least) = least.filter(|least| self.pass && self.score < *least) {
-                let title = format!("the score is {}, and {least} is needed", self.score);
+                let title = format!("the score is {}, but must be at least {least}", self.score);
                 findings.push(Finding { title, ..Finding::default() });
             }
         } else {
@@ -211,14 +215,14 @@ impl Evaluation {
     }
 }
 
-/// Reads a judge's evaluation. One that is none is unclear, and asked for again; it is never taken for the work's fault (C39).
+/// Reads a judge's evaluation. An invalid one is unclear, and is requested again. It never counts against the work.
 #[must_use]
-pub fn read_evaluation(message: &str, least: Option<f64>) -> Said {
-    // In a chain an example in the midst of a sentence is none.
+pub fn read_evaluation(message: &str, least: Option<f64>) -> VerdictReading {
+    // In a chain, an object in the middle of a sentence is an example.
     let alone = objects_alone(message).join("\n");
     match evaluation(&alone, ScoreMode::Strict) {
-        Ok(evaluation) => Said::Clear(evaluation.verdict(least)),
-        Err(bad) => Said::Unclear(Unclear::BadEvaluation { why: bad.issue() }),
+        Ok(evaluation) => VerdictReading::Clear(evaluation.verdict(least)),
+        Err(bad) => VerdictReading::Unclear(Unclear::BadEvaluation { why: bad.issue() }),
     }
 }
 
@@ -239,7 +243,6 @@ mod tests {
         format!(r#"{{"pass": {pass}, "score": {score}, "issues": {issues}, "suggestions": {suggestions}}}"#)
     }
 
-    /// T3-01 … T3-08, and the seed's examples as they stand there.
     #[test]
     fn an_evaluation_has_one_shape_and_every_other_is_named() {
         let good = object("true", "0.9", "[]", "[]");
@@ -259,21 +262,21 @@ mod tests {
             (r#"{"pass": true, "score": 1.0, "suggestions": []}"#.into(), schema("`issues` is missing")),
             (
                 r#"{"pass": true, "score": 1.5, "issues": [], "suggestions": []}"#.into(),
-                schema("`score` is 1.5, and not between 0 and 1"),
+                schema("`score` is 1.5, but must be between 0 and 1"),
             ),
             (
                 r#"{"pass": "yes", "score": 0.8, "issues": [], "suggestions": []}"#.into(),
-                schema("`pass` is \"yes\", and not true or false"),
+                schema("`pass` is \"yes\", but must be true or false"),
             ),
-            (object("false", "-0.5", "[]", "[]"), schema("`score` is -0.5, and not between 0 and 1")),
+            (object("false", "-0.5", "[]", "[]"), schema("`score` is -0.5, but must be between 0 and 1")),
             (r#"{"score": 1, "issues": [], "suggestions": []}"#.into(), schema("`pass` is missing")),
-            (object("true", "\"high\"", "[]", "[]"), schema("`score` is \"high\", and no number")),
-            (object("true", "true", "[]", "[]"), schema("`score` is true, and no number")),
-            (object("true", "1", "\"x\"", "[]"), schema("`issues` is \"x\", and no list")),
-            (object("true", "1", "[]", "\"x\""), schema("`suggestions` is \"x\", and no list")),
-            (object("true", "1", "[1]", "[]"), schema("`issues` holds 1, and only strings belong there")),
-            ("[1, 2]".into(), schema("it is no object")),
-            (format!("[{good}]"), schema("it is no object")),
+            (object("true", "\"high\"", "[]", "[]"), schema("`score` is \"high\", but must be a number")),
+            (object("true", "true", "[]", "[]"), schema("`score` is true, but must be a number")),
+            (object("true", "1", "\"x\"", "[]"), schema("`issues` is \"x\", but must be a list")),
+            (object("true", "1", "[]", "\"x\""), schema("`suggestions` is \"x\", but must be a list")),
+            (object("true", "1", "[1]", "[]"), schema("`issues` contains 1, but may contain only strings")),
+            ("[1, 2]".into(), schema("it is not an object")),
+            (format!("[{good}]"), schema("it is not an object")),
             (format!("I think:\n```json\n{good}\n```\nSo."), "true 0.9 [] []".into()),
             (format!("Use {{text}}. So: {good} and so on."), "true 0.9 [] []".into()),
             (
@@ -288,7 +291,7 @@ mod tests {
             (object("true", "NaN", "[]", "[]"), "invalid_json".into()),
             (
                 r#"{"pass": true, "pass": false, "score": 1, "issues": [], "suggestions": []}"#.into(),
-                schema("there are two keys `pass`"),
+                schema("duplicate key `pass`"),
             ),
             (format!("{good} {}", object("false", "0", "[]", "[]")), schema("several different objects")),
             (format!("{good} {good}"), "true 0.9 [] []".into()),
@@ -316,8 +319,8 @@ mod tests {
     #[test]
     fn an_evaluation_is_a_verdict_and_a_broken_one_is_asked_for_again() {
         let said = |text: &str, least| match read_evaluation(text, least) {
-            Said::Clear(verdict) => format!("{} {}", verdict.decision.name(), verdict.findings.len()),
-            Said::Unclear(why) => why.words(),
+            VerdictReading::Clear(verdict) => format!("{} {}", verdict.decision.name(), verdict.findings.len()),
+            VerdictReading::Unclear(why) => why.words(),
         };
         assert_eq!(said(&object("true", "0.9", "[]", "[]"), None), "approve 0");
         assert_eq!(said(&object("true", "0.9", "[\"a\"]", "[]"), None), "approve 1");

@@ -1,26 +1,26 @@
-//! Findings and answers in prose: `- src/a.rs:12: what happens`, `F3: mended`.
+//! Findings and answers in prose: `- src/a.rs:12: what happens`, `F3: fixed`.
 
 use super::{Finding, Severity};
 use serde::{Deserialize, Serialize};
 
-/// The most findings of one verdict that are kept.
+/// How many findings of one verdict are kept at most.
 const MOST: usize = 50;
-/// The longest title, in Unicode scalars.
+/// Maximum length of a title, in Unicode scalars.
 const TITLE: usize = 300;
 
-/// What a worker says to a finding.
+/// A worker's answer to a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// The finding's number.
+    /// Number of the finding, from 1.
     pub finding: u32,
-    /// Whether it says that it has mended it.
-    pub mended: bool,
-    /// Its words.
+    /// Whether the worker says that it has fixed the finding.
+    pub fixed: bool,
+    /// The text of the answer.
     pub words: String,
 }
 
-/// The findings of a judge's words: every item of a list that begins with a file, or with `F` and a number.
+/// Returns the findings in a judge's text: every list item that begins with a file, or with `F` and a number.
 #[must_use]
 pub fn findings(text: &str) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
@@ -35,7 +35,7 @@ pub fn findings(text: &str) -> Vec<Finding> {
     found
 }
 
-/// What follows the mark of a list's item.
+/// Returns the text of a list item, without its mark.
 pub(super) fn item(line: &str) -> Option<&str> {
     let line = line.trim();
     let digits = line.trim_start_matches(|next: char| next.is_ascii_digit());
@@ -44,12 +44,12 @@ pub(super) fn item(line: &str) -> Option<&str> {
     } else {
         line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with([' ', '\t']))?
     };
-    // A box to tick.
+    // A checkbox.
     let item = item.trim();
     Some(["[ ] ", "[x] ", "[X] "].iter().find_map(|tick| item.strip_prefix(tick)).unwrap_or(item).trim())
 }
 
-/// Signs of emphasis and code around a place, a number or a severity. Those of a title are code, and stay.
+/// Characters for emphasis and code around a place, a number or a severity. In a title they are code, and are kept.
 const MARKS: [char; 2] = ['`', '*'];
 
 fn finding_of(item: &str) -> Option<Finding> {
@@ -71,7 +71,7 @@ fn finding_of(item: &str) -> Option<Finding> {
     title.chars().any(char::is_alphanumeric).then_some(Finding { title, file, line, rule, severity })
 }
 
-/// `minor: …`, `[blocking] …`, `(nit) …`, `**Minor**: …`; what is not marked has none.
+/// Splits off a severity: `minor: …`, `[blocking] …`, `(nit) …`, `**Minor**: …`. Text that is not marked has none.
 fn severity_of(text: &str) -> (Option<Severity>, &str) {
     let bare = text.trim_start_matches(MARKS).trim_start_matches(['[', '(']).trim_start_matches(MARKS);
     let bracketed = text.trim_start_matches(MARKS).starts_with(['[', '(']);
@@ -92,7 +92,7 @@ fn severity_of(text: &str) -> (Option<Severity>, &str) {
     }
 }
 
-/// How much an item's own words say that it weighs.
+/// Returns the severity that an item itself states.
 pub(super) fn marked_severity(item: &str) -> Option<Severity> {
     let (severity, rest) = severity_of(item.trim());
     if severity.is_some() {
@@ -104,19 +104,19 @@ pub(super) fn marked_severity(item: &str) -> Option<Severity> {
     inner.or_else(|| severity_of(place_of(rest)?.2.trim()).0)
 }
 
-/// Whether a line is an item that its author calls blocking.
+/// Returns whether a line is an item that its author calls blocking.
 pub(super) fn is_marked_blocking(line: &str) -> bool {
     item(line).is_some_and(|item| marked_severity(item) == Some(Severity::Blocking))
 }
 
-/// Of an item that names a place: whether it is marked minor.
+/// Returns, for an item that names a place, whether it is marked minor.
 pub(super) fn place_of_item(line: &str) -> Option<bool> {
     let item = item(line)?;
     finding_of(item)?.file?;
     Some(marked_severity(item) == Some(Severity::Minor))
 }
 
-/// `F3: …`, `F3 (open) …`.
+/// Splits off the number of a finding: `F3: …`, `F3 (open) …`.
 fn finding_number(text: &str) -> Option<(u32, &str)> {
     let rest = text.strip_prefix(['F', 'f'])?;
     let digits = rest.len() - rest.trim_start_matches(|next: char| next.is_ascii_digit()).len();
@@ -129,7 +129,7 @@ fn finding_number(text: &str) -> Option<(u32, &str)> {
     Some((number, rest.trim_start_matches([':', ' ', '-', '—', ','])))
 }
 
-/// A path, with a line or without, before the title: it has an extension or a slash, and no blank.
+/// Splits off a path before the title, with or without a line: it has an extension or a slash, and no blank.
 fn place_of(text: &str) -> Option<(String, Option<u32>, &str)> {
     let text = text.trim_start_matches(MARKS);
     let end = text.find(|next: char| next.is_whitespace() || next == ',').unwrap_or(text.len());
@@ -160,7 +160,7 @@ fn looks_like_a_path(text: &str) -> bool {
     !text.contains("//") && (extension || text.contains('/') && !name.is_empty())
 }
 
-/// What a worker answers, one line each: `F3: mended`, `F3: not mended, because …`.
+/// Returns a worker's answers, one line each: `F3: fixed`, `F3: not fixed, because …`.
 #[must_use]
 pub fn answers(text: &str) -> Vec<Answer> {
     let answer = |line: &str| {
@@ -168,8 +168,8 @@ pub fn answers(text: &str) -> Vec<Answer> {
         let (finding, words) = finding_number(line.trim_start_matches(MARKS))?;
         let words: String = words.trim().chars().take(TITLE).collect();
         let lower = words.to_lowercase();
-        let mended = ["mended", "fixed", "done", "implemented", "resolved"].iter().any(|word| lower.starts_with(word));
-        (!words.is_empty()).then_some(Answer { finding, mended, words })
+        let fixed = ["fixed", "mended", "done", "implemented", "resolved"].iter().any(|word| lower.starts_with(word));
+        (!words.is_empty()).then_some(Answer { finding, fixed, words })
     };
     text.lines().filter_map(answer).take(MOST).collect()
 }
@@ -220,9 +220,9 @@ mod tests {
 
     #[test]
     fn answers_name_their_finding() {
-        let said = answers("F1: mended\n- **F2**: not mended, because the test asks for it\nF3:\nFoo: no\n");
+        let said = answers("F1: fixed\n- **F2**: not fixed, because the test asks for it\nF3:\nFoo: no\n");
         assert_eq!(said.len(), 2);
-        assert!(said[0].mended && said[0].finding == 1);
-        assert!(!said[1].mended && said[1].words.starts_with("not mended"));
+        assert!(said[0].fixed && said[0].finding == 1);
+        assert!(!said[1].fixed && said[1].words.starts_with("not fixed"));
     }
 }

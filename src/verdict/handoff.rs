@@ -1,58 +1,58 @@
-//! The handoff files of the carbon and helium templates (seed 001, M-10): strict, with a typed error for each thing that is wrong.
+//! The handoff files of the carbon and helium templates. They are read strictly, with a typed error for each mistake.
 
 use super::{Decision, Finding, Severity};
 use serde_json::Value;
 
-/// What is wrong with a handoff file.
+/// An error in a handoff file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandoffFault {
+pub struct HandoffError {
     /// The place in the object: `work.issues[0].paths`.
     pub path: String,
-    /// What kind of fault: `missing`, `not_null`, `blank`, `unknown_value`, `empty`, `wrong_type`.
+    /// The kind of error: `missing`, `not_null`, `blank`, `unknown_value`, `empty`, `wrong_type`.
     pub code: &'static str,
-    /// For people.
+    /// Description for people.
     pub message: String,
 }
 
-impl std::fmt::Display for HandoffFault {
+impl std::fmt::Display for HandoffError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.path, self.message)
     }
 }
 
-fn fault(path: impl Into<String>, code: &'static str, message: impl Into<String>) -> HandoffFault {
-    HandoffFault { path: path.into(), code, message: message.into() }
+fn fault(path: impl Into<String>, code: &'static str, message: impl Into<String>) -> HandoffError {
+    HandoffError { path: path.into(), code, message: message.into() }
 }
 
-/// What a handoff file says.
+/// The content of a handoff file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handoff {
-    /// A builder's work.
+    /// The work of a builder.
     Built {
         /// What was done.
         summary: String,
     },
-    /// An inspector's.
+    /// The result of an inspector.
     Inspected {
-        /// `approved` or `changes_requested`.
+        /// The decision: `approved` means approve, `changes_requested` reject, and `rejected` dispute.
         decision: Decision,
-        /// Its issues.
+        /// The issues that were found.
         issues: Vec<Finding>,
         /// What is to be done next.
         next_tasks: Vec<String>,
     },
     /// The agent could not do its work.
     Failed {
-        /// Where and why.
+        /// The step that failed, if it is named, and the error.
         error: String,
     },
 }
 
-/// Reads a handoff object; none for an object that is none, so without a key `run`.
+/// Reads a handoff object; `None` for an object without an object `run`, which is not a handoff.
 ///
 /// # Errors
-/// Everything that is wrong with it.
-pub fn handoff(value: &Value) -> Option<Result<Handoff, Vec<HandoffFault>>> {
+/// Returns everything that is wrong with it.
+pub fn handoff(value: &Value) -> Option<Result<Handoff, Vec<HandoffError>>> {
     let run = value.get("run").filter(|run| run.is_object())?;
     let work = value.get("work").unwrap_or(&Value::Null);
     let mut faults = Vec::new();
@@ -60,15 +60,15 @@ pub fn handoff(value: &Value) -> Option<Result<Handoff, Vec<HandoffFault>>> {
     let handoff = match run.get("status").and_then(Value::as_str) {
         Some("failed") => {
             if !work.is_null() {
-                faults.push(fault("work", "not_null", "a failed run has no work: null"));
+                faults.push(fault("work", "not_null", "must be null if the run failed"));
             }
             let (step, error) = (text(run, "failed_step"), text(run, "error"));
             let step = if step.is_empty() { step } else { format!("{step}: ") };
-            Some(Handoff::Failed { error: step + if error.is_empty() { "no error is named" } else { &error } })
+            Some(Handoff::Failed { error: step + if error.is_empty() { "no error was given" } else { &error } })
         }
         Some("ok") if work.is_object() => work_of(work, &mut faults),
         Some("ok") => {
-            faults.push(fault("work", "missing", "a run that is ok has work: an object"));
+            faults.push(fault("work", "missing", "must be an object if the run is ok"));
             None
         }
         Some(other) => {
@@ -76,7 +76,7 @@ pub fn handoff(value: &Value) -> Option<Result<Handoff, Vec<HandoffFault>>> {
             None
         }
         None => {
-            faults.push(fault("run.status", "missing", "`ok` or `failed` is missing"));
+            faults.push(fault("run.status", "missing", "missing (must be `ok` or `failed`)"));
             None
         }
     };
@@ -86,30 +86,30 @@ pub fn handoff(value: &Value) -> Option<Result<Handoff, Vec<HandoffFault>>> {
     })
 }
 
-fn work_of(work: &Value, faults: &mut Vec<HandoffFault>) -> Option<Handoff> {
+fn work_of(work: &Value, faults: &mut Vec<HandoffError>) -> Option<Handoff> {
     let Some(decision) = work.get("decision") else {
         let summary = work.get("summary").and_then(Value::as_str).unwrap_or_default().trim();
         if summary.is_empty() {
-            faults.push(fault("work.summary", "blank", "what was done is missing"));
+            faults.push(fault("work.summary", "blank", "missing (say what was done)"));
         }
         match work.get("complexity").and_then(Value::as_str) {
             Some("low" | "medium" | "high") => {}
             Some(other) => faults.push(fault(
                 "work.complexity",
                 "unknown_value",
-                format!("`{other}` is none of low, medium, high"),
+                format!("`{other}` is not one of low, medium, high"),
             )),
-            None => faults.push(fault("work.complexity", "missing", "low, medium or high is missing")),
+            None => faults.push(fault("work.complexity", "missing", "missing (must be low, medium or high)")),
         }
         return Some(Handoff::Built { summary: summary.to_string() });
     };
     let decision = match decision.as_str() {
         Some("approved") => Some(Decision::Approve),
         Some("changes_requested") => Some(Decision::Reject),
-        // Only one of the three vocabularies of the original has this word; it ends the task there.
+        // Only one of the three vocabularies of the original has this word. There it ends the task.
         Some("rejected") => Some(Decision::Dispute),
         other => {
-            let other = other.unwrap_or("what is no string");
+            let other = other.unwrap_or("(not a string)");
             let message = format!("`{other}` is neither `approved` nor `changes_requested`");
             faults.push(fault("work.decision", "unknown_value", message));
             None
@@ -119,35 +119,35 @@ fn work_of(work: &Value, faults: &mut Vec<HandoffFault>) -> Option<Handoff> {
     let issues = list("issues");
     let issues: Vec<Finding> = issues.iter().enumerate().map(|(index, issue)| issue_of(index, issue, faults)).collect();
     if decision == Some(Decision::Reject) && issues.is_empty() {
-        faults.push(fault("work.issues", "empty", "what is to be changed is missing"));
+        faults.push(fault("work.issues", "empty", "empty (list what has to be changed)"));
     }
     let next_tasks = list("next_tasks").iter().filter_map(|task| task.as_str().map(str::to_string)).collect();
     Some(Handoff::Inspected { decision: decision?, issues, next_tasks })
 }
 
-fn issue_of(index: usize, issue: &Value, faults: &mut Vec<HandoffFault>) -> Finding {
+fn issue_of(index: usize, issue: &Value, faults: &mut Vec<HandoffError>) -> Finding {
     let at = |key: &str| format!("work.issues[{index}].{key}");
     let title = issue.get("description").and_then(Value::as_str).unwrap_or_default().trim().to_string();
     if title.is_empty() {
-        faults.push(fault(at("description"), "blank", "what happens is missing"));
+        faults.push(fault(at("description"), "blank", "missing (say what is wrong)"));
     }
     let severity = match issue.get("severity").and_then(Value::as_str) {
         Some("blocker" | "major") => Severity::Blocking,
         Some("minor") => Severity::Minor,
         Some(other) => {
-            let message = format!("`{other}` is none of blocker, major, minor");
+            let message = format!("`{other}` is not one of blocker, major, minor");
             faults.push(fault(at("severity"), "unknown_value", message));
             Severity::Blocking
         }
         None => {
-            faults.push(fault(at("severity"), "missing", "blocker, major or minor is missing"));
+            faults.push(fault(at("severity"), "missing", "missing (must be blocker, major or minor)"));
             Severity::Blocking
         }
     };
     let paths = issue.get("paths").and_then(Value::as_array).cloned().unwrap_or_default();
     let file = paths.first().and_then(Value::as_str).map(str::to_string);
     if file.is_none() {
-        faults.push(fault(at("paths"), "empty", "the files that it is about are missing"));
+        faults.push(fault(at("paths"), "empty", "empty (list the files that the issue is about)"));
     }
     Finding { title, file, line: None, rule: None, severity }
 }
@@ -165,7 +165,6 @@ mod tests {
         }
     }
 
-    /// T1-19.
     #[test]
     fn every_fault_of_a_handoff_file_is_typed_and_has_its_place() {
         let table = [

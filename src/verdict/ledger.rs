@@ -1,10 +1,10 @@
-//! The findings of a run over its rounds: which is new, open, mended, or came back.
+//! The findings of a run over its rounds: which are new, open, fixed or reopened.
 
 use super::{Answer, Finding, Severity};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// What has become of a finding.
+/// The state of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -17,12 +17,12 @@ enum FindingState {
     Fixed,
     /// Named again after it was fixed.
     Reopened,
-    /// The worker says why it is not mended.
+    /// The worker says why it is not fixed.
     Answered,
 }
 
 impl FindingState {
-    /// Its name.
+    /// Returns the name that reports and prompts show.
     #[must_use]
     fn name(self) -> &'static str {
         match self {
@@ -39,36 +39,36 @@ impl FindingState {
     }
 }
 
-/// A finding with its number and its fate.
+/// A finding with its number and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LedgerEntry {
-    /// Its number, from 1: `F1`.
+    /// Its number, from 1, shown as `F1`.
     pub number: u32,
-    /// The judge's step that named it.
+    /// The number of the judge's step that named it.
     pub judge: u32,
-    /// As it was named last.
+    /// The finding as it was last named.
     pub finding: Finding,
-    /// What has become of it.
+    /// Its current state.
     pub state: FindingState,
-    /// What the worker said to it.
+    /// The worker's answer to it.
     pub answer: Option<String>,
 }
 
-/// A finding and its fate, as reports show it.
+/// A finding and its state, as reports show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingRow {
-    /// Its number, from 1: `F1`.
+    /// Its number, from 1, shown as `F1`.
     pub number: u32,
-    /// What has become of it.
+    /// The name of its current state.
     pub state: &'static str,
-    /// As it was named last.
+    /// The finding as it was last named.
     pub finding: Finding,
-    /// What the worker said to it.
+    /// The worker's answer to it.
     pub answer: Option<String>,
 }
 
 impl FindingRow {
-    /// Its file and line.
+    /// Returns its file and line, such as `src/a.rs:12`; empty without a file.
     #[must_use]
     pub fn place(&self) -> String {
         let line = self.finding.line.map_or_else(String::new, |line| format!(":{line}"));
@@ -76,20 +76,20 @@ impl FindingRow {
     }
 }
 
-/// How much of them is told, in Unicode scalars.
+/// After how much text no further findings are listed, in Unicode scalars.
 const ROOM: usize = 8_000;
 
-/// The most that is kept of a run.
+/// How many findings of a run are kept at most.
 const MOST: usize = 500;
 
-/// All of them; a fold over verdicts and answers.
+/// All findings of a run, as a fold over verdicts and answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
     entries: Vec<LedgerEntry>,
 }
 
 impl Ledger {
-    /// All of them, for reports.
+    /// Returns all findings, for reports.
     #[must_use]
     pub fn rows(&self) -> Vec<FindingRow> {
         let row = |entry: &LedgerEntry| FindingRow {
@@ -101,7 +101,7 @@ impl Ledger {
         self.entries.iter().map(row).collect()
     }
 
-    /// Takes what a judge found; what it named earlier and no longer names is fixed.
+    /// Records what a judge found. What it named earlier and no longer names is fixed.
     pub fn judged(&mut self, judge: u32, findings: &[Finding]) {
         let mut named = Vec::new();
         for finding in findings {
@@ -109,12 +109,12 @@ impl Ledger {
             if let Some(entry) = known {
                 entry.state =
                     if entry.state == FindingState::Fixed { FindingState::Reopened } else { FindingState::Open };
-                // A mere `F2: still open` says less than what stands there.
+                // A mere `F2: still open` says less than what is recorded.
                 if finding.file.is_some() || entry.finding.file.is_none() {
                     entry.finding = Finding { rule: entry.finding.rule.clone(), ..finding.clone() };
                 }
                 let again = named.contains(&entry.number);
-                // Named twice in one verdict, it weighs as much as its heavier word.
+                // If one verdict names it twice, the higher severity counts.
                 if !(again && entry.finding.severity == Severity::Blocking) {
                     entry.finding.severity = finding.severity;
                 }
@@ -134,20 +134,20 @@ impl Ledger {
         }
     }
 
-    /// Takes what a worker says to findings.
+    /// Records a worker's answers to findings.
     pub fn answered(&mut self, answers: &[Answer]) {
         for answer in answers {
             let entry = self.entries.iter_mut().find(|entry| entry.number == answer.finding && entry.state.is_open());
             if let Some(entry) = entry {
                 entry.answer = Some(answer.words.clone());
-                if !answer.mended {
+                if !answer.fixed {
                     entry.state = FindingState::Answered;
                 }
             }
         }
     }
 
-    /// A line for each, for prompts: what is open first, and of what is fixed as many as there is room for.
+    /// Returns one line for each finding, for prompts: fixed ones last, and as many as fit.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -176,7 +176,7 @@ impl Ledger {
     }
 }
 
-/// Whether a finding is one that is known: by its number, or by its file and its rule or words.
+/// Returns whether a finding is a known one: by its number, or by its file and its rule or title.
 fn same(entry: &LedgerEntry, finding: &Finding) -> bool {
     if let Some(number) = finding.rule.as_deref().and_then(number_of) {
         return number == entry.number;
@@ -192,7 +192,7 @@ fn number_of(rule: &str) -> Option<u32> {
     rule.strip_prefix('F')?.parse().ok()
 }
 
-/// The words of a title, whatever stands between them.
+/// Returns the words of a title, whatever is between them.
 fn key(title: &str) -> Vec<String> {
     title.split(|next: char| !next.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
@@ -207,15 +207,15 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.judged(4, &findings("- a.rs:1: sum is wrong\n- b.rs:2: leaks\n- minor: c.rs: a name"));
         ledger.answered(&[
-            Answer { finding: 1, mended: true, words: "mended".into() },
-            Answer { finding: 2, mended: false, words: "not mended, because it must".into() },
+            Answer { finding: 1, fixed: true, words: "fixed".into() },
+            Answer { finding: 2, fixed: false, words: "not fixed, because it must".into() },
         ]);
         ledger.judged(4, &findings("- a.rs:9: Sum is *wrong*!\n- minor: c.rs: a name"));
         ledger.judged(5, &[]);
         assert_eq!(
             ledger.text(),
-            "- F1 (open) a.rs:9: Sum is *wrong*! (the worker: mended)\n\
-             - F2 (answered) b.rs:2: leaks (the worker: not mended, because it must)\n\
+            "- F1 (open) a.rs:9: Sum is *wrong*! (the worker: fixed)\n\
+             - F2 (answered) b.rs:2: leaks (the worker: not fixed, because it must)\n\
              - F3 (open, minor) c.rs: a name\n"
         );
         ledger.judged(4, &findings("- minor: c.rs: a name"));

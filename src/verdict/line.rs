@@ -1,4 +1,4 @@
-//! A verdict as one whole line: `VERDICT: approve`. `DECISION:` and `STATUS:` are read as well.
+//! A verdict on a line of its own: `VERDICT: approve`. `DECISION:` and `STATUS:` are read as well.
 
 use super::Decision;
 use crate::marker::{FenceLine, Fences};
@@ -8,34 +8,34 @@ use crate::marker::{FenceLine, Fences};
 pub(super) enum Word {
     /// A verdict, and nothing else.
     Decided(Decision),
-    /// A reject, a dispute or a skip with its reason behind it. Of an approval other words make no verdict.
+    /// A reject, a dispute or a skip, followed by its reason. An approval with other text is not a verdict.
     WithReason(Decision, String),
-    /// That the work is not done: `STATUS: RETRY`, `STATUS: ERROR`.
+    /// The work is not done: `STATUS: RETRY`, `STATUS: ERROR`.
     NotDone(String),
-    /// It begins as a verdict does and is none: a menu, an approval with a condition, an unknown sign, an item of a list.
+    /// It begins like a verdict but is not one: a menu, an approval with a condition, an unknown symbol, a list item.
     Loose(String),
 }
 
-/// A line that begins with a key, and how it stands in its text.
+/// A line that begins with a key, and its place in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each says one thing of a line, in any combination")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a line")]
 pub(super) struct VerdictLine {
-    /// Which line of the text it is, from 0.
+    /// Index of the line in the text, from 0.
     pub(super) index: usize,
-    /// What it says.
+    /// What the line says.
     pub(super) word: Word,
-    /// Whether it bears the word of its attempt: `VERDICT k7f2: approve`.
+    /// Whether it contains the secret word of its attempt: `VERDICT k7f2: approve`.
     pub(super) vouched: bool,
-    /// Whether it stands in a code fence.
+    /// Whether it is in a code fence.
     pub(super) fenced: bool,
-    /// Whether that fence holds nothing else.
+    /// Whether that fence contains nothing else.
     pub(super) alone: bool,
-    /// Whether no other words follow it.
+    /// Whether no other text follows it.
     pub(super) last: bool,
 }
 
 impl VerdictLine {
-    /// What it decides, with a reason or without.
+    /// Returns what the line decides, with or without a reason.
     pub(super) fn decision(&self) -> Option<Decision> {
         match &self.word {
             Word::Decided(decision) | Word::WithReason(decision, _) => Some(*decision),
@@ -44,13 +44,14 @@ impl VerdictLine {
     }
 }
 
-/// Every line of a text that begins with a key. Quoted lines and sentences do not. `nonce` is the word of the attempt.
+/// Returns every line of a text that begins with a key. Quoted lines and sentences do not. `nonce` is the attempt's
+/// secret word.
 pub(super) fn decision_lines(text: &str, nonce: Option<&str>) -> Vec<VerdictLine> {
     let mut lines: Vec<VerdictLine> = Vec::new();
     let mut fences = Fences::default();
-    // Of the open fence: how many lines stood before it, and how many others it holds.
+    // For the open fence: how many of these lines came before it, and how many other lines it contains.
     let (mut from, mut others) = (0, 0);
-    // How many lines have words behind them.
+    // How many of these lines are followed by other text.
     let mut followed = 0;
     for (index, line) in text.lines().enumerate() {
         match fences.line(line.as_bytes()) {
@@ -74,10 +75,10 @@ pub(super) fn decision_lines(text: &str, nonce: Option<&str>) -> Vec<VerdictLine
     lines
 }
 
-/// What stands around a word and means nothing.
+/// Characters around a word that mean nothing.
 const DECORATION: [char; 3] = ['*', '_', '`'];
 
-/// Signs that say the same as the word beside them. Any other sign may say the opposite.
+/// Returns the symbols that say the same as a decision. Any other symbol may say the opposite.
 fn signs(decision: Decision) -> &'static [&'static str] {
     match decision {
         Decision::Approve | Decision::Submit | Decision::Done => &["✅", "✔", "✓", "☑", "👍", "🎉", "🚀", "🟢", "💚"],
@@ -87,7 +88,7 @@ fn signs(decision: Decision) -> &'static [&'static str] {
     }
 }
 
-/// What a line that begins with a key says, and whether it bears the attempt's word.
+/// Returns what a line that begins with a key says, and whether it contains the attempt's secret word.
 fn word_of(line: &str, nonce: Option<&str>) -> Option<(Word, bool)> {
     let line = line.trim_end();
     let (stands_alone, text) = without_item_mark(line);
@@ -105,13 +106,13 @@ fn word_of(line: &str, nonce: Option<&str>) -> Option<(Word, bool)> {
         None => (false, rest),
     };
     let Some(value) = rest.strip_prefix([':', '-']) else {
-        // `VERDICT approve` and `Verdict — approve` are none, and no accident either.
+        // `VERDICT approve` and `Verdict — approve` are not verdicts, but they are not accidents either.
         let named = first_word(rest.trim_start_matches(|next: char| !next.is_alphanumeric()));
-        let loose = key != "status" && Decision::named(&named).is_some() && stands_loose(rest);
+        let loose = key != "status" && Decision::of_word(&named).is_some() && stands_loose(rest);
         return loose.then(|| (Word::Loose(line.trim().to_string()), false));
     };
     let word = of_value(value);
-    // Tools print a status of their own: only what our prompts ask for is one of ours.
+    // Tools print a status of their own: only what our prompts request is read.
     if key == "status" {
         let plain = stands_alone && matches!(&word, LineValue::Clean(_) | LineValue::Other);
         return match (first_word(value.trim()).as_str(), word) {
@@ -124,7 +125,7 @@ fn word_of(line: &str, nonce: Option<&str>) -> Option<(Word, bool)> {
     }
     let loose = || Word::Loose(line.trim().to_string());
     let word = match word {
-        // A sign before the key says the same, or something else is meant.
+        // If a symbol before the key says something else, it is unclear what is meant.
         LineValue::Clean(decision) | LineValue::WithReason(decision, _)
             if sign.is_some_and(|sign| sign != decision) =>
         {
@@ -138,7 +139,7 @@ fn word_of(line: &str, nonce: Option<&str>) -> Option<(Word, bool)> {
     Some((word, vouched))
 }
 
-/// The line without a sign before its key, and the decision that the sign stands for.
+/// Splits off a symbol before the key. Returns the decision that the symbol means, and the rest of the line.
 fn without_sign(line: &str) -> (Option<Decision>, &str) {
     let of = |decision: Decision| {
         let rest = signs(decision).iter().find_map(|sign| line.strip_prefix(sign))?;
@@ -148,12 +149,13 @@ fn without_sign(line: &str) -> (Option<Decision>, &str) {
     meant.into_iter().find_map(of).unwrap_or((None, line))
 }
 
-/// Whether something between a key and a word can be meant as its colon: `—`, `=`, `is`, or nothing.
+/// Returns whether what is between a key and a word may be meant as a colon: `—`, `=`, or nothing.
 fn stands_loose(rest: &str) -> bool {
-    rest.chars().next().is_some_and(|next| !next.is_ascii_alphabetic()) || Decision::named(&first_word(rest)).is_some()
+    rest.chars().next().is_some_and(|next| !next.is_ascii_alphabetic())
+        || Decision::of_word(&first_word(rest)).is_some()
 }
 
-/// The line without indentation and the mark of a list's item or a diff; whether there was none.
+/// Strips indentation and the mark of a list item or a diff. Also returns whether there was nothing to strip.
 fn without_item_mark(line: &str) -> (bool, &str) {
     let inner = line.trim_start();
     let indented = inner.len() < line.len();
@@ -177,7 +179,7 @@ enum LineValue {
 }
 
 fn of_value(value: &str) -> LineValue {
-    // U+FE0F asks for the coloured form of the sign before it.
+    // U+FE0F requests the colored form of the character before it.
     let value = value.replace('\u{fe0f}', "");
     let value = value.trim();
     if let Some(decision) = whole(value) {
@@ -198,32 +200,35 @@ fn of_value(value: &str) -> LineValue {
     with_reason(value)
 }
 
-/// The decision of words that are one and nothing else.
+/// Returns the decision of a text that contains nothing else.
 fn whole(text: &str) -> Option<Decision> {
     let text = text.trim().trim_end_matches(['.', '!']).trim_end().to_lowercase();
     let words: Vec<&str> = text.split_whitespace().collect();
     match words.as_slice() {
-        // The underscore between them went with those around the words.
+        // An underscore between the words was removed with the decoration around them.
         ["request" | "requests" | "requested", "changes"]
         | ["changes", "requested"]
         | ["changesrequested" | "requestchanges"] => Some(Decision::Reject),
-        [one] => Decision::named(one),
+        [one] => Decision::of_word(one),
         _ => None,
     }
 }
 
-/// `reject - src/a.rs:3 leaks`, `dispute because the specification contradicts itself`. Menus and conditions are none.
+/// Reads a decision and its reason: `reject - src/a.rs:3 leaks`, `dispute because the specification is ambiguous`.
+/// Menus and conditions are not read.
 fn with_reason(value: &str) -> LineValue {
     let word = first_word(value);
     let reasoned = [Decision::Reject, Decision::Dispute, Decision::Skip];
-    let Some(decision) = Decision::named(&word).filter(|word| reasoned.contains(word)) else { return LineValue::Other };
+    let Some(decision) = Decision::of_word(&word).filter(|word| reasoned.contains(word)) else {
+        return LineValue::Other;
+    };
     let rest = value[word.len()..].trim_start();
     let reason = rest.trim_start_matches(['-', '–', '—', ':', ';', ',', '.', '(', '!', ' ']);
     let marked = reason.len() < rest.len();
     let because = ["because", "since", "due to", "as "].iter().any(|word| reason.to_lowercase().starts_with(word));
-    // A menu names another decision; `reject, if …` is no decision yet.
+    // A menu names another decision, and `reject, if …` is not a decision yet.
     let others = reason.split(|next: char| !next.is_ascii_alphanumeric()).any(|word| {
-        let other = Decision::named(word).filter(|other| *other != decision);
+        let other = Decision::of_word(word).filter(|other| *other != decision);
         matches!(other, Some(Decision::Approve | Decision::Reject | Decision::Dispute))
             || matches!(word, "if" | "unless")
     });
@@ -360,6 +365,6 @@ mod tests {
         assert_eq!(words("```text\nx\nVERDICT: approve\n```"), "approve in a fence");
         assert_eq!(words("~~~~\n```\nVERDICT: approve\n```\n~~~~"), "approve in a fence");
         assert_eq!(words("```not a fence``` VERDICT\nVERDICT: approve"), "approve");
-        assert_eq!(words("```\nVERDICT: approve"), "approve in a fence", "a fence that nobody closes");
+        assert_eq!(words("```\nVERDICT: approve"), "approve in a fence", "a fence that is never closed");
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent decided: every accepted form becomes one normal form. Pure.
+//! Verdicts: every accepted form of what an agent decided becomes one normal form. Pure: no I/O.
 
 mod doubt;
 mod echo;
@@ -13,6 +13,7 @@ mod span;
 mod substance;
 
 use crate::chain::Role;
+use crate::source::names;
 use serde::{Deserialize, Serialize};
 
 use substance::substance;
@@ -20,53 +21,45 @@ use substance::substance;
 pub use echo::without_echo;
 pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, read_evaluation, without_quoted};
 pub use findings::{Answer, answers, findings};
-pub use handoff::{HandoffFault, handoff};
+pub use handoff::{HandoffError, handoff};
 pub use ledger::{FindingRow, Ledger};
 pub use object::{ProposedTask, VerdictObject, proposed_tasks};
-pub use read::{Heard, Quotable, note_call, read, stated};
+pub use read::{Quotable, VerdictSources, call_line, read, stated};
 
-/// What was decided.
+/// A decision about the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// A worker: the work is ready to be checked and judged.
+    /// From a worker: the work is ready to be checked and judged.
     Submit,
-    /// A judge: accepted.
+    /// From a judge: the work is accepted.
     Approve,
-    /// A judge: to be mended.
+    /// From a judge: something has to be fixed.
     Reject,
-    /// Anyone: a human has to decide.
+    /// From a worker or a judge: a human has to decide.
     Dispute,
-    /// Anyone: there is nothing to do.
+    /// From a worker or a judge: there is nothing to do.
     Skip,
-    /// A worker: its loop is done.
+    /// From a worker: its loop is complete.
     Done,
 }
 
+names!(Decision {
+    Submit = "submit",
+    Approve = "approve",
+    Reject = "reject",
+    Dispute = "dispute",
+    Skip = "skip",
+    Done = "done",
+});
+
 impl Decision {
-    /// Every one by its name.
-    pub const NAMES: [(&'static str, Self); 6] = [
-        ("submit", Self::Submit),
-        ("approve", Self::Approve),
-        ("reject", Self::Reject),
-        ("dispute", Self::Dispute),
-        ("skip", Self::Skip),
-        ("done", Self::Done),
-    ];
-
-    /// Its name.
+    /// Returns the decision that a word means, in any case. `approved` and `changes_requested` are read as well.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, decision)| *decision == self).map_or("", |(name, _)| name)
-    }
-
-    /// The decision that a word means, in any case: `approved` and `changes_requested` are read as well.
-    #[must_use]
-    pub fn named(word: &str) -> Option<Self> {
+    pub fn of_word(word: &str) -> Option<Self> {
         let word = word.to_lowercase();
-        let exact = Self::NAMES.iter().find(|(name, _)| *name == word).map(|(_, decision)| *decision);
-        exact.or(match word.as_str() {
+        Self::named(&word).or(match word.as_str() {
             "approved" => Some(Self::Approve),
             "rejected" | "changes_requested" => Some(Self::Reject),
             "disputed" => Some(Self::Dispute),
@@ -76,13 +69,13 @@ impl Decision {
         })
     }
 
-    /// Whether it lets the work pass: an approval, and a judge's or a worker's skip.
+    /// Returns whether it lets the work pass: an approval, or a skip of a judge or a worker.
     #[must_use]
     pub fn passes(self) -> bool {
         matches!(self, Self::Approve | Self::Skip)
     }
 
-    /// Whether one of this role may decide so.
+    /// Returns whether an agent with this role may decide this.
     #[must_use]
     pub fn is_open_to(self, role: Role) -> bool {
         match self {
@@ -93,37 +86,37 @@ impl Decision {
     }
 }
 
-/// How much a finding weighs.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It has to be mended.
+    /// The finding has to be fixed.
     #[default]
     #[serde(alias = "blocker", alias = "major", alias = "critical", alias = "high", alias = "medium")]
     Blocking,
-    /// It is only said.
+    /// The finding is only a remark.
     #[serde(alias = "nit", alias = "low", alias = "info")]
     Minor,
 }
 
-/// One thing that a judge found.
+/// One thing that a judge objects to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// What happens, in a line.
+    /// What is wrong, in one line.
     #[serde(alias = "description")]
     pub title: String,
-    /// The file, from the root.
+    /// Path of the file, relative to the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line in it, from 1.
+    /// Line number in the file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The rule that it breaks, in a word.
+    /// Short name of the rule that is broken, or the number of an earlier finding, such as `F2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// How much it weighs.
+    /// How serious the finding is.
     #[serde(default)]
     pub severity: Severity,
 }
@@ -133,7 +126,7 @@ pub struct Finding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ReadFrom {
-    /// A call of one of our verbs.
+    /// A call of one of forkhestra's commands, such as `forkhestra approve`.
     Call,
     /// The result file.
     File,
@@ -141,31 +134,31 @@ pub enum ReadFrom {
     Object,
     /// A line of the final message.
     Line,
-    /// A line of the final message that bears the word of its attempt, which nobody else knows.
+    /// A line of the final message that contains the secret word of its attempt.
     Word,
     /// A person's command: `resume --approve`, `resume --reject`.
     Person,
 }
 
-/// The normal form.
+/// A verdict in its normal form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// What was decided.
     pub decision: Decision,
-    /// In the agent's words.
+    /// The agent's own text: what was done, or what has to be fixed.
     pub notes: String,
-    /// What it found.
+    /// The findings: what has to be fixed, and minor remarks.
     pub findings: Vec<Finding>,
-    /// Where it was read.
+    /// Where the verdict was read.
     pub from: ReadFrom,
-    /// Of a reject: whether nothing but items marked minor stands beside it.
+    /// For a reject: whether it contains only items marked minor.
     #[serde(default)]
     pub minor: bool,
 }
 
 impl Verdict {
-    /// A verdict of these words. Of a reject the findings that they name are looked at, and whether all of it is minor.
+    /// Creates a verdict. A reject is minor if its notes and its findings contain only items marked minor.
     #[must_use]
     pub fn new(decision: Decision, notes: String, findings: Vec<Finding>, from: ReadFrom) -> Self {
         let is_minor = |finding: &Finding| finding.severity == Severity::Minor;
@@ -176,125 +169,126 @@ impl Verdict {
         Self { decision, notes, findings, from, minor }
     }
 
-    /// Whether it sends the work back. `converged` says that its findings block nothing.
+    /// Returns whether it sends the work back. `converged` says that its findings block nothing.
     #[must_use]
     pub fn rejects(&self, converged: bool) -> bool {
         self.decision == Decision::Reject && !converged
     }
 
-    /// Whether it counts for `limits.rejections`: a person's reject begins the work anew instead.
+    /// Returns whether it counts for `limits.rejections`. A person's reject does not: it starts the work again instead.
     #[must_use]
     pub fn is_a_rejection(&self, converged: bool) -> bool {
         self.rejects(converged) && self.from != ReadFrom::Person
     }
 
-    /// Its findings. Of a full reject what has to be fixed is among them: items without a place, or its last words.
+    /// Returns its findings. For a full reject, they include what has to be fixed: if no finding with a place is
+    /// blocking, items without a place, or the last paragraph.
     #[must_use]
-    pub fn weighed(&self) -> Vec<Finding> {
+    pub fn effective_findings(&self) -> Vec<Finding> {
         let has_blocking = self.findings.iter().any(|finding| finding.severity == Severity::Blocking);
         if self.decision != Decision::Reject || self.minor || has_blocking {
             return self.findings.clone();
         }
         let unplaced = substance(&self.notes).findings();
         if unplaced.is_empty() && self.findings.is_empty() {
-            // Only a heading: better than nothing.
+            // Only a heading is left, which is better than nothing.
             let title = self.notes.lines().map(|line| line.trim_matches(['#', '*', ' '])).find(|line| !line.is_empty());
-            let title = title.unwrap_or("no reason was named").chars().take(200).collect();
+            let title = title.unwrap_or("no reason was given").chars().take(200).collect();
             return vec![Finding { title, ..Finding::default() }];
         }
         self.findings.iter().cloned().chain(unplaced).collect()
     }
 }
 
-/// Why there is no verdict.
+/// Why there is no clear verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "is", rename_all = "camelCase")]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum Unclear {
-    /// Nothing that could be read as one.
+    /// No verdict was found.
     Nothing,
-    /// Different ones.
+    /// Several verdicts were found that contradict each other.
     Several {
-        /// Them.
+        /// The different decisions.
         decisions: Vec<Decision>,
     },
-    /// One that its role may not give.
+    /// The role of the agent does not allow its decision.
     NotItsRight {
-        /// It.
+        /// The decision that is not allowed.
         decision: Decision,
-        /// Of a reject: whether nothing but items marked minor stands beside it.
+        /// For a reject: whether it contains only items marked minor.
         #[serde(default)]
         minor: bool,
     },
-    /// A reject that does not say what is to be mended.
+    /// A reject does not say what has to be fixed.
     NoNotes,
-    /// A planner that proposes no task, where the plan is made for it.
+    /// In a run that plans tasks, the planner proposed none.
     NoTasks {
-        /// What of its proposal could not be read.
+        /// Why parts of its proposal could not be read, one line each.
         unread: Vec<String>,
     },
-    /// It stands in a code fence, where it may be a quotation.
+    /// The verdict is in a code fence, where it may be a quotation.
     Fenced,
-    /// An approval or a skip that is not certain: other words stand on its line, or take it back.
+    /// An approval or a skip is in doubt: there is other text on its line, or something takes it back.
     Doubted {
-        /// The line that makes it uncertain.
+        /// The text that casts doubt on it, usually a line of the message.
         line: String,
     },
-    /// A plain program printed a line that also stands in what it was given to read.
+    /// A plain program printed a verdict that also appears in what it was given to read.
     Quoted {
-        /// What the line says.
+        /// The decision that it printed.
         decision: Decision,
     },
-    /// A plain program has to vouch for it with the word of its attempt.
+    /// A plain program has to confirm its verdict with the secret word of its attempt.
     NoWord {
-        /// What it said.
+        /// The decision that it printed without that word.
         decision: Decision,
     },
-    /// An approval or a skip of a program that failed.
+    /// The program gave an approval or a skip, but failed.
     ExitCode {
-        /// What it said.
+        /// The decision that it gave.
         decision: Decision,
-        /// Its exit code; above 128 for a signal.
+        /// Exit code of the program; above 128 for a signal.
         code: i32,
     },
-    /// A result file that does not hold what it should.
+    /// The result file or the verdict object is not valid.
     BadFile {
         /// What is wrong, and where.
         why: String,
     },
-    /// An evaluation that is none.
+    /// The evaluation is not valid.
     BadEvaluation {
         /// What is wrong with it.
         why: String,
     },
-    /// A judge that changed what it was to judge.
+    /// The judge changed what it was to judge.
     Edited {
-        /// Files, from the root; the first few.
+        /// Paths of the first few changed files, relative to the root.
         files: Vec<String>,
     },
-    /// Its handoff file says that it could not do its work.
+    /// The handoff file says that the agent could not do its work.
     Stopped {
-        /// Where and why.
+        /// The step that failed, if it is named, and the error.
         error: String,
     },
-    /// It says itself that it is not done.
+    /// The agent says that it is not done.
     NotDone {
-        /// Its line.
+        /// The line that says so.
         line: String,
     },
 }
 
-/// What an attempt decided.
+/// What was read of the verdict of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
-    /// This.
+pub enum VerdictReading {
+    /// A verdict that counts.
     Clear(Verdict),
-    /// Nothing that counts.
+    /// No verdict that counts, for this reason.
     Unclear(Unclear),
 }
 
 impl Unclear {
-    /// Why, as it is said to people and, when it is asked again, to the agent.
+    /// Returns the reason in words, for people and, when the agent is asked again, for the agent.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -303,30 +297,35 @@ impl Unclear {
                 let names: Vec<&str> = decisions.iter().map(|decision| decision.name()).collect();
                 format!("it gave different verdicts: {}", names.join(", "))
             }
-            Self::NotItsRight { decision, .. } => format!("it may not {}, so that does not count", decision.name()),
+            Self::NotItsRight { decision, .. } => {
+                format!("its role does not allow `{}`, so that does not count", decision.name())
+            }
             Self::NoNotes => "it rejected without saying what has to be fixed".into(),
             Self::NoTasks { unread } if unread.is_empty() => {
                 "no task was proposed: its final message has no JSON object with `tasks`".into()
             }
-            Self::NoTasks { unread } => format!("no task was proposed that can be read: {}", unread.join("; ")),
-            Self::Fenced => "its verdict stands in a code fence, where it may be a quotation".into(),
-            Self::Doubted { line } => format!("its verdict is not certain, because of this line: {line}"),
+            Self::NoTasks { unread } => format!("no readable task was proposed: {}", unread.join("; ")),
+            Self::Fenced => "its verdict is in a code fence, where it may be a quotation".into(),
+            Self::Doubted { line } => format!("its verdict is in doubt because of this line: {line}"),
             Self::Quoted { decision } => {
-                format!("its line `VERDICT: {}` also stands in what it was given to read", decision.name())
+                format!("its line `VERDICT: {}` also appears in what it was given to read", decision.name())
             }
             Self::NoWord { decision } => {
-                format!("its `VERDICT: {}` does not name the word of its attempt", decision.name())
+                format!("its `VERDICT: {}` does not contain the secret word of its attempt", decision.name())
             }
             Self::ExitCode { decision, code } => {
-                format!("it says {}, and its program failed with exit code {code}", decision.name())
+                format!("it says {}, but its program failed with exit code {code}", decision.name())
             }
             Self::BadFile { why } => format!("its result cannot be read: {why}"),
             Self::BadEvaluation { why } => format!("its evaluation cannot be read: {why}"),
             Self::Edited { files } => {
-                format!("it changed what it was to judge, so its verdict does not count: {}", files.join(", "))
+                format!(
+                    "its verdict does not count, because it changed files that it had to judge: {}",
+                    files.join(", ")
+                )
             }
             Self::Stopped { error } => format!("its handoff file says that it could not do its work: {error}"),
-            Self::NotDone { line } => format!("it says itself that it is not done: {line}"),
+            Self::NotDone { line } => format!("it says that it is not done: {line}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A verdict as a JSON object (schemas/verdict.schema.json), also one among other words.
+//! A verdict as a JSON object (schemas/verdict.schema.json), alone or within other text.
 
 use super::span::object_at;
 use super::{Decision, Finding};
@@ -6,68 +6,68 @@ use crate::marker::{FenceLine, Fences};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// What an agent writes to its result file, or says in its final message.
+/// The verdict that an agent writes to its result file, or prints in its final message.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerdictObject {
-    /// What it decided.
+    /// What the agent decided.
     #[serde(alias = "decision", deserialize_with = "decision")]
     pub verdict: Decision,
-    /// Its words: what was done, or what is to be mended.
+    /// The agent's own text: what was done, or what has to be fixed.
     #[serde(default, alias = "reason")]
     pub notes: Option<String>,
-    /// What it found.
+    /// The findings: what has to be fixed, and minor remarks.
     #[serde(default)]
     pub findings: Option<Vec<Finding>>,
-    /// The first finding that it calls blocking itself, or a key by which it objects.
+    /// The first finding that the object itself calls blocking, or a key that states an objection.
     #[serde(skip)]
     pub(super) severe: Option<String>,
-    /// A key with something in it that we do not know: nobody can say that it is minor.
+    /// The first unknown key with a value that is not empty. It cannot be known to be minor.
     #[serde(skip)]
     pub(super) more: Option<String>,
 }
 
 fn decision<'de, D: Deserializer<'de>>(from: D) -> Result<Decision, D::Error> {
     let word = String::deserialize(from)?;
-    Decision::named(&word).ok_or_else(|| serde::de::Error::custom(format!("`{word}` is no verdict")))
+    Decision::of_word(&word).ok_or_else(|| serde::de::Error::custom(format!("`{word}` is not a verdict")))
 }
 
 /// A task that a planner proposes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProposedTask {
-    /// What is to be done, in a line.
+    /// What is to be done, in one line.
     pub title: String,
-    /// The file that says it whole, from the root.
+    /// Path of the file with the full specification, relative to the root.
     #[serde(default)]
     pub spec: Option<String>,
-    /// Titles of tasks that come first.
+    /// Titles of the tasks that have to be done first.
     #[serde(default, deserialize_with = "texts")]
     pub after: Vec<String>,
-    /// What it needs.
+    /// The requirements of the task.
     #[serde(default, deserialize_with = "or_default")]
     pub needs: Needs,
 }
 
-/// What a task needs.
+/// The requirements of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Needs {
-    /// The tests that show that it is done, in words or as a command.
+    /// The tests that show that the task is done, described or as a command.
     #[serde(default)]
     pub tests: Option<String>,
 }
 
-/// What a planner proposes, and what of it cannot be read.
+/// What a planner proposes, and which parts of it cannot be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proposal {
-    /// The tasks, in its order.
+    /// The tasks, in the planner's order.
     pub tasks: Vec<ProposedTask>,
-    /// Why something of it is left out, a line each: `task 2 has no title`.
+    /// Why parts of it are left out, one line each: `task 2 needs a title of one line`.
     pub unread: Vec<String>,
 }
 
-/// The tasks of a planner's words: the one object with a list `tasks`. None when there is none.
+/// Returns the tasks in a planner's text: the one object with a list `tasks`. `None` if there is no such object.
 #[must_use]
 pub fn proposed_tasks(text: &str) -> Option<Proposal> {
     let read = objects(text).into_iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
@@ -76,28 +76,28 @@ pub fn proposed_tasks(text: &str) -> Option<Proposal> {
         0 => return None,
         1 => found.pop()?,
         many => {
-            let unread = vec![format!("there are {many} objects with `tasks`, and they differ")];
+            let unread = vec![format!("there are {many} different objects with `tasks`")];
             return Some(Proposal { tasks: Vec::new(), unread });
         }
     };
     let mut proposal = Proposal::default();
     let Some(list) = value["tasks"].as_array() else {
-        proposal.unread.push("`tasks` is no list".into());
+        proposal.unread.push("`tasks` is not a list".into());
         return Some(proposal);
     };
     for (index, one) in list.iter().enumerate() {
         match serde_json::from_value::<ProposedTask>(one.clone()) {
-            // What `task add` would refuse is none.
+            // `task add` would refuse such a title.
             Ok(task) if task.title.trim().is_empty() || task.title.contains('\n') => {
-                proposal.unread.push(format!("task {} has no title of one line", index + 1));
+                proposal.unread.push(format!("task {} needs a title of one line", index + 1));
             }
             Ok(mut task) => {
-                // A specification is a file of the project.
+                // A specification must be a file of the project.
                 let outside = |spec: &String| spec.starts_with('/') || spec.split('/').any(|part| part == "..");
                 if let Some(spec) = task.spec.take_if(|spec| outside(spec)) {
                     proposal
                         .unread
-                        .push(format!("the specification of task {} is no file of the project: {spec}", index + 1));
+                        .push(format!("the specification of task {} is not a file of the project: {spec}", index + 1));
                 }
                 proposal.tasks.push(task);
             }
@@ -107,13 +107,13 @@ pub fn proposed_tasks(text: &str) -> Option<Proposal> {
     for task in &mut proposal.tasks {
         let titles: Vec<&str> = list.iter().filter_map(|one| one["title"].as_str()).collect();
         for before in task.after.iter().filter(|before| !titles.contains(&before.as_str())) {
-            proposal.unread.push(format!("`{}` comes after `{before}`, which is no task of this plan", task.title));
+            proposal.unread.push(format!("`{}` comes after `{before}`, which is not a task of this plan", task.title));
         }
     }
     Some(proposal)
 }
 
-/// A list of texts; one text is a list of it, and null none.
+/// Reads a list of strings. One string is a list of one, and null is an empty list.
 fn texts<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -128,12 +128,13 @@ fn texts<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String
     })
 }
 
-/// A value, or its default for null.
+/// Reads a value, or its default for null.
 fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// The texts that are JSON objects: the whole, or every balanced object that stands in it, outermost only. Strings are minded.
+/// Returns the parts of a text that are JSON objects: the whole text, or every outermost balanced object in it. Braces
+/// in strings do not count.
 pub(super) fn objects(text: &str) -> Vec<&str> {
     let whole = text.trim();
     if serde_json::from_str::<Value>(whole).is_ok_and(|value| value.is_object()) {
@@ -142,7 +143,7 @@ pub(super) fn objects(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(start) = text[from..].find('{').map(|at| from + at) {
-        // What begins here may be no JSON at all; then the next brace is tried.
+        // What begins here may not be JSON. Then the next brace is tried.
         match object_at(text, start) {
             Some(end) => {
                 found.push(&text[start..end]);
@@ -157,10 +158,10 @@ pub(super) fn objects(text: &str) -> Vec<&str> {
     found
 }
 
-/// The most objects that are looked at.
+/// How many objects are examined at most.
 const MOST: usize = 10_000;
 
-/// Every different one, in order.
+/// Returns every different value once, in order.
 pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut kept: Vec<T> = Vec::new();
     for one in all {
@@ -171,20 +172,20 @@ pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     kept
 }
 
-/// Every object of a text that stands alone: at the beginning of its line, with nothing behind it; in a code fence only where no
-/// words follow the fence. One in the midst of a line, quoted, or followed by words behind its fence is somebody's example.
+/// Returns every object of a text that stands alone: at the beginning of its line, with nothing after it. In a code
+/// fence, it stands alone only if the fence has no other text and none follows it. Any other object is an example.
 pub(super) fn objects_alone(text: &str) -> Vec<&str> {
     placed_objects(text).into_iter().filter(|placed| placed.counts).map(|placed| placed.text).collect()
 }
 
-/// An object that stands on lines of its own.
+/// An object on lines of its own.
 struct Placed<'a> {
     text: &'a str,
     lines: (usize, usize),
     counts: bool,
 }
 
-/// Every object on lines of its own, with the lines that it takes; linear in the text but for the depth of nesting.
+/// Returns every object on lines of its own, with its lines. Linear in the text, except for the depth of nesting.
 fn placed_objects(text: &str) -> Vec<Placed<'_>> {
     let whole = text.trim();
     if whole.starts_with('{') && serde_json::from_str::<Value>(whole).is_ok_and(|value| value.is_object()) {
@@ -194,7 +195,7 @@ fn placed_objects(text: &str) -> Vec<Placed<'_>> {
     }
     let (mut found, mut fences): (Vec<Placed<'_>>, Fences) = (Vec::new(), Fences::default());
     let (mut at, mut index, mut skip_to) = (0, 0, 0);
-    // Objects of the last fence, and whether it holds anything else.
+    // The objects of the last fence, and whether it contains anything else.
     let (mut after_fence, mut others) = (Vec::new(), false);
     for line in text.split_inclusive('\n') {
         let start = at;
@@ -211,7 +212,7 @@ fn placed_objects(text: &str) -> Vec<Placed<'_>> {
             _ => others || inside && words && !line.starts_with('{'),
         };
         if place == FenceLine::Outside && words || place == FenceLine::Closes && others {
-            // Words behind a fence or in it: what it holds is an example.
+            // There is other text in the fence or after it: its objects are examples.
             for known in after_fence.drain(..) {
                 if let Some(known) = found.get_mut::<usize>(known) {
                     known.counts = false;
@@ -233,7 +234,7 @@ fn placed_objects(text: &str) -> Vec<Placed<'_>> {
             skip_to = end;
         }
     }
-    // A fence that nobody closes holds no verdict.
+    // A fence that is never closed contains no verdict.
     if fences.is_open() {
         for known in after_fence {
             if let Some(known) = found.get_mut(known) {
@@ -244,57 +245,58 @@ fn placed_objects(text: &str) -> Vec<Placed<'_>> {
     found
 }
 
-/// An object of our shape, and where it stands.
+/// An object of our shape, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stated {
-    /// Its lines, from 0: the first, and the one behind the last.
+pub(super) struct StatedObject {
+    /// Its lines, from 0: the first, and the one after the last.
     pub(super) lines: (usize, usize),
-    /// Whether it is a verdict by its place; else it may be an example.
+    /// Whether its place makes it a verdict. Otherwise it may be an example.
     pub(super) counts: bool,
-    /// What it says, or what is wrong with it.
+    /// The verdict, or what is wrong with it.
     pub(super) verdict: Result<VerdictObject, String>,
 }
 
-/// Every object of our shape on lines of its own. Objects of another shape are no verdicts, whatever keys they have.
-pub(super) fn stated_objects(text: &str) -> Vec<Stated> {
+/// Returns every object of our shape on lines of its own. Other objects are not verdicts, whatever their keys.
+pub(super) fn stated_objects(text: &str) -> Vec<StatedObject> {
     let stated = |placed: Placed<'_>| {
         let verdict = of_object(placed.text).transpose()?;
-        Some(Stated { lines: placed.lines, counts: placed.counts, verdict })
+        Some(StatedObject { lines: placed.lines, counts: placed.counts, verdict })
     };
     placed_objects(text).into_iter().filter_map(stated).collect()
 }
 
-/// The verdict of a result file.
+/// Returns the verdict of a result file.
 ///
 /// # Errors
-/// What is wrong with one that is meant to be a verdict.
+/// When an object is meant to be a verdict but is not valid, or several verdicts differ.
 pub(super) fn file_object(text: &str) -> Result<Option<VerdictObject>, String> {
     let mut found = Vec::new();
     for object in objects_alone(text) {
         found.extend(of_object(object)?);
     }
     let mut found = distinct(found.into_iter());
-    if found.len() > 1 { Err("it holds several different verdicts".into()) } else { Ok(found.pop()) }
+    if found.len() > 1 { Err("it contains several different verdicts".into()) } else { Ok(found.pop()) }
 }
 
-/// One object as a verdict; none for one that is about something else. Models write numbers as words and lists as lines.
+/// Reads one object as a verdict; `None` for an object about something else. Models write numbers as strings and lists
+/// as lines.
 fn of_object(text: &str) -> Result<Option<VerdictObject>, String> {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     let Some(decided) = value.get("verdict").or_else(|| value.get("decision")) else { return Ok(None) };
     let word = decided.as_str().unwrap_or_default();
-    let known = Decision::named(word);
-    // Hooks and logs of tools have such keys, too; ours have words or findings beside them.
+    let known = Decision::of_word(word);
+    // Hooks and logs of tools have such keys, too. Our objects also have notes or findings.
     let beside = ["notes", "reason", "findings"].iter().any(|key| value.get(key).is_some());
     if known.is_none() && (!beside || decided.as_str().is_none_or(is_foreign)) {
         return Ok(None);
     }
-    // serde names a key that stands there twice.
+    // serde reports a duplicate key.
     if let Err(error) = serde_json::from_str::<VerdictObject>(text)
         && error.to_string().starts_with("duplicate field")
     {
-        return Err("its object has a key twice".into());
+        return Err("its object has a duplicate key".into());
     }
-    let verdict = known.ok_or_else(|| format!("`verdict` is {decided}, and none of ours"))?;
+    let verdict = known.ok_or_else(|| format!("`verdict` is {decided}, which is not a known verdict"))?;
     let lines = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"),
@@ -304,7 +306,7 @@ fn of_object(text: &str) -> Result<Option<VerdictObject>, String> {
     let findings = match value.get("findings") {
         None | Some(Value::Null) => None,
         Some(Value::Array(list)) => Some(list.iter().filter_map(finding_of).collect()),
-        Some(other) => return Err(format!("`findings` is {other}, and not a list")),
+        Some(other) => return Err(format!("`findings` is {other}, but must be a list")),
     };
     let severe = value.get("findings").and_then(Value::as_array).into_iter().flatten().find_map(|finding| {
         let severity = finding.get("severity")?.as_str()?.to_lowercase();
@@ -326,11 +328,11 @@ fn of_object(text: &str) -> Result<Option<VerdictObject>, String> {
     Ok(Some(VerdictObject { verdict, notes, findings, severe, more }))
 }
 
-/// Our own keys, and those that say how sure or how good something is.
+/// Our own keys, and those for a confidence, a score or metadata.
 const KNOWN: [&str; 11] =
     ["verdict", "decision", "notes", "reason", "findings", "confidence", "score", "model", "version", "$schema", "id"];
 
-/// Parts of keys by which an answer objects, whatever it decides.
+/// Parts of keys that state an objection, whatever the verdict is.
 const OBJECTING: [&str; 9] = ["block", "issue", "problem", "condition", "must", "error", "concern", "fix", "defect"];
 
 fn says_something(value: &Value) -> bool {
@@ -343,7 +345,7 @@ fn says_something(value: &Value) -> bool {
     }
 }
 
-/// Words of hooks, linters and test runners in keys that we have, too.
+/// Returns whether a word is one that hooks, linters and test runners use in keys that we have, too.
 fn is_foreign(word: &str) -> bool {
     matches!(
         word.to_lowercase().as_str(),
@@ -363,7 +365,7 @@ fn is_foreign(word: &str) -> bool {
     )
 }
 
-/// A finding as an object, or as a line of words.
+/// Reads a finding from an object or a line of text.
 fn finding_of(value: &Value) -> Option<Finding> {
     let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str()).map(str::to_string);
     if let Some(words) = value.as_str() {
@@ -392,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_in_messy_text_and_never_mended() {
+    fn an_object_is_found_in_messy_text_and_never_fixed() {
         let approve = r#"{"verdict": "approve", "notes": "a } in a string"}"#;
         assert_eq!(decisions(approve), ["approve"]);
         assert_eq!(decisions(&format!("I say {{so}}:\n```json\n{approve}\n```\n")), ["approve"]);
@@ -451,7 +453,7 @@ mod tests {
         assert_eq!(after, [&[][..], &["A".to_string()], &["X".to_string()]]);
         assert_eq!(
             loose.unread,
-            ["task 4: missing field `title`", "`C` comes after `X`, which is no task of this plan"]
+            ["task 4: missing field `title`", "`C` comes after `X`, which is not a task of this plan"]
         );
     }
 }

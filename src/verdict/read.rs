@@ -1,74 +1,74 @@
-//! Where a verdict is read: the recorded call, the result file, an object in the final message, a line of it. One rule for all:
-//! when in doubt, it is not an approval.
+//! Reads a verdict from a recorded call, the result file, and an object or a line in the final message. One rule
+//! applies to all of them: when in doubt, it is not an approval.
 
 use super::doubt::{announcement, blocking_item, forbids, retraction};
 use super::handoff::Handoff;
 use super::line::{VerdictLine, Word, decision_lines};
-use super::object::{Stated, distinct, file_object, stated_objects};
+use super::object::{StatedObject, distinct, file_object, stated_objects};
 use super::substance::substance;
-use super::{Decision, Finding, ReadFrom, Said, Severity, Unclear, Verdict, findings, handoff};
+use super::{Decision, Finding, ReadFrom, Severity, Unclear, Verdict, VerdictReading, findings, handoff};
 use crate::chain::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// The longest notes that are kept, in Unicode scalars.
+/// Maximum length of the notes, in Unicode scalars.
 const NOTES: usize = 8_000;
-/// The longest line that is quoted as a reason, in Unicode scalars.
+/// Maximum length of a line that is quoted as a reason, in Unicode scalars.
 const QUOTED: usize = 200;
 
-/// Everything in which a verdict may stand.
+/// Everything that may contain a verdict.
 #[derive(Clone, Copy, Default)]
-pub struct Heard<'a> {
-    /// The recorded calls, a JSON object a line.
+pub struct VerdictSources<'a> {
+    /// The recorded calls, one JSON object per line.
     pub calls: &'a str,
-    /// The result file.
+    /// The content of the result file.
     pub file: Option<&'a str>,
-    /// The final message; for a plain program the end of its output, without echoes.
+    /// The final message. For a plain program, the end of its output without echoes of the prompt.
     pub message: &'a str,
-    /// The word of the attempt: a line that bears it is the agent's own.
+    /// The secret word of the attempt: a line that contains it is the agent's own.
     pub nonce: Option<&'a str>,
-    /// Of a plain program: the verdicts that stand in what it was given to read, which it may only have printed.
+    /// For a plain program: the verdicts in the text that it was given. Its output may only repeat them.
     pub given: &'a [Quotable],
-    /// Of a plain program: whether it has to vouch for an approval with that word, a call or a file.
+    /// For a plain program: whether an approval counts only with the nonce, as a call or in a file.
     pub strict: bool,
 }
 
-/// One recorded call.
+/// A recorded call of a verdict command, such as `forkhestra approve`.
 #[derive(Serialize, Deserialize)]
 struct Call {
     verdict: Decision,
     notes: String,
 }
 
-/// A recorded call as a line of its file.
+/// Returns a recorded call as a line of its file.
 #[must_use]
-pub fn note_call(decision: Decision, notes: &str) -> String {
+pub fn call_line(decision: Decision, notes: &str) -> String {
     serde_json::to_string(&Call { verdict: decision, notes: notes.into() }).unwrap_or_default() + "\n"
 }
 
 /// Reads what an agent decided.
 #[must_use]
-pub fn read(role: Role, heard: Heard<'_>) -> Said {
+pub fn read(role: Role, heard: VerdictSources<'_>) -> VerdictReading {
     match gather(role, heard) {
         Ok(verdict) => judged(role, verdict),
-        Err(unclear) => Said::Unclear(unclear),
+        Err(unclear) => VerdictReading::Unclear(unclear),
     }
 }
 
-/// A verdict that stands in a text, whoever wrote it.
+/// A verdict in a text, whoever wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quotable {
-    /// What it says.
+    /// What it decides.
     pub decision: Decision,
-    /// The whole of it, where it is an object; a line says nothing else.
+    /// The whole verdict, if it is an object. A line has only a decision.
     pub object: Option<super::VerdictObject>,
 }
 
-/// The verdicts that stand in a text as a line or an object of its own, whoever wrote them.
+/// Returns the verdicts that a text contains as a whole line or a whole object, whoever wrote them.
 #[must_use]
 pub fn stated(text: &str) -> Vec<Quotable> {
-    // Nearly no text holds a verdict.
+    // Hardly any text contains a verdict.
     let holds = |word: &[u8]| text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
     if !holds(b"verdict") && !holds(b"decision") && !holds(b"status") {
         return Vec::new();
@@ -81,19 +81,19 @@ pub fn stated(text: &str) -> Vec<Quotable> {
     distinct(lines.chain(objects))
 }
 
-/// What its role may decide, and a reject that says why.
-fn judged(role: Role, mut verdict: Verdict) -> Said {
+/// Accepts a verdict only if an agent with this role may decide that, and a reject only if it gives a reason.
+fn judged(role: Role, mut verdict: Verdict) -> VerdictReading {
     if !verdict.decision.is_open_to(role) {
-        return Said::Unclear(Unclear::NotItsRight { decision: verdict.decision, minor: verdict.minor });
+        return VerdictReading::Unclear(Unclear::NotItsRight { decision: verdict.decision, minor: verdict.minor });
     }
     if verdict.decision == Decision::Reject && verdict.findings.is_empty() && substance(&verdict.notes).is_nothing() {
-        return Said::Unclear(Unclear::NoNotes);
+        return VerdictReading::Unclear(Unclear::NoNotes);
     }
     verdict.notes = last_of(verdict.notes.trim(), NOTES).to_string();
-    Said::Clear(verdict)
+    VerdictReading::Clear(verdict)
 }
 
-/// The end of a text, from a line's beginning: what is concluded stands last.
+/// Returns the end of a text, from the beginning of a line: the conclusion comes last.
 fn last_of(text: &str, most: usize) -> &str {
     let Some((cut, _)) = text.char_indices().rev().nth(most.saturating_sub(1)).filter(|(cut, _)| *cut > 0) else {
         return text;
@@ -102,30 +102,30 @@ fn last_of(text: &str, most: usize) -> &str {
     end.find('\n').map_or(end, |newline| &end[newline + 1..])
 }
 
-fn gather(role: Role, heard: Heard<'_>) -> Result<Verdict, Unclear> {
+fn gather(role: Role, heard: VerdictSources<'_>) -> Result<Verdict, Unclear> {
     let mut all: Vec<Verdict> = Vec::new();
     for call in heard.calls.lines().filter_map(|line| serde_json::from_str::<Call>(line).ok()) {
         let found = findings(&call.notes);
         all.push(Verdict::new(call.verdict, call.notes, found, ReadFrom::Call));
     }
-    // A worker's call is what it means; what else it prints may be anybody's words.
+    // For a worker, a call takes precedence: what it prints may come from anywhere.
     if all.is_empty() || role == Role::Judge {
         all.extend(elsewhere(role, heard, all.is_empty())?);
     }
     let decisions = distinct(all.iter().map(|verdict| verdict.decision));
-    // Whoever asks for a human among other things gets one.
+    // A worker that opens a dispute gets a person's decision, whatever else it decided.
     if role == Role::Worker && decisions.contains(&Decision::Dispute) {
         all.retain(|verdict| verdict.decision == Decision::Dispute);
     } else if decisions.len() > 1 {
         return Err(Unclear::Several { decisions });
     }
-    // The last call, else the first of the others, in the order of their places.
+    // The last call, or else the first of the others, in the order in which they are read.
     let calls = all.iter().filter(|verdict| verdict.from == ReadFrom::Call).count();
     all.into_iter().nth(calls.saturating_sub(1)).ok_or(Unclear::Nothing)
 }
 
-/// What the result file and the final message say; `alone` says whether there is no recorded call.
-fn elsewhere(role: Role, heard: Heard<'_>, alone: bool) -> Result<Vec<Verdict>, Unclear> {
+/// Reads the result file and the final message. `alone` says that there is no recorded call.
+fn elsewhere(role: Role, heard: VerdictSources<'_>, alone: bool) -> Result<Vec<Verdict>, Unclear> {
     let mut all: Vec<Verdict> = Vec::new();
     if let Some(file) = heard.file.filter(|file| !file.trim().is_empty()) {
         all.extend(of_file(file)?);
@@ -133,7 +133,8 @@ fn elsewhere(role: Role, heard: Heard<'_>, alone: bool) -> Result<Vec<Verdict>, 
     let alone = alone && all.is_empty();
     match of_message(role, heard) {
         Ok(said) => all.extend(said),
-        // Words that are no verdict take nothing away from a call or a file; several verdicts do, and so does doubt of a judge's.
+        // A message without a verdict does not invalidate a call or a file. From a judge, a message with several
+        // verdicts or with doubt does.
         Err(unclear) if alone => return Err(unclear),
         Err(unclear @ (Unclear::Several { .. } | Unclear::Doubted { .. })) if role == Role::Judge => {
             return Err(unclear);
@@ -143,26 +144,27 @@ fn elsewhere(role: Role, heard: Heard<'_>, alone: bool) -> Result<Vec<Verdict>, 
     Ok(all)
 }
 
-/// A verdict of the final message, and where it stands in it.
+/// A verdict in the final message, and its place.
 struct Statement {
-    /// Its lines: the first, and the one behind the last.
+    /// Its lines: the first, and the one after the last.
     lines: (usize, usize),
     decision: Decision,
     object: Option<super::VerdictObject>,
     reason: Option<String>,
+    /// Whether it contains the secret word of the attempt.
     vouched: bool,
 }
 
-/// What the final message decides, in an object or a line.
-fn of_message(role: Role, heard: Heard<'_>) -> Result<Option<Verdict>, Unclear> {
+/// Reads the verdict of the final message, from an object or a line.
+fn of_message(role: Role, heard: VerdictSources<'_>) -> Result<Option<Verdict>, Unclear> {
     let message = plain(heard.message);
     let lines = decision_lines(&message, heard.nonce);
     let objects = stated_objects(&message);
     if let Some(why) = objects.iter().filter(|stated| stated.counts).find_map(|stated| stated.verdict.as_ref().err()) {
-        return Err(Unclear::BadFile { why: format!("in its final message {why}") });
+        return Err(Unclear::BadFile { why: format!("in its final message, {why}") });
     }
     let mut said = statements(role, &lines, &objects);
-    // A line with the attempt's word is its own; whatever else looks like one may be quoted.
+    // A line with the attempt's secret word is the agent's own. Other verdicts may be quoted.
     if said.iter().any(|statement| statement.vouched) {
         said.retain(|statement| statement.vouched || statement.decision == Decision::Reject && role == Role::Judge);
     }
@@ -191,12 +193,13 @@ fn of_message(role: Role, heard: Heard<'_>) -> Result<Option<Verdict>, Unclear> 
     Ok(Some(verdict_of(role, &message, &said, &lines, vouched)))
 }
 
-/// Everything of a message that decides.
-fn statements(role: Role, lines: &[VerdictLine], objects: &[Stated]) -> Vec<Statement> {
+/// Returns every statement in a message that decides something.
+fn statements(role: Role, lines: &[VerdictLine], objects: &[StatedObject]) -> Vec<Statement> {
     let decided = |line: &&VerdictLine| line.decision().is_some();
     let outside = lines.iter().filter(|line| !line.fenced || line.vouched).filter(decided);
     let mut counted: Vec<&VerdictLine> = outside.collect();
-    // One in a fence counts for a judge when the fence holds nothing else, and no line stands outside.
+    // For a judge, a line in a fence counts if the fence contains nothing else, no text follows it, and no such line is
+    // outside of a fence.
     if !lines.iter().any(|line| !line.fenced) {
         counted = lines.iter().filter(|line| line.alone && line.last && role == Role::Judge).filter(decided).collect();
     }
@@ -208,7 +211,7 @@ fn statements(role: Role, lines: &[VerdictLine], objects: &[Stated]) -> Vec<Stat
         let lines = (line.index, line.index + 1);
         Some(Statement { lines, decision: line.decision()?, object: None, reason, vouched: line.vouched })
     };
-    let of_object = |stated: &Stated| {
+    let of_object = |stated: &StatedObject| {
         let object = stated.verdict.clone().ok().filter(|_| stated.counts)?;
         let (lines, decision) = (stated.lines, object.verdict);
         Some(Statement { lines, decision, object: Some(object), reason: None, vouched: false })
@@ -219,7 +222,7 @@ fn statements(role: Role, lines: &[VerdictLine], objects: &[Stated]) -> Vec<Stat
     said
 }
 
-/// Why nothing was decided, where that can be said.
+/// Returns why nothing was decided, if that is known.
 fn nothing(role: Role, lines: &[VerdictLine], discounted: Option<Decision>) -> Result<Option<Verdict>, Unclear> {
     if let Some(decision) = discounted {
         return if role == Role::Judge { Err(Unclear::Quoted { decision }) } else { Ok(None) };
@@ -242,13 +245,13 @@ fn nothing(role: Role, lines: &[VerdictLine], discounted: Option<Decision>) -> R
     }
 }
 
-/// What makes an approval or a skip uncertain.
+/// Returns an error if something casts doubt on an approval or a skip.
 fn doubt(
     role: Role,
     message: &str,
     said: &[Statement],
     lines: &[VerdictLine],
-    objects: &[Stated],
+    objects: &[StatedObject],
 ) -> Result<(), Unclear> {
     let doubted = |line: &str| Err(Unclear::Doubted { line: short(line) });
     let text: Vec<&str> = message.lines().collect();
@@ -258,14 +261,14 @@ fn doubt(
     for line in lines.iter().filter(|line| line.index >= last) {
         match &line.word {
             Word::Loose(words) | Word::WithReason(_, words) => return doubted(words),
-            // In a fence behind it stands another verdict.
+            // A line in a later fence contains another verdict.
             Word::Decided(other) if said.iter().all(|statement| statement.decision != *other) => {
                 return doubted(text.get(line.index).copied().unwrap_or_default());
             }
             Word::Decided(_) | Word::NotDone(_) => {}
         }
     }
-    let disagrees = |stated: &&Stated| match &stated.verdict {
+    let disagrees = |stated: &&StatedObject| match &stated.verdict {
         Ok(object) => said.iter().all(|statement| statement.decision != object.verdict),
         Err(_) => false,
     };
@@ -295,10 +298,10 @@ fn doubt(
     }
 }
 
-/// The verdict that all statements of a message agree about, with its words.
+/// Returns the verdict that all statements of a message agree on, with its notes.
 fn verdict_of(role: Role, message: &str, said: &[Statement], lines: &[VerdictLine], vouched: bool) -> Verdict {
     let decision = said.first().map_or(Decision::Submit, |statement| statement.decision);
-    // An object says what it means in its own keys.
+    // An object has its notes and findings in its own keys.
     if let Some(object) = said.iter().find_map(|statement| statement.object.as_ref()) {
         let mut notes = object.notes.clone().unwrap_or_default();
         let found = object.findings.clone().unwrap_or_default();
@@ -306,7 +309,7 @@ fn verdict_of(role: Role, message: &str, said: &[Statement], lines: &[VerdictLin
         let stated: HashSet<usize> = said.iter().flat_map(|one| one.lines.0..one.lines.1).collect();
         let beside = message.lines().enumerate().filter(|(index, _)| !stated.contains(index)).map(|(_, line)| line);
         let beside = beside.collect::<Vec<_>>().join("\n");
-        // Prose beside it weighs as much as its notes.
+        // Prose next to it counts as much as its notes.
         if decision == Decision::Reject && !substance(&beside).blocks.is_empty() {
             notes = format!("{}\n\n{notes}", beside.trim()).trim_end().to_string();
         }
@@ -322,7 +325,7 @@ fn verdict_of(role: Role, message: &str, said: &[Statement], lines: &[VerdictLin
     let reasons = said.iter().filter_map(|statement| statement.reason.clone());
     let notes = kept.chain(reasons).collect::<Vec<_>>().join("\n").trim().to_string();
     let mut found = findings(&notes);
-    // Of an approval only what it calls minor is a finding; the rest is what it looked at.
+    // Unless this is a reject, only what is marked minor is a finding. The rest describes what the judge looked at.
     found.retain(|finding| decision == Decision::Reject || finding.severity == Severity::Minor);
     let reason_only = said.iter().find_map(|statement| statement.reason.as_ref());
     if let Some(reason) = reason_only.filter(|_| role == Role::Judge && decision == Decision::Reject) {
@@ -339,7 +342,8 @@ fn short(line: &str) -> String {
     line.trim().chars().take(QUOTED).collect()
 }
 
-/// Without colours, a byte order mark, and comments of HTML that take whole lines; every other line keeps its number.
+/// Removes colors and a byte order mark, and empties the lines of an HTML comment that begins a line. Every line keeps
+/// its number.
 fn plain(text: &str) -> String {
     let text = without_colours(text);
     if !text.contains("<!--") {
@@ -368,10 +372,10 @@ fn without_colours(text: &str) -> String {
     kept + rest
 }
 
-/// A result file: a verdict, or a handoff.
+/// Reads a result file: a verdict or a handoff.
 fn of_file(text: &str) -> Result<Option<Verdict>, Unclear> {
     let bad = |why: String| Unclear::BadFile { why };
-    let value: Value = serde_json::from_str(text).map_err(|error| bad(format!("it is not JSON: {error}")))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| bad(format!("it is not valid JSON: {error}")))?;
     if value.get("tasks").is_some() && value.get("verdict").is_none() {
         return Ok(None);
     }
@@ -392,7 +396,7 @@ fn of_file(text: &str) -> Result<Option<Verdict>, Unclear> {
         None => {}
     }
     let Some(object) = file_object(text).map_err(bad)? else {
-        return Err(bad("it holds no verdict (schemas/verdict.schema.json)".into()));
+        return Err(bad("it contains no verdict (see schemas/verdict.schema.json)".into()));
     };
     if let Some(line) = object.severe.clone().filter(|_| object.verdict.passes()) {
         return Err(Unclear::Doubted { line });
@@ -409,7 +413,7 @@ fn of_file(text: &str) -> Result<Option<Verdict>, Unclear> {
     Ok(verdict(object.verdict, notes, found))
 }
 
-/// A finding as a line of notes.
+/// Returns a finding as a line of notes.
 fn line_of(finding: &Finding) -> String {
     let place = finding.file.as_ref().map_or_else(String::new, |file| format!("{file}: "));
     format!("- {place}{}", finding.title)

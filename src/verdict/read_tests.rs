@@ -1,36 +1,35 @@
-//! Every form of a verdict, and every trap.
+//! Every form of a verdict, and everything that only looks like one.
 
 use super::*;
 use crate::verdict::without_echo;
 use proptest::prelude::*;
 
 fn of(role: Role, message: &str) -> String {
-    words(&read(role, Heard { message, ..Heard::default() }))
+    words(&read(role, VerdictSources { message, ..VerdictSources::default() }))
 }
 
-fn words(said: &Said) -> String {
+fn words(said: &VerdictReading) -> String {
     match said {
-        Said::Clear(verdict) => verdict.decision.name().into(),
-        Said::Unclear(Unclear::Nothing) => "nothing".into(),
-        Said::Unclear(Unclear::Several { decisions }) => {
+        VerdictReading::Clear(verdict) => verdict.decision.name().into(),
+        VerdictReading::Unclear(Unclear::Nothing) => "nothing".into(),
+        VerdictReading::Unclear(Unclear::Several { decisions }) => {
             decisions.iter().map(|decision| decision.name()).collect::<Vec<_>>().join("/")
         }
-        Said::Unclear(Unclear::NotItsRight { decision, .. }) => format!("may not {}", decision.name()),
-        Said::Unclear(Unclear::NoNotes) => "no notes".into(),
-        Said::Unclear(Unclear::NoTasks { .. }) => "no tasks".into(),
-        Said::Unclear(Unclear::Fenced) => "fenced".into(),
-        Said::Unclear(Unclear::Doubted { .. }) => "doubted".into(),
-        Said::Unclear(Unclear::Quoted { .. }) => "quoted".into(),
-        Said::Unclear(Unclear::NoWord { .. }) => "no word".into(),
-        Said::Unclear(Unclear::ExitCode { .. }) => "exit code".into(),
-        Said::Unclear(Unclear::BadFile { why } | Unclear::BadEvaluation { why }) => why.clone(),
-        Said::Unclear(Unclear::Edited { .. }) => "edited".into(),
-        Said::Unclear(Unclear::Stopped { error }) => format!("stopped: {error}"),
-        Said::Unclear(Unclear::NotDone { line }) => format!("not done: {line}"),
+        VerdictReading::Unclear(Unclear::NotItsRight { decision, .. }) => format!("may not {}", decision.name()),
+        VerdictReading::Unclear(Unclear::NoNotes) => "no notes".into(),
+        VerdictReading::Unclear(Unclear::NoTasks { .. }) => "no tasks".into(),
+        VerdictReading::Unclear(Unclear::Fenced) => "fenced".into(),
+        VerdictReading::Unclear(Unclear::Doubted { .. }) => "doubted".into(),
+        VerdictReading::Unclear(Unclear::Quoted { .. }) => "quoted".into(),
+        VerdictReading::Unclear(Unclear::NoWord { .. }) => "no word".into(),
+        VerdictReading::Unclear(Unclear::ExitCode { .. }) => "exit code".into(),
+        VerdictReading::Unclear(Unclear::BadFile { why } | Unclear::BadEvaluation { why }) => why.clone(),
+        VerdictReading::Unclear(Unclear::Edited { .. }) => "edited".into(),
+        VerdictReading::Unclear(Unclear::Stopped { error }) => format!("stopped: {error}"),
+        VerdictReading::Unclear(Unclear::NotDone { line }) => format!("not done: {line}"),
     }
 }
 
-/// T0-30 … T0-36; where a row and DESIGN.md differ, DESIGN.md.
 #[test]
 fn a_judge_is_understood_or_asked_again_never_guessed_at() {
     let table = [
@@ -63,7 +62,6 @@ fn a_judge_is_understood_or_asked_again_never_guessed_at() {
     }
 }
 
-/// T0-36, T0-37, T0-38.
 #[test]
 fn a_worker_is_never_read_into() {
     let table = [
@@ -85,41 +83,51 @@ fn a_worker_is_never_read_into() {
 
 #[test]
 fn the_recorded_call_stands_first_and_what_disagrees_is_unclear() {
-    let approve = note_call(Decision::Approve, "fine");
-    let heard = |calls, file, message| words(&read(Role::Judge, Heard { calls, file, message, ..Heard::default() }));
+    let approve = call_line(Decision::Approve, "fine");
+    let heard = |calls, file, message| {
+        words(&read(Role::Judge, VerdictSources { calls, file, message, ..VerdictSources::default() }))
+    };
     assert_eq!(heard(&approve, None, "no word"), "approve");
     assert_eq!(heard(&approve, Some(r#"{"verdict": "approve"}"#), "VERDICT: approve"), "approve");
     assert_eq!(heard(&approve, None, "bad\nVERDICT: reject"), "approve/reject");
     assert_eq!(heard("", Some(r#"{"verdict": "reject", "notes": "n"}"#), ""), "reject");
-    assert_eq!(heard("", Some(" \n"), "VERDICT: approve"), "approve", "an empty file is none");
-    assert_eq!(heard("", Some("{"), ""), "it is not JSON: EOF while parsing an object at line 1 column 1");
+    assert_eq!(heard("", Some(" \n"), "VERDICT: approve"), "approve", "an empty file does not count");
+    assert_eq!(heard("", Some("{"), ""), "it is not valid JSON: EOF while parsing an object at line 1 column 1");
     assert_eq!(heard("not a call\n", None, ""), "nothing");
-    let twice = note_call(Decision::Reject, "first") + &note_call(Decision::Reject, "second");
-    let Said::Clear(verdict) = read(Role::Judge, Heard { calls: &twice, ..Heard::default() }) else { panic!() };
+    let twice = call_line(Decision::Reject, "first") + &call_line(Decision::Reject, "second");
+    let VerdictReading::Clear(verdict) =
+        read(Role::Judge, VerdictSources { calls: &twice, ..VerdictSources::default() })
+    else {
+        panic!()
+    };
     assert_eq!((verdict.notes.as_str(), verdict.from), ("second", ReadFrom::Call));
 }
 
 #[test]
 fn a_workers_call_outranks_what_it_prints_and_a_dispute_is_never_lost() {
-    let dispute = note_call(Decision::Dispute, "it contradicts itself");
-    let heard = |calls, message| words(&read(Role::Worker, Heard { calls, message, ..Heard::default() }));
+    let dispute = call_line(Decision::Dispute, "it contradicts itself");
+    let heard =
+        |calls, message| words(&read(Role::Worker, VerdictSources { calls, message, ..VerdictSources::default() }));
     assert_eq!(heard(&dispute, "STATUS: REVIEW"), "dispute");
-    assert_eq!(heard("", "VERDICT: submit\nVERDICT: dispute"), "submit/dispute", "of one kind");
-    assert_eq!(heard(&(note_call(Decision::Submit, "") + &dispute), ""), "dispute");
+    assert_eq!(heard("", "VERDICT: submit\nVERDICT: dispute"), "submit/dispute", "both from the same source");
+    assert_eq!(heard(&(call_line(Decision::Submit, "") + &dispute), ""), "dispute");
 }
 
 #[test]
 fn of_long_words_the_end_is_kept_and_names_the_finding() {
     let long = format!("{}\n\nTHE SUM IS WRONG in a.rs\n\nVERDICT: reject", "reading a file\n".repeat(900));
-    let Said::Clear(verdict) = read(Role::Judge, Heard { message: &long, ..Heard::default() }) else { panic!() };
-    assert_eq!(verdict.weighed()[0].title, "THE SUM IS WRONG in a.rs");
+    let VerdictReading::Clear(verdict) =
+        read(Role::Judge, VerdictSources { message: &long, ..VerdictSources::default() })
+    else {
+        panic!()
+    };
+    assert_eq!(verdict.effective_findings()[0].title, "THE SUM IS WRONG in a.rs");
     assert!(verdict.notes.chars().count() <= NOTES);
 }
 
-/// M-10.
 #[test]
 fn a_handoff_file_is_a_verdict() {
-    let file = |role, text| words(&read(role, Heard { file: Some(text), ..Heard::default() }));
+    let file = |role, text| words(&read(role, VerdictSources { file: Some(text), ..VerdictSources::default() }));
     let built = r#"{"run": {"status": "ok"}, "work": {"summary": "s", "complexity": "low"}}"#;
     assert_eq!(file(Role::Worker, built), "submit");
     let changes = r#"{"run": {"status": "ok"}, "work": {"decision": "changes_requested", "next_tasks": ["t"],
@@ -128,7 +136,7 @@ fn a_handoff_file_is_a_verdict() {
     assert_eq!(file(Role::Judge, r#"{"run": {"status": "failed", "error": "e"}, "work": null}"#), "stopped: e");
     assert_eq!(
         file(Role::Judge, r#"{"run": {"status": "ok"}, "work": {"decision": "changes_requested"}}"#),
-        "work.issues: what is to be changed is missing"
+        "work.issues: empty (list what has to be changed)"
     );
 }
 
@@ -136,11 +144,14 @@ fn a_handoff_file_is_a_verdict() {
 fn an_echo_of_the_prompt_is_no_verdict() {
     let prompt = "Judge. Say one of\nVERDICT: approve\nVERDICT: reject\n";
     let heard = |message: &str| {
-        words(&read(Role::Judge, Heard { message: &without_echo(message, prompt), ..Heard::default() }))
+        words(&read(
+            Role::Judge,
+            VerdictSources { message: &without_echo(message, prompt), ..VerdictSources::default() },
+        ))
     };
     assert_eq!(heard(prompt), "nothing");
     assert_eq!(heard(&format!("{prompt}\nIt is wrong.\nVERDICT: reject")), "reject");
-    assert_eq!(heard("It is fine.\nVERDICT: approve"), "approve", "no echo: nothing beside it is");
+    assert_eq!(heard("It is fine.\nVERDICT: approve"), "approve", "not an echo: it does not begin like the prompt");
     assert_eq!(
         heard("Judge. Say one of\n\u{1b}[1mIt is fine.\u{1b}[0m\n\u{1b}[32mVERDICT: approve\u{1b}[0m"),
         "approve"
@@ -150,7 +161,7 @@ fn an_echo_of_the_prompt_is_no_verdict() {
 proptest! {
     #[test]
     fn no_text_panics_and_no_prose_approves(text in ".{0,400}", calls in ".{0,80}") {
-        let heard = Heard { calls: &calls, file: Some(&text), message: &text, ..Heard::default() };
+        let heard = VerdictSources { calls: &calls, file: Some(&text), message: &text, ..VerdictSources::default() };
         let _ = read(Role::Judge, heard);
         let prose: String = text.chars().filter(|next| !matches!(next, ':' | '-' | '{')).collect();
         prop_assert_eq!(of(Role::Judge, &prose), "nothing");

@@ -1,21 +1,21 @@
-//! Where a JSON object ends that begins in the midst of a text. Nothing of it is built.
+//! Finds the end of a JSON object that begins in the middle of a text, without building its value.
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// Values stand in each other no deeper than this. In a text of nothing but open braces every one of them is tried: the bound makes
-/// that so many steps each, instead of the whole rest of the text.
+/// Maximum nesting depth of values. In a text of only open braces, each of them is tried. The limit bounds the steps of
+/// each try, which would otherwise read the whole rest of the text.
 const DEEPEST: u8 = 32;
 
-/// Where the object that begins with the brace at `start` ends; none where that is no JSON, or nested too deeply.
+/// Returns where the object that begins with the brace at `start` ends; `None` if it is not JSON or nested too deeply.
 pub(super) fn object_at(text: &str, start: usize) -> Option<usize> {
     let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Whole>();
     values.next()?.ok()?;
     Some(start + values.byte_offset())
 }
 
-/// A value as deep as it may be.
+/// A value of any allowed depth.
 struct Whole;
 
 impl<'de> Deserialize<'de> for Whole {
@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Whole {
 /// A value of which nothing is kept.
 #[derive(Clone, Copy)]
 struct Passed {
-    /// How many more levels may follow.
+    /// How many more levels of nesting are allowed.
     deeper: u8,
 }
 

@@ -1,55 +1,55 @@
-//! What of a judge's words has to be fixed: everything but items marked minor, and headings that say nothing.
+//! Finds what has to be fixed in a judge's text: everything except items marked minor and headings that say nothing.
 
 use super::doubt::forbids;
 use super::findings::{item, marked_severity};
 use super::{Finding, Severity};
 use crate::marker::{FenceLine, Fences};
 
-/// The most blocks that are kept.
+/// How many blocks are kept at most.
 const MOST: usize = 50;
-/// The longest title, in Unicode scalars.
+/// Maximum length of a title, in Unicode scalars.
 const TITLE: usize = 200;
 
-/// Words of headings that say nothing of the work.
+/// Words of headings that say nothing about the work.
 const NEUTRAL: &str = "a all an and are blockers change changes code comment comments cosmetic cosmetics decision details do feedback few \
     finding findings first for fourth here in is issue issues item items left list minor my nit nitpick nitpicks nits none note notes \
     observations of only open optional point points remain remaining remains remark remarks result results review round second severity \
     small still style suggestion suggestions summary that the things third to verdict what";
 
-/// A part of a judge's words that stands beside its verdict.
+/// A part of a judge's text, other than its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
-    /// Its first line, without marks.
+    /// Its first line, without markup.
     pub(super) title: String,
-    /// Whether it is an item of a list.
+    /// Whether it is a list item.
     pub(super) is_item: bool,
     /// Whether it is a heading.
     pub(super) is_heading: bool,
 }
 
-/// What of these words is not marked minor.
+/// The parts of a text that are not marked minor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Substance {
-    /// Every other item and paragraph.
+    /// Every item and paragraph that is not marked minor.
     pub(super) blocks: Vec<Block>,
     /// How many items are marked minor.
     pub(super) minor: usize,
 }
 
 impl Substance {
-    /// Whether there is something, and nothing but items marked minor.
+    /// Returns whether there are items marked minor, and nothing else.
     #[cfg(test)]
     pub(super) fn is_minor(&self) -> bool {
         self.blocks.is_empty() && self.minor > 0
     }
 
-    /// Whether there is nothing but headings.
+    /// Returns whether there is nothing, or only headings.
     pub(super) fn is_nothing(&self) -> bool {
         self.minor == 0 && self.blocks.iter().all(|block| block.is_heading)
     }
 
-    /// What has to be fixed, where no finding with a place says it: every item, else the last paragraph. What a program logs comes
-    /// first, what it concludes comes last.
+    /// Returns what has to be fixed, if no finding with a place says it: every item, or else the last paragraph. A
+    /// program prints its logs first and its conclusion last.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let finding = |block: &Block| Finding { title: block.title.clone(), ..Finding::default() };
         let items: Vec<Finding> = self.blocks.iter().filter(|block| block.is_item).map(finding).collect();
@@ -57,21 +57,21 @@ impl Substance {
     }
 }
 
-/// Reads a judge's words without its verdict lines.
+/// Reads a judge's text without its verdict lines.
 pub(super) fn substance(notes: &str) -> Substance {
     let mut found = Substance::default();
     let mut fences = Fences::default();
-    // Whether the line before belongs to an item that is marked minor, and whether it belongs to any block.
+    // Whether the previous line belongs to an item marked minor, and whether it belongs to any block.
     let (mut in_minor, mut in_block) = (false, false);
     for line in notes.lines() {
         let place = fences.line(line.as_bytes());
         let trimmed = line.trim();
         if trimmed.is_empty() && place == FenceLine::Outside {
-            // Another paragraph, even of an item marked minor, may be about anything.
+            // The next paragraph, even of an item marked minor, may be about anything.
             (in_block, in_minor) = (false, false);
             continue;
         }
-        // The marks of a fence are no words; what stands between them is.
+        // The lines that open and close a fence are not text. What is between them is.
         if matches!(place, FenceLine::Opens | FenceLine::Closes) {
             in_minor &= line.starts_with("  ");
             in_block &= in_minor;
@@ -106,17 +106,17 @@ pub(super) fn substance(notes: &str) -> Substance {
         }
         in_block = true;
     }
-    // A fence without words is none.
+    // A block without words, such as an empty fence, does not count.
     found.blocks.retain(|block| block.title.chars().any(char::is_alphanumeric));
     found
 }
 
-/// `---`, `***`, and the frame of a table of one column.
+/// Returns whether a line is a rule (`---`, `***`) or the frame of a table with one column.
 fn is_rule(line: &str) -> bool {
     line.len() >= 3 && line.chars().all(|next| matches!(next, '-' | '*' | '_' | '=' | ' '))
 }
 
-/// A heading or a line that announces a list, of words that say nothing of the work.
+/// Returns whether a line is a heading, or announces a list, in words that say nothing about the work.
 fn says_nothing(line: &str) -> bool {
     let heading = line.starts_with('#') || line.ends_with(':') || line.starts_with("**") && line.ends_with("**");
     let words = line.split(|next: char| !next.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -1,5 +1,5 @@
-//! All that is ambient: the working directory, variables, files, the clock, our own program. Passed in, so that tests can
-//! fake it. It also writes the files that the user asked for.
+//! Everything ambient: the working directory, variables, files, the clocks, our own program. It is passed in, so that
+//! tests can fake it. It also writes the files that the user requested.
 #![expect(clippy::disallowed_methods, reason = "the owner of what is ambient")]
 
 mod stdin;
@@ -14,18 +14,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What the program finds when it starts.
+/// The surroundings that the program finds when it starts.
 #[derive(Debug)]
 pub struct World {
     cwd: PathBuf,
     environment: Vec<(OsString, OsString)>,
     own_program: PathBuf,
-    /// Our own executable, held open: the lifeline is this very program, even if the file is replaced meanwhile.
+    /// Our own executable, held open: the lifeline has to be this same program, even if the file is replaced meanwhile.
     executable: Option<File>,
 }
 
 impl World {
-    /// Looks around.
+    /// Reads the surroundings.
     ///
     /// # Errors
     /// When the working directory or our own executable cannot be found.
@@ -38,37 +38,39 @@ impl World {
         })
     }
 
-    /// What the command line says of colour stands above the environment, for us and not for what we start.
+    /// Sets the command line's choice of color. It outranks the environment for us, but not for the programs that we
+    /// start.
     pub fn set_color(&mut self, choice: &str) {
         self.environment.push((crate::source::COLOR.into(), choice.into()));
     }
 
-    /// Where the shell stands.
+    /// The working directory in which the program was started.
     #[must_use]
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// A path from where the shell stands, without `.`, `..` and links where it exists.
+    /// Returns the absolute form of a path, which may be relative to the working directory. If the path exists, the
+    /// result has no `.`, `..` or links.
     #[must_use]
     pub fn canonical(&self, path: &Path) -> PathBuf {
         let path = self.cwd.join(path);
         fs::canonicalize(&path).unwrap_or(path)
     }
 
-    /// All variables.
+    /// All environment variables.
     #[must_use]
     pub fn environment(&self) -> &[(OsString, OsString)] {
         &self.environment
     }
 
-    /// Our own program's path, for people.
+    /// The path of our own program, for display.
     #[must_use]
     pub fn own_program(&self) -> &Path {
         &self.own_program
     }
 
-    /// What is executed to become a lifeline.
+    /// The path that is executed to start a lifeline.
     #[must_use]
     pub fn lifeline(&self) -> PathBuf {
         match &self.executable {
@@ -77,19 +79,19 @@ impl World {
         }
     }
 
-    /// Where temporary folders are made.
+    /// The directory in which temporary directories are created.
     #[must_use]
     pub fn temporary(&self) -> PathBuf {
         self.var("TMPDIR").filter(|folder| !folder.is_empty()).map_or_else(|| "/tmp".into(), PathBuf::from)
     }
 
-    /// The folder of the user's configuration (XDG Base Directory Specification: a relative one counts as unset).
+    /// The directory of the user's configuration (XDG Base Directory Specification: a relative one counts as unset).
     #[must_use]
     pub fn config_home(&self) -> Option<PathBuf> {
         self.base_folder("XDG_CONFIG_HOME", ".config")
     }
 
-    /// Where users keep what programs remember for them (XDG Base Directory).
+    /// The directory in which programs keep state for the user (XDG Base Directory Specification).
     #[must_use]
     pub fn state_home(&self) -> Option<PathBuf> {
         self.base_folder("XDG_STATE_HOME", ".local/state")
@@ -100,13 +102,13 @@ impl World {
         self.var(variable).and_then(absolute).or_else(|| Some(self.var("HOME").and_then(absolute)?.join(usual)))
     }
 
-    /// The monotonic clock; it stands still while the machine sleeps.
+    /// The current time of the monotonic clock, which stops while the machine sleeps.
     #[must_use]
     pub fn now(&self) -> Instant {
         Instant::now()
     }
 
-    /// The clock that counts the machine's sleep.
+    /// The clock that includes the machine's sleep.
     #[must_use]
     pub fn uptime_clock(&self) -> Uptime {
         Uptime(match self.test_seam("FORKHESTRA_TEST_SLEPT_FILE") {
@@ -115,13 +117,13 @@ impl World {
         })
     }
 
-    /// What it shows now.
+    /// The time since the machine started, including its sleep.
     #[must_use]
     pub fn uptime(&self) -> Duration {
         self.uptime_clock().now()
     }
 
-    /// The time since an earlier instant, in milliseconds; 0 under the still clock of the tests.
+    /// The time since an earlier instant, in milliseconds; 0 while the tests' clock stands still.
     #[must_use]
     pub fn milliseconds_since(&self, earlier: Instant) -> u64 {
         if self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_some() {
@@ -130,7 +132,7 @@ impl World {
         u64::try_from(self.now().duration_since(earlier).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The time of day in UTC, RFC 3339 with milliseconds.
+    /// The current date and time in UTC, in RFC 3339 with milliseconds.
     #[must_use]
     pub fn timestamp(&self) -> String {
         if self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_some() {
@@ -139,13 +141,13 @@ impl World {
         format!("{:.3}", jiff::Timestamp::now())
     }
 
-    /// Whether the clock of the tests stands still: then nothing moves on the terminal.
+    /// Whether the tests' clock stands still; then nothing moves on the terminal.
     #[must_use]
     pub fn is_still(&self) -> bool {
         self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_some()
     }
 
-    /// Every file below a folder, in order; links are not followed.
+    /// Returns every file below a directory, sorted by path; links are not followed.
     #[must_use]
     pub fn files_below(&self, folder: &Path) -> Vec<PathBuf> {
         let (mut found, mut open) = (Vec::new(), vec![folder.to_path_buf()]);
@@ -162,40 +164,40 @@ impl World {
         found
     }
 
-    /// The time of day so long ago, RFC 3339.
+    /// Returns the date and time in UTC this long ago, in RFC 3339 with milliseconds.
     #[must_use]
     pub fn timestamp_before(&self, age: Duration) -> String {
         let now = self.timestamp().parse().unwrap_or(jiff::Timestamp::MIN);
         format!("{:.3}", now.checked_sub(age).unwrap_or(jiff::Timestamp::MIN))
     }
 
-    /// How many whole days have passed since a time, RFC 3339; none for what is no time.
+    /// Returns how many whole days have passed since a time in RFC 3339; none for an invalid time.
     #[must_use]
     pub fn days_since(&self, then: &str) -> Option<u64> {
         let (now, then): (jiff::Timestamp, jiff::Timestamp) = (self.timestamp().parse().ok()?, then.parse().ok()?);
         u64::try_from((now.as_second() - then.as_second()) / 86_400).ok()
     }
 
-    /// A path as it is reached from where the shell stands.
+    /// Returns a path relative to the working directory; a path that is not below it is unchanged.
     #[must_use]
     pub fn relative(&self, path: &Path) -> String {
         path.strip_prefix(&self.cwd).unwrap_or(path).display().to_string()
     }
 
-    /// This time, unless a test shortens it: `FORKHESTRA_TEST_NAME_MS`.
+    /// Returns this time, unless a test shortens it with `FORKHESTRA_TEST_NAME_MS`.
     #[must_use]
     pub fn shortened(&self, name: &str, time: Duration) -> Duration {
         let seam = self.test_seam(&format!("FORKHESTRA_TEST_{name}_MS"));
         seam.and_then(|text| text.to_str()?.parse().ok()).map_or(time, Duration::from_millis)
     }
 
-    /// After how many commits a test wants us dead.
+    /// After how many commits a test wants this process to abort.
     #[must_use]
     pub fn abort_after(&self) -> Option<u32> {
         self.test_seam("FORKHESTRA_TEST_ABORT_AFTER_WRITES")?.to_str()?.parse().ok()
     }
 
-    /// A time by chance, shorter than `most`; none at all where there is no chance.
+    /// Returns a random time shorter than `most`; zero if the system has no random bytes.
     #[must_use]
     pub fn jitter(&self, most: Duration) -> Duration {
         let mut byte = [0; 1];
@@ -206,7 +208,7 @@ impl World {
         }
     }
 
-    /// Now, by the clock on the wall, which may be set at any time.
+    /// The current time of the wall clock, which may be set at any moment.
     #[must_use]
     pub fn moment(&self) -> jiff::Timestamp {
         jiff::Timestamp::now()
@@ -218,23 +220,23 @@ impl World {
         jiff::tz::TimeZone::system()
     }
 
-    /// A variable that only test builds look at.
+    /// Returns the value of a variable that only test builds read.
     fn test_seam(&self, name: &str) -> Option<OsString> {
         if cfg!(feature = "test-fakes") { self.var(name).filter(|value| value != "0") } else { None }
     }
 
-    /// A word that nobody guesses, for an attempt.
+    /// Returns a random token for an attempt: 32 hexadecimal digits.
     ///
     /// # Errors
     /// When the system has no random bytes.
     pub fn token(&self) -> io::Result<String> {
         let mut bytes = [0; 16];
-        // So few come whole (getrandom(2)).
+        // This few bytes always arrive in full (getrandom(2)).
         getrandom(&mut bytes, GetRandomFlags::empty())?;
         Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
     }
 
-    /// Whether a signal was ignored when we were started, by nohup for example (proc(5), `SigIgn`).
+    /// Whether a signal was ignored when we were started, for example by nohup (proc(5), `SigIgn`).
     #[must_use]
     pub fn ignores(&self, signal: i32) -> bool {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -242,38 +244,39 @@ impl World {
         mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
     }
 
-    /// The user whom something belongs to, by number; none when there is nothing. Of a link, whom the link belongs to.
+    /// Returns the user ID of a path's owner; none if the path does not exist. For a link, this is the owner of the
+    /// link itself.
     #[must_use]
     pub fn owner(&self, path: &Path) -> Option<u32> {
         fs::symlink_metadata(path).ok().map(|found| MetadataExt::uid(&found))
     }
 
-    /// Whether files can be made in a folder.
+    /// Whether files can be created in a directory.
     #[must_use]
     pub fn can_write(&self, folder: &Path) -> bool {
         rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
     }
 
-    /// Makes a new folder for a demonstration, which stays.
+    /// Creates a new directory for a demonstration, which is not removed.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn make_temporary_folder(&self) -> io::Result<PathBuf> {
         Ok(tempfile::Builder::new().prefix("forkhestra-demo-").tempdir_in(self.temporary())?.keep())
     }
 
-    /// A folder for what is not kept; it is removed when it is dropped.
+    /// Creates a temporary directory, which is removed when the returned value is dropped.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     pub fn scratch_folder(&self) -> io::Result<tempfile::TempDir> {
         tempfile::Builder::new().prefix("forkhestra-").tempdir_in(self.temporary())
     }
 
-    /// Writes a file that the user asked for, and the folders above it; an existing one is never touched.
+    /// Creates a file that the user requested, and the directories above it. An existing file is never touched.
     ///
     /// # Errors
-    /// `AlreadyExists` among what the operating system says.
+    /// `AlreadyExists`, or any other error of the operating system.
     pub fn create(&self, path: &Path, content: &str) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -283,39 +286,39 @@ impl World {
 }
 
 impl World {
-    /// Tries whether a file can be made; nothing of it stays.
+    /// Checks whether a file can be created, by creating and removing it.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     pub fn try_out(&self, path: &Path) -> io::Result<()> {
         OpenOptions::new().write(true).create_new(true).open(path)?;
         fs::remove_file(path)
     }
 
-    /// Appends to a file that the user named, which is made if it is not there.
+    /// Appends to a file that the user named; the file is created if it does not exist.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     pub fn append(&self, path: &Path, text: &str) -> io::Result<()> {
         self.appender(path)?.write_all(text.as_bytes())
     }
 
-    /// The same for what comes bit by bit.
+    /// Opens a file that the user named, to append to it piece by piece; the file is created if it does not exist.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     pub fn appender(&self, path: &Path) -> io::Result<File> {
         OpenOptions::new().create(true).append(true).open(path)
     }
 
-    /// Writes a file that the user asked for; one that is there is replaced, whole or not at all.
+    /// Writes a file that the user requested. An existing file is replaced as a whole, or not at all.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     pub fn write(&self, path: &Path, content: &str) -> io::Result<()> {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => self.replace(path, content),
-            // A pipe or a device is written to, and stays what it is.
+            // A pipe or a device is written to, not replaced.
             Ok(metadata) if !metadata.is_dir() => {
                 OpenOptions::new().write(true).open(path)?.write_all(content.as_bytes())
             }
@@ -324,10 +327,10 @@ impl World {
         }
     }
 
-    /// Replaces a file that the user asked to be written: whole or not at all, with the permissions that it has.
+    /// Replaces a file that the user asked to be written, as a whole or not at all. Its permissions are kept.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     pub fn replace(&self, path: &Path, content: &str) -> io::Result<()> {
         let path = fs::canonicalize(path)?;
         let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
@@ -340,21 +343,22 @@ impl World {
     }
 }
 
-/// The time since the machine started, its sleep included (`CLOCK_BOOTTIME` of `clock_gettime(2)`). Nobody sets it.
+/// A clock that shows the time since the machine started, including its sleep (`CLOCK_BOOTTIME` of `clock_gettime(2)`).
+/// It cannot be set.
 #[derive(Debug, Clone)]
 pub struct Uptime(UptimeOf);
 
 #[derive(Debug, Clone)]
 enum UptimeOf {
     Machine,
-    /// A test's machine has slept for as many milliseconds as this file says.
+    /// For tests: the machine has also slept for as many milliseconds as this file specifies.
     MachineAndFile(PathBuf),
     #[cfg(test)]
     Fake(FakeMachine),
 }
 
 impl Uptime {
-    /// What it shows.
+    /// Returns the time that the clock shows.
     #[must_use]
     pub fn now(&self) -> Duration {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -371,7 +375,7 @@ impl Uptime {
         }
     }
 
-    /// How long somebody who waits may leave it unread: no timer of the runtime goes on while the machine sleeps.
+    /// The longest that a wait may leave this clock unread: no timer of the runtime advances while the machine sleeps.
     #[must_use]
     pub fn glance(&self) -> Duration {
         match self.0 {
@@ -383,14 +387,14 @@ impl Uptime {
     }
 }
 
-/// A machine whose time is a number.
+/// A simulated machine whose uptime is a number.
 #[cfg(test)]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FakeMachine(std::sync::Arc<std::sync::Mutex<Duration>>);
 
 #[cfg(test)]
 impl FakeMachine {
-    /// It sleeps for so long.
+    /// Simulates that the machine sleeps for this long.
     pub(crate) fn sleep(&self, time: Duration) {
         *self.0.lock().unwrap() += time;
     }
@@ -402,21 +406,22 @@ impl FakeMachine {
 
 #[cfg(test)]
 impl Uptime {
-    /// The clock of a machine that a test moves.
+    /// Returns the clock of a simulated machine, and the machine.
     pub(crate) fn fake() -> (Self, FakeMachine) {
         let machine = FakeMachine::default();
         (Self(UptimeOf::Fake(machine.clone())), machine)
     }
 }
 
-/// Opens what is read whole: a named pipe in a project would be waited for without end. A shell's `<(…)` lies in `/dev/fd`.
+/// Opens a file that is read as a whole. A named pipe in a project is refused, because a read could wait forever; a
+/// shell's `<(…)`, which is in `/dev/fd`, is allowed.
 fn open(path: &Path) -> io::Result<File> {
     let is_ours_to_wait_for = path.starts_with("/dev") || path.starts_with("/proc");
     let kind = fs::metadata(path)?.file_type();
     if !kind.is_file() && !kind.is_dir() && !is_ours_to_wait_for {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is no ordinary file (a named pipe, a socket or a device)",
+            "it is a named pipe, a socket or a device, not a regular file",
         ));
     }
     File::open(path)

@@ -1,11 +1,11 @@
-//! Standard input: what is piped in, and what a person types.
+//! Standard input: data that is piped in, and what a person types.
 
 use super::World;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal, Read};
 
 impl World {
-    /// Everything on standard input.
+    /// Reads all of standard input.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -15,7 +15,7 @@ impl World {
         Ok(bytes)
     }
 
-    /// One line of standard input; empty at its end.
+    /// Reads one line of standard input; empty at its end.
     #[must_use]
     pub fn read_line(&self) -> String {
         let mut line = String::new();
@@ -23,7 +23,7 @@ impl World {
         line
     }
 
-    /// One line of standard input, which the terminal does not show (termios(3), `ECHO`); empty at its end.
+    /// Reads one line of standard input without showing it on the terminal (termios(3), `ECHO`); empty at its end.
     #[must_use]
     pub fn read_secret(&self) -> String {
         let stdin = io::stdin();
@@ -46,7 +46,7 @@ impl World {
         io::stdin().is_terminal()
     }
 
-    /// Whether standard input is a pipe with data in it that nobody has read (pipe(7), FIONREAD of `ioctl_tty(2)`).
+    /// Whether standard input is a pipe with unread data in it (pipe(7), FIONREAD of `ioctl_tty(2)`).
     #[must_use]
     pub fn stdin_has_unread_data(&self) -> bool {
         let stdin = io::stdin();

@@ -1,6 +1,7 @@
-//! A scripted agent for the tests, after the field's custom of a fake editor. It reads `$FAKE_AGENT_DIR/NAME.script`, where
-//! NAME is the name it was called by; blocks end at a line `next`, each invocation plays the first one, the last one stays.
-//! Every invocation leaves `NAME.N.call` with its arguments, its standard input and its FORKHESTRA_ variables.
+//! A scripted agent for the tests, like the fake editors of other projects. It reads `$FAKE_AGENT_DIR/NAME.script`,
+//! where NAME is the name by which it was called. Blocks of the script end at a line `next`. Each invocation plays and
+//! removes the first block; the last block stays. Every invocation writes `NAME.N.call` with its arguments, its
+//! standard input and its FORKHESTRA_ variables.
 
 #![expect(
     clippy::disallowed_methods,
@@ -35,7 +36,7 @@ fn play() -> Result<u8> {
     match arguments.get(1).map(String::as_str) {
         // A background process, and the two forks of a daemon.
         Some("--hang") => hang(&arguments[2]),
-        // What sudo leaves: a process whose user is another one, from a file that is setuid.
+        // What sudo leaves: a process of another user, from a setuid file.
         Some("--as-root") => {
             rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?;
             hang(&arguments[2])
@@ -81,7 +82,7 @@ fn play() -> Result<u8> {
             }
             "hang" => hang(rest),
             "die" => {
-                // The runtime's own handler of SIGSEGV gives the first one back.
+                // The runtime's own handler returns from the first SIGSEGV.
                 loop {
                     kill_process(getpid(), signal(rest)?)?;
                 }

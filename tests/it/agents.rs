@@ -1,8 +1,8 @@
-//! Agent CLIs as data, and the examples of docs/agents.md, run with stand-ins.
+//! Backends as data, and the examples of docs/agents.md, run with stub programs.
 
 use super::support::Place;
 
-/// The JSON blocks of a page, in order.
+/// Returns the JSON blocks of a page, in order.
 fn examples(page: &str) -> Vec<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/");
     let text = std::fs::read_to_string(format!("{path}{page}")).unwrap();
@@ -39,7 +39,7 @@ fn every_example_of_the_page_is_a_valid_config() {
     }
 }
 
-/// The other invocations of the founding documents, as `command`.
+/// Other ways to run an agent, as a `command`.
 #[test]
 fn commands_of_any_kind_get_their_prompt_as_the_page_says() {
     let place = Place::new();
@@ -78,7 +78,7 @@ fn the_permissions_of_the_command_line_win_and_are_shown() {
     assert!(shown(&["b", "--dry-run", "--permissions", "full"]).contains("PI_OFFLINE=1"));
 }
 
-/// Whoever sees "refused" three times learns nothing that the first one did not say.
+/// A refused login is not tried again: a second try would say the same.
 #[test]
 fn refused_credentials_end_the_run_at_once_in_the_programs_words() {
     let place = Place::new();
@@ -93,7 +93,8 @@ fn refused_credentials_end_the_run_at_once_in_the_programs_words() {
     assert_eq!(place.calls("codex"), 2);
 }
 
-/// `codex` waits for ever for a server that is down, and says so every now and then: that is no life.
+/// `codex` waits forever for a server that is down and reports that now and then. Such output does not count as
+/// activity.
 #[test]
 fn an_agent_that_only_waits_for_its_service_is_idle() {
     let place = Place::new();
@@ -102,13 +103,13 @@ fn an_agent_that_only_waits_for_its_service_is_idle() {
     place.config(r#"{"agents": {"a": {"backend": "codex"}}, "chains": {}}"#);
     let ran = place.run(&["a", "-p", "x", "--idle-timeout", "1s", "--limit", "wait=500ms"]);
     assert!(
-        ran.code(4).stderr.contains("a: its service is not available; the iteration does not count"),
+        ran.code(4).stderr.contains("a: found its service unavailable; the iteration does not count"),
         "{}",
         ran.stderr
     );
 }
 
-/// It goes on when what it left in the background is done, and takes its word back.
+/// The agent continues when its background work has ended, and then no longer claims to be complete.
 #[test]
 fn a_final_message_that_another_follows_without_the_marker_does_not_count() {
     let place = Place::new();
@@ -150,11 +151,11 @@ fn what_a_user_has_set_cannot_widen_permissions_and_what_exit_codes_mean_is_said
     assert!(shown.code(0).stdout.contains(r#"sets OPENCODE_PERMISSION='{"edit":"deny""#), "{}", shown.stdout);
     assert!(place.run(&["g", "-p", "x"]).code(1).words().contains("it has no valid credentials"));
     let slash = place.run(&["c", "-p", "/clear everything"]);
-    assert!(slash.code(2).words().contains("begins as a command of the agent CLI's own"), "{}", slash.stderr);
+    assert!(slash.code(2).words().contains("starts with a slash command"), "{}", slash.stderr);
     place.run(&["c", "-p", "/etc/hosts is broken", "--dry-run"]).code(0);
 }
 
-/// Nobody is there to close an editor, or to type a password.
+/// Nobody is there to close an editor or to type a password.
 #[test]
 fn git_opens_no_editor_and_asks_for_nothing_in_an_agent_unless_somebody_has_set_one() {
     let mut place = Place::new();
@@ -165,7 +166,7 @@ fn git_opens_no_editor_and_asks_for_nothing_in_an_agent_unless_somebody_has_set_
     assert_eq!(place.run(&["a"]).code(0).stdout, "ed 1\n");
 }
 
-/// An agent that is ended in the middle of a line leaves none open for what the next one says.
+/// An agent that is stopped in the middle of a line does not leave an incomplete line before the next agent's output.
 #[test]
 fn the_decoded_words_of_an_attempt_end_with_a_line() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Words of other tools, and spellings that are not the first: they do what they say.
+//! Commands of other tools, and alternative spellings, do what they say.
 
 use super::support::Place;
 
@@ -16,7 +16,7 @@ fn runs_list_and_runs_report_are_runs_and_report() {
 fn verify_is_the_profile_and_wait_lock_is_wait() {
     let place = Place::new();
     place.agent("a", "print hi");
-    // Without a linter and a build the strictest of them is refused.
+    // Without a linter and a build, the strictest profile is refused.
     let refused = |option: &str| place.run(&["run", "verify", option, "strict", "--dry-run"]).code(2).stderr.clone();
     assert_eq!(refused("--verify"), refused("--profile"));
     place.run(&["a", "--wait-lock"]).code(0);

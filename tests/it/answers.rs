@@ -1,9 +1,10 @@
-//! What verbs print for machines: one documented form each (schemas/cli.schema.json). Empty lists are no errors, and looking writes nothing.
+//! What commands print for programs: each has one documented form (schemas/cli.schema.json). Empty lists are not
+//! errors, and reading writes nothing.
 
 use super::support::Place;
 use serde_json::Value;
 
-/// Fails unless this is an answer of the definition.
+/// Fails unless the answer is valid for the definition.
 fn check(definition: &str, answer: &str) {
     let schema: Value = serde_json::from_str(include_str!("../../schemas/cli.schema.json")).unwrap();
     let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());

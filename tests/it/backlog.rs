@@ -1,4 +1,4 @@
-//! Where tasks come from, what is run for them, and what stands in their trail.
+//! Where tasks come from, what is run for them, and what their audit trail contains.
 
 use super::support::Place;
 use serde_json::Value;
@@ -30,14 +30,19 @@ fn tasks_are_imported_from_lines_of_json_all_of_them_or_none() {
         "{\"title\": \"Good\"}\n{\"titel\": \"A\"}\n{\"title\": \"B\", \"after\": [\"none\"]}\n{\"title\": \"C\", \"id\": \"login\"}\n{\"title\": \"D\", \"spec\": \"no.md\"}\nnot json\n",
     );
     let words = place.run(&["task", "import", "bad.ndjson"]).code(2).words();
-    for fault in ["unknown field `titel`", "no task none", "a task login already", "no.md is no file", "expected ident"]
-    {
+    for fault in [
+        "unknown field `titel`",
+        "no task none",
+        "already a task login",
+        "no.md is not a readable file",
+        "expected ident",
+    ] {
         assert!(words.contains(fault), "{fault}: {words}");
     }
     assert_eq!(json(&place.run(&["task", "list", "--json"]).code(0).stdout).as_array().unwrap().len(), 3);
 }
 
-/// A program that makes a project whose build and tests are files.
+/// Makes a project whose build and tests succeed or fail by files.
 fn project(place: &mut Place) {
     place.write("Makefile", "build:\n\ttest ! -e no-build\ntest:\n\ttest ! -e no-test\n");
     place.agent("mine", "sh date +%N > work");

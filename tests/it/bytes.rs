@@ -1,11 +1,10 @@
-//! V-30 … V-33: bytes stay bytes, and the marker is seen exactly where it counts.
+//! Bytes are passed on unchanged, and the marker is recognized exactly where it counts.
 
 use super::support::Place;
 use super::usage::closed_pipe;
 use std::io::Read;
 use std::process::Stdio;
 
-/// R-33, V-30.
 #[test]
 fn bytes_that_are_no_text_pass_and_are_logged_unchanged() {
     let place = Place::new();
@@ -16,7 +15,6 @@ fn bytes_that_are_no_text_pass_and_are_logged_unchanged() {
     assert_eq!(std::fs::read(place.work(".forkhestra/runs/1/1-a/1/stdout.log")).unwrap(), bytes);
 }
 
-/// R-2, V-31.
 #[test]
 fn the_marker_is_seen_with_colour_blanks_crlf_markdown_split_writes_and_without_a_newline() {
     for script in [
@@ -36,7 +34,6 @@ fn the_marker_is_seen_with_colour_blanks_crlf_markdown_split_writes_and_without_
     }
 }
 
-/// R-2, V-32.
 #[test]
 fn the_marker_is_not_seen_in_a_longer_line_on_stderr_or_in_the_echo_of_the_prompt() {
     for script in [
@@ -59,10 +56,10 @@ fn a_near_miss_is_said_once_with_its_line() {
     place.agent("a", "print I will print FORKHESTRA_COMPLETE soon\nprint or FORKHESTRA_COMPLETE later");
     let ran = place.run(&["a:1"]);
     let said: Vec<&str> = ran.code(1).stderr.lines().filter(|line| line.contains("marker counts only")).collect();
-    assert_eq!(said, ["  the marker counts only alone on its line, not in: I will print FORKHESTRA_COMPLETE soon"]);
+    assert_eq!(said, ["  the marker counts only on a line of its own, not in: I will print FORKHESTRA_COMPLETE soon"]);
 }
 
-/// a slow reader gets every byte, and the runner's memory does not grow with what it has not read.
+/// A slow reader gets every byte, and the runner's memory does not grow with the unread output.
 #[test]
 fn a_slow_reader_of_a_pipe_gets_everything_and_memory_stays_small() {
     let place = Place::new();
@@ -91,7 +88,6 @@ fn resident_kib(pid: u32) -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
-/// R-6, V-07.
 #[test]
 fn a_closed_standard_output_ends_the_agent_in_order() {
     for chain in ["a", "a:3"] {
@@ -118,7 +114,6 @@ fn a_full_device_as_standard_output_is_said() {
     place.assert_nothing_is_left();
 }
 
-///
 #[test]
 fn our_own_line_never_continues_half_a_line_of_an_agents_stderr() {
     let place = Place::new();
@@ -127,7 +122,7 @@ fn our_own_line_never_continues_half_a_line_of_an_agents_stderr() {
     assert!(ran.code(0).stderr.contains("half a line\n✓"), "{}", ran.stderr);
 }
 
-/// R-38, where both streams are one file: a CI log.
+/// Both streams are the same file, as in a CI log.
 #[test]
 fn half_a_line_is_ended_before_ours_in_a_common_log() {
     let place = Place::new();
@@ -139,7 +134,7 @@ fn half_a_line_is_ended_before_ours_in_a_common_log() {
     assert!(log.contains("half\n✓"), "{log}");
 }
 
-/// a structured output is read as it comes and kept nowhere.
+/// Structured output is read as it arrives and is not kept in memory.
 #[test]
 fn a_structured_output_of_many_megabytes_takes_no_memory() {
     let place = Place::new();
@@ -162,7 +157,7 @@ fn a_structured_output_of_many_megabytes_takes_no_memory() {
     assert!(log > 25_000_000 && peak < 40_000, "{log} bytes logged, {peak} KiB at the peak");
 }
 
-/// output is passed on as it comes, so that what an agent prints in turns arrives in turns.
+/// Output is passed on as it arrives. What an agent prints alternately on both streams arrives in that order.
 #[test]
 fn the_two_streams_reach_a_common_log_as_they_come() {
     let place = Place::new();

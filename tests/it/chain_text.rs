@@ -2,7 +2,7 @@
 
 use super::support::Place;
 
-/// The plan of a chain, without what says where it was written.
+/// Returns the plan of a chain, without the places at which it is written.
 fn plan(place: &Place, chain: &str) -> serde_json::Value {
     let ran = place.run(&["--chain", chain, "--dry-run", "--json"]);
     let mut plan: serde_json::Value = serde_json::from_str(&ran.code(0).stdout).unwrap();

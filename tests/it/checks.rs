@@ -3,13 +3,13 @@
 use super::support::Place;
 use serde_json::Value;
 
-/// A project whose build is a script that prints as rustc does.
+/// Makes a project whose build is a script that prints like rustc.
 fn project(place: &Place) {
     place.write("Makefile", "build:\n\t@sh ./build.sh\ntest:\n\t@true\n");
     place.write("build.sh", "test -f fixed && exit 0\nprintf 'error[E0308]: mismatched types\\n  --> src/a.rs:3:9\\n' >&2; seq 3000; exit 1\n");
 }
 
-/// K-3, K-4: the first errors, not the last lines, reach the agent; and a failing diagnosis stops nothing.
+/// The first errors reach the agent, not the last lines. A failing diagnosis does not stop the chain.
 #[test]
 fn a_diagnosis_is_in_the_prompt_of_the_coder_and_the_same_command_verifies() {
     let place = Place::new();
@@ -21,18 +21,18 @@ fn a_diagnosis_is_in_the_prompt_of_the_coder_and_the_same_command_verifies() {
     place
         .agent("coder", "sh true\nnext\ntouch fixed")
         .config(r#"{"agents": {"coder": {"command": "coder"}}, "chains": {}}"#);
-    let ran = place.run(&["diagnose -> (coder -> verify):3", "-p", "Mend it."]);
+    let ran = place.run(&["diagnose -> (coder -> verify):3", "-p", "Fix it."]);
     ran.code(0);
     assert_eq!(
         place.read(".forkhestra/runs/1/2-coder/1/prompt.md"),
-        "Mend it.\nFirst:\nsrc/a.rs:3: [E0308] mismatched types\n"
+        "Fix it.\nFirst:\nsrc/a.rs:3: [E0308] mismatched types\n"
     );
     let second = place.read(".forkhestra/runs/1/2-coder/2/prompt.md");
     assert!(second.contains("The first errors:\n\n```\nsrc/a.rs:3: [E0308] mismatched types\n```"), "{second}");
     insta::assert_snapshot!(ran.stderr);
 }
 
-/// C37: no command is no verdict.
+/// A check without a command is neither passed nor failed.
 #[test]
 fn a_check_without_a_command_is_named_and_not_passed() {
     let place = Place::new();
@@ -47,7 +47,7 @@ fn a_check_without_a_command_is_named_and_not_passed() {
     assert_eq!((&json["kind"], &json["passed"]), (&"diagnostic_unavailable".into(), &Value::Null));
     let strict = place.run(&["verify", "--profile", "strict"]);
     assert!(
-        strict.code(2).words().contains("needs what this project does not have: build, test, lint"),
+        strict.code(2).words().contains("requires checks that this project does not have: build, test, lint"),
         "{}",
         strict.stderr
     );
@@ -88,7 +88,7 @@ fn verify_and_diagnose_by_hand_end_as_the_project_does() {
     assert!(!place.work(".forkhestra").exists(), "nothing is kept");
 }
 
-/// T2-12: by hand, with what each stream said, and an end to what takes too long.
+/// By hand: with the output of each stream, and with a timeout.
 #[test]
 fn a_command_by_hand_tells_its_streams_its_code_and_whether_its_time_was_over() {
     let place = Place::new();
@@ -105,17 +105,13 @@ fn a_command_by_hand_tells_its_streams_its_code_and_whether_its_time_was_over() 
     );
 }
 
-/// What the user typed is run, or refused.
+/// What the user typed is either run or refused.
 #[test]
 fn a_check_without_a_command_is_refused_where_nothing_could_make_one() {
     let place = Place::new();
     place.agent("c", "marker");
     let ran = place.run(&["test -> c", "-p", "Work."]);
-    assert!(
-        ran.code(2).words().contains("no command was found for `test` in the files of the project"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.code(2).words().contains("no command was found for `test` in the project's files"), "{}", ran.stderr);
     assert_eq!(place.calls("c"), 0);
     assert!(place.run(&["verify"]).code(2).words().contains("nothing to run"));
     assert!(place.run(&["verify", "--json"]).code(2).stdout.contains("diagnostic_unavailable"));
@@ -126,12 +122,14 @@ fn a_check_without_a_command_is_looked_for_again_behind_a_worker() {
     let place = Place::new();
     place.agent("c", "print Nothing.");
     let ran = place.run(&["c -> test", "-p", "Work."]);
-    assert!(ran.code(3).words().contains("no command was found for test; name it in `checks`"), "{}", ran.stderr);
-    assert!(place.run(&["resume", "--approve"]).code(2).stderr.contains("there is no run that waits for a person"));
+    assert!(ran.code(3).words().contains("no command was found for test; add it to `checks`"), "{}", ran.stderr);
+    assert!(
+        place.run(&["resume", "--approve"]).code(2).stderr.contains("there is no run that waits for a human decision")
+    );
     place.write("Makefile", "test:\n\t@echo it ran\n");
     let ran = place.run(&["resume", "--accept-changes"]);
     assert!(ran.code(0).stdout.contains("it ran"), "{}", ran.stdout);
-    // The worker makes it, and it is red at first.
+    // The worker adds the command, and it fails at first.
     let place = Place::new();
     place.agent("c", "sh printf 'test:\\n\\t@test -e done\\n' > Makefile\nnext\nsh touch done");
     let ran = place.run(&["(c -> test):3", "-p", "Work."]);
@@ -153,7 +151,8 @@ fn a_built_in_chain_without_commands_is_complete_and_unverified() {
     assert!(report.stdout.contains("unverified"), "{}", report.stdout);
 }
 
-/// The host's own diagnosis is the agent's; what an agent leaves in our folder is neither read nor written through.
+/// An agent gets the diagnosis that forkhestra made. What an agent leaves in `.forkhestra/` is neither read nor written
+/// through.
 #[test]
 fn what_the_host_diagnosed_is_known_to_an_agent_on_the_same_tree() {
     let place = Place::new();

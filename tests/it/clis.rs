@@ -1,4 +1,4 @@
-//! What agent CLIs are told and allowed, each in its own terms.
+//! What backends are told and allowed, each in its own syntax.
 
 use super::support::Place;
 
@@ -18,7 +18,7 @@ fn a_refused_command_is_told_with_the_line_that_allows_it() {
         r#"print {"type":"tool_use","part":{"tool":"bash","state":{"status":"error","input":{"command":"curl x"},"error":"The user rejected permission to use this"}}}"#,
     );
     let words = place.run(&["opencode", "-p", "x"]).words();
-    assert!(words.contains("refused: bash(curl x); its agent CLI has no list of allowed tools"), "{words}");
+    assert!(words.contains("refused: bash(curl x); its backend has no list of allowed tools"), "{words}");
 }
 
 #[test]
@@ -73,5 +73,5 @@ fn agents_md_is_shown_once() {
     };
     assert!(prompt("claude").contains("Be kind."));
     let of_codex = prompt("codex");
-    assert!(!of_codex.contains("Be kind.") && of_codex.contains("stands in your instructions already"), "{of_codex}");
+    assert!(!of_codex.contains("Be kind.") && of_codex.contains("is already part of your instructions"), "{of_codex}");
 }

@@ -1,4 +1,4 @@
-//! The real configs of the original load unchanged, and each of their chains can be planned.
+//! Real configs load unchanged, and each of their chains can be planned.
 
 use super::support::Place;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The first thing a newcomer runs.
+//! The demo, which is the first thing that a newcomer runs.
 
 use super::support::Place;
 
@@ -16,5 +16,5 @@ fn the_demo_runs_without_any_agent_cli_and_shows_a_loop_a_marker_and_a_check_tha
 fn the_demo_has_a_dry_run() {
     let place = Place::new();
     let ran = place.run(&["--chain", "demo", "--dry-run"]);
-    assert!(ran.code(0).stdout.contains("a new temporary folder"), "{}", ran.stdout);
+    assert!(ran.code(0).stdout.contains("a new temporary directory"), "{}", ran.stdout);
 }

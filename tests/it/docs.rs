@@ -1,4 +1,4 @@
-//! The documentation is true: every command in it runs, and the generated pages are those of the code.
+//! The documentation is correct: every command in it runs, and the generated pages match the code.
 
 use super::support::Place;
 use std::fs;
@@ -25,7 +25,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// A project in which an agent CLI that is a script works, approves, and asks nobody.
+/// Makes a project with a script as its backend. The script works, approves, and asks no questions.
 fn place() -> Place {
     let place = Place::new();
     let script = r#"#!/bin/sh
@@ -34,7 +34,7 @@ case "$told" in *"You are to judge"*) ;; *) date +%N >> work.txt ;; esac
 printf '%s\n' '{"type":"system","subtype":"init","session_id":"s","tools":[],"model":"m"}'
 printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"Done.\nVERDICT: approve\n\nFORKHESTRA_COMPLETE","session_id":"s","num_turns":1,"total_cost_usd":0.01,"usage":{"input_tokens":1,"output_tokens":1}}'
 "#;
-    // Not every machine has make.
+    // make is not installed everywhere.
     for (name, text) in [("claude", script), ("make", "#!/bin/sh\nexit 0\n")] {
         let program = place.path("bin").join(name);
         fs::write(&program, text).unwrap();
@@ -58,7 +58,7 @@ printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"D
     place
 }
 
-/// Runs a line as a shell does, with our program on PATH.
+/// Runs a command line in a shell, with our program on PATH.
 fn run(place: &Place, line: &str) -> (Option<i32>, String, String) {
     let program = assert_cmd::cargo::cargo_bin!("forkhestra");
     let ours = place.command(&[]);
@@ -71,7 +71,7 @@ fn run(place: &Place, line: &str) -> (Option<i32>, String, String) {
     (output.status.code(), place.plain(&output.stdout), place.plain(&output.stderr))
 }
 
-/// Pages that are sessions: every command succeeds, and prints what stands below it, if something does.
+/// Pages that are sessions: every command succeeds, and prints the output that is shown below it, if there is any.
 #[test]
 fn whoever_types_what_the_first_pages_say_sees_what_they_say() {
     for page in ["getting-started", "recipes", "events"] {
@@ -81,7 +81,7 @@ fn whoever_types_what_the_first_pages_say_sees_what_they_say() {
         if page == "getting-started" {
             fs::remove_dir_all(place.work("forge")).unwrap();
         }
-        // Files that are named in the first line of a block.
+        // A file whose name is in the first line of its block.
         let write = |language: &str, lines: &[String]| {
             let name = lines.first().and_then(|line| line.strip_prefix("// ")).filter(|_| language == "json5");
             if let Some(name) = name {
@@ -110,7 +110,7 @@ fn whoever_types_what_the_first_pages_say_sees_what_they_say() {
                     expected.push('\n');
                 }
                 let (code, stdout, stderr) = run(&place, command);
-                // The stand-in for claude is none that doctor would pass.
+                // `doctor` does not accept the stub for claude.
                 let expected_code = i32::from(command == "forkhestra doctor");
                 assert_eq!(code, Some(expected_code), "{page}: {command}\n{stdout}\n{stderr}");
                 if !expected.is_empty() {
@@ -121,7 +121,7 @@ fn whoever_types_what_the_first_pages_say_sees_what_they_say() {
     }
 }
 
-/// All other pages: each command line is one, whatever it finds here.
+/// All other pages: each command line is valid, whatever it finds here.
 #[test]
 fn every_command_of_every_page_is_understood() {
     let mut pages: Vec<PathBuf> =
@@ -133,9 +133,15 @@ fn every_command_of_every_page_is_understood() {
     pages.retain(|page| page.extension().is_some_and(|kind| kind == "md") && !sessions.contains(page));
     for page in pages {
         let text = fs::read_to_string(&page).unwrap();
-        for (_, lines) in blocks(&text).into_iter().filter(|(language, _)| language == "console") {
-            for command in lines.iter().filter_map(|line| line.strip_prefix("$ ")) {
-                // These are the gate's own first steps.
+        for (language, lines) in blocks(&text) {
+            // In a script there are commands of other programs, too.
+            let command = |line: &String| match language.as_str() {
+                "console" => line.strip_prefix("$ ").map(str::to_string),
+                "sh" => Some(line.clone()).filter(|line| line.starts_with("forkhestra ")),
+                _ => None,
+            };
+            for command in lines.iter().filter_map(command) {
+                // CI runs these anyway.
                 if command.starts_with("cargo ") {
                     continue;
                 }
@@ -150,13 +156,13 @@ fn every_command_of_every_page_is_understood() {
     assert!(seen > 20, "{seen}");
 }
 
-/// `docs/reference.md`, from the schema. `UPDATE_SCHEMAS=1 cargo test` writes it anew.
+/// `docs/reference.md` is generated from the schema. `UPDATE_SCHEMAS=1 cargo test` writes it again.
 #[test]
 fn the_reference_is_that_of_the_schema() {
     use std::fmt::Write;
     let schema = forkhestra::chain::schema();
     let mut text = String::from(
-        "# Every key of chains.json\n\nGenerated from [the schema](../schemas/chains.schema.json), which editors read: `\"$schema\": \"…\"`. A key that is not here is refused.\n",
+        "# Every key of chains.json\n\nGenerated from [the schema](../schemas/chains.schema.json), which\neditors can use: `\"$schema\": \"…\"`. A key that is not listed here is an error.\n",
     );
     let objects = [("The file", &schema)].into_iter();
     let definitions = schema["$defs"].as_object().unwrap();
@@ -167,12 +173,12 @@ fn the_reference_is_that_of_the_schema() {
             "limits" | "hooks" | "permissions" => format!("`{name}`"),
             name => format!("An entry: {name}"),
         };
-        write!(text, "\n## {title}\n\n| key | value | meaning |\n|---|---|---|\n").unwrap();
+        write!(text, "\n## {title}\n\n").unwrap();
         let required = object["required"].as_array().cloned().unwrap_or_default();
         for (key, value) in object["properties"].as_object().unwrap() {
-            let needed = if required.iter().any(|one| one == key) { " (needed)" } else { "" };
-            let about = value["description"].as_str().unwrap_or_default().replace('|', "\\|");
-            writeln!(text, "| `{key}`{needed} | {} | {about} |", kind(value)).unwrap();
+            let needed = if required.iter().any(|one| one == key) { ", required" } else { "" };
+            let about = value["description"].as_str().unwrap_or_default();
+            text += &wrapped(&format!("- **`{key}`** ({}{needed}). {about}", kind(value)));
         }
     }
     let path = root().join("docs/reference.md");
@@ -183,6 +189,24 @@ fn the_reference_is_that_of_the_schema() {
         fs::read_to_string(&path).unwrap_or_default() == text,
         "docs/reference.md is stale: UPDATE_SCHEMAS=1 cargo test --test it docs"
     );
+}
+
+/// An item of a list, in lines of at most 100 columns.
+fn wrapped(item: &str) -> String {
+    let (mut text, mut column) = (String::new(), 0);
+    for word in item.split(' ') {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > 100 {
+            text += "\n  ";
+            column = 2;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text += word;
+        column += width;
+    }
+    text + "\n"
 }
 
 fn kind(value: &serde_json::Value) -> String {

@@ -1,4 +1,4 @@
-//! `doctor`: tries out what is promised, on this machine.
+//! `doctor`: tests on this machine what the documentation promises.
 
 use super::support::Place;
 
@@ -14,13 +14,16 @@ fn doctor_ends_a_daemon_and_says_what_it_found() {
     place.set("ANTHROPIC_API_KEY", "secret").config(r#"{"chains": {}}"#);
     let ran = place.run(&["doctor"]);
     let shown = &ran.code(0).stdout;
-    assert!(shown.contains("✓ daemons      one that forked twice and left its session was ended in"), "{shown}");
+    assert!(
+        shown.contains("✓ daemons      a test daemon that forked twice and left its session was stopped in"),
+        "{shown}"
+    );
     assert!(shown.contains("✓ config       forge/chains.json\n"), "{shown}");
     assert!(shown.contains("✓ claude       2.1.200 $PLACE/bin/claude; credentials: ANTHROPIC_API_KEY\n"), "{shown}");
     assert!(shown.contains("· codex        not on PATH; install it: npm install -g @openai/codex\n"), "{shown}");
     let other = place.run(&["doctor"]);
     assert!(
-        other.code(1).stdout.contains("newer than 2.1.329, the last that was seen to work; its help does not name"),
+        other.code(1).stdout.contains("newer than 2.1.329, the last version known to work; its help does not list"),
         "{}",
         other.stdout
     );
@@ -36,5 +39,5 @@ fn a_config_with_faults_is_a_finding() {
     let place = Place::new();
     place.config(r#"{"chain": {}}"#);
     let ran = place.run(&["doctor"]);
-    assert!(ran.code(1).stdout.contains("2 faults; `forkhestra validate` shows them"), "{}", ran.stdout);
+    assert!(ran.code(1).stdout.contains("2 errors; `forkhestra validate` shows the details"), "{}", ran.stdout);
 }

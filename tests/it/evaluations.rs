@@ -1,4 +1,4 @@
-//! Prompts measured by suites, and improved: seed 003, T3-09 … T3-11, and what can go wrong on the way.
+//! Prompts that are measured by suites and improved, and what can go wrong on the way.
 
 use crate::support::{LONG, Place};
 use std::fs;
@@ -13,7 +13,7 @@ const CONFIG: &str = r#"{
   "chains": {}
 }"#;
 
-/// Repeats the input, in capital letters if the prompt asks for them, and counts its calls.
+/// An agent that repeats the input, in capital letters if the prompt asks for them, and counts its calls.
 const SHOUTER: &str = r#"
 echo x >> calls.txt
 prompt=$(cat)
@@ -76,7 +76,6 @@ fn a_dry_run_shows_the_exact_first_prompt_and_asks_nobody() {
     assert!(calls(&place) == 0 && !place.work(".forkhestra").exists());
 }
 
-/// T3-09.
 #[test]
 fn a_candidate_that_passes_wins_and_its_prompt_is_written_where_it_was_asked_to_be() {
     let place = place();
@@ -89,25 +88,23 @@ fn a_candidate_that_passes_wins_and_its_prompt_is_written_where_it_was_asked_to_
     insta::assert_snapshot!("evaluation_improve", ran.code(0).all());
     assert_eq!(place.read("prompt.md"), "Repeat the text in capital letters.\n");
     assert_eq!(place.run(&["eval", "show", "--prompt"]).code(0).stdout, "Repeat the text in capital letters.\n");
-    // Of the cases it learns that something is wrong, and nothing of what is in them.
+    // It learns that something is wrong with the cases, but not what is in them.
     let told = String::from_utf8(place.stdin_of("rewriter", 1)).unwrap();
     insta::assert_snapshot!("evaluation_told_to_improver", told);
-    // Known from before: nothing is asked, and nothing is left to improve.
+    // The answers are known: nothing is asked, and nothing is left to improve.
     let ran = place.run(&["eval", "improve", "suite.json", "--out", "best.md"]);
     assert!(
-        ran.code(0)
-            .stdout
-            .contains("the original prompt is kept: every case that it is improved by passes (0 attempts)"),
+        ran.code(0).stdout.contains("the original prompt is kept: all training cases pass (0 attempts)"),
         "{}",
         ran.stdout
     );
     assert_eq!(place.read("best.md"), "Repeat the text in capital letters.\n");
     assert!(
-        place.run(&["eval", "improve", "suite.json", "--out", "best.md"]).code(2).stderr.contains("exists already")
+        place.run(&["eval", "improve", "suite.json", "--out", "best.md"]).code(2).stderr.contains("already exists")
     );
 }
 
-/// T3-10, T3-11: no executor is asked about them.
+/// No executor is asked about such a candidate.
 #[test]
 fn a_candidate_that_is_too_long_or_gives_a_case_away_is_never_tried() {
     let place = place();
@@ -117,17 +114,21 @@ fn a_candidate_that_is_too_long_or_gives_a_case_away_is_never_tried() {
         &format!("print {long}\nnext\nprint Repeat in capital letters, as in: thank you very much\nnext\nprint Repeat the text."),
     );
     let ran = place.run(&["eval", "improve", "suite.json", "--generations", "3"]);
-    assert!(ran.code(1).stderr.contains("gen 1: not tried, it is too long (sanity_check:too_long)"), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("gen 2: not tried, it gives a case or an example away (leakage_detected)"),
+        ran.code(1).stderr.contains("gen 1 was not tried: it is too long (sanity_check:too_long)"),
         "{}",
         ran.stderr
     );
-    assert!(ran.stdout.contains("the original prompt is kept: the last candidate gave a case away"), "{}", ran.stdout);
+    assert!(
+        ran.stderr.contains("gen 2 was not tried: it reveals a case or an example (leakage_detected)"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.contains("the original prompt is kept: the last candidate revealed a case"), "{}", ran.stdout);
     assert_eq!((calls(&place), place.calls("rewriter")), (4, 2));
 }
 
-/// The held-out cases decide: what was learned by heart from the others does not win.
+/// The held-out cases decide. A candidate that has memorized the other cases does not win.
 #[test]
 fn a_candidate_that_is_better_only_on_the_cases_it_was_improved_by_does_not_win() {
     let place = Place::new();
@@ -138,7 +139,7 @@ fn a_candidate_that_is_better_only_on_the_cases_it_was_improved_by_does_not_win(
     ]"#;
     place.config(CONFIG).write("shouter.sh", SHOUTER).write("suite.json", suite(r#""improver": "rewriter","#, cases));
     place.agent("rewriter", "print Say the text again, nicely.\nnext\nprint Repeat the text in capital letters.");
-    // Found by trying: with this seed `c` is held out.
+    // Found by trying: with this seed, `c` is held out.
     let seed = "2";
     let ran = place.run(&["eval", "improve", "suite.json", "--holdout", "0.3", "--seed", seed]);
     insta::assert_snapshot!("evaluation_held_out", ran.code(1).all());
@@ -146,7 +147,7 @@ fn a_candidate_that_is_better_only_on_the_cases_it_was_improved_by_does_not_win(
     assert!(!told.contains("pattern"), "the improver never hears of a held-out case: {told}");
 }
 
-/// C39: what fails is the evaluation, not the prompt.
+/// The evaluation fails, not the prompt.
 #[test]
 fn an_evaluator_that_cannot_be_read_is_asked_again_and_never_fed_on() {
     let place = place();
@@ -162,13 +163,12 @@ fn an_evaluator_that_cannot_be_read_is_asked_again_and_never_fed_on() {
     assert!(String::from_utf8(place.stdin_of("judge", 2)).unwrap().contains("Your last answer could not be used"));
     let record = serde_json::Value::from(place.events(1)).to_string();
     assert!(record.contains(r#""issues":["schema_validation_error: "#), "{record}");
-    // A resume asks only what was not answered.
+    // A resume asks only for what was not answered.
     let ran = place.run(&["resume"]);
     assert!(ran.code(0).stdout.contains("all 2 cases passed"), "{}", ran.stdout);
     assert_eq!((calls(&place), place.calls("judge")), (2, 7));
 }
 
-/// C41, P-6.
 #[test]
 fn feedback_that_quotes_the_expected_output_never_reaches_the_improver() {
     let place = place();
@@ -184,11 +184,7 @@ fn feedback_that_quotes_the_expected_output_never_reaches_the_improver() {
     );
     place.agent("rewriter", "print Name every number.\nnext\nprint Name all numbers.");
     let ran = place.run(&["eval", "improve", "suite.json"]);
-    assert!(
-        ran.code(1).stderr.contains("1 of its remarks quoted the expected output, and were dropped"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.code(1).stderr.contains("dropped 1 remark that quoted the expected output"), "{}", ran.stderr);
     let told = String::from_utf8(place.stdin_of("rewriter", 1)).unwrap();
     assert!(told.contains("- It names no number\n") && told.contains("- Ask for numbers\n"), "{told}");
     assert!(!told.to_lowercase().contains("nine percent"), "{told}");
@@ -249,7 +245,7 @@ fn an_evaluator_in_the_session_of_the_executor_is_refused() {
     place.write("suite.json", suite("critic"));
     let ran = place.run(&["eval", "run", "suite.json"]);
     assert!(
-        ran.code(2).stderr.contains("the evaluator `critic` would go on in the session of the executor `writer`"),
+        ran.code(2).stderr.contains("the evaluator `critic` would continue the session of the executor `writer`"),
         "{}",
         ran.stderr
     );
@@ -275,7 +271,7 @@ fn a_signal_ends_all_cases_that_are_under_way_and_a_resume_asks_only_what_is_ope
         std::thread::yield_now();
     }
     let ran = running.end_by("INT");
-    assert!(ran.code(130).stderr.contains("forkhestra resume 1 goes on with it"), "{}", ran.stderr);
+    assert!(ran.code(130).stderr.contains("forkhestra resume 1 continues it"), "{}", ran.stderr);
     place.write("go", "");
     let before = calls(&place);
     let ran = place.run(&["resume", "1"]);
@@ -287,7 +283,7 @@ fn a_signal_ends_all_cases_that_are_under_way_and_a_resume_asks_only_what_is_ope
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
 }
 
-/// V-50: whatever was cut off, a resume comes to the same end.
+/// Wherever it was interrupted, a resume has the same result.
 #[test]
 fn an_improvement_that_is_killed_at_any_write_goes_on_to_the_same_prompt() {
     for writes in [1, 2, 5, 12, 19, 20, 21, 30, 40] {
@@ -316,7 +312,7 @@ fn a_limit_ends_an_evaluation_and_a_resume_under_a_higher_one_goes_on() {
     assert_eq!(calls(&place), 4);
     place.write("shouter.sh", SHOUTER.replace("echo x", "echo changed"));
     place.write("suite.json", suite("", CASES).replace("hello", "hallo"));
-    assert!(place.run(&["resume", "1"]).code(2).stderr.contains("is over"));
+    assert!(place.run(&["resume", "1"]).code(2).stderr.contains("has ended"));
 }
 
 #[test]
@@ -329,11 +325,10 @@ fn an_executor_that_fails_is_tried_again_and_is_nobodys_bad_prompt() {
     );
     let ran = place.run(&["eval", "run", "suite.json"]);
     assert!(ran.code(1).stderr.contains("executor_error: exit code 3"), "{}", ran.stderr);
-    assert!(ran.stdout.contains("0 of 1 cases passed, 1 could not be judged"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("0 of 1 case passed, 1 could not be judged"), "{}", ran.stdout);
     assert_eq!(calls(&place), 4);
 }
 
-/// C43.
 #[test]
 fn a_prompt_that_holds_the_placeholder_gets_the_text_there_and_the_text_is_never_read_as_a_template() {
     let place = place();
@@ -395,7 +390,7 @@ fn what_judges_is_part_of_what_a_resume_goes_on_with() {
     place.write("suite.json", suite("object"));
     let ran = place.run(&["eval", "run", "suite.json", "--limit", "iterations=1"]);
     assert!(
-        ran.code(4).stdout.contains("the limit `iterations` is reached; 1 of 2 results are there"),
+        ran.code(4).stdout.contains("the limit `iterations` was reached; 1 of 2 results are available"),
         "{}",
         ran.stdout
     );
@@ -435,7 +430,7 @@ fn a_signal_is_heard_while_answers_are_known_from_before() {
     assert!(ran.code(143).stdout.contains("interrupted by SIGTERM"), "{}", ran.stdout);
 }
 
-/// As a run's: it may have come with a checkout.
+/// As for a run: it may have come with a checkout.
 #[test]
 fn an_evaluation_of_another_folder_goes_on_only_with_accept_changes() {
     let place = place();
@@ -445,6 +440,6 @@ fn an_evaluation_of_another_folder_goes_on_only_with_accept_changes() {
     fs::rename(place.path("project"), place.path("tmp/moved")).unwrap();
     let resume = place.command(&["resume"]).current_dir(place.path("tmp/moved")).output().unwrap();
     let words = place.plain(&resume.stderr).replace(['\n', '│'], " ");
-    assert!(resume.status.code() == Some(2) && words.contains("folder: it ran in"), "{words}");
+    assert!(resume.status.code() == Some(2) && words.contains("directory: it ran"), "{words}");
     fs::rename(place.path("tmp/moved"), place.path("project")).unwrap();
 }

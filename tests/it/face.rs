@@ -1,4 +1,4 @@
-//! What people and machines see around a run: events, summaries, hooks, reports, completions, explanations.
+//! What people and programs see around a run: events, summaries, hooks, reports, completions, explanations.
 
 use crate::support::Place;
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn judged() -> Place {
         .write("check.sh", "[ -f good ] || { echo 'src/a.rs:3:1: error: it is <b>broken</b>'; exit 1; }\n");
     place.agent(
         "c",
-        "print Working.\nsh date +%N >> work.txt\nnext\nsh touch good; date +%N >> work.txt\nprint ::error::not yours\nnext\nsh date +%N >> work.txt\nprint F1: mended",
+        "print Working.\nsh date +%N >> work.txt\nnext\nsh touch good; date +%N >> work.txt\nprint ::error::not yours\nnext\nsh date +%N >> work.txt\nprint F1: fixed",
     );
     place.agent(
         "j",
@@ -63,7 +63,7 @@ fn the_summary_for_machines_says_what_happened_why_and_what_it_cost() {
         (
             &1.into(),
             &"incomplete".into(),
-            &"stopped at step 1 of 1: c, failed with exit code 3".into(),
+            &"stopped at step 1 of 1: c failed with exit code 3".into(),
             &"forkhestra runs log 2 1".into()
         )
     );
@@ -96,7 +96,9 @@ fn hooks_get_the_summary_and_change_nothing() {
     assert!(!place.work("failed.json").exists() && !place.work("human.json").exists());
     let ran = place.run(&["a", "-p", "x"]);
     assert!(
-        ran.code(1).stderr.contains("! the hook onFail failed with exit code 7; the run stays as it ended"),
+        ran.code(1)
+            .stderr
+            .contains("! the hook onFail failed with exit code 7; the outcome of the run does not change"),
         "{}",
         ran.stderr
     );
@@ -143,23 +145,23 @@ fn a_hook_that_hangs_floods_or_leaves_a_daemon_holds_nobody_up() {
         place.config(&format!(r#"{{ "chains": {{}}, "hooks": {{ "onFinish": {line:?} }} }}"#));
     };
     place.agent("a", "print x");
-    // Its streams are closed, and it works on.
+    // The hook closes its streams and continues.
     hook("exec > /dev/null 2>&1; sleep 1.3; touch late");
     place.run(&["a", "-p", "x"]).code(0);
     assert!(place.work("late").exists());
-    // A background process holds its pipes.
+    // A background process keeps the pipes of the hook open.
     let began = std::time::Instant::now();
     hook("sleep 25 & echo noted");
     assert!(place.run(&["a", "-p", "x"]).code(0).stderr.ends_with("noted\n"));
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "it was not waited for");
-    // Ctrl-C ends it, and the run stays complete; meanwhile the folder is free.
+    // Ctrl-C stops the hook, and the run stays complete. The directory is free while the hook runs.
     hook("touch up; sleep 1000");
     let running = place.start(&["a", "-p", "x"]);
     place.wait_for(&place.work("up"));
     place.config(r#"{ "chains": {} }"#);
     assert_eq!(place.command(&["a", "-p", "x", "-q"]).output().unwrap().status.code(), Some(0));
     let ran = running.end_by("INT");
-    assert!(ran.code(0).stderr.contains("! the hook onFinish was ended, as we were asked to"), "{}", ran.stderr);
+    assert!(ran.code(0).stderr.contains("! the hook onFinish was stopped by a signal"), "{}", ran.stderr);
 }
 
 #[test]
@@ -172,7 +174,7 @@ fn a_report_of_what_was_cut_off_or_measured_says_so_and_a_device_stays_one() {
     let _ = running.end_by("KILL");
     let page = place.run(&["report", "--format", "md", "-o", "-"]).code(0).stdout.clone();
     assert!(
-        page.contains("its process died; forkhestra resume 1 goes on with it") && page.contains("1/1 a: cut off"),
+        page.contains("its process died; forkhestra resume 1 continues it") && page.contains("1/1 a: interrupted"),
         "{page}"
     );
     place.agent("a", "print 4");
@@ -252,7 +254,17 @@ fn every_error_has_an_explanation_and_every_explanation_an_error() {
     let unknown: Vec<&String> = listed.difference(&codes).collect();
     assert!(missing.is_empty() && unknown.is_empty(), "without an explanation: {missing:?}; of no error: {unknown:?}");
     let ran = place.run(&["explain", "chain/arrow"]);
-    assert!(ran.code(0).stdout.starts_with("chain/arrow\n\nAn arrow has nothing"), "{}", ran.stdout);
+    insta::assert_snapshot!(ran.code(0).stdout, @r#"
+    chain/arrow
+
+    An arrow has nothing on one of its sides: the chain or a group begins or ends with `->`, or there
+    are two arrows in a row.
+
+        forkhestra "coder -> -> reviewer"
+
+    Name the missing agent, check or group, or remove the arrow.
+    "#);
+    assert!(place.run(&["explain", "plan/unmeasured"]).code(0).stdout.contains("Agents (docs/agents.md) shows"));
     assert!(place.run(&["explain", "chain/arow"]).code(2).stderr.contains("did you mean `chain/arrow`?"));
 }
 
@@ -279,7 +291,7 @@ fn completions_know_the_verbs_the_options_and_the_names_of_the_project() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
         assert!(place.run(&["completions", shell]).code(0).stdout.contains("__complete"), "{shell}");
     }
-    // As bash does it.
+    // In the same way as bash.
     let script = "source <(forkhestra completions bash); COMP_LINE='forkhestra --chain lo'; COMP_POINT=21; _forkhestra; echo \"${COMPREPLY[@]}\"";
     let program = assert_cmd::cargo::cargo_bin!("forkhestra");
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
@@ -301,5 +313,16 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
     let place = Place::new();
     assert!(place.run(&["man"]).code(0).stdout.contains(".TH forkhestra 1"));
     assert!(place.run(&["man", "eval"]).code(0).stdout.contains("improve"));
-    assert!(place.run(&["man", "evil"]).code(2).stderr.contains("there is no verb `evil`"));
+    assert!(place.run(&["man", "evil"]).code(2).stderr.contains("there is no command `evil`"));
+    assert!(place.run(&["man", "task", "add"]).code(0).stdout.contains(".TH forkhestra-task-add 1"));
+    // Every page that a page names is there.
+    let pages = place.path("tmp/man1");
+    place.run(&["man", "--out", pages.to_str().unwrap()]).code(0);
+    let read = |name: &str| fs::read_to_string(pages.join(name)).unwrap();
+    for line in read("forkhestra.1").lines().chain(read("forkhestra-task.1").lines()) {
+        if let Some(name) = line.strip_suffix("(1)") {
+            assert!(pages.join(format!("{}.1", name.replace('\\', ""))).exists(), "{name}");
+        }
+    }
+    assert!(place.run(&["man", "--out", "/dev/null/x"]).code(2).stderr.contains("cannot write the manual pages"));
 }

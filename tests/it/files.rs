@@ -1,10 +1,10 @@
-//! Files of ours below `.forkhestra/` in a checkout, or beside an agent, that wants us to write somewhere else.
+//! A checkout or an agent that tries to make forkhestra write outside of `.forkhestra/`.
 
 use super::support::Place;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// A place whose `.forkhestra/NAME` leads outside, and what it leads to.
+/// Returns a place whose `.forkhestra/NAME` is a link to the outside, and the target of the link.
 fn linked(name: &str, agent: &str) -> (Place, std::path::PathBuf) {
     let place = Place::new();
     let outside = place.path("tmp/outside");
@@ -55,7 +55,7 @@ fn transcripts_that_an_agent_swaps_for_a_link_end_the_run() {
     assert_eq!((fs::read_dir(place.work("elsewhere")).unwrap().count(), place.calls("b")), (1, 0));
 }
 
-/// `git clean -fdx` does that, and agents do that.
+/// `git clean -fdx` does this, and so do agents.
 #[test]
 fn a_journal_or_a_lock_that_an_agent_removes_ends_the_run_and_is_named() {
     for name in ["", "/state.db", "/lock"] {
@@ -63,13 +63,13 @@ fn a_journal_or_a_lock_that_an_agent_removes_ends_the_run_and_is_named() {
         place.agent("a", &format!("sh rm -rf .forkhestra{name}")).agent("b", "");
         let ran = place.run(&["a -> b"]);
         let named = if name.is_empty() { "/state.db" } else { name };
-        let words = format!(".forkhestra{named} was removed while the run was at work");
+        let words = format!(".forkhestra{named} was removed during the run");
         assert!(ran.code(1).words().contains(&words), "{}", ran.stderr);
         assert_eq!(place.calls("b"), 0);
     }
 }
 
-/// A full disk leaves it so.
+/// A full disk can leave an empty file.
 #[test]
 fn an_empty_gitignore_of_ours_is_made_whole_before_anything_is_written() {
     let place = Place::new();
@@ -81,7 +81,7 @@ fn an_empty_gitignore_of_ours_is_made_whole_before_anything_is_written() {
     assert_eq!(place.read(".forkhestra/.gitignore"), "state.db*\n", "a person's own words stay");
 }
 
-/// Whatever it puts in the place of its transcripts, nobody waits for it, and nobody reads without end.
+/// Whatever replaces the transcripts, forkhestra neither waits for it nor reads it endlessly.
 #[test]
 fn an_agent_that_replaces_its_transcripts_by_pipes_or_devices_holds_nobody_up() {
     for (file, with) in
@@ -105,6 +105,6 @@ fn a_folder_whose_path_is_not_utf8_is_refused() {
         .unwrap();
     let output = place.command(&["a"]).current_dir(&folder).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(place.plain(&output.stderr).contains("the path of this folder is not UTF-8"));
+    assert!(place.plain(&output.stderr).contains("the path of this directory is not UTF-8"));
     assert!(!folder.join(".forkhestra").exists());
 }

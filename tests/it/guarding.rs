@@ -1,4 +1,4 @@
-//! What decides about the work is not the worker's to change, and the judge sees everything that was.
+//! A worker may not change what decides about its work, and the judge sees every change.
 
 use crate::support::Place;
 
@@ -64,12 +64,12 @@ fn whatever_makes_the_verdict_is_no_workers_to_change() {
         let ran = place.run(&["(c -> j):1", "-p", "Work."]);
         assert_ne!(ran.code, Some(0), "{change}: {}", ran.stderr);
         assert!(
-            ran.stderr.contains("does not count: it changed what decides about its work"),
+            ran.stderr.contains("modified protected files, so the attempt does not count"),
             "{change}: {}",
             ran.stderr
         );
     }
-    // A config where there was none.
+    // A new config where there was none.
     let place = place(
         "sh mkdir -p forge; echo '{\"checks\": {\"test\": {\"run\": \"true\"}}, \"chains\": {}}' > forge/chains.json",
         "",
@@ -78,7 +78,7 @@ fn whatever_makes_the_verdict_is_no_workers_to_change() {
     place.write("Makefile", "test:\n\tfalse\n");
     place.run(&["(c -> test):2", "-p", "Work."]).code(1);
     let next = place.run(&["(c -> test):2", "-p", "Work."]);
-    assert!(next.code(2).words().contains("forge/chains.json was changed by `c`"), "{}", next.stderr);
+    assert!(next.code(2).words().contains("forge/chains.json was changed by the agent `c`"), "{}", next.stderr);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn what_says_what_is_tested_is_told_to_the_judge_first_and_void_in_strict() {
         let told = place.call("j", 1);
         let told = told.strip_prefix("arg ").unwrap_or(&told);
         assert!(
-            told.starts_with("## What decides about this work was changed") && told.contains(named),
+            told.starts_with("## What this work is judged by has changed") && told.contains(named),
             "{change}: {told}"
         );
         let strict = place.run(&["(c -> j):1", "-p", "Work.", "--profile", "strict"]);
@@ -131,7 +131,7 @@ fn ordinary_work_is_no_tampering() {
     git(&place, &["config", "user.name", "x"]);
     git(&place, &["config", "user.email", "x@x"]);
     place.run(&["(c -> j):1", "-p", "Work."]).code(0);
-    assert!(!place.call("j", 1).contains("What decides"), "{}", place.call("j", 1));
+    assert!(!place.call("j", 1).contains("What this work is judged by"), "{}", place.call("j", 1));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_later_run_tells_its_judge_what_an_earlier_one_did_to_the_tests() {
     place.agent("c", "print never").agent("j", "print VERDICT: approve");
     place.run(&["task", "run", "1"]).code(0);
     let told = place.call("j", 4);
-    assert!(told.contains("tests/test_a.py, a file of 1 test, is gone"), "{told}");
+    assert!(told.contains("tests/test_a.py, a file with 1 test, is gone"), "{told}");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn fewer_tests_over_the_whole_flow_are_told() {
     assert!(place.call("j", 1).contains("2 tests ran, and 5 ran before"), "{}", place.call("j", 1));
 }
 
-/// The diff is the judge's eyes: nothing of the repository may close them.
+/// The judge sees the work through the diff. Nothing in the repository may hide a change.
 #[test]
 fn the_judge_sees_every_change_however_it_is_hidden() {
     for hide in [
@@ -208,7 +208,7 @@ fn nothing_of_the_repository_is_run_and_what_was_there_before_is_not_shown() {
     place.config(r#"{"agents": {"j": {"command": "j", "role": "judge", "template": "reviewer"}}, "chains": {}}"#);
     place.write("a.py", "x = 1\n").write("b.py", "y = 1\n");
     repository(&place);
-    // The user's own unfinished work.
+    // The user's own uncommitted work.
     place.write("a.py", "x = 2\n").write("mine.txt", "mine\n");
     place.run(&["(c -> j):1", "-p", "Work."]).code(0);
     assert!(!place.work("evil").exists(), "no filter and no hook was run");

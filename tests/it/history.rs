@@ -1,4 +1,4 @@
-//! What is known of a run afterwards: `runs`, and its words.
+//! What is known about a past run: `runs` and its subcommands.
 
 use super::support::Place;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
-/// A run that completed in its second round, one that did not, and one that met a limit.
+/// A run that completed in its second round, one that did not complete, and one that reached a limit.
 fn three_runs() -> Place {
     let mut place = Place::new();
     let line = |text: &str, cost: f64| {
@@ -53,7 +53,7 @@ fn the_words_of_an_attempt_are_found_by_run_step_and_iteration() {
     assert_eq!(both.lines().count(), 2);
     for (words, expected) in [
         (&["runs", "log", "1", "7"][..], "run 1 has no such attempt"),
-        (&["runs", "log", "1", "one"], "`one` is no step"),
+        (&["runs", "log", "1", "one"], "`one` is not a step"),
         (&["runs", "log", "2", "--final"], "there is no"),
     ] {
         let ran = place.run(words);
@@ -82,7 +82,7 @@ fn everything_is_there_for_machines_too() {
     assert_eq!(events, place.events(1));
 }
 
-/// The reporters see the same events, and the agents' output is read as it was then.
+/// The console gets the same events, and the output of the agents is read from the transcripts.
 #[test]
 fn a_replay_is_the_run_as_it_looked() {
     let place = three_runs();
@@ -141,37 +141,40 @@ fn a_reader_that_closes_its_pipe_ends_the_log_without_a_word() {
 fn old_runs_are_forgotten_when_asked_and_only_the_old_ones() {
     let place = three_runs();
     let asked = place.run(&["runs", "prune", "--older-than", "1d"]);
-    assert_eq!(asked.code(0).stdout, "0 runs forgotten\n");
-    assert!(place.run(&["runs", "prune", "--older-than", "soon"]).code(2).words().contains("`soon` is no age"));
+    assert_eq!(asked.code(0).stdout, "0 runs deleted\n");
+    assert!(place.run(&["runs", "prune", "--older-than", "soon"]).code(2).words().contains("`soon` is not an age"));
     let old = "UPDATE runs SET ended = '2020-01-01T00:00:00Z' WHERE id < 3";
     let database = rusqlite::Connection::open(place.work(".forkhestra/state.db")).unwrap();
     database.execute(old, []).unwrap();
     drop(database);
     let refused = place.run(&["runs", "prune", "--older-than", "30d"]);
     assert!(
-        refused.code(2).words().contains("2 runs would be forgotten, and nobody can be asked"),
+        refused.code(2).words().contains("2 runs would be deleted, and there is no terminal to ask on"),
         "{}",
         refused.stderr
     );
-    assert_eq!(place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0).stdout, "2 runs forgotten\n");
+    assert_eq!(place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0).stdout, "2 runs deleted\n");
     assert!(!place.work(".forkhestra/runs/1").exists() && place.work(".forkhestra/runs/3").exists());
     assert!(place.run(&["runs", "show", "1"]).code(2).words().contains("there is no run 1"));
     place.run(&["-q", "b"]).code(1);
     assert!(place.work(".forkhestra/runs/4").exists(), "a number is not used again");
 }
 
-/// Another program that writes to the database keeps a run waiting, and ends none.
+/// A run waits for another program that writes to the database, and is not stopped by it.
 #[test]
 fn a_writer_beside_a_run_does_not_end_it() {
     let place = Place::new();
-    place.agent("a", "sh date +%N").agent("b", "marker");
-    place.run(&["-q", "b:1"]).code(0);
+    let (up, go) = (place.path("tmp/up"), place.path("tmp/go"));
+    let waits = format!("touch {}\nwait-for {}", up.display(), go.display());
+    place.agent("a", &format!("sh date +%N\nnext\n{waits}\nnext\nsh date +%N"));
     let run = place.start(&["-q", "a:12"]);
-    place.wait_for(&place.work(".forkhestra/runs/2/1-a/2"));
+    place.wait_for(&up);
     let mut database = rusqlite::Connection::open(place.work(".forkhestra/state.db")).unwrap();
     database.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
     let held = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(400));
+    fs::write(&go, "").unwrap();
+    // The end of the agent is written to the journal before anything else happens. From here on, the run waits for us.
+    place.wait_until_gone("/a ");
     held.commit().unwrap();
     let ran = run.end();
     assert!(ran.code(1).stderr.contains("did not print FORKHESTRA_COMPLETE in 12 iterations"), "{}", ran.stderr);
@@ -186,7 +189,7 @@ fn a_run_that_is_at_work_is_not_forgotten() {
     place.wait_for(&up);
     place.sql("UPDATE runs SET started = '2020-01-01T00:00:00Z'");
     let pruned = place.command(&["runs", "prune", "--older-than", "1d", "--yes"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&pruned.stdout), "0 runs forgotten\n");
+    assert_eq!(String::from_utf8_lossy(&pruned.stdout), "0 runs deleted\n");
     fs::write(&go, "").unwrap();
     run.end().code(0);
 }
@@ -204,7 +207,7 @@ fn following_a_run_that_was_killed_comes_to_an_end() {
     assert_eq!(place.run(&["runs", "log", "1", "1", "-f"]).code(0).stdout, "x\n");
 }
 
-/// What agents leave is foreign text: it may not drive the terminal.
+/// The names of leftover processes are foreign text, which must not control the terminal.
 #[test]
 fn names_of_processes_cannot_drive_the_terminal() {
     let place = Place::new();
@@ -214,7 +217,7 @@ fn names_of_processes_cannot_drive_the_terminal() {
     assert!(ran.code(0).stderr.contains("left running") && !ran.stderr.contains('\u{1b}'), "{:?}", ran.stderr);
 }
 
-/// What the next run will take and cost is best told by the last ones.
+/// The last runs are the best estimate of the time and the cost of the next one.
 #[test]
 fn what_earlier_runs_of_a_chain_took_and_cost_is_told_before_the_next_one() {
     let place = Place::new();
@@ -227,7 +230,7 @@ fn what_earlier_runs_of_a_chain_took_and_cost_is_told_before_the_next_one() {
     let shown = place.run(&["--chain", "c", "--dry-run"]);
     assert!(shown.code(0).stdout.contains("earlier      1 run: 0.0 s and $0.50\n"), "{}", shown.stdout);
     place.run(&["--chain", "c"]).code(0);
-    let words = "earlier 2 runs: 0.0 s and $0.50 in the middle, 0.0 s and $0.50 at most\n";
+    let words = "earlier 2 runs: median 0.0 s and $0.50, at most 0.0 s and $0.50\n";
     assert!(place.run(&["show", "c"]).code(0).stdout.contains(words));
     let json: serde_json::Value = serde_json::from_str(&place.run(&["show", "c", "--json"]).code(0).stdout).unwrap();
     assert_eq!(json["earlier"]["costUsd"]["median"], 0.5);
@@ -246,7 +249,7 @@ fn what_prune_forgets_is_in_no_file_any_more() {
     }
 }
 
-/// Their folder may be another's by now.
+/// Their directory may belong to something else by now.
 #[test]
 fn prune_removes_nothing_through_a_link() {
     let place = Place::new();
@@ -259,7 +262,7 @@ fn prune_removes_nothing_through_a_link() {
     assert!(words.contains(".forkhestra/runs is a link") && place.work("mine/1").exists(), "{words}");
 }
 
-/// A snapshot, or an artifact of a job. Root may write anywhere, so that it shows this as somebody else.
+/// For example a snapshot, or an artifact of a CI job. Root may write anywhere, so the test then runs as another user.
 #[test]
 fn a_history_that_cannot_be_written_can_be_read() {
     if !rustix::process::geteuid().is_root() {

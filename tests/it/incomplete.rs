@@ -1,14 +1,14 @@
-//! A run that ended without success goes on with `resume`: where it failed, with more iterations, within a limit.
+//! `resume` continues a run that ended without success: at the failed step, with more iterations, or within a limit.
 
 use super::support::Place;
 
-/// A failed step is tried again, and what had succeeded is not repeated.
+/// A failed step is tried again. Steps that succeeded are not repeated.
 #[test]
 fn a_run_with_a_failed_step_goes_on_with_that_step() {
     let place = Place::new();
     place.agent("a", "print done").agent("b", "exit 3\nnext\nprint done");
     let ran = place.run(&["a -> b"]);
-    assert!(ran.code(1).stderr.contains("to go on: forkhestra resume 1"), "{}", ran.stderr);
+    assert!(ran.code(1).stderr.contains("to continue: forkhestra resume 1"), "{}", ran.stderr);
     place.run(&["resume"]).code(0);
     assert_eq!((place.calls("a"), place.calls("b")), (1, 2));
 }
@@ -52,7 +52,7 @@ fn a_group_that_has_used_up_its_rounds_goes_on_with_more_of_them() {
     assert!(ran.code(0).stderr.contains("round 2 of 2"), "{}", ran.stderr);
 }
 
-/// The tokens of an attempt that was under way when we were killed are known from the journal.
+/// The tokens of an attempt that was running when forkhestra was killed are known from the journal.
 #[test]
 fn what_an_attempt_had_used_when_we_were_killed_counts_after_a_resume() {
     let place = Place::new();
@@ -72,7 +72,7 @@ fn what_an_attempt_had_used_when_we_were_killed_counts_after_a_resume() {
     assert!(ran.code(0).stderr.contains("120 tokens, at least $0.50"), "{}", ran.stderr);
 }
 
-/// A limit is no change of what runs, although claude is told of it.
+/// A limit does not change what runs, although claude is told of it.
 #[test]
 fn a_limit_on_cost_can_be_given_to_a_run_that_began_without_one() {
     let place = Place::new();

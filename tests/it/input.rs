@@ -1,14 +1,14 @@
-//! What reaches an agent: standard input, and variables that have no value.
+//! What reaches an agent: standard input, and variables without a value.
 
 use super::support::Place;
 use std::io::Write;
 use std::process::Stdio;
 
-/// Runs with this on standard input, through a pipe.
+/// Runs the program with this text on its standard input, through a pipe.
 fn piped(place: &Place, arguments: &[&str], input: &str) -> (Option<i32>, String) {
     let mut child =
         place.command(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The pipe stays open: nobody may wait for its end.
+    // The pipe stays open, so nothing may wait for its end.
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(input.as_bytes()).unwrap();
     let kept = if arguments.contains(&"-") {
@@ -37,9 +37,9 @@ fn a_pipe_with_data_that_nobody_reads_gets_one_warning() {
     let place = Place::new();
     place.agent("a", "print ok");
     let (code, words) = piped(&place, &["a", "-p", "Work."], "A diff.");
-    assert_eq!((code, words.matches("standard input has data, and nobody reads it").count()), (Some(0), 1), "{words}");
+    assert_eq!((code, words.matches("standard input has data that is not read").count()), (Some(0), 1), "{words}");
     assert!(!piped(&place, &["a", "-p", "Work."], "").1.contains("standard input"));
-    assert!(!piped(&place, &["a", "-p", "-"], "Work.").1.contains("nobody reads it"));
+    assert!(!piped(&place, &["a", "-p", "-"], "Work.").1.contains("that is not read"));
 }
 
 #[test]
@@ -57,18 +57,21 @@ fn what_stays_unsubstituted_gets_one_warning_in_a_run_too() {
     let words = |typed: &[&str]| place.run(typed).code(0).words();
     let file = words(&["file"]);
     assert_eq!(file.matches("`${FEATURE}` in ").count(), 1, "{file}");
-    assert!(file.contains("give it a value on the command line: FEATURE=value") && !file.contains("`${x}`"), "{file}");
-    assert!(!words(&["file", "FEATURE=x"]).contains("as it is written"));
+    assert!(file.contains("set it on the command line: FEATURE=value") && !file.contains("`${x}`"), "{file}");
+    assert!(!words(&["file", "FEATURE=x"]).contains("as written"));
     let tags = words(&["tags"]);
     assert!(
-        tags.contains("`{{FEATURE}}` in") && tags.contains("in a prompt a variable is written ${FEATURE}"),
+        tags.contains("`{{FEATURE}}` in") && tags.contains("in a prompt, write a variable as ${FEATURE}"),
         "{tags}"
     );
     let other = words(&["t", "-p", "Work on ${FEATURE} and {{X}}."]);
-    assert!(other.contains("`{task_prompt}`, `{task_id}` in forge/agents/t/prompt.md is text"), "{other}");
+    assert!(
+        other.contains("`{task_prompt}`, `{task_id}` in forge/agents/t/prompt.md will reach the agent as plain text"),
+        "{other}"
+    );
     assert!(other.contains("`syntax: braces`") && !other.contains("FEATURE"), "{other}");
     let home = place.run(&["home"]).code(2).words();
-    assert!(home.contains("the environment has a variable of this name: ${env:HOME}"), "{home}");
+    assert!(home.contains("the environment has a variable with this name: ${env:HOME}"), "{home}");
 }
 
 #[test]

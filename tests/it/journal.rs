@@ -1,4 +1,4 @@
-//! The journal: events before effects, transcripts complete, and no agent without it.
+//! The journal: events precede effects, transcripts are complete, and no agent runs without it.
 
 use super::support::Place;
 use std::fs;
@@ -36,7 +36,7 @@ fn values_of_the_environment_are_not_recorded() {
     assert!(shown.code(0).stdout.contains("KEY") && !shown.stdout.contains("hunter2"));
 }
 
-/// V-51: no agent is started without a journal.
+/// No agent is started without a journal.
 #[test]
 fn a_journal_that_cannot_be_written_stops_the_run_before_its_first_agent() {
     let place = Place::new();
@@ -50,18 +50,17 @@ fn a_journal_that_cannot_be_written_stops_the_run_before_its_first_agent() {
     assert!(ran.code(2).words().contains("file is not a database"), "{}", ran.stderr);
 }
 
-/// V-51: the disk takes no more while the run goes on.
+/// The disk becomes full during the run.
 #[test]
 fn a_journal_that_fails_in_the_middle_ends_the_agent_and_says_so() {
     let place = Place::new();
-    // The agent makes its own transcripts' folder of the next attempt a file.
+    // The agent replaces the directory for the transcripts of its next attempt with a file.
     place.agent("a", "sh rm -rf $PWD/.forkhestra/runs/1/1-a; echo x > $PWD/.forkhestra/runs/1/1-a");
     let ran = place.run(&["a:3"]);
     assert!(ran.code(1).words().contains("/runs/1/1-a is a file"), "{}", ran.stderr);
     assert_eq!(place.calls("a"), 1);
 }
 
-/// V-41.
 #[test]
 fn a_second_run_in_the_same_folder_is_refused_with_the_first_ones_name() {
     let place = Place::new();
@@ -107,7 +106,7 @@ fn transcripts_are_for_their_owner_only() {
     }
 }
 
-/// What we advise for a damaged database works.
+/// The advice for a damaged database works.
 #[test]
 fn a_database_that_was_moved_aside_leaves_its_transcripts_and_new_runs_count_on() {
     let place = Place::new();
@@ -120,7 +119,7 @@ fn a_database_that_was_moved_aside_leaves_its_transcripts_and_new_runs_count_on(
     assert!(place.work(".forkhestra/runs/2/1-a/1/stdout.log").exists());
 }
 
-/// What a power cut leaves of an output that the disk had not got yet.
+/// A power cut can lose output that was not on the disk yet.
 #[test]
 fn an_output_that_is_shorter_than_it_was_is_told_wherever_it_is_used() {
     let place = Place::new();
@@ -142,7 +141,7 @@ fn an_output_that_is_shorter_than_it_was_is_told_wherever_it_is_used() {
     }
     let resumed = place.run(&["resume"]);
     assert!(
-        resumed.code(1).stdout.contains(&format!("(Its output is not whole: {missing}. The rest is lost.)")),
+        resumed.code(1).stdout.contains(&format!("(Its output is incomplete: {missing}. The rest is lost.)")),
         "{}",
         resumed.stdout
     );

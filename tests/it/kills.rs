@@ -1,5 +1,6 @@
-//! kill -9 by chance, of forkhestra, of its lifeline, of both in every order, and at once a `resume` or a new run: no orphan, no two agents
-//! at once, no step twice. A few seconds here; `FORKHESTRA_KILLS=1000 cargo test --test it kills -- --nocapture` for a thousand.
+//! Random `kill -9` of forkhestra, of its lifeline, or of both in any order, followed at once by a `resume` or a new
+//! run: no orphans, no two agents at the same time, no step twice. Takes a few seconds here. `FORKHESTRA_KILLS=1000
+//! cargo test --test it kills -- --nocapture` runs a thousand rounds.
 
 use super::soak::Chance;
 use super::support::{LONG, Place, try_send};
@@ -8,10 +9,10 @@ use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Rounds without `FORKHESTRA_KILLS`.
+/// The number of rounds without `FORKHESTRA_KILLS`.
 const ROUNDS: u64 = 12;
 
-/// Notes who else is at work, leaves a daemon and a child, and works for a moment.
+/// Records which other agents are running, leaves a daemon and a child, and works for a moment.
 const AGENT: &str = r#"
 for other in $(ls "$ALIVE"); do
     state=$(sed -n 's/^State:[^A-Za-z]*//p' "/proc/$other/status" 2>/dev/null)
@@ -34,7 +35,7 @@ fn lifelines(host: u32) -> Vec<String> {
     children.split_whitespace().map(str::to_string).collect()
 }
 
-/// What was tried.
+/// Kills at random; returns what was killed, and how.
 fn kill(chance: &mut Chance, child: &mut Child) -> &'static str {
     let host = child.id().to_string();
     let modes = ["host", "lifeline", "host lifeline", "lifeline host", "stopped lifeline", "stopped both", "none"];
@@ -74,7 +75,7 @@ fn ends(child: &mut Child, what: &str) {
     }
 }
 
-/// No step is begun again after its end was written down as complete.
+/// Fails if a step was started again after the journal had it as complete.
 fn no_step_twice(place: &Place, what: &str) {
     let journal = forkhestra::journal::Journal::open(&place.work("")).unwrap();
     for row in journal.runs().unwrap() {
@@ -84,7 +85,7 @@ fn no_step_twice(place: &Place, what: &str) {
             if *kind == "attemptPlanned" {
                 assert!(!complete.contains(&at.as_u64()), "step {at} of run {} was done twice: {what}", row.id);
             }
-            if *kind == "attemptFinished" && event["event"]["outcome"]["is"] == "completed" {
+            if *kind == "attemptFinished" && event["event"]["outcome"]["type"] == "completed" {
                 complete.insert(at.as_u64());
             }
         }
@@ -111,7 +112,7 @@ fn kills_by_chance_leave_no_orphan_no_two_agents_at_once_and_no_step_twice() {
         std::thread::sleep(Duration::from_millis(chance.next(220)));
         let mode = kill(&mut chance, &mut child);
         let what = format!("seed {seed}, round {round}: {} after {mode}", words.join(" "));
-        // A host that was not killed goes on beside the next one, which waits for it.
+        // A host that was not killed continues alongside the next one, which waits for it.
         if mode.contains("host") || mode.contains("stopped") {
             ends(&mut child, &what);
         } else if chance.next(2) == 0 {
@@ -126,6 +127,6 @@ fn kills_by_chance_leave_no_orphan_no_two_agents_at_once_and_no_step_twice() {
             no_step_twice(&place, &what);
         }
     }
-    // Whatever the last kill left is ended by the next run.
+    // The next run stops whatever the last kill left running.
     assert_eq!(place.run(&["four"]).code, Some(0), "seed {seed}");
 }

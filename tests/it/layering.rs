@@ -1,9 +1,10 @@
-//! Imports run one way (docs/design.md). Reads the `crate::` paths of every room and fails on any arrow that is not drawn.
+//! Imports go in one direction (docs/design.md). Reads the `crate::` paths of every module, and fails on any import
+//! that is not listed.
 
 use std::fs;
 use std::path::Path;
 
-/// Every folder below `src`, or file in it, with the folders that it may import from.
+/// Every directory or file in `src`, with the modules that it may import from.
 const ARROWS: [(&str, &[&str]); 22] = [
     ("exit", &[]),
     ("source", &[]),
@@ -35,7 +36,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "proc", "context", "world", "runner",
         ],
     ),
-    // The machine of evaluations decides, and does nothing.
+    // The state machine of evaluations decides, but has no effects.
     ("eval/machine", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine"]),
     (
         "cli",
@@ -54,7 +55,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ),
 ];
 
-/// What pure rooms may not name.
+/// What pure modules may not use.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];
 const PURE: [&str; 11] =
@@ -81,13 +82,13 @@ fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// The code of a file without its tests.
+/// Returns the code of a file without its tests.
 fn code(path: &Path) -> Option<String> {
     if path.file_stem()?.to_str()?.ends_with("tests") {
         return None;
     }
     let text = fs::read_to_string(path).unwrap();
-    // Tests stand last in a file.
+    // Tests are at the end of a file.
     let code = text.rsplit_once("#[cfg(test)]").map_or(text.as_str(), |(code, _)| code);
     Some(code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n"))
 }
@@ -112,7 +113,7 @@ fn wrong_arrows(source: &Path) -> Vec<String> {
                 }
             }
         }
-        // Grouped imports would hide arrows from this reading.
+        // Grouped imports would hide dependencies from this test.
         let hidden = ["crate::{", "super::super", "use std::{"].into_iter().filter(|form| code.contains(form));
         wrong.extend(hidden.map(|form| format!("{}: `{form}` hides arrows; one path a line", inside.display())));
         let effects = EFFECTS.iter().filter(|effect| PURE.contains(&room.as_str()) && code.contains(**effect));

@@ -1,4 +1,4 @@
-//! V-04, V-05, V-06, V-10: what an agent leaves behind is ended, and so is everything when we are killed.
+//! What an agent leaves running is stopped, and so is everything when forkhestra is killed.
 
 use super::support::{Place, Running, send};
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// R-10, V-04: a daemon that left the session and holds the output.
+/// A daemon that has left the session and keeps the output open.
 #[test]
 fn a_daemon_that_holds_the_output_neither_delays_the_step_nor_survives_it() {
     let place = Place::new();
@@ -15,24 +15,23 @@ fn a_daemon_that_holds_the_output_neither_delays_the_step_nor_survives_it() {
     place.agent("a", &format!("daemon {}\nprint done", daemon.display())).agent("b", "print next");
     let ran = place.run(&["a -> b"]);
     assert_eq!(ran.code(0).stdout, "done\nnext\n");
-    assert!(ran.words().contains("left running, and ended: "), "{}", ran.stderr);
+    assert!(ran.words().contains("left running by the agent, and then stopped: "), "{}", ran.stderr);
     let finished = &place.events(1)[3]["event"];
     let pid: i64 = std::fs::read_to_string(daemon).unwrap().parse().unwrap();
     assert_eq!((&finished["type"], &finished["finished"]["heldOpen"]), (&"attemptFinished".into(), &true.into()));
     assert_eq!(finished["finished"]["leftovers"][0]["pid"], pid);
 }
 
-/// V-05.
 #[test]
 fn a_child_that_lives_on_in_the_agents_group_is_ended_and_named() {
     let place = Place::new();
     let child = place.path("tmp/child");
     place.agent("a", &format!("quiet-child {}\nwait-for {}\nprint done", child.display(), child.display()));
     let ran = place.run(&["a"]);
-    assert!(ran.code(0).words().contains("left running, and ended: "), "{}", ran.stderr);
+    assert!(ran.code(0).words().contains("left running by the agent, and then stopped: "), "{}", ran.stderr);
 }
 
-/// V-06: the lifeline ends the tree when its host is killed.
+/// The lifeline kills the process tree when its host is killed.
 #[test]
 fn killing_the_runner_at_any_instant_ends_the_whole_tree() {
     for delay in 0..15 {
@@ -58,7 +57,7 @@ fn killing_the_runner_at_any_instant_ends_the_whole_tree() {
     }
 }
 
-/// Somebody kills the lifeline itself: the attempt fails, and its processes are found by their token.
+/// The lifeline itself is killed: the attempt fails, and its processes are found by their token.
 #[test]
 fn killing_the_lifeline_fails_the_attempt_and_leaves_nothing() {
     let place = Place::new();
@@ -74,7 +73,7 @@ fn killing_the_lifeline_fails_the_attempt_and_leaves_nothing() {
     assert!(ran.words().contains("killed by signal 9"), "{}", ran.stderr);
 }
 
-/// A background process that outlives its agent briefly and one that floods: neither hangs the step.
+/// Neither a background process that briefly outlives its agent nor one that floods the output blocks the step.
 #[test]
 fn a_daemon_that_floods_the_output_does_not_hold_the_step() {
     let place = Place::new();
@@ -84,7 +83,7 @@ fn a_daemon_that_floods_the_output_does_not_hold_the_step() {
     place.assert_nothing_is_left();
 }
 
-/// V-10: an agent that does not reap its children leaves no zombie, and a zombie is nothing left running.
+/// An agent that does not reap its children leaves no zombies, and a zombie does not count as left running.
 #[test]
 fn a_zombie_counts_as_dead_and_none_is_left() {
     let place = Place::new();
@@ -99,7 +98,7 @@ fn the_hidden_verb_explains_itself_by_failing() {
     place.run(&["__lifeline"]).code(1);
 }
 
-/// The agent kills its own lifeline, and a child of its has hidden its environment.
+/// The agent kills its own lifeline, and one of its children has hidden its environment.
 #[test]
 fn an_agent_that_kills_its_lifeline_fails_and_leaves_nothing() {
     for _ in 0..10 {
@@ -122,7 +121,7 @@ fn an_agent_that_kills_its_lifeline_fails_and_leaves_nothing() {
     }
 }
 
-/// Somebody stops or traces the lifeline: `--timeout`, Ctrl-C and the agent's own exit are heeded all the same.
+/// The lifeline is stopped or traced: `--timeout`, Ctrl-C and the agent's own exit still take effect.
 #[test]
 fn a_stopped_lifeline_is_replaced_when_it_does_not_answer() {
     let agent = |words: &str| {
@@ -148,7 +147,7 @@ fn lifeline_of(place: &Place) -> String {
     lifeline.split(['/', ' ']).nth(2).unwrap().to_string()
 }
 
-/// As the kernel does it when memory is short, or `pkill -9 forkhestra`.
+/// As the kernel does when memory is low, or `pkill -9 forkhestra`.
 #[test]
 fn a_run_begins_only_when_what_a_run_left_that_was_killed_with_its_lifeline_is_dead() {
     for stopped in [false, true] {
@@ -166,22 +165,26 @@ fn a_run_begins_only_when_what_a_run_left_that_was_killed_with_its_lifeline_is_d
         place.wait_for(&up);
         let (lifeline, host) = (lifeline_of(&place), running.child.id().to_string());
         if stopped {
-            // It does nothing about the death of its host, and holds the lock.
+            // The stopped lifeline does not react to the death of its host, and holds the lock.
             send("STOP", &lifeline);
             send("KILL", &host);
         } else {
-            // Neither has a moment to see the other die.
+            // Neither has time to notice the death of the other.
             send("STOP", &format!("{lifeline} {host}"));
             send("KILL", &format!("{lifeline} {host}"));
         }
         let ran = place.run(&["b"]);
         assert_eq!(ran.code(0).stdout, "done\n", "{}", ran.stderr);
-        assert!(ran.stderr.contains("run 1 was killed and had left running, now ended: "), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("run 1 was killed and had left these processes running, now stopped: "),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(running.end().code, None);
     }
 }
 
-/// Its children may live on until the next run; it does nothing more.
+/// Its children may live until the next run, but the agent itself does nothing more.
 #[test]
 fn an_agent_dies_with_its_lifeline_although_nobody_is_left_to_end_it() {
     let place = Place::new();
@@ -193,11 +196,11 @@ fn an_agent_dies_with_its_lifeline_although_nobody_is_left_to_end_it() {
     let running = Running::of(command.env("UP", &up).spawn().unwrap(), &place);
     place.wait_for(&up);
     send("KILL", &format!("{} {}", lifeline_of(&place), running.child.id()));
-    // Asserts that nothing is left.
+    // Also asserts that no process is left.
     assert_eq!(running.end().code, None);
 }
 
-/// In a container that shares the folder: its processes are none of ours, and nobody waits for it unasked.
+/// As in a container that shares the directory: we do not see its processes, and do not wait for it unless asked to.
 #[test]
 fn a_lock_whose_process_we_do_not_see_is_refused_and_not_waited_for() {
     let place = Place::new();
@@ -205,11 +208,12 @@ fn a_lock_whose_process_we_do_not_see_is_refused_and_not_waited_for() {
     let theirs = fs::File::open(place.work(".forkhestra/lock")).unwrap();
     theirs.lock().unwrap();
     let ran = place.run(&["b"]);
-    assert!(ran.code(2).words().contains("another run works in"), "{}", ran.stderr);
+    assert!(ran.code(2).words().contains("another run is working in"), "{}", ran.stderr);
     assert_eq!(place.calls("b"), 0);
 }
 
-/// A lifeline that is stopped as it is started, when its host dies: it is a copy of the host then, and has its lock.
+/// The lifeline is stopped while it starts, and its host dies. At that point it is a copy of the host, and holds its
+/// lock.
 #[test]
 fn a_copy_of_a_dead_host_that_holds_its_lock_is_ended_by_the_next_run() {
     let place = Place::new();
@@ -217,19 +221,20 @@ fn a_copy_of_a_dead_host_that_holds_its_lock_is_ended_by_the_next_run() {
     let lock = fs::File::open(place.work(".forkhestra/lock")).unwrap();
     lock.lock().unwrap();
     let mut command = place.command(&["--help"]);
-    // It waits for room to print: the pipe is full.
+    // It blocks on its output, because the pipe is full.
     let (reader, mut writer) = std::io::pipe().unwrap();
     let room = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
     writer.write_all(&vec![b'.'; room]).unwrap();
     let copy = Running::of(command.stdin(lock).stdout(writer).spawn().unwrap(), &place);
-    // It held the lock and the pipe, too.
+    // It held the lock and the pipe as well.
     drop(command);
     assert_eq!(place.run(&["b"]).code(0).stdout, "done\n");
     drop(reader);
     assert_eq!(copy.end().code, None);
 }
 
-/// As `sudo` in an agent does it. Only root can make a program setuid, and the lifeline tries for ten seconds: `.ci/run` runs this one.
+/// As `sudo` does in an agent. Only root can make a program setuid, and the lifeline tries for ten seconds, so only
+/// `.ci/run` runs this test.
 #[test]
 #[ignore = "needs root"]
 fn a_process_that_became_another_users_is_named_as_still_running() {
@@ -249,7 +254,7 @@ fn a_process_that_became_another_users_is_named_as_still_running() {
     command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let ran = command.env("UP", place.path("tmp/up")).env("ROOT", &root).output().unwrap();
     let words = String::from_utf8(ran.stderr).unwrap();
-    let (_, left) = words.split_once("could not be ended, and still runs: root (pid ").expect(&words);
+    let (_, left) = words.split_once("could not be stopped: root (pid ").expect(&words);
     let pid: String = left.chars().take_while(char::is_ascii_digit).collect();
     assert!(fs::exists(format!("/proc/{pid}")).unwrap(), "{words}");
     assert_eq!(ran.status.code(), Some(0), "{words}");

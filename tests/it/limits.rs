@@ -1,9 +1,9 @@
-//! V-20, V-22 … V-26: limits of a whole run, usage limits, and loops without hope.
+//! Limits of a whole run, usage limits, crash loops and stalled loops.
 
 use super::support::{LONG, Place};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A line of `claude --output-format stream-json`.
+/// Returns a line of `claude --output-format stream-json`.
 fn result(message: &str, more: &str) -> String {
     format!(
         r#"print {{"type":"result","result":"{message}","is_error":false,"total_cost_usd":0.5,"usage":{{"input_tokens":100,"output_tokens":20}}{more}}}"#
@@ -17,21 +17,21 @@ fn claude(place: &Place, script: &str) {
     place.agent("claude", script).config(r#"{"agents": {"a": {"backend": "claude"}}, "chains": {}}"#);
 }
 
-/// V-20: while the agent runs, not only between iterations.
+/// While the agent runs, not only between iterations.
 #[test]
 fn the_limit_on_time_ends_a_run_in_the_middle_of_an_iteration() {
     let place = Place::new();
     let daemon = place.path("tmp/daemon");
     place.agent("a", &format!("print x\nnext\ndaemon {}\nhang", daemon.display()));
     let ran = place.run(&["a:9", "--limit", "time=700ms"]);
-    // One that is just dying may still be named.
+    // A process that is just dying may still be named.
     let words = ran.code(4).stderr.lines().filter(|line| !line.starts_with("  left running"));
     insta::assert_snapshot!(words.collect::<Vec<_>>().join("\n"));
     let last = place.events(1).pop().unwrap();
-    assert_eq!(last["event"]["outcome"], serde_json::json!({"is": "limitReached", "limit": "time"}));
+    assert_eq!(last["event"]["outcome"], serde_json::json!({"type": "limitReached", "limit": "time"}));
 }
 
-/// V-22: also on the last allowed iteration.
+/// Also in the last allowed iteration.
 #[test]
 fn a_marker_before_the_limit_counts() {
     let place = Place::new();
@@ -49,25 +49,24 @@ fn the_limit_on_iterations_counts_those_of_all_steps() {
     let place = Place::new();
     place.agent("a", "sh date +%N\nnext\nmarker").agent("b", "sh date +%N");
     let ran = place.run(&["a:5 -> b:5", "--limit", "iterations=4"]);
-    assert!(ran.code(4).stderr.contains("the limit `iterations` of 4 is reached"), "{}", ran.stderr);
+    assert!(ran.code(4).stderr.contains("the limit `iterations` of 4 was reached"), "{}", ran.stderr);
     assert_eq!((place.calls("a"), place.calls("b")), (2, 2));
 }
 
-/// V-23.
 #[test]
 fn cost_and_tokens_are_limited_by_what_the_agent_cli_reports() {
     let place = Place::new();
     claude(&place, &format!("{}\nsh date +%N", result("not yet", "")));
     let ran = place.run(&["a:9", "--limit", "cost=1"]);
-    assert!(ran.code(4).stderr.contains("the limit `cost` of $1 is reached"), "{}", ran.stderr);
+    assert!(ran.code(4).stderr.contains("the limit `cost` of $1 was reached"), "{}", ran.stderr);
     assert_eq!(place.calls("claude"), 2);
     place.config(r#"{"limits": {"tokens": 240}, "agents": {"a": {"backend": "claude"}}, "chains": {}}"#);
     let ran = place.run(&["a:9"]);
-    assert!(ran.code(4).stderr.contains("the limit `tokens` of 240 is reached"), "{}", ran.stderr);
+    assert!(ran.code(4).stderr.contains("the limit `tokens` of 240 was reached"), "{}", ran.stderr);
     assert_eq!(place.calls("claude"), 4);
 }
 
-/// V-23: also while it works.
+/// Also while the agent works.
 #[test]
 fn an_agent_that_has_used_its_tokens_is_ended_in_its_iteration() {
     let place = Place::new();
@@ -76,7 +75,7 @@ fn an_agent_that_has_used_its_tokens_is_ended_in_its_iteration() {
             r#"print {{"type":"assistant","message":{{"id":"m{id}","content":[],"usage":{{"input_tokens":100}}}}}}"#
         )
     };
-    // The same message twice is one.
+    // The same message counts only once.
     claude(&place, &format!("{}\n{}\n{}\nhang", message(1), message(1), message(2)));
     place.run(&["a", "--limit", "tokens=200"]).code(4);
     claude(&place, &format!("{}\n{}\nsh true", message(1), message(1)));
@@ -88,21 +87,20 @@ fn a_limit_that_cannot_be_kept_is_refused() {
     let place = Place::new();
     place.agent("a", "");
     let words = place.run(&["a", "--limit", "cost=5"]).code(2).words();
-    assert!(words.contains("the limit `cost` cannot be kept: `a` does not say what it costs"), "{words}");
+    assert!(words.contains("the limit `cost` cannot be enforced: `a` does not report what it costs"), "{words}");
     for (limit, words) in [
         ("time=90", "for 90 seconds write `90s`"),
-        ("time=0s", "must be more than nothing"),
+        ("time=0s", "must be more than zero"),
         ("iterations=0", "a positive whole number"),
         ("cost=-1", "a number above zero"),
         ("tme=5m", "did you mean `time`?"),
-        ("5m", "a limit is given as NAME=VALUE"),
+        ("5m", "a limit is written as NAME=VALUE"),
     ] {
         let ran = place.run(&["a", "--limit", limit]);
         assert!(ran.code(2).words().contains(words), "{limit}: {}", ran.stderr);
     }
 }
 
-/// V-24.
 #[test]
 fn a_usage_limit_is_waited_out_and_charges_no_iteration() {
     let place = Place::new();
@@ -136,15 +134,11 @@ fn a_program_that_says_nothing_at_its_start_is_started_again() {
             "agents": {"a": {"backend": "mine"}}, "chains": {}}"#,
     );
     let ran = place.run(&["a:1", "--limit", "iterations=1"]);
-    assert!(
-        ran.code(0).stderr.contains("the start timeout of 300ms is over: it has not said a word"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.code(0).stderr.contains("the start timeout of 300ms has expired: no output yet"), "{}", ran.stderr);
     assert_eq!(place.calls("mute"), 2);
 }
 
-/// V-24: an end that is named is believed, if there is time for it.
+/// forkhestra waits until the named end of a usage limit, if the limits of the run allow it.
 #[test]
 fn a_usage_limit_that_ends_too_late_ends_the_run_and_a_signal_ends_the_wait() {
     let place = Place::new();
@@ -153,7 +147,7 @@ fn a_usage_limit_that_ends_too_late_ends_the_run_and_a_signal_ends_the_wait() {
     claude(&place, &format!("print {limited}\nexit 1"));
     let ran = place.run(&["a:1"]);
     assert!(
-        ran.code(4).stderr.contains("the limit `wait` of 6h is reached; the usage limit ends at 20"),
+        ran.code(4).stderr.contains("the limit `wait` of 6h was reached; the usage limit ends at 20"),
         "{}",
         ran.stderr
     );
@@ -164,7 +158,6 @@ fn a_usage_limit_that_ends_too_late_ends_the_run_and_a_signal_ends_the_wait() {
     place.run(&["a:1", "--limit", "wait=100h", "--limit", "time=600ms"]).code(4);
 }
 
-/// V-25.
 #[test]
 fn an_agent_that_fails_at_once_again_and_again_is_given_up_with_its_last_words() {
     let place = Place::new();
@@ -174,7 +167,6 @@ fn an_agent_that_fails_at_once_again_and_again_is_given_up_with_its_last_words()
     assert_eq!(place.calls("a"), 3);
 }
 
-/// V-26.
 #[test]
 fn a_loop_that_changes_nothing_and_says_the_same_is_given_up() {
     let place = Place::new();
@@ -183,7 +175,7 @@ fn a_loop_that_changes_nothing_and_says_the_same_is_given_up() {
     assert_eq!(place.calls("a"), 3);
     let ran = place.run(&["a:9", "--limit", "stalledAfter=2"]);
     assert!(
-        ran.code(1).stderr.contains("a changed nothing and said the same in 2 iterations in a row"),
+        ran.code(1).stderr.contains("a changed nothing and said the same thing in 2 iterations in a row"),
         "{}",
         ran.stderr
     );
@@ -198,12 +190,12 @@ fn an_agent_that_lingers_after_its_marker_is_ended_and_complete() {
     place.set("FORKHESTRA_TEST_LINGER_MS", "300");
     place.agent("a", "marker\nhang");
     insta::assert_snapshot!(place.run(&["a:1"]).code(0).stderr);
-    // A structured final message is known before the exit, too.
+    // A structured final message is also known before the exit.
     claude(&place, &format!("{}\nhang", result("FORKHESTRA_COMPLETE", "")));
     place.run(&["a:1"]).code(0);
 }
 
-/// What is left of the budget is the program's own limit, and what it has finished counts.
+/// The program gets what is left of the budget as its own limit. What it has finished counts.
 #[test]
 fn claude_is_told_what_is_left_of_the_cost_and_a_finished_attempt_counts() {
     let place = Place::new();
@@ -215,7 +207,7 @@ fn claude_is_told_what_is_left_of_the_cost_and_a_finished_attempt_counts() {
     let over = r#"print {"type":"result","subtype":"error_max_budget_usd","errors":["Reached maximum budget ($0.7)"],"is_error":true,"total_cost_usd":0.7,"usage":{"input_tokens":100,"output_tokens":20}}"#;
     claude(&place, &format!("{over}\nexit 1"));
     let ran = place.run(&["a", "--limit", "cost=0.7"]);
-    assert!(ran.code(4).stderr.contains("the limit `cost` of $0.7 is reached"), "{}", ran.stderr);
+    assert!(ran.code(4).stderr.contains("the limit `cost` of $0.7 was reached"), "{}", ran.stderr);
 }
 
 #[test]
@@ -235,7 +227,7 @@ fn a_limit_that_is_measured_late_is_said_before_the_run() {
     place.agent("codex", r#"print {"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":2}}"#);
     place.config(r#"{"agents": {"c": {"backend": "codex"}}, "chains": {}}"#);
     let words = place.run(&["c", "--limit", "tokens=5"]).code(0).words();
-    assert!(words.contains("`c` says how many tokens it used only when an attempt is over"), "{words}");
+    assert!(words.contains("`c` reports how many tokens it used only when an attempt ends"), "{words}");
     assert!(words.contains("the limit `tokens` of 5 was exceeded by 7"), "{words}");
 }
 
@@ -248,7 +240,7 @@ fn what_an_interrupted_attempt_used_is_called_unknown() {
     assert!(ran.code(4).stderr.contains("tokens unknown, cost unknown"), "{}", ran.stderr);
 }
 
-/// The machine sleeps: waits and the time of the run go on, an attempt's own times do not.
+/// While the machine sleeps, waits and the time of the run continue, but the timeouts of an attempt do not.
 #[test]
 fn a_sleep_of_the_machine_counts_for_waits_and_for_the_limit_on_time_and_not_for_a_timeout() {
     let mut place = Place::new();
@@ -263,7 +255,7 @@ fn a_sleep_of_the_machine_counts_for_waits_and_for_the_limit_on_time_and_not_for
         assert!(begun.elapsed() < LONG);
         std::thread::yield_now();
     }
-    // It may not be waiting yet when the journal says so: the machine sleeps again and again.
+    // It may not be waiting yet when the journal says so, so the machine sleeps repeatedly.
     for hours in (8..).step_by(8) {
         if running.child.try_wait().unwrap().is_some() {
             break;
@@ -280,17 +272,17 @@ fn a_sleep_of_the_machine_counts_for_waits_and_for_the_limit_on_time_and_not_for
     place.wait_for(&up);
     std::fs::write(&slept, (8 * 3_600_000).to_string()).unwrap();
     let ran = running.end();
-    assert!(ran.code(4).stderr.contains("the limit `time` of 5h is reached"), "{}", ran.stderr);
+    assert!(ran.code(4).stderr.contains("the limit `time` of 5h was reached"), "{}", ran.stderr);
 }
 
-/// Descriptors run out where the pipes of an agent are made.
+/// File descriptors run out while the pipes of an agent are created.
 #[test]
 fn a_machine_without_room_for_an_agent_is_waited_for_and_the_run_can_go_on() {
     let mut place = Place::new();
     place.set("FORKHESTRA_TEST_WAIT_MS", "5");
     place.agent("a", "");
     let program = assert_cmd::cargo::cargo_bin!("forkhestra").display().to_string();
-    // How many are open before is the system's business.
+    // How many are open before that depends on the system.
     let met = (16..40).find_map(|most: u32| {
         let line = format!("ulimit -n {most}; exec '{program}' a");
         let mut command = place.command(&[]);
@@ -301,16 +293,16 @@ fn a_machine_without_room_for_an_agent_is_waited_for_and_the_run_can_go_on() {
         );
         let answer = shell.output().unwrap();
         let words = String::from_utf8_lossy(&answer.stderr).into_owned();
-        words.contains("a: waiting for the machine").then_some((answer.status.code(), words))
+        words.contains("a: waiting for free resources").then_some((answer.status.code(), words))
     });
     let (code, words) = met.expect("no number of descriptors stops it there");
     assert_eq!(code, Some(1), "{words}");
-    assert!(words.contains("a could not be started, the machine has no room for another process"), "{words}");
-    assert!(words.contains("to go on: forkhestra resume"), "{words}");
+    assert!(words.contains("a could not be started: the machine lacks the resources for another process"), "{words}");
+    assert!(words.contains("to continue: forkhestra resume"), "{words}");
     place.run(&["resume"]).code(0);
 }
 
-/// In a container with few processes or files: said before anything is started, and never a panic.
+/// As in a container with few processes or files: reported before anything is started, and never a panic.
 #[test]
 fn too_few_open_files_are_named_and_never_a_panic() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! The one integration-test binary: the whole program with real processes, for what only they can show.
+//! The only integration-test binary: the whole program with real processes, for what only they can show.
 
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the world themselves")]
 
@@ -56,7 +56,7 @@ mod trust;
 mod usage;
 mod verdicts;
 
-/// A file that is not named above would never run.
+/// The tests of a file that is not named above would never run.
 #[test]
 fn no_test_file_is_forgotten() {
     let here = include_str!("main.rs");

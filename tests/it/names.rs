@@ -1,8 +1,8 @@
-//! What a word on the command line, and a name in a chain, stands for.
+//! What an argument on the command line and a name in a chain refer to.
 
 use super::support::Place;
 
-/// What a dry run says is run for each word.
+/// Returns what a dry run shows for each step of what was typed.
 fn steps(place: &Place, typed: &str) -> Vec<(String, bool, String)> {
     let ran = place.run(&[typed, "-p", "x", "--dry-run", "--json"]);
     let plan: serde_json::Value = serde_json::from_str(&ran.code(0).stdout).unwrap();
@@ -58,7 +58,7 @@ fn words_of_other_tools_and_slips_of_verbs_are_answered_with_ours() {
         (&["ps"][..], "`forkhestra runs` lists runs"),
         (&["status"], "`forkhestra runs` lists runs"),
         (&["logs"], "`forkhestra runs log -f` follows"),
-        (&["kill", "3"], "press Ctrl-C where the run is under way"),
+        (&["kill", "3"], "press Ctrl-C in the terminal of the run"),
         (&["top"], "`forkhestra runs log -f`"),
         (&["reset", "--dry-run"], "tasks are under `forkhestra task`"),
         (&["docter"], "did you mean `forkhestra doctor`?"),
@@ -67,18 +67,18 @@ fn words_of_other_tools_and_slips_of_verbs_are_answered_with_ours() {
         (&["completion", "bash"], "did you mean `forkhestra completions`?"),
         (&["tsak", "list"], "did you mean `forkhestra task`?"),
         (&["shp"], "did you mean `ship`?"),
-        (&["coder", "test"], "put the whole chain into quotes: forkhestra \"coder -> test\""),
+        (&["coder", "test"], "put the whole chain in quotes: forkhestra \"coder -> test\""),
         (&["coder", "->", "test"], "put one pair of quotes around all of it"),
-        (&["coder", "-"], "has just made a file of the name after it: remove that"),
-        (&["claude", "fix the test"], "a prompt comes with -p: forkhestra claude -p \"fix the test\""),
-        (&["npm", "test"], "A command is a check: \"checks\": { \"unit\": \"npm test\" }"),
-        (&["claude"], "`claude` has nothing to do: no level has a prompt"),
+        (&["coder", "-"], "has just created a file named after the next step: remove it"),
+        (&["claude", "fix the test"], "pass a prompt with -p: forkhestra claude -p \"fix the test\""),
+        (&["npm", "test"], "Run a command as a check: \"checks\": { \"unit\": \"npm test\" }"),
+        (&["claude"], "`claude` has nothing to do: no prompt was given"),
         (&["coder", "--yolo"], "--permissions full"),
         (&["coder", "--max-cost", "5"], "--limit cost=5"),
         (&["deploy"], "`forkhestra init` writes a config with the chain `ship`"),
         (&["codre"], "did you mean `coder`?"),
         (&["hello"], "configure it in `agents`"),
-        (&["show", "12"], "run 12 is shown by `forkhestra runs show 12`"),
+        (&["show", "12"], "`forkhestra runs show 12` shows run 12"),
         (&["show", "coder"], "`coder` is an agent: `forkhestra coder` runs it"),
     ] {
         let ran = place.run(typed);
@@ -95,8 +95,8 @@ fn a_chain_as_a_step_leads_to_what_works() {
         let words = place.run(&[chain]).code(2).words();
         assert!(words.contains("run it by itself, `forkhestra a`, or write its steps: `(coder -> test)`"), "{words}");
     }
-    assert!(place.run(&["c"]).code(2).words().contains("`a` is a chain, and a chain is no step"));
-    assert!(place.run(&["d"]).code(2).words().contains("a chain is no step: write its steps here, as text"));
+    assert!(place.run(&["c"]).code(2).words().contains("`a` is a chain, and a chain cannot be a step"));
+    assert!(place.run(&["d"]).code(2).words().contains("a chain cannot be a step: write its steps here, as text"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn one_name_for_an_agent_and_a_check_of_one_config_is_refused() {
     place
         .config(r#"{"agents": {"w": {"command": "w"}, "t": {"command": "w"}}, "checks": {"t": "true"}, "chains": {}}"#);
     let words = place.run(&["validate"]).code(2).words();
-    assert!(words.contains("`t` is an agent and a check") && words.contains("rename one of them"), "{words}");
+    assert!(words.contains("`t` is both an agent and a check") && words.contains("rename one of them"), "{words}");
 }
 
 #[test]
@@ -113,18 +113,22 @@ fn steps_that_were_meant_to_run_at_once_are_told_that_they_do_not() {
     let place = Place::new();
     for typed in ["a & b", "a , b", "a | b", "a, b", "a,b", "a|b"] {
         let words = place.run(&[typed]).code(2).words();
-        assert!(words.contains("steps do not run at the same time"), "{typed}: {words}");
+        assert!(words.contains("steps cannot run at the same time"), "{typed}: {words}");
     }
-    assert!(place.run(&["a && b"]).code(2).words().contains("the arrow is written `->`"));
+    assert!(place.run(&["a && b"]).code(2).words().contains("write the arrow as `->`"));
 }
 
-/// In a checkout of somebody else's these names run what that says.
+/// In someone else's checkout, these names run what that checkout specifies.
 #[test]
 fn a_run_names_the_built_in_names_that_the_project_gives_another_meaning() {
     let place = Place::new();
     place.agent("c", "print x").agent("a", "print x");
     place.config(r#"{"agents": {"coder": {"command": "c"}, "mine": {"command": "a"}}, "checks": {"test": "true"}, "chains": {}}"#);
     let ran = place.run(&["coder -> test -> mine"]);
-    assert!(ran.code(0).stderr.starts_with("coder, test: from forge/chains.json\n"), "{}", ran.stderr);
-    assert!(!place.run(&["mine -> a"]).code(0).stderr.contains("from forge"));
+    assert!(
+        ran.code(0).stderr.starts_with("defined in forge/chains.json, not built in: coder, test\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!place.run(&["mine -> a"]).code(0).stderr.contains("defined in forge"));
 }

@@ -1,5 +1,6 @@
-//! Nights, drawn by a seed: eight tasks, an agent that meets everything that happens in a night, and somebody who starts again what was
-//! killed. A few here; `FORKHESTRA_NIGHTS=200 cargo test --test it any_night -- --nocapture` for the long way.
+//! Random nights from a seed: eight tasks, an agent to which everything happens that can happen in a night, and a
+//! person who restarts what was killed. Only a few here; `FORKHESTRA_NIGHTS=200 cargo test --test it any_night --
+//! --nocapture` runs more.
 
 use crate::support::{Place, try_send};
 use std::fs;
@@ -7,12 +8,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TASKS: usize = 8;
-/// What an attempt that works costs, in cents.
+/// The cost of an attempt that works, in cents.
 const PRICE: u32 = 10;
-/// No night needs so many starts.
+/// A night that needs more starts than this has failed.
 const MOST_STARTS: u32 = 60;
 
-/// A small generator of numbers (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+/// A small random number generator (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 struct Dice(u64);
 
 impl Dice {
@@ -24,7 +25,7 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % most
     }
 
-    /// With a chance of one in so many.
+    /// Returns true with a probability of one in `many`.
     fn one_in(&mut self, many: u64) -> bool {
         self.below(many) == 0
     }
@@ -34,7 +35,7 @@ fn error(words: &str, more: &str) -> String {
     format!("print {{\"type\":\"result\",\"result\":\"{words}\",\"is_error\":true{more}}}\nexit 1")
 }
 
-/// What happens instead of work; nothing of it is to be charged.
+/// Returns a script for something that happens instead of work. None of it may be charged.
 fn incident(dice: &mut Dice) -> String {
     match dice.below(7) {
         0 => error("API Error: 500 overheated", r#","api_error_status":500"#),
@@ -42,7 +43,7 @@ fn incident(dice: &mut Dice) -> String {
         2 => error("Overloaded", r#","api_error_status":529"#),
         3 => error("You've hit your session limit · resets 3am (UTC)", ""),
         4 => error("limit reached, try again in 2 hours 5 minutes", r#","api_error_status":429"#),
-        // It says nothing at its start.
+        // It prints nothing after its start.
         5 => "hang".into(),
         _ => error("terminated", ""),
     }
@@ -50,7 +51,7 @@ fn incident(dice: &mut Dice) -> String {
 
 const INIT: &str = r#"print {"type":"system","subtype":"init","session_id":"s"}"#;
 
-/// Work, or a stream that stalls in the middle of it: that is charged.
+/// Returns a script that works. Work is charged, also if its stream stalls halfway.
 fn work() -> String {
     format!(
         "{INIT}\nsh date +%N > work-$FORKHESTRA_TASK\nprint {{\"type\":\"result\",\"result\":\"done\",\"is_error\":false,\"total_cost_usd\":0.{PRICE},\"usage\":{{\"input_tokens\":100}}}}"
@@ -81,7 +82,7 @@ impl Night {
         );
         let (mut blocks, mut incidents, mut stalls) = (Vec::new(), 0, 0);
         for _ in 0..TASKS {
-            // Three starts without a word in a row are one failure: two are not.
+            // Three silent starts in a row are one failure, two are not.
             for _ in 0..dice.below(3) {
                 blocks.push(incident(&mut dice));
                 incidents += 1;
@@ -100,7 +101,7 @@ impl Night {
         Self { place, dice, slept, incidents, kills: 0, starts: 0 }
     }
 
-    /// Starts the program, and perhaps kills all of it, or lets the machine sleep meanwhile.
+    /// Starts the program, and perhaps kills all of it or lets the machine sleep while it runs.
     fn start(&mut self, arguments: &[&str]) -> Option<i32> {
         self.starts += 1;
         let mut command = self.place.command(arguments);
@@ -110,7 +111,7 @@ impl Night {
         }
         let log = fs::File::create(self.place.path("tmp/log")).unwrap();
         let mut child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        // Somebody closes the lid at some moment, which is given by how much was printed before.
+        // Someone closes the lid at a random moment, after a given amount of output.
         if self.dice.one_in(4) {
             let printed = self.dice.below(3000);
             let log = self.place.path("tmp/log");
@@ -123,7 +124,7 @@ impl Night {
         let code = child.wait().unwrap().code();
         if code.is_none() || dies {
             self.kills += u32::from(code != Some(0));
-            // What it held goes with it: agents and lifelines too.
+            // Everything dies with it, also agents and lifelines.
             for process in self.place.processes() {
                 let pid = process.trim_start_matches("/proc/").split(' ').next().unwrap_or_default().to_string();
                 try_send("KILL", &pid);
@@ -139,7 +140,7 @@ impl Night {
         tasks.as_array().unwrap().iter().filter(|task| task["status"] != "completed").count()
     }
 
-    /// Every attempt of every run that came to its end: its outcome, what it was charged, what it cost.
+    /// Returns every attempt that ended, of every run: its outcome, whether it was charged, and what it cost.
     fn ends(&self) -> Vec<(serde_json::Value, bool, f64)> {
         let runs: serde_json::Value =
             serde_json::from_str(&self.place.run(&["runs", "--json"]).code(0).stdout).unwrap();
@@ -148,7 +149,7 @@ impl Night {
             for event in self.place.events(run["id"].as_i64().unwrap()) {
                 let event = &event["event"];
                 if event["type"] == "attemptFinished" {
-                    let is = event["outcome"]["is"].as_str().unwrap();
+                    let is = event["outcome"]["type"].as_str().unwrap();
                     let charged = !matches!(is, "limited" | "unavailable" | "interrupted");
                     let cost = event["finished"]["tokens"]["costUsd"].as_f64().unwrap_or(0.0);
                     ends.push((event["outcome"].clone(), charged, cost));
@@ -159,15 +160,15 @@ impl Night {
     }
 }
 
-/// Lives through one night; says what it saw.
+/// Simulates one night; returns what was counted in it.
 fn live(seed: u64) -> (usize, u32, u32) {
     let mut night = Night::new(seed);
     while night.open_tasks() > 0 {
         assert!(night.starts < MOST_STARTS, "seed {seed}: {}", log(&night));
-        // Whoever starts it again goes on with what was cut off, whatever becomes of it.
+        // After a restart, the interrupted run is resumed first, whatever its outcome.
         let resumed = night.start(&["resume", "--limit", "time=90h"]);
         assert_ne!(resumed, Some(101), "seed {seed}: a panic: {}", log(&night));
-        // Charged incidents would use up the iterations of a task: work, a stall or two, and a judge.
+        // Charged incidents would exhaust the iterations of a task, which allow for work, a stall or two, and a judge.
         let code = night.start(&[
             "task",
             "run",
@@ -183,10 +184,11 @@ fn live(seed: u64) -> (usize, u32, u32) {
     }
     let ends = night.ends();
     for (outcome, charged, _) in &ends {
-        let worked = matches!(outcome["is"].as_str(), Some("completed" | "idle"));
+        let worked = matches!(outcome["type"].as_str(), Some("completed" | "idle"));
         assert!(!charged || worked, "seed {seed}: charged: {outcome}");
     }
-    // Eight tasks at ten cents, and what was killed after it had cost: the budget of a dollar holds.
+    // Eight tasks at ten cents each, plus the attempts that were killed after they had cost something: a dollar is
+    // enough.
     let cost: f64 = ends.iter().map(|(.., cost)| cost).sum();
     assert!(cost < 0.1 * f64::from(u32::try_from(TASKS).unwrap() + night.kills) + 0.01, "seed {seed}: ${cost}");
     (night.incidents, night.kills, night.starts)

@@ -1,4 +1,4 @@
-//! Recorded outputs of real tools on small broken projects (tests/outputs): the first real error stands first.
+//! Recorded outputs of real tools on small broken projects (tests/outputs): the first real error comes first.
 
 use forkhestra::checks::{OutputErrors, joined};
 use std::fmt::Write;
@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a careful engineer names as the first error of an output.
+/// The error that a careful engineer would name as the first one of an output.
 #[derive(serde::Deserialize)]
 struct Case {
     first: First,
-    /// How many errors the output shows, where that is clear.
+    /// The number of errors that the output shows, where that is clear.
     count: Option<u32>,
 }
 
@@ -18,7 +18,7 @@ struct Case {
 struct First {
     path: Option<String>,
     line: Option<u32>,
-    /// A part of the line that gives the reason.
+    /// A part of the line that states the reason.
     says: String,
 }
 
@@ -26,7 +26,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
 }
 
-/// The folders of all cases.
+/// Returns the directories of all cases.
 fn cases() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join("tests/outputs")];
@@ -41,7 +41,7 @@ fn cases() -> Vec<PathBuf> {
     found
 }
 
-/// What the tool printed; the large ones are generated.
+/// Returns what the tool printed. Large outputs are generated.
 fn output(case: &Path) -> String {
     let stream = |name: &str| {
         let bytes = fs::read(case.join(name)).unwrap_or_else(|_| {
@@ -52,7 +52,7 @@ fn output(case: &Path) -> String {
     joined(&[stream("stdout"), stream("stderr")])
 }
 
-/// What is wrong with what is told of an output; nothing if it is right.
+/// Returns what is wrong with the errors found in an output; empty if they are right.
 fn faults(folder: &Path) -> String {
     let case: Case = serde_json::from_str(&fs::read_to_string(folder.join("case.json")).unwrap()).unwrap();
     let output = output(folder);
@@ -72,7 +72,7 @@ fn faults(folder: &Path) -> String {
     if !is_path || case.first.line.is_some() && place.1 != case.first.line {
         writeln!(faults, "  at {:?}:{:?}, found {place:?}", case.first.path, case.first.line).unwrap();
     }
-    // A compiler prints an error of a shared file again and again; tests that fail alike are several.
+    // A compiler repeats an error of a shared file. Several tests that fail alike count separately.
     let (printed, apart) = (found.iter().map(|failure| failure.count).sum::<u32>(), found.len());
     let count = [printed, u32::try_from(apart).unwrap()];
     if case.count.is_some_and(|wanted| wanted > 0 && !count.contains(&wanted) && !found.is_empty()) {

@@ -30,10 +30,10 @@ fn resume_approve_lets_the_work_stand_wherever_a_person_is_waited_for() {
         place.run(&["(c -> j):2 -> c", "-p", "Work."]).code(3);
         let calls = place.calls("c");
         let ran = place.run(&["resume", "--approve", "--notes", "I looked at it."]);
-        assert!(ran.code(0).stderr.contains("a person approves: I looked at it."), "{judge}: {}", ran.stderr);
+        assert!(ran.code(0).stderr.contains("a human approves: I looked at it."), "{judge}: {}", ran.stderr);
         assert_eq!(place.calls("c"), calls + 1, "the steps behind it run");
     }
-    // A worker's dispute, and a reject of one that is no judge.
+    // A worker's dispute, and a rejection by an agent that is not a judge.
     let disputed = place("print It contradicts itself.\nprint VERDICT: dispute", "print VERDICT: approve");
     disputed.run(&["(c -> j):2", "-p", "Work."]).code(3);
     disputed.run(&["resume", "1", "--approve"]).code(0);
@@ -52,11 +52,11 @@ fn resume_reject_goes_on_with_a_persons_words() {
     );
     place.run(&["(c -> j):2", "-p", "Work."]).code(3);
     let ran = place.run(&["resume", "--reject", "- work.txt:1: leave the number out"]);
-    assert!(ran.code(0).stderr.contains("a person rejects"), "{}", ran.stderr);
+    assert!(ran.code(0).stderr.contains("a human rejects"), "{}", ran.stderr);
     assert!(ran.stderr.contains("round 3 of 3"), "a person asks for one more: {}", ran.stderr);
     let told = place.call("c", 3);
     assert!(told.contains("A person rejected round 2") && told.contains("leave the number out"), "{told}");
-    // Outside of a group nothing follows.
+    // Outside of a group, no round follows.
     let alone = self::place(WORKS, "print I am not sure.");
     alone.run(&["c -> j", "-p", "Work."]).code(3);
     alone.run(&["resume", "--reject", "It is wrong."]).code(1);
@@ -89,11 +89,11 @@ fn a_decision_where_nobody_waits_for_one_is_refused() {
     let place = place(WORKS, "print VERDICT: approve");
     place.run(&["(c -> j):2", "-p", "Work."]).code(0);
     let ran = place.run(&["resume", "1", "--approve"]);
-    assert!(ran.code(2).words().contains("run 1 does not wait for a person's decision"), "{}", ran.stderr);
-    assert!(place.run(&["resume", "--approve"]).code(2).words().contains("no run that waits for a person"));
+    assert!(ran.code(2).words().contains("run 1 does not wait for a human decision"), "{}", ran.stderr);
+    assert!(place.run(&["resume", "--approve"]).code(2).words().contains("no run that waits for a human decision"));
     place.agent("j", "print It is wrong.\nprint VERDICT: reject");
     place.run(&["(c -> j):1", "-p", "Work."]).code(3);
-    assert!(place.run(&["resume", "2", "--reject", " "]).code(2).words().contains("a reject says why"));
+    assert!(place.run(&["resume", "2", "--reject", " "]).code(2).words().contains("--reject needs a reason"));
     let plain = place.run(&["resume", "2"]);
     assert!(plain.code(2).words().contains("or decide: --approve"), "{}", plain.stderr);
 }
@@ -104,14 +104,14 @@ fn a_dispute_can_be_deleted_and_its_task_goes_on() {
     place.run(&["task", "add", "T"]).code(0);
     place.run(&["task", "run"]).code(3);
     let ran = place.run(&["dispute", "delete", "1"]);
-    assert_eq!(ran.code(0).stdout, "dispute 1 is deleted; task 1 is in_progress now\n");
+    assert_eq!(ran.code(0).stdout, "dispute 1 is deleted; the status of task 1 is now in_progress\n");
     assert!(!place.run(&["dispute", "list"]).code(0).stdout.contains("I do not like it"));
     assert!(place.run(&["dispute", "delete", "1"]).code(2).words().contains("no dispute 1"));
     place.agent("c", WORKS);
     place.run(&["task", "run", "1"]).code(0);
 }
 
-/// The verbs of people, typed by an agent: also by one that clears its environment.
+/// Commands for people, run by an agent, even by one that clears its environment.
 #[test]
 fn an_agent_cannot_decide_in_a_persons_place() {
     let program = program();
@@ -134,7 +134,7 @@ fn an_agent_cannot_decide_in_a_persons_place() {
     let codes = place.read("../tmp/codes");
     assert_eq!(codes.lines().filter(|line| line.ends_with(": 2")).count(), verbs.len() * 2, "{codes}");
     let said = place.read("../tmp/said").split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(said.matches("this is for a human").count(), verbs.len() * 2, "{said}");
+    assert_eq!(said.matches("this is only for humans").count(), verbs.len() * 2, "{said}");
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn a_judge_starts_no_run() {
         place(WORKS, &format!("sh {program} c -p x 2> ../tmp/said; echo $? > ../tmp/code\nprint VERDICT: approve"));
     place.run(&["(c -> j):1", "-p", "Work."]).code(0);
     assert_eq!((place.read("../tmp/code").trim(), place.calls("c")), ("2", 1));
-    assert!(place.read("../tmp/said").contains("a judge starts no runs"));
+    assert!(place.read("../tmp/said").contains("a judge may not start runs"));
     place.agent("j", &format!("sh {program} eval run suite.json 2> ../tmp/said\nprint VERDICT: approve"));
     place.run(&["(c -> j):1", "-p", "Work."]).code(0);
-    assert!(place.read("../tmp/said").contains("a judge starts no runs"), "{}", place.read("../tmp/said"));
+    assert!(place.read("../tmp/said").contains("a judge may not start runs"), "{}", place.read("../tmp/said"));
 }

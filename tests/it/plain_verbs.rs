@@ -1,4 +1,4 @@
-//! `list`, `show`, `validate`, `init`: answers on standard output.
+//! `list`, `show`, `validate`, `init`: commands that answer on standard output.
 
 use super::support::Place;
 
@@ -36,7 +36,7 @@ fn validate_says_what_is_valid_and_reads_any_file() {
     let place = place();
     assert_eq!(place.run(&["validate"]).code(0).stdout, "forge/chains.json is valid (1 chain).\n");
     place.write("other.json", r#"{"chains": {"x": {"steps": [{"agent": "nobody"}]}}}"#);
-    assert!(place.run(&["validate", "other.json"]).code(2).words().contains("nothing is called `nobody`"));
+    assert!(place.run(&["validate", "other.json"]).code(2).words().contains("nothing is named `nobody`"));
     assert!(place.run(&["validate", "gone.json"]).code(2).words().contains("cannot read the config"));
     let empty = Place::new();
     assert!(empty.run(&["validate"]).code(0).stdout.starts_with("No config here"));
@@ -73,9 +73,12 @@ fn validate_finds_what_only_a_run_would_and_a_bad_folder_is_refused_by_every_ver
     place.write("other.json", r#"{"agents": {"x": {"backend": "nope"}, "y": {"command": "./gone"}, "z": {"command": "a", "env": {"Q": "${}"}}},
         "chains": {"c": {"prompt": "${ NAME }", "steps": [{"agent": "a"}]}, "d": {"steps": [{"agent": "a", "promptFile": "gone.md"}]}, "v": {"prompt": "${LATER}", "steps": [{"agent": "a"}]}}}"#);
     let words = place.run(&["validate", "other.json"]).code(2).words();
-    for fault in
-        ["`nope` is not a known backend", "gone cannot be found", "this is not a variable", "prompt file not found"]
-    {
+    for fault in [
+        "`nope` is not a known backend",
+        "gone cannot be found",
+        "this is not a valid variable",
+        "prompt file not found",
+    ] {
         assert!(words.contains(fault), "{fault}: {words}");
     }
     assert!(!words.contains("the variable `LATER`"), "a variable of the command line is no fault of the file");
@@ -88,7 +91,7 @@ fn validate_finds_what_only_a_run_would_and_a_bad_folder_is_refused_by_every_ver
 fn init_leaves_a_config_of_either_name_alone() {
     let place = Place::new();
     place.write("forge/chains.json5", "{chains: {}}");
-    assert!(place.run(&["init"]).code(2).words().contains("forge/chains.json5 is there already"));
+    assert!(place.run(&["init"]).code(2).words().contains("forge/chains.json5 already exists"));
     assert!(!place.work("forge/chains.json").exists());
 }
 

@@ -1,11 +1,11 @@
-//! The pages about signals and security are true sentence by sentence: `tests/promises` names for each the tests that show it, or the limit
-//! that it states.
+//! The pages about signals and security are true sentence by sentence. For each sentence, `tests/promises` names the
+//! tests that show it, or the limit that it states.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The sentences of a page, and the rows of its tables without their heads.
+/// Returns the sentences of a page, and the rows of its tables without their headings.
 fn promises(page: &str) -> Vec<String> {
     let (mut found, mut open, mut in_code, mut rows) = (Vec::new(), String::new(), false, 0);
     for line in page.lines() {
@@ -42,7 +42,7 @@ fn sentences(text: &str) -> Vec<String> {
     found
 }
 
-/// Every function's name below a folder.
+/// Collects the name of every function below a directory.
 fn functions(folder: &Path, into: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();

@@ -1,4 +1,4 @@
-//! Prompts through the whole program: what the dry run shows is what the agent gets.
+//! Prompts in the whole program: what the dry run shows is what the agent gets.
 
 use super::support::Place;
 use std::io::Write;
@@ -25,7 +25,6 @@ fn args(call: &str) -> String {
     call.split("env ").next().unwrap().to_string()
 }
 
-/// R-22, R-23, R-35's stdin, V-36.
 #[test]
 fn each_step_gets_the_prompt_of_its_first_level_in_its_own_way() {
     let place = place();
@@ -77,7 +76,7 @@ fn the_dry_run_of_a_group_shows_the_late_name_and_a_long_prompt_whole_only_with_
     place.config(r#"{"checks": {"t": {"run": "cargo test"}}, "chains": {}}"#);
     let long = format!("{}\nthe end", "many words ".repeat(60));
     let short = place.run(&["(a:2 -> t):3", "-p", &long, "--dry-run"]);
-    assert!(!short.code(0).stdout.contains("the end") && short.stdout.contains("the whole text with -v"));
+    assert!(!short.code(0).stdout.contains("the end") && short.stdout.contains("the full text with -v"));
     let whole = place.run(&["(a:2 -> t):3", "-p", &long, "--dry-run", "-v"]);
     assert!(whole.code(0).stdout.contains("the end{{feedback}}"), "{}", whole.stdout);
 }
@@ -109,8 +108,7 @@ fn paths_of_the_users_config_start_at_that_file() {
     assert_eq!(args(&place.call("b", 1)), "arg the user's own\n");
 }
 
-/// R-24, R-25.
-/// V-21: an agent that prints before it reads does not lock itself and us.
+/// An agent that prints before it reads does not cause a deadlock.
 #[test]
 fn an_agent_that_prints_much_before_it_reads_a_long_prompt_gets_it_whole() {
     let place = Place::new();
@@ -140,7 +138,7 @@ fn a_prompt_with_the_marker_alone_on_a_line_is_refused() {
     place.run(&["a:3", "-p", "Do it and print FORKHESTRA_COMPLETE"]).code(0);
 }
 
-/// Values are data: nothing in them is expanded, split or run.
+/// Values are data. Nothing in them is expanded, split or run.
 #[test]
 fn values_with_shell_words_and_templates_arrive_as_they_are() {
     let place = place();

@@ -1,4 +1,4 @@
-//! `task run --all`: a queue as one thing.
+//! `task run --all`: a queue as a whole.
 
 use crate::support::Place;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 const CHAINS: &str =
     r#""chains": { "task": { "steps": [{ "group": [{ "agent": "c" }, { "agent": "j" }], "iterations": 3 }] } }"#;
 
-/// Three tasks, a worker that writes a file of its task's name, a judge that approves.
+/// Makes three tasks, a worker that writes a file with the name of its task, and a judge that approves.
 fn place(more: &str) -> Place {
     let place = Place::new();
     place.config(&format!(r#"{{{more} "agents": {{ "j": {{ "command": "j", "role": "judge" }} }}, {CHAINS}}}"#));
@@ -49,12 +49,12 @@ fn a_queue_ends_with_one_table_and_one_exit_code_that_says_the_worst() {
     ");
 }
 
-/// `--limit` is of all tasks together, `--limit-each` of each.
+/// `--limit` holds for all tasks together, `--limit-each` for each of them.
 #[test]
 fn the_limits_of_a_queue_hold_for_all_of_it() {
     let place = place("");
     let ran = place.run(&["task", "run", "--all", "--limit", "iterations=3"]);
-    assert!(ran.code(4).stderr.contains("the limit `iterations` of the queue is reached; the other tasks wait"));
+    assert!(ran.code(4).stderr.contains("the limit `iterations` of the queue was reached; the other tasks wait"));
     assert_eq!((place.calls("c"), place.calls("j")), (2, 1));
     let ran = place.run(&["task", "run", "--all", "--limit-each", "iterations=2", "--limit", "iterations=100"]);
     assert!(ran.code(0).stderr.contains("2 tasks: 2 completed"), "{}", ran.stderr);
@@ -65,7 +65,7 @@ fn a_task_that_reaches_its_own_limit_stops_no_other_one() {
     let place = place("");
     let ran = place.run(&["task", "run", "--all", "--limit", "iterations=100", "--limit-each", "iterations=1"]);
     assert!(ran.code(4).stderr.contains("3 tasks: 3 review"), "{}", ran.stderr);
-    // The config's limits are of each run, whatever holds for the whole.
+    // The limits of the config hold for each run, whatever holds for the whole queue.
     let place = self::place(r#""limits": {"iterations": 1},"#);
     let ran = place.run(&["task", "run", "--all", "--limit", "iterations=100"]);
     assert!(ran.code(4).stderr.contains("3 tasks: "), "{}", ran.stderr);
@@ -86,12 +86,30 @@ fn a_queue_of_cost_stops_where_its_budget_is_used_up() {
     assert!(place.call("claude", 3).contains("arg 0.2000\n"), "{}", place.call("claude", 3));
 }
 
+/// A signal that arrives when no agent is running, during the hook of the first task.
+#[test]
+fn a_signal_between_two_tasks_ends_a_queue() {
+    let waits = r#""hooks": {"onTask": "touch \"$UP\"; while ! [ -e \"$GO\" ]; do sleep 0.01; done"},"#;
+    let mut place = place(waits);
+    let (up, go) = (place.path("tmp/up"), place.path("tmp/go"));
+    place.set("UP", &up.display().to_string());
+    place.set("GO", &go.display().to_string());
+    let queue = place.start(&["task", "run", "--all"]);
+    place.wait_for(&up);
+    queue.signal("INT");
+    std::fs::write(&go, "").unwrap();
+    let ran = queue.end();
+    assert!(ran.code(130).stderr.contains("SIGINT received; the other tasks wait"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 task: 1 completed"), "{}", ran.stderr);
+    assert_eq!(place.calls("c"), 1);
+}
+
 const REFUSED: &str = r#"print {"type":"result","result":"Invalid API key · Please run /login","is_error":true,"api_error_status":401}
 exit 1"#;
 const WORKED: &str =
     r#"print {"type":"result","result":"done","is_error":false,"total_cost_usd":0.4,"usage":{"input_tokens":100}}"#;
 
-/// Two tasks of claude; a hook that writes what it is told.
+/// Makes two tasks for claude, and a hook that writes its input to a file.
 fn logins(script: &str) -> Place {
     let mut place = Place::new();
     place.set("FORKHESTRA_TEST_WAIT_MS", "50");
@@ -145,7 +163,7 @@ fn a_queue_that_is_stopped_still_says_the_worst() {
 fn a_login_that_nobody_renews_ends_a_queue_with_exit_code_3_and_the_run_can_go_on() {
     let place = logins(&format!("{WORKED}\nnext\n{REFUSED}"));
     let ran = place.run(&["task", "run", "--all", "--limit", "wait=12m"]);
-    assert!(ran.code(3).stderr.contains("the login of c is refused; log in again"), "{}", ran.stderr);
+    assert!(ran.code(3).stderr.contains("the login of c was refused; log in again"), "{}", ran.stderr);
     assert_eq!(place.calls("claude"), 1 + 3);
     place.agent("claude", WORKED);
     place.run(&["resume"]).code(0);
@@ -170,7 +188,7 @@ fn a_hook_is_called_when_a_run_begins_to_wait_for_long() {
     assert!(told.contains("\"reason\":\"usageLimit\"") && told.contains("\"waitMs\":7200000"), "{told}");
 }
 
-/// The judge of a task sees what was changed for it, and nothing that the task before has left in the tree.
+/// The judge of a task sees what was changed for it, and nothing that the previous task has left in the tree.
 #[test]
 fn each_task_is_judged_on_its_own_changes() {
     let place = Place::new();
@@ -185,7 +203,9 @@ fn each_task_is_judged_on_its_own_changes() {
     let told = String::from_utf8(place.stdin_of("j", 2)).unwrap();
     assert!(told.contains("work-2.txt") && !told.contains("work-1.txt"), "{told}");
     assert!(
-        ran.code(0).stderr.contains("not committed before this work began, and no part of it: 1 file, work-1.txt"),
+        ran.code(0).stderr.contains(
+            "1 file had uncommitted changes when this work began; those changes are not part of it: work-1.txt"
+        ),
         "{}",
         ran.stderr
     );
@@ -211,7 +231,7 @@ fn a_completed_task_is_committed_where_the_config_says_so_and_nothing_else_is() 
     assert_eq!(git(&place, &["log", "--format=%s"]).lines().next(), Some("task 1: One"), "a rejected task is not");
 }
 
-/// A hook of the user's that refuses: it is said, and the run stays as it ended.
+/// A hook of the user refuses the commit. This is reported, and does not change the outcome of the run.
 #[test]
 fn a_commit_that_is_refused_is_said() {
     let place = place(r#""commit": "task","#);
@@ -221,13 +241,13 @@ fn a_commit_that_is_refused_is_said() {
         .unwrap();
     let ran = place.run(&["task", "run"]);
     assert!(
-        ran.code(0).stderr.contains("! task 1 is completed, and was not committed: no tabs, please"),
+        ran.code(0).stderr.contains("! task 1 is completed, but was not committed: no tabs, please"),
         "{}",
         ran.stderr
     );
 }
 
-/// Task 1 is cut off, task 2 is done, and the judge of task 1 sees only what is of task 1.
+/// Task 1 is interrupted, task 2 is completed, and the judge of task 1 sees only the changes of task 1.
 #[test]
 fn a_task_that_goes_on_after_another_one_is_judged_on_its_own_changes() {
     let mut place = Place::new();
@@ -252,7 +272,7 @@ fn a_task_that_goes_on_after_another_one_is_judged_on_its_own_changes() {
     assert!(!told.contains("work-2.txt") && !told.contains("old-2"), "{told}");
 }
 
-/// What somebody else has changed is not in the commit of a task: another task, a person before, a person in between.
+/// The commit of a task excludes changes by others: another task, a person before the run, a person during the run.
 #[test]
 fn a_commit_of_a_task_holds_only_what_its_own_runs_have_changed() {
     let mut place = place(r#""commit": "task","#);

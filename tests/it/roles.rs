@@ -1,4 +1,4 @@
-//! Who judges is not decided by who runs it.
+//! The backend of an agent does not decide whether the agent is a judge.
 
 use crate::support::Place;
 
@@ -24,7 +24,7 @@ fn a_reviewer_moved_to_another_program_still_judges() {
     }
 }
 
-/// A backend that asks for nothing at all cannot be kept from editing, and that is said before anything runs.
+/// A backend that never asks for permission cannot be kept from editing. This is reported before anything runs.
 #[test]
 fn a_judge_that_could_edit_is_named_in_the_dry_run() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Running chains: sequence, loops, groups, and what an agent is told.
+//! Chains: sequence, loops, groups, and what an agent is told.
 
 use super::support::Place;
 
@@ -25,7 +25,6 @@ fn the_chain_stops_at_the_first_step_that_fails() {
     insta::assert_snapshot!(ran.stderr);
 }
 
-///
 #[test]
 fn an_agent_killed_by_a_signal_is_a_failure() {
     for signal in ["KILL", "SEGV"] {
@@ -48,7 +47,7 @@ fn a_loop_ends_at_its_marker_and_the_next_step_begins() {
     insta::assert_snapshot!(ran.stderr);
 }
 
-/// `a:1` loops once and needs the marker, `a` does not.
+/// `a:1` loops once and needs the marker, `a` does not.
 #[test]
 fn a_loop_without_a_marker_is_incomplete_even_after_one_iteration() {
     let place = place();
@@ -57,7 +56,7 @@ fn a_loop_without_a_marker_is_incomplete_even_after_one_iteration() {
     assert_eq!((place.calls("a"), place.calls("b")), (1, 0));
 }
 
-/// R-20's other half: a failing iteration counts and the loop goes on, and its exit code is shown.
+/// A failing iteration counts, the loop continues, and the exit code is shown.
 #[test]
 fn a_failing_iteration_counts_and_is_shown() {
     let place = place();
@@ -66,14 +65,13 @@ fn a_failing_iteration_counts_and_is_shown() {
     assert!(ran.code(0).words().contains("iteration 1 of 2: failed with exit code 7"), "{}", ran.stderr);
 }
 
-/// R-21, V-33.
 #[test]
 fn a_marker_with_a_failing_exit_is_not_complete_and_is_said() {
     for end in ["exit 1", "die KILL"] {
         let place = place();
         place.agent("a", &format!("marker\n{end}"));
         let ran = place.run(&["a:1"]);
-        assert!(ran.code(1).words().contains("in spite of the marker"), "{}", ran.stderr);
+        assert!(ran.code(1).words().contains("despite the marker"), "{}", ran.stderr);
     }
 }
 
@@ -87,7 +85,6 @@ fn a_custom_marker_of_the_config_is_the_marker() {
     assert!(place.call("a", 1).contains("env FORKHESTRA_MARKER=ALL_DONE_HERE\n"));
 }
 
-///
 #[test]
 fn an_agent_is_told_its_run_chain_step_iteration_and_round() {
     let place = place();
@@ -134,7 +131,7 @@ fn an_agent_that_fails_in_a_group_is_tried_again_in_place() {
     let place = place();
     place.agent("a", "exit 1\nnext\nprint up");
     let ran = place.run(&["(a):2"]);
-    assert!(ran.code(0).words().contains("tried again (1 of 3)"), "{}", ran.stderr);
+    assert!(ran.code(0).words().contains("retry 1 of 3"), "{}", ran.stderr);
 }
 
 #[test]
@@ -145,7 +142,7 @@ fn an_optional_check_that_fails_is_said_and_stops_nothing() {
     assert!(ran.code(0).words().contains("failed with exit code 1, optional"), "{}", ran.stderr);
 }
 
-/// The echo of feedback that quotes a marker cannot end a loop.
+/// An echo of feedback that quotes a marker cannot end a loop.
 #[test]
 fn an_echo_of_feedback_with_the_marker_does_not_end_the_loop() {
     let place = place();
@@ -188,7 +185,7 @@ fn the_root_is_found_upward_to_the_repository_and_cwd_sets_it_exactly() {
     assert_eq!(ran("deep/er", &["--cwd", "../..", "--chain", "c"]), (Some(0), "$PLACE/project\n".into()));
 }
 
-/// What lies above may be anybody's.
+/// What is above may belong to anyone.
 #[test]
 fn outside_a_repository_nothing_above_is_looked_at() {
     let place = place();
@@ -197,7 +194,7 @@ fn outside_a_repository_nothing_above_is_looked_at() {
     assert_eq!(place.plain(&output.stdout), "from a\n");
 }
 
-/// Whatever lies above the temporary folder: a sandbox that was killed leaves an empty `.git`.
+/// Above the temporary directory there may be anything: a sandbox that was killed leaves an empty `.git`.
 #[test]
 fn an_empty_git_folder_is_no_repository() {
     let place = place();
@@ -207,7 +204,8 @@ fn an_empty_git_folder_is_no_repository() {
     assert_eq!(place.plain(&output.stdout), "from a\n");
 }
 
-/// As git refuses a repository of another user. Only root can give a file away, so that only root can show it.
+/// Like git, which refuses a repository of another user. Only root can give a file away, so only root can run this
+/// test.
 #[test]
 fn what_another_user_owns_runs_nothing_unless_git_was_told_that_it_is_safe() {
     if !rustix::process::geteuid().is_root() {
@@ -251,9 +249,9 @@ fn the_last_line_tells_how_a_failing_loop_ended_and_v_tells_the_prompts() {
     place.agent("a", "marker\nexit 3");
     let ran = place.run(&["-q", "a:2"]);
     assert!(
-        ran.code(1).words().contains(
-            "a did not complete in 2 iterations; the last one failed with exit code 3 in spite of the marker"
-        ),
+        ran.code(1)
+            .words()
+            .contains("a did not complete in 2 iterations; the last one failed with exit code 3 despite the marker"),
         "{}",
         ran.stderr
     );

@@ -1,12 +1,12 @@
-//! `wrap` and `sandbox`: what stands between an agent and the machine. The tests with the real bubblewrap need it and user
-//! namespaces; the gate runs them: `cargo nextest run --run-ignored only sandbox::`.
+//! `wrap` and `sandbox`: what isolates an agent from the machine. The tests with the real bubblewrap need it and user
+//! namespaces. CI runs them: `cargo nextest run --run-ignored only sandbox::`.
 
 use super::support::{Place, send};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-/// A config whose agents are shell lines.
+/// Writes a config whose agents are shell commands.
 fn config(place: &Place, keys: &str, agents: &[(&str, &str)]) {
     let agents: Vec<String> = agents
         .iter()
@@ -24,7 +24,7 @@ fn own_config(place: &Place, text: &str) {
     fs::write(place.path("home/.config/forkhestra/chains.json"), text).unwrap();
 }
 
-/// A `bwrap` that is found and never run.
+/// Makes a place with a `bwrap` that is found but never run.
 fn with_a_bubblewrap() -> Place {
     let place = Place::new();
     let program = place.path("bin/bwrap");
@@ -68,16 +68,16 @@ fn a_dry_run_shows_wrap_and_sandbox() {
         ran.code(0).stdout.lines().filter(|line| line.contains("wrap") || line.contains("sandbox")).collect();
     insta::assert_snapshot!(rows.join("\n"), @r"
     wrap         /usr/bin/nice -n 7 $PLACE/bin/bwrap … (all of it with -v)
-    sandbox      project (bubblewrap): writes the project, a private /tmp, $PLACE/home/.cache; the network is open
+    sandbox      project (bubblewrap): can write to the project, a private /tmp, $PLACE/home/.cache; the network is open
     wrap         $PLACE/bin/bwrap … (all of it with -v)
-    sandbox      offline (bubblewrap): writes the project, a private /tmp, $PLACE/home/.cache; no network
+    sandbox      offline (bubblewrap): can write to the project, a private /tmp, $PLACE/home/.cache; no network
     ");
     let plan: serde_json::Value =
         serde_json::from_str(&place.run(&["w", "--dry-run", "--json"]).code(0).stdout).unwrap();
     let isolation = &plan["steps"][0]["isolation"];
     assert_eq!((&isolation["sandbox"], &isolation["program"]), (&"project".into(), &"/usr/bin/nice".into()));
     let words: Vec<&str> = isolation["args"].as_array().unwrap().iter().filter_map(|word| word.as_str()).collect();
-    // A checkout in /tmp has one more, for our own program.
+    // With a checkout in /tmp there is one more, for our own program.
     let binds = words
         .join(" ")
         .replace(" --", "\n--")
@@ -112,7 +112,7 @@ fn a_sandbox_that_the_machine_refuses_is_no_failed_agent() {
     let place = with_a_bubblewrap();
     config(&place, r#""sandbox": "project","#, &[("w", "true")]);
     let ran = place.run(&["w"]);
-    assert!(ran.code(2).words().contains("this machine refuses the sandbox"), "{}", ran.stderr);
+    assert!(ran.code(2).words().contains("this machine cannot start the sandbox"), "{}", ran.stderr);
     assert!(!place.work(".forkhestra").exists());
 }
 
@@ -128,18 +128,18 @@ fn a_project_neither_lifts_nor_opens_a_sandbox_of_the_users_own_config() {
     for keys in [r#""sandbox": "none","#, r#""sandbox": "project","#, r#""writable": ["~"],"#, hook, wrap] {
         config(&place, keys, &[("w", "true")]);
         let ran = place.run(&["w", "--dry-run"]);
-        assert!(ran.code(2).words().contains("your own config asks for"), "{keys}: {}", ran.stderr);
+        assert!(ran.code(2).words().contains("your own config requires"), "{keys}: {}", ran.stderr);
     }
     config(&place, "", &[("w", "true")]);
     assert!(place.run(&["w", "--dry-run"]).code(0).stdout.contains("offline (bubblewrap)"));
-    // The user's own entry may, unless the project says what it runs.
+    // The user's own entry may do so, unless the project decides what it runs.
     assert!(!place.run(&["mine", "--dry-run"]).code(0).stdout.contains("bubblewrap"));
     config(&place, "", &[("mine", "evil")]);
-    assert!(place.run(&["mine", "--dry-run"]).code(2).words().contains("your own config asks for"));
-    // Nor by a chain of its own that hands the exception arguments.
+    assert!(place.run(&["mine", "--dry-run"]).code(2).words().contains("your own config requires"));
+    // Nor may the project use a chain of its own to pass arguments to that entry.
     place.config(r#"{ "chains": { "c": [{ "agent": "mine", "args": ["evil"] }] } }"#);
-    assert!(place.run(&["c", "--dry-run"]).code(2).words().contains("your own config asks for"));
-    // By hand it would run outside.
+    assert!(place.run(&["c", "--dry-run"]).code(2).words().contains("your own config requires"));
+    // By hand, it would run outside of the sandbox.
     place.config(r#"{ "checks": { "test": "true" }, "chains": {} }"#);
     for verb in [&["verify", "test"][..], &["diagnose"], &["doctor", "--try"]] {
         let ran = place.run(verb);
@@ -157,14 +157,14 @@ fn nothing_outside_the_project_is_written_from_a_sandbox() {
     let (socket, listens) = (place.path("tmp/socket"), place.path("tmp"));
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let lines = [
-        // What it is there for.
+        // What the sandbox allows.
         "echo new > made && echo made".to_string(),
         "echo t > $TMPDIR/t && echo temporary".into(),
         format!("{} commit -q --allow-empty -m x && echo committed", git("")),
         "touch $(dirname $FORKHESTRA_RESULT)/own && echo own folder".into(),
         "grep -q 'NoNewPrivs:.1' /proc/self/status && grep -q 'CapEff:.0*$' /proc/self/status && echo no privileges".into(),
         "test $(ls -d /proc/[0-9]* | wc -l) -lt 10 && echo alone".into(),
-        // What it is not.
+        // What the sandbox denies.
         format!("echo evil > {}", outside.display()),
         format!("ln -s {} link; echo evil > link", outside.display()),
         format!("mv {} moved; rm -f {}", outside.display(), outside.display()),
@@ -209,7 +209,7 @@ fn an_agent_in_a_sandbox_hears_a_signal_and_has_its_grace() {
     }
 }
 
-/// Outside of a sandbox what an agent had started lives on.
+/// Outside of a sandbox, what an agent has started would survive.
 #[test]
 #[ignore = "needs bubblewrap and user namespaces"]
 fn killing_host_and_lifeline_together_ends_everything_in_a_sandbox() {
@@ -295,8 +295,8 @@ fn an_exception_of_ones_own_is_not_the_projects_to_fill_in() {
     fs::set_permissions(place.work("evil.sh"), fs::Permissions::from_mode(0o755)).unwrap();
     place.config(r#"{ "backends": { "claude": { "program": "./evil.sh" } }, "chains": {} }"#);
     let ran = place.run(&["claude", "-p", "x", "--dry-run"]);
-    assert!(ran.code(2).words().contains("your own config asks for"), "{}", ran.stderr);
-    // A stricter one of an entry stays, and what is open is not the project's to say.
+    assert!(ran.code(2).words().contains("your own config requires"), "{}", ran.stderr);
+    // A stricter sandbox of an entry stays, and the project cannot make anything writable.
     place.config(
         r#"{ "agents": { "strict": { "sandbox": "project", "writable": ["/etc"] } },
              "chains": { "c": { "vars": { "CACHE": "/etc" }, "steps": "strict" } } }"#,
@@ -318,7 +318,7 @@ fn what_stands_before_a_program_is_not_reached_through_its_environment() {
         r#"{ "backends": { "e": { "program": "{self}" } }, "agents": { "w": { "backend": "e" } }, "chains": {} }"#,
     );
     let ran = place.run(&["w", "-p", "x", "--dry-run"]);
-    assert!(ran.code(2).words().contains("is for the backends that forkhestra brings"), "{}", ran.stderr);
+    assert!(ran.code(2).words().contains("is only for the built-in backends"), "{}", ran.stderr);
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn a_link_in_the_place_of_forge_is_refused_in_a_sandbox() {
     );
 }
 
-/// The folder of the project may stand first on PATH, and an agent may have put programs there.
+/// The project's directory may be first on PATH, and an agent may have put programs there.
 #[test]
 #[ignore = "needs bubblewrap and user namespaces"]
 fn no_program_of_ours_is_taken_from_a_folder_of_the_project() {
@@ -372,7 +372,7 @@ fn a_folder_that_the_shell_holds_open_is_no_way_out() {
     assert!(!home.join("evil").exists());
 }
 
-/// Hooks may lie in the working tree (husky), where an agent in a sandbox writes.
+/// Hooks may be in the working tree (husky), where an agent in a sandbox can write.
 #[test]
 #[ignore = "needs bubblewrap and user namespaces"]
 fn the_commit_of_a_task_runs_no_hook_after_a_sandbox() {
@@ -404,7 +404,7 @@ fn the_commit_of_a_task_runs_no_hook_after_a_sandbox() {
     assert!(!evil.exists());
 }
 
-/// It could name any folder, which the next run would open.
+/// It could name any directory, which the next run would open.
 #[test]
 #[ignore = "needs bubblewrap and user namespaces"]
 fn a_git_file_that_an_agent_has_written_opens_nothing() {

@@ -1,4 +1,4 @@
-//! The committed schemas are those of the code. `UPDATE_SCHEMAS=1 cargo test` writes them anew.
+//! The committed schemas match the code. `UPDATE_SCHEMAS=1 cargo test` writes them again.
 
 use serde_json::Value;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The screen as a person sees it, cell by cell: what stays, the line that moves, other sizes, no colour, no terminal.
+//! The screen as a person sees it, cell by cell: lines that stay, the live line, other sizes, no color, no terminal.
 
 use super::support::{LONG, Place};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -10,7 +10,7 @@ use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// A terminal that somebody looks at.
+/// A terminal as a person sees it.
 struct Screen {
     parser: Arc<Mutex<vt100::Parser>>,
     person: File,
@@ -45,7 +45,7 @@ impl Screen {
         let (mut bytes, seen) = (person.try_clone().unwrap(), Arc::clone(&parser));
         let reader = std::thread::spawn(move || {
             let mut piece = [0; 4096];
-            // Linux says EIO when the other side is closed.
+            // Linux returns EIO when the other side is closed.
             while let Ok(read @ 1..) = bytes.read(&mut piece) {
                 seen.lock().unwrap().process(&piece[..read]);
             }
@@ -53,7 +53,7 @@ impl Screen {
         (child, Self { parser, person, reader: Some(reader) })
     }
 
-    /// What stands on it, times as `T`.
+    /// Returns the text on the screen, with times as `T`.
     fn shown(&self) -> String {
         let text = self.parser.lock().unwrap().screen().contents();
         let time = regex::Regex::new(r" *\b(\d+ min )?\d+(\.\d)? s\b").unwrap();
@@ -63,7 +63,7 @@ impl Screen {
         text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     }
 
-    /// Waits until something stands there.
+    /// Waits until a text appears on the screen.
     #[track_caller]
     fn wait_for(&self, words: &str) {
         let deadline = Instant::now() + LONG;
@@ -73,7 +73,7 @@ impl Screen {
         }
     }
 
-    /// The last screen, once the program is gone.
+    /// Returns the last screen after the program has exited.
     fn end(mut self, child: &mut Child) -> String {
         child.wait().unwrap();
         if let Some(reader) = self.reader.take() {
@@ -118,12 +118,12 @@ fn a_narrower_terminal_gets_a_shorter_line_and_a_stop_takes_it_away() {
     screen.parser.lock().unwrap().screen_mut().set_size(cells(24), cells(24));
     tcsetwinsize(&screen.person, size(24, 24)).unwrap();
     screen.wait_for("⠋ 1/1 worker · iterati…");
-    // The stop is said, and nothing moves until we go on.
+    // The pause is reported, and nothing changes until the run continues.
     super::support::send("TSTP", &child.id().to_string());
     screen.wait_for("! paused");
     assert!(!screen.shown().contains('⠋'), "{}", screen.shown());
     super::support::send("CONT", &child.id().to_string());
-    screen.wait_for("! goes on");
+    screen.wait_for("! continued");
     screen.wait_for("⠋ 1/1 worker · iterati…");
     std::fs::write(&go, "").unwrap();
     let shown = screen.end(&mut child);
@@ -158,7 +158,8 @@ fn without_colour_the_line_moves_all_the_same_and_a_dumb_terminal_has_none() {
     assert!(shown.contains("✓ worker:3: complete") && !shown.contains('⠋'), "{shown}");
 }
 
-/// A model's words, and a program's, are text: they write neither over our lines nor into the clipboard, and do not look like us.
+/// The output of a model or a program is only text. It cannot overwrite our lines, write to the clipboard, or look like
+/// our own lines.
 #[test]
 fn the_words_of_an_agent_do_not_steer_the_terminal_and_do_not_look_like_ours() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! `vars` with `"secret": true`: what reaches a program through its environment, and is nowhere kept.
+//! `vars` with `"secret": true`: values that reach a program through its environment and are not stored anywhere.
 
 use super::support::Place;
 use std::fs;
@@ -16,7 +16,7 @@ fn place(more: &str) -> Place {
     place
 }
 
-/// Every file below a folder that holds the secret.
+/// Returns every file below a directory that contains the secret.
 fn holding(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -64,7 +64,11 @@ fn resume_asks_for_a_secret_again() {
     place.write("ok", "");
     let _ = place.run(&["ship", &format!("TOKEN={SECRET}"), "--limit", "iterations=1"]).code(4);
     let ran = place.run(&["resume"]);
-    assert!(ran.code(2).words().contains("the secret `TOKEN` is not given, and never kept"), "{}", ran.stderr);
+    assert!(
+        ran.code(2).words().contains("the secret `TOKEN` has no value, and secrets are never stored"),
+        "{}",
+        ran.stderr
+    );
     place.set("TOKEN", SECRET);
     assert_eq!(place.run(&["resume", "--limit", "iterations=5"]).code(0).stdout, "too\n");
     assert_eq!(holding(&place.work(".forkhestra")), Vec::<String>::new());
@@ -77,11 +81,11 @@ fn a_secret_in_a_prompt_an_argument_or_a_hook_is_refused() {
         place.write("p.md", "use ${TOKEN}");
         let ran = place.run(&["ship", "TOKEN=x", "--dry-run"]);
         let refused = more.contains("use $");
-        assert_eq!(ran.words().contains("a secret variable stands in a prompt"), refused, "{}", ran.stderr);
+        assert_eq!(ran.words().contains("a secret variable is used in a prompt"), refused, "{}", ran.stderr);
     }
     let place = place("");
     let ran = place.run(&["ship", "TOKEN=x", "-p", "use ${TOKEN}"]);
-    assert!(ran.code(2).words().contains("a secret variable stands in a prompt"), "{}", ran.stderr);
+    assert!(ran.code(2).words().contains("a secret variable is used in a prompt"), "{}", ran.stderr);
     for (agents, hooks, what) in [
         (r#""command": "true", "args": ["--key=${env:TOKEN}"]"#, "{}", "an argument"),
         (r#""command": "true", "args": ["--key=${TOKEN}"]"#, "{}", "an argument"),
@@ -91,7 +95,7 @@ fn a_secret_in_a_prompt_an_argument_or_a_hook_is_refused() {
             r#"{{ "agents": {{ "w": {{ {agents} }} }}, "hooks": {hooks}, "chains": {{ "ship": {{ "vars": {{ "TOKEN": {{ "secret": true }} }}, "steps": "w" }} }} }}"#
         ));
         let ran = place.run(&["ship", "TOKEN=x"]);
-        assert!(ran.code(2).words().contains(&format!("a secret variable stands in {what}")), "{}", ran.stderr);
+        assert!(ran.code(2).words().contains(&format!("a secret variable is used in {what}")), "{}", ran.stderr);
     }
 }
 
@@ -102,5 +106,5 @@ fn a_secret_is_shown_by_its_name() {
     let json: serde_json::Value = serde_json::from_str(&place.run(&["show", "ship", "--json"]).code(0).stdout).unwrap();
     assert_eq!(json["entry"]["vars"]["TOKEN"]["secret"], true);
     let ran = place.run(&["ship"]);
-    assert!(ran.code(2).words().contains("the secret `TOKEN` is not given"), "{}", ran.stderr);
+    assert!(ran.code(2).words().contains("the secret `TOKEN` has no value"), "{}", ran.stderr);
 }

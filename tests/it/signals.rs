@@ -1,8 +1,8 @@
-//! V-01, V-02, V-03, V-09: signals, and that nothing is left after them.
+//! Signals, and that nothing is left running after them.
 
 use super::support::{Place, Running, send};
 
-/// An agent that says it is up and then waits.
+/// Makes an agent that reports that it is running, and then waits.
 fn up(place: &Place, before: &str) -> std::path::PathBuf {
     let file = place.path("tmp/up");
     place.agent("a", &format!("print begun\n{before}\nhang {}", file.display()));
@@ -16,7 +16,6 @@ fn started<'a>(place: &'a Place, before: &str, chain: &str) -> Running<'a> {
     running
 }
 
-/// V-01.
 #[test]
 fn a_signal_ends_the_agent_and_the_run_with_its_exit_code_and_nothing_new_begins() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
@@ -28,12 +27,11 @@ fn a_signal_ends_the_agent_and_the_run_with_its_exit_code_and_nothing_new_begins
             assert_eq!((ran.code, place.calls("a")), (Some(code), 1), "{}", ran.stderr);
             assert!(ran.stderr.contains(&format!("interrupted by SIG{signal}")), "{}", ran.stderr);
             let last = place.events(1).pop().unwrap();
-            assert_eq!(last["event"]["outcome"], serde_json::json!({"is": "interrupted", "signal": signal}));
+            assert_eq!(last["event"]["outcome"], serde_json::json!({"type": "interrupted", "signal": signal}));
         }
     }
 }
 
-/// R-8, V-03.
 #[test]
 fn an_agent_that_ignores_every_signal_is_killed_after_the_grace_time() {
     let place = Place::new();
@@ -44,7 +42,7 @@ fn an_agent_that_ignores_every_signal_is_killed_after_the_grace_time() {
     insta::assert_snapshot!(ran.stderr);
 }
 
-/// V-01: a signal to our whole group reaches the agent once, through us; whoever started us is in another and lives.
+/// A signal to our whole process group reaches the agent once, through us. Our parent is in another group and survives.
 #[test]
 fn a_signal_to_our_group_reaches_the_agent_once() {
     let place = Place::new();
@@ -54,24 +52,24 @@ fn a_signal_to_our_group_reaches_the_agent_once() {
     assert_eq!(ran.code(130).stderr.matches("SIGINT received").count(), 1, "{}", ran.stderr);
 }
 
-/// V-02. The grace time is an hour: only the second signal can end this.
+/// The grace time is an hour, so only the second signal can end this.
 #[test]
 fn a_second_ctrl_c_kills_at_once() {
     let mut place = Place::new();
     place.set("FORKHESTRA_TEST_GRACE_MS", "3600000");
     let running = started(&place, "ignore INT\nignore TERM", "a");
     running.signal("INT");
-    // The first one must have been heard, or the two are one.
+    // The first signal must have been received, or the two would merge into one.
     let said = place.work(".forkhestra/state.db-wal");
     place.wait_for(&said);
-    while !place.events(1).iter().any(|event| event["event"]["type"] == "terminating") {
+    while !place.events(1).iter().any(|event| event["event"]["type"] == "runStopping") {
         std::thread::yield_now();
     }
     running.signal("INT");
     assert_eq!(running.end().code, Some(130));
 }
 
-/// the agent's children die with it, in its group and out of it.
+/// The agent's children die with it, inside and outside of its process group.
 #[test]
 fn the_whole_tree_dies_with_the_agent() {
     let place = Place::new();
@@ -83,7 +81,7 @@ fn the_whole_tree_dies_with_the_agent() {
     assert_eq!(running.end().code, Some(143));
 }
 
-/// V-09: a signal that comes while the agent is being started.
+/// A signal that arrives while the agent is being started.
 #[test]
 fn a_signal_at_any_instant_leaves_nothing_behind() {
     for delay in 0..20 {
@@ -93,12 +91,12 @@ fn a_signal_at_any_instant_leaves_nothing_behind() {
         std::thread::sleep(std::time::Duration::from_millis(delay * 3));
         running.signal("TERM");
         let ran = running.end();
-        // Before the handlers stand, the signal's own default ends us.
+        // Before our handlers are installed, the default action of the signal terminates us.
         assert!(matches!(ran.code, Some(143) | None), "{}", ran.all());
     }
 }
 
-/// An inherited ignored signal stays ignored (nohup).
+/// A signal that is ignored when we start stays ignored (nohup).
 #[test]
 fn under_nohup_a_hangup_is_ignored_and_the_agent_goes_on() {
     let place = Place::new();
@@ -119,7 +117,7 @@ fn under_nohup_a_hangup_is_ignored_and_the_agent_goes_on() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"survived\n".as_slice()));
 }
 
-/// A reader that is stuck must not keep us from ending.
+/// A stuck reader must not prevent the run from ending.
 #[test]
 fn a_reader_that_never_reads_does_not_make_the_run_unstoppable() {
     let place = Place::new();
@@ -135,7 +133,7 @@ fn a_reader_that_never_reads_does_not_make_the_run_unstoppable() {
     drop(stuck);
 }
 
-/// The state of a process as /proc/PID/stat has it: R, S, T, …
+/// Returns the state of a process, as in /proc/PID/stat: R, S, T, …
 fn state(pid: &str) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or("gone").to_string()
@@ -153,7 +151,7 @@ fn wait_for_state(pids: &[&str], wanted: &str) {
     }
 }
 
-/// V-08: the whole tree stops, every timer stands still, and all go on.
+/// The whole tree and all timers are stopped, and then continue.
 #[test]
 fn a_pause_stops_the_tree_and_every_timer_and_all_go_on_after_it() {
     let place = Place::new();
@@ -167,7 +165,7 @@ fn a_pause_stops_the_tree_and_every_timer_and_all_go_on_after_it() {
             break started["event"]["pid"].to_string();
         }
     };
-    // The file is there a moment before what is in it.
+    // The file exists a moment before its content.
     let daemon = loop {
         let pid = std::fs::read_to_string(&daemon).unwrap();
         if !pid.is_empty() {
@@ -177,7 +175,7 @@ fn a_pause_stops_the_tree_and_every_timer_and_all_go_on_after_it() {
     let us = running.child.id().to_string();
     running.signal("TSTP");
     wait_for_state(&[&us, &agent, &daemon], "T");
-    // Longer than any of its times.
+    // Longer than any of its timeouts.
     std::thread::sleep(std::time::Duration::from_secs(4));
     running.signal("CONT");
     while [&us, &agent, &daemon].iter().any(|pid| state(pid) == "T") {
@@ -185,12 +183,12 @@ fn a_pause_stops_the_tree_and_every_timer_and_all_go_on_after_it() {
     }
     std::fs::write(go, "").unwrap();
     let ran = running.end();
-    assert!(ran.code(0).stderr.contains("paused: the agent and every timer stand still"), "{}", ran.stderr);
-    let news = ran.stderr.contains("was stopped by signal") || ran.stderr.contains("a goes on");
+    assert!(ran.code(0).stderr.contains("paused: the agent and all timers are stopped"), "{}", ran.stderr);
+    let news = ran.stderr.contains("was stopped by signal") || ran.stderr.contains("a continues");
     assert!(!news, "our own stop is no news: {}", ran.stderr);
 }
 
-/// A script does not wait until we have stopped before it lets us go on.
+/// A script may continue us before we have stopped.
 #[test]
 fn a_sigcont_that_follows_a_sigtstp_at_once_is_never_lost() {
     for wait in 0..20 {
@@ -220,7 +218,7 @@ fn a_stopped_run_can_be_ended_and_a_killed_one_leaves_no_stopped_agent() {
     }
 }
 
-/// An agent that somebody stops is not silently waited for.
+/// forkhestra does not silently wait for an agent that was stopped.
 #[test]
 fn an_agent_that_was_stopped_is_named_and_ended_by_its_idle_timeout() {
     let place = Place::new();
@@ -229,7 +227,7 @@ fn an_agent_that_was_stopped_is_named_and_ended_by_its_idle_timeout() {
     assert!(ran.code(1).stderr.contains("a was stopped by signal 19; kill -CONT"), "{}", ran.stderr);
 }
 
-/// A check by hand is a person's, and Ctrl-C is for it: it and all that it started end with us, however we end.
+/// A check that a person runs by hand gets the Ctrl-C. It ends with us, with all that it started, however we end.
 #[test]
 fn a_check_by_hand_is_ended_with_its_whole_tree_by_every_signal() {
     for (signal, code) in [("INT", Some(130)), ("TERM", Some(143)), ("HUP", Some(129)), ("KILL", None)] {
@@ -266,7 +264,7 @@ fn a_hook_dies_with_us_when_we_are_killed() {
     assert!(place.read("told").contains("\"state\""));
 }
 
-/// nohup(1): what was ignored when we were started stays ignored, also while a check runs by hand.
+/// nohup(1): a signal that was ignored when we were started stays ignored, also while a check runs by hand.
 #[test]
 fn a_check_by_hand_under_nohup_does_not_end_by_sighup() {
     let place = Place::new();

@@ -1,10 +1,11 @@
-//! Hostile agents and signals by chance: no orphan, no hang, no lost marker. A few seconds here; five minutes with
-//! `FORKHESTRA_SOAK_SECONDS=300 cargo test --test it soak -- --nocapture`, from a seed with `FORKHESTRA_SOAK_SEED`.
+//! Random hostile agents and random signals: no orphans, no hangs, no lost markers. Takes a few seconds here, and five
+//! minutes with `FORKHESTRA_SOAK_SECONDS=300 cargo test --test it soak -- --nocapture`. `FORKHESTRA_SOAK_SEED` sets the
+//! seed.
 
 use super::support::{LONG, Place, Ran, Running};
 use std::time::{Duration, Instant};
 
-/// xorshift64*: small, and the same everywhere.
+/// A random number generator: xorshift64*, which is small and the same everywhere.
 pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
@@ -20,7 +21,7 @@ impl Chance {
     }
 }
 
-/// An agent by chance; whether it prints its marker as a line and ends well.
+/// Returns the script of a random agent, and whether it prints its marker on a line of its own and succeeds.
 fn agent(chance: &mut Chance, place: &Place) -> (String, bool) {
     let file = |name: &str| place.path(&format!("tmp/{name}")).display().to_string();
     let mut lines = Vec::new();
@@ -42,7 +43,7 @@ fn agent(chance: &mut Chance, place: &Place) -> (String, bool) {
     }
     let end =
         chance.one(&["marker", "marker", "marker", "print no marker", "exit 3", "die SEGV", "hang", "marker\nhang"]);
-    // A daemon that floods may stand between the parts of a line: the marker comes after a newline of its own.
+    // The output of a flooding daemon may split a line, so the marker comes after a newline of its own.
     lines.push(if end.starts_with("marker") { format!("print \n{end}") } else { end.into() });
     (lines.join("\n"), end == "marker")
 }
@@ -94,7 +95,7 @@ fn round(seed: u64) {
     }
     if signal != "KILL" && place.work(".forkhestra/state.db").exists() && ran.code != Some(2) {
         let last = place.events(1).pop();
-        // Ended by a signal's own default before the run began, there is nothing.
+        // If the default action of a signal ended it before the run began, there are no events.
         assert!(ran.code.is_none() || last.is_some_and(|last| last["event"]["type"] == "runFinished"), "{what}");
     }
 }

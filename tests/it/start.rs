@@ -1,4 +1,4 @@
-//! When a run begins, and that the machine stays awake meanwhile.
+//! When a run starts, and that the machine stays awake during the run.
 
 use crate::support::{LONG, Place};
 use std::time::Instant;
@@ -8,13 +8,13 @@ fn a_start_that_is_past_or_no_time_is_refused_before_anything_runs() {
     let place = Place::new();
     place.agent("a", "");
     let words = place.run(&["a", "--start-at", "2020-01-01T02:00"]).code(2).words();
-    assert!(words.contains("`2020-01-01T02:00` is past"), "{words}");
+    assert!(words.contains("`2020-01-01T02:00` is in the past"), "{words}");
     let words = place.run(&["a", "--start-at", "soon", "--dry-run"]).code(2).words();
-    assert!(words.contains("`soon` is no time"), "{words}");
+    assert!(words.contains("`soon` is not a time"), "{words}");
     assert_eq!(place.calls("a"), 0);
 }
 
-/// What would be refused at two in the morning is refused now.
+/// What would be refused at 2 a.m. is refused now.
 #[test]
 fn a_later_start_is_checked_now_and_waited_for_until_somebody_ends_the_waiting() {
     let place = Place::new();
@@ -28,7 +28,7 @@ fn a_later_start_is_checked_now_and_waited_for_until_somebody_ends_the_waiting()
         assert!(begun.elapsed() < LONG);
         std::thread::yield_now();
     }
-    // The words come before somebody listens.
+    // The message is printed before the signal handler is installed.
     let running = crate::support::Running::of(child, &place);
     while !listens(running.child.id()) {
         assert!(begun.elapsed() < LONG);
@@ -40,7 +40,7 @@ fn a_later_start_is_checked_now_and_waited_for_until_somebody_ends_the_waiting()
     assert!(!place.work(".forkhestra").exists());
 }
 
-/// Whether a process has a handler for SIGINT (proc(5), `SigCgt`).
+/// Returns whether a process has a handler for SIGINT (proc(5), `SigCgt`).
 fn listens(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
@@ -57,7 +57,7 @@ fn a_later_start_begins_when_its_time_has_come() {
     assert_eq!(ran.code(0).stdout, "here\n");
 }
 
-/// The lock is held while the run is under way, and given back by whatever ends us.
+/// The lock is held during the run, and is released however we end.
 #[test]
 fn the_machine_is_kept_awake_during_a_run_unless_keep_awake_is_off() {
     let place = Place::new();
@@ -87,7 +87,7 @@ fn the_machine_is_kept_awake_during_a_run_unless_keep_awake_is_off() {
     assert_eq!(told(), "");
 }
 
-/// Standard input is read once, whenever the run begins.
+/// Standard input is read once, whenever the run starts.
 #[test]
 fn a_prompt_from_standard_input_reaches_an_agent_that_starts_later() {
     let place = Place::new();
@@ -107,7 +107,7 @@ fn a_prompt_from_standard_input_reaches_an_agent_that_starts_later() {
     assert_eq!(rest, "");
 }
 
-/// Whoever waits for another run can be ended, whatever ran in it before.
+/// A process that waits for another run can be interrupted, whatever ran before.
 #[test]
 fn a_wait_for_another_run_ends_with_a_signal() {
     let place = Place::new();

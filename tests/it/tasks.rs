@@ -33,16 +33,15 @@ fn a_task_is_added_worked_on_and_completed() {
     let told = place.call("c", 1);
     assert!(
         told.contains(
-            "Log in\n\nThe specification is in `docs/login.md`.\n\nWhat shows that it is done: cargo test login"
+            "Log in\n\nThe specification is in `docs/login.md`.\n\nEvidence that it is done: cargo test login"
         ),
         "{told}"
     );
     assert!(told.contains("FORKHESTRA_TASK=1"), "{told}");
     let again = place.run(&["task", "run", "1"]);
-    assert!(again.code(2).words().contains("task 1 is completed: nothing is left to be run"), "{}", again.stderr);
+    assert!(again.code(2).words().contains("task 1 is completed: there is nothing left to run"), "{}", again.stderr);
 }
 
-/// S0-22, C27, C28: the seed's cycle.
 #[test]
 fn all_tasks_are_worked_on_in_their_order_and_one_that_needs_a_human_holds_only_what_waits_for_it() {
     let place = place();
@@ -57,22 +56,21 @@ fn all_tasks_are_worked_on_in_their_order_and_one_that_needs_a_human_holds_only_
     ran.code(3);
     insta::assert_snapshot!("task_list_after_all", place.run(&["task", "list"]).code(0).stdout);
     insta::assert_snapshot!("dispute_list", place.run(&["dispute", "list"]).code(0).stdout);
-    // T0-17: resolved for the worker, and only once.
+    // Resolved in favor of the worker, and only once.
     place.run(&["dispute", "resolve", "1", "coder", "--notes", "it is right"]).code(0);
     let twice = place.run(&["dispute", "resolve", "1", "reviewer"]);
-    assert!(twice.code(2).words().contains("dispute 1 is resolved already"), "{}", twice.stderr);
+    assert!(twice.code(2).words().contains("dispute 1 is already resolved"), "{}", twice.stderr);
     place.run(&["task", "run", "--all"]).code(0);
     assert_eq!(place.run(&["task", "list"]).code(0).stdout.matches("completed").count(), 4);
 }
 
-/// T0-14.
 #[test]
 fn the_fifteenth_reject_fails_the_task_and_opens_a_dispute_with_its_history() {
     let place = place();
     place.run(&["task", "add", "Hard"]).code(0);
     place.agent("j", "print - a.rs:1: wrong\nprint VERDICT: reject");
     let ran = place.run(&["task", "run"]);
-    assert!(ran.code(3).stderr.contains("j rejected 15 times, and no round is left"), "{}", ran.stderr);
+    assert!(ran.code(3).stderr.contains("j rejected the work 15 times, and no rounds are left"), "{}", ran.stderr);
     let told = place.run(&["dispute", "show", "1"]);
     assert!(
         told.code(0).stdout.contains("Exceeded 15 rejections without resolution\n\n1. j: wrong\n2. j: wrong"),
@@ -80,14 +78,14 @@ fn the_fifteenth_reject_fails_the_task_and_opens_a_dispute_with_its_history() {
         told.stdout
     );
     assert!(place.run(&["task", "list"]).code(0).stdout.contains("failed"));
-    // A human begins it anew.
+    // A human resets it.
     place.run(&["task", "reset", "1"]).code(0);
     place.agent("j", "print VERDICT: approve");
     place.run(&["task", "run", "1"]).code(0);
     assert!(place.run(&["dispute", "list"]).code(0).stdout.contains("resolved: custom"));
 }
 
-/// S0-12, T0-09: whatever an agent says, the host looks itself, and that is no rejection.
+/// Whatever an agent says, forkhestra runs the check itself. A failed check is not a rejection.
 #[test]
 fn a_failed_check_sends_the_work_back_and_is_no_rejection() {
     let place = place();
@@ -101,7 +99,7 @@ fn a_failed_check_sends_the_work_back_and_is_no_rejection() {
     assert!(shown.stdout.contains("rejections 0\n"), "{}", shown.stdout);
 }
 
-/// S0-2: crash, then resume by the task.
+/// A crash, then a resume through the task.
 #[test]
 fn a_task_that_was_cut_off_goes_on_and_one_in_review_is_judged_first() {
     let place = place();
@@ -111,7 +109,7 @@ fn a_task_that_was_cut_off_goes_on_and_one_in_review_is_judged_first() {
     let running = place.start(&["task", "run"]);
     place.wait_for(&up);
     let busy = place.command(&["task", "approve", "1"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&busy.stderr).contains("run 1 works on task 1 right now"));
+    assert!(String::from_utf8_lossy(&busy.stderr).contains("run 1 is working on task 1"));
     assert_eq!(running.end_by("KILL").code, None);
     assert!(place.run(&["task", "list"]).code(0).stdout.contains("in_progress"));
     place.agent("j", "print hm");
@@ -119,15 +117,11 @@ fn a_task_that_was_cut_off_goes_on_and_one_in_review_is_judged_first() {
     assert!(place.run(&["task", "list"]).code(0).stdout.contains("review"));
     place.agent("j", "print VERDICT: approve");
     let ran = place.run(&["task", "run"]);
-    assert!(
-        ran.code(0).stderr.contains("c: skipped, its work is there already, and is judged first"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.code(0).stderr.contains("c: skipped, its work already exists and is judged first"), "{}", ran.stderr);
     assert_eq!(place.calls("c"), 2);
 }
 
-/// A container hides the process of a run from those outside of it, and not its lock.
+/// A container hides the process of a run from the outside, but not its lock.
 #[test]
 fn a_person_does_not_decide_while_a_run_that_is_not_seen_works() {
     let place = place();
@@ -137,12 +131,12 @@ fn a_person_does_not_decide_while_a_run_that_is_not_seen_works() {
     let lock = std::fs::File::open(place.work(".forkhestra/lock")).unwrap();
     lock.lock().unwrap();
     let busy = place.run(&["task", "reject", "1", "--notes", "Again."]);
-    assert!(busy.code(2).words().contains("run 1 works on task 1 right now"), "{}", busy.stderr);
+    assert!(busy.code(2).words().contains("run 1 is working on task 1"), "{}", busy.stderr);
     lock.unlock().unwrap();
     place.run(&["task", "reject", "1", "--notes", "Again."]).code(0);
 }
 
-/// M-12, and everything else that is refused before anything happens.
+/// Everything that is refused before anything happens.
 #[test]
 fn what_makes_no_sense_is_refused() {
     let place = place();
@@ -150,18 +144,18 @@ fn what_makes_no_sense_is_refused() {
     place.run(&["task", "add", "One"]).code(0);
     for (words, expected) in [
         (&["task", "add", "x", "--id", "a/b"][..], "`a/b` cannot be the name of a task"),
-        (&["task", "add", "x", "--id", "1"], "there is a task 1 already"),
-        (&["task", "add", " "], "a title is one line"),
-        (&["task", "add", "x", "--spec", "none.md"], "is no file that can be read"),
+        (&["task", "add", "x", "--id", "1"], "there is already a task 1"),
+        (&["task", "add", " "], "a title must be one line"),
+        (&["task", "add", "x", "--spec", "none.md"], "is not a readable file"),
         (&["task", "add", "x", "--spec", "../outside.md"], "is outside the project"),
         (&["task", "add", "x", "--after", "9"], "there is no task 9"),
         (&["task", "show", "9"], "there is no task 9"),
         (&["task", "run", "9"], "there is no task 9"),
-        (&["task", "reject", "1"], "a reject says what is to be mended"),
-        (&["task", "reset", "1"], "task 1 is pending already"),
-        (&["task", "run", "1", "2"], "one task at a time"),
+        (&["task", "reject", "1"], "a rejection must say what has to be fixed"),
+        (&["task", "reset", "1"], "task 1 is already pending"),
+        (&["task", "run", "1", "2"], "name one task, or use --all"),
         (&["dispute", "show", "3"], "there is no dispute 3"),
-        (&["dispute", "--reason", "x"], "is for an agent that forkhestra runs"),
+        (&["dispute", "--reason", "x"], "is only for an agent that forkhestra runs"),
         (&["c", "--task", "9"], "there is no task 9"),
     ] {
         let ran = place.run(words);
@@ -193,7 +187,7 @@ fn a_planner_proposes_tasks_and_any_chain_can_have_a_task() {
     assert!(place.run(&["task", "list"]).code(0).stdout.contains("completed"));
 }
 
-/// `fix` and `task` begin with the project's own errors (T2-16, T2-17).
+/// `fix` and `task` start with the project's own errors.
 #[test]
 fn what_is_wrong_is_found_first_unless_the_work_is_tiny() {
     let place = Place::new();
@@ -207,10 +201,14 @@ fn what_is_wrong_is_found_first_unless_the_work_is_tiny() {
     assert!(plan(&["-p", "Fix a typo", "--scope", "normal"]).contains("optional check"));
     assert!(plan(&["-p", "Fix a typo", "--profile", "strict"]).contains("optional check"));
     let strict = place.run(&["verify", "--profile", "strict"]);
-    assert!(strict.code(2).words().contains("needs what this project does not have: lint"), "{}", strict.stderr);
+    assert!(
+        strict.code(2).words().contains("requires checks that this project does not have: lint"),
+        "{}",
+        strict.stderr
+    );
 }
 
-/// What became of the task: its transitions without their times.
+/// Returns the transitions of the task, without their times.
 fn transitions(place: &Place) -> Vec<String> {
     let told = place.run(&["task", "show", "1", "--json"]);
     let told: serde_json::Value = serde_json::from_str(&told.code(0).stdout).unwrap();
@@ -218,7 +216,7 @@ fn transitions(place: &Place) -> Vec<String> {
     rows.map(|row| format!("{} {} {}", row["from"], row["to"], row["actor"])).collect()
 }
 
-/// The process dies after the k-th write to the journal, for every k: the flow goes on to the same end (V-50).
+/// The process dies after the k-th write to the journal, for every k. The flow then continues to the same end.
 #[test]
 fn a_flow_that_dies_after_any_write_goes_on_to_the_same_end() {
     let flow = || {
@@ -244,20 +242,19 @@ fn a_flow_that_dies_after_any_write_goes_on_to_the_same_end() {
             break;
         }
         let ran = place.run(&["-q", "resume"]);
-        let over = ran.code == Some(2) && ran.words().contains("run 1 is over")
-            || ran.words().contains("no run to go on with");
+        let over =
+            ran.code == Some(2) && ran.words().contains("run 1 has ended") || ran.words().contains("no run to resume");
         assert!(ran.code == Some(0) || over, "after {writes} writes: {}", ran.all());
         assert_eq!(transitions(&place), expected, "after {writes} writes");
     }
     assert!(writes > 15, "{writes}");
 }
 
-/// T2-10, C34.
 #[test]
 fn a_diagnosis_of_the_same_tree_is_not_made_twice() {
     let mut place = Place::new();
     place.write("Makefile", "build:\n\t@echo 'a.c:1:2: error: broken'; exit 1\n");
-    // An agent of a run asks; a person always gets what is so now.
+    // An agent of a run may get a stored diagnosis. A person always gets a new one.
     let result = place.path("tmp/result.json");
     place.set("FORKHESTRA_TOKEN", "x");
     place.set("FORKHESTRA_RESULT", result.to_str().unwrap());
@@ -275,7 +272,7 @@ fn a_diagnosis_of_the_same_tree_is_not_made_twice() {
     assert!(place.run(&["diagnose"]).code(1).stdout.contains("broken"), "another tree");
 }
 
-/// A judge of a later run sees all that was done for the task, not only what its own run did.
+/// A judge of a later run sees everything that was done for the task, not only the work of its own run.
 #[test]
 fn changes_are_shown_since_the_task_was_begun_and_errors_are_counted_from_round_to_round() {
     let place = Place::new();
@@ -311,7 +308,7 @@ fn changes_are_shown_since_the_task_was_begun_and_errors_are_counted_from_round_
     assert!(String::from_utf8(place.stdin_of("j", 2)).unwrap().contains("+first run"), "what the first run committed");
 }
 
-/// A run goes on with its task only where nobody has moved it since.
+/// A run resumes its task only if the status of the task has not been changed since.
 #[test]
 fn a_resume_looks_at_its_task_and_a_human_is_heard() {
     let place = place();
@@ -329,11 +326,11 @@ fn a_resume_looks_at_its_task_and_a_human_is_heard() {
     place.run(&["task", "approve", "1"]).code(0);
     assert!(place.run(&["resume", "1"]).code(2).words().contains("task 1 is completed"));
     place.run(&["task", "reset", "1"]).code(0);
-    assert!(place.run(&["resume", "1"]).code(2).words().contains("task 1 was moved since run 1, by human"));
+    assert!(place.run(&["resume", "1"]).code(2).words().contains("task 1 has been changed since run 1 (by: human)"));
     place.run(&["task", "delete", "1"]).code(0);
     place.run(&["task", "add", "Another"]).code(0);
     assert!(place.run(&["resume", "1"]).code(2).words().contains("there is no task 1"), "names are not given twice");
-    // What a human says of a dispute reaches the worker, and is no word of a crash.
+    // What a human says about a dispute reaches the worker, without any mention of a crash.
     place.agent("c", "print VERDICT: dispute\nnext\nsh date +%N >> work.txt");
     place.run(&["task", "run", "2"]).code(3);
     place.run(&["dispute", "resolve", "1", "custom", "--notes", "USE THE SECOND READING"]).code(0);
@@ -341,10 +338,10 @@ fn a_resume_looks_at_its_task_and_a_human_is_heard() {
     assert!(
         place
             .call("c", u32::try_from(place.calls("c")).unwrap())
-            .contains("A human decided for custom: USE THE SECOND READING")
+            .contains("A human resolved it as custom: USE THE SECOND READING")
     );
     assert!(place.call("j", 1).contains("USE THE SECOND READING"), "the judge learns of it, too");
-    // A note that an approval left moves nothing when it is resolved.
+    // A note that an approval left does not change the task when it is resolved.
     place.run(&["task", "add", "Third"]).code(0);
     place.agent("j", "print - minor: a.rs:1: a name\nprint VERDICT: approve");
     place.run(&["task", "run", "3"]).code(0);
@@ -368,7 +365,7 @@ fn a_run_that_was_cut_off_before_it_moved_its_task_goes_on() {
     place.run(&["resume", "2"]).code(0);
 }
 
-/// K-9: a profile that is asked for is a budget, and only then.
+/// A profile sets a budget only if it is given on the command line.
 #[test]
 fn a_profile_that_is_asked_for_holds_workers_to_its_budget() {
     let place = Place::new();
@@ -382,7 +379,7 @@ fn a_profile_that_is_asked_for_holds_workers_to_its_budget() {
     assert!(!plan(&[]).code(0).stdout.contains("Your budget"));
 }
 
-/// One task that cannot be worked on is named, and holds no other.
+/// A task that cannot be worked on is reported, and does not block other tasks.
 #[test]
 fn a_task_whose_specification_is_gone_is_named_and_the_others_go_on() {
     let place = place();
@@ -402,5 +399,5 @@ fn a_status_or_a_dispute_that_this_version_does_not_know_is_an_error_and_never_a
     place.run(&["task", "skip", "1"]).code(0);
     place.sql("UPDATE audit SET to_status = 'paused' WHERE to_status = 'skipped'");
     let ran = place.run(&["task", "show", "1"]);
-    assert!(ran.code(2).words().contains("`paused` is not known"), "{}", ran.all());
+    assert!(ran.code(2).words().contains("unknown value `paused`"), "{}", ran.all());
 }

@@ -1,4 +1,4 @@
-//! On a terminal of its own: what a person sees there.
+//! What a person sees on a terminal of its own.
 
 use super::support::Place;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::process::Child;
 
-/// A terminal: the side of the person, and that of the program.
+/// Opens a terminal: returns the side of the person, and the side of the program.
 fn terminal() -> (File, OwnedFd) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&person).unwrap();
@@ -17,17 +17,17 @@ fn terminal() -> (File, OwnedFd) {
     (File::from(person), program.into())
 }
 
-/// The program on a terminal, and the person's side of it.
+/// Starts the program on a terminal; returns it with the person's side of the terminal.
 fn start(place: &Place, chain: &str) -> (Child, File) {
     let (person, program) = terminal();
     let child = place.command(&[chain]).stdout(program.try_clone().unwrap()).stderr(program).spawn().unwrap();
     (child, person)
 }
 
-/// Everything that is printed until the program's side is closed.
+/// Returns everything that is printed until the program's side is closed.
 fn read_all(mut person: File) -> String {
     let (mut bytes, mut piece) = (Vec::new(), vec![0; 65536]);
-    // Linux says EIO when the other side is closed.
+    // Linux returns EIO when the other side is closed.
     while let Ok(read @ 1..) = person.read(&mut piece) {
         bytes.extend_from_slice(&piece[..read]);
     }
@@ -40,7 +40,7 @@ fn a_terminal_that_stands_still_slows_no_agent_and_misses_nothing() {
     let done = place.path("tmp/done");
     place.agent("a", &format!("sh seq 1 50000\ntouch {}\nmarker", done.display()));
     let (mut child, person) = start(&place, "a:1");
-    // Nobody reads: far more than a terminal holds, and the agent comes to its end.
+    // Nobody reads, and the agent ends although it prints far more than a terminal can buffer.
     place.wait_for(&done);
     let shown = read_all(person);
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -50,7 +50,7 @@ fn a_terminal_that_stands_still_slows_no_agent_and_misses_nothing() {
     place.assert_nothing_is_left();
 }
 
-/// V-07: the window is closed. `setsid` gives the program a terminal of its own to lose.
+/// The window is closed. `setsid` gives the program a controlling terminal that it can lose.
 #[test]
 fn a_terminal_that_is_closed_ends_the_run_in_order() {
     let place = Place::new();
@@ -63,7 +63,7 @@ fn a_terminal_that_is_closed_ends_the_run_in_order() {
     let program = assert_cmd::cargo::cargo_bin!("forkhestra");
     let (command, mut shell) = (place.command(&[]), std::process::Command::new("setsid"));
     shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    // Who leads the session is told that the terminal is gone.
+    // The leader of the session gets the SIGHUP when the terminal is gone.
     let line = format!("exec <>{name} >&0 2>&1; exec {} a", program.display());
     shell.args(["--wait", "sh", "-c", &line]).current_dir(place.path("project"));
     let mut session = shell.spawn().unwrap();
@@ -74,7 +74,7 @@ fn a_terminal_that_is_closed_ends_the_run_in_order() {
     place.assert_nothing_is_left();
 }
 
-/// V-01: the terminal is as it was, and half a line of an agent is ended before ours begins.
+/// The terminal is restored, and an incomplete line of an agent is ended before ours begins.
 #[test]
 fn our_lines_begin_at_the_left_after_an_agents_half_line() {
     let place = Place::new();
@@ -96,7 +96,7 @@ fn a_terminal_sees_every_line_of_standard_error() {
     assert!(numbers == (1..=30_000).collect::<Vec<_>>(), "{} lines", numbers.len());
 }
 
-/// R-36, V-36: an agent has no terminal, in a loop or out of one, and never the user's input.
+/// An agent has no terminal, whether in a loop or not, and never gets the user's input.
 #[test]
 fn an_agent_is_on_no_terminal_even_when_we_are() {
     for chain in ["a", "a:1"] {

@@ -1,4 +1,4 @@
-//! V-20, V-22: an iteration that takes too long is ended while it runs.
+//! An iteration that takes too long is stopped while it runs.
 
 use super::support::Place;
 
@@ -8,12 +8,12 @@ fn an_agent_that_hangs_is_ended_by_its_timeout_and_everything_of_it() {
     let (child, daemon) = (place.path("tmp/child"), place.path("tmp/daemon"));
     place.agent("a", &format!("ignore TERM\nchild {}\ndaemon {}\nhang", child.display(), daemon.display()));
     let ran = place.run(&["a", "--timeout", "900ms"]);
-    // One that is just dying may still be named.
+    // A process that is just dying may still be named.
     let words = ran.code(1).stderr.lines().filter(|line| !line.starts_with("  left running"));
     insta::assert_snapshot!(words.collect::<Vec<_>>().join("\n"));
     let outcome = &place.events(1).into_iter().rev().find(|event| event["event"]["type"] == "attemptFinished").unwrap()
         ["event"]["outcome"];
-    assert_eq!(*outcome, serde_json::json!({"is": "timedOut"}));
+    assert_eq!(*outcome, serde_json::json!({"type": "timedOut"}));
 }
 
 #[test]
@@ -25,7 +25,6 @@ fn a_loop_goes_on_after_an_iteration_that_timed_out() {
     assert_eq!(place.calls("a"), 2);
 }
 
-/// V-22.
 #[test]
 fn a_marker_before_the_timeout_counts() {
     let place = Place::new();
@@ -62,9 +61,9 @@ fn a_time_without_a_unit_or_without_a_length_is_refused() {
     place.agent("a", "");
     for (timeout, words) in [
         ("90", "for 90 seconds write `90s`"),
-        ("0s", "must be more than nothing"),
+        ("0s", "must be more than zero"),
         ("1.5h", "not a length of time"),
-        ("-5m", "must be more than nothing"),
+        ("-5m", "must be more than zero"),
     ] {
         assert!(place.run(&["a", &format!("--timeout={timeout}")]).code(2).words().contains(words), "{timeout}");
     }
@@ -73,14 +72,18 @@ fn a_time_without_a_unit_or_without_a_length_is_refused() {
     assert!(words.contains("for 90 seconds write `90s`") && words.contains("`timeout` cannot be `0m`"), "{words}");
 }
 
-/// V-20: silent and idle, which a busy or a talking agent is not.
+/// Silent and idle; an agent that is busy or prints is not.
 #[test]
 fn a_silent_idle_agent_is_ended_and_a_talking_or_a_working_one_is_not() {
     let place = Place::new();
     place.agent("a", "print begun\nhang");
     let ran = place.run(&["a", "--idle-timeout", "400ms"]);
-    assert!(ran.code(1).stderr.contains("idle timeout of 400ms is over: no output and no CPU time"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("ended, it was silent and idle for too long"), "{}", ran.stderr);
+    assert!(
+        ran.code(1).stderr.contains("idle timeout of 400ms has expired: no output and no CPU time"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("timed out (silent and idle for too long)"), "{}", ran.stderr);
     place.agent("b", "sh for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.1; done");
     place.run(&["b", "--idle-timeout", "600ms"]).code(0);
     place.agent("c", "sh timeout 1.2 sh -c 'while :; do :; done'");

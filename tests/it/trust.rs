@@ -1,4 +1,4 @@
-//! `"trust": "ask"`, `--trust`, `--digest` and `doctor --try`: what is run of a checkout is what somebody has agreed to.
+//! `"trust": "ask"`, `--trust`, `--digest` and `doctor --try`: a checkout runs only what a person has agreed to.
 
 use super::support::Place;
 use std::fs;
@@ -18,14 +18,14 @@ fn an_unknown_config_is_run_only_with_trust_where_ones_own_config_says_ask() {
     let place = asking();
     for verb in [&["w"][..], &["verify", "test"], &["diagnose"], &["doctor", "--try"]] {
         let ran = place.run(verb);
-        assert!(ran.code(2).words().contains("is new to you, or has changed"), "{}", ran.stderr);
+        assert!(ran.code(2).words().contains("is new to you or has changed"), "{}", ran.stderr);
     }
     assert!(!place.work(".forkhestra").exists());
     for verb in [&["list"][..], &["w", "--dry-run"], &["validate"], &["detect"], &["doctor"]] {
         let _ = place.run(verb).code(0);
     }
     assert_eq!(place.run(&["w", "--trust"]).code(0).stdout, "ran\n");
-    // From then on, until it changes.
+    // It is trusted from then on, until it changes.
     assert_eq!(place.run(&["w"]).code(0).stdout, "ran\n");
     place.config(r#"{ "agents": { "w": { "command": "echo else" } }, "chains": {} }"#);
     assert!(place.run(&["w"]).code(2).words().contains("or has changed"));
@@ -56,7 +56,7 @@ fn resume_asks_for_trust_too() {
 fn a_project_has_no_say_in_trust() {
     let place = Place::new();
     place.config(r#"{ "trust": "always", "agents": { "w": { "command": "true" } }, "chains": {} }"#);
-    assert!(place.run(&["w"]).code(2).words().contains("a project cannot say how far it is trusted"));
+    assert!(place.run(&["w"]).code(2).words().contains("a project cannot decide how far it is trusted"));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn digest_runs_what_the_dry_run_showed_or_nothing() {
     assert_eq!(place.run(&["w", "-p", "go", "--digest", digest]).code(0).stdout, "one go\n");
     let refused = |words: &[&str]| {
         let ran = place.run(&[words, &["--digest", digest]].concat());
-        assert!(ran.code(2).words().contains("this is not the plan of the digest"), "{}", ran.stderr);
+        assert!(ran.code(2).words().contains("the plan does not have the digest"), "{}", ran.stderr);
     };
     refused(&["w", "-p", "other"]);
     config("one", "touch evil");
@@ -93,7 +93,7 @@ fn doctor_starts_what_a_projects_config_names_only_with_try() {
     place.agent("mine", "touch started\nprint 1.2.3");
     place.config(r#"{ "backends": { "mine": { "program": "mine" } }, "chains": {} }"#);
     let ran = place.run(&["doctor"]);
-    assert!(ran.stdout.contains("`doctor --try` asks for its version"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("`doctor --try` gets its version"), "{}", ran.stdout);
     assert!(!place.work("started").exists());
     assert!(place.run(&["doctor", "--try"]).stdout.contains("1.2.3"));
     assert!(place.work("started").exists());

@@ -1,4 +1,4 @@
-//! The command line: what is refused, with which words, before anything runs.
+//! The command line: what is refused before anything runs, and with which messages.
 
 use super::support::Place;
 
@@ -9,7 +9,7 @@ fn place() -> Place {
     place
 }
 
-/// and the open points of the spec: all refused, nothing runs.
+/// All of these are refused, and nothing runs.
 #[test]
 fn wrong_command_lines_are_refused_with_what_to_do() {
     let place = place();
@@ -47,7 +47,7 @@ fn wrong_command_lines_are_refused_with_what_to_do() {
     insta::assert_snapshot!(all);
 }
 
-/// R-19, V-35: a prompt that merely begins with `-` is a prompt.
+/// A prompt that begins with `-` is still a prompt.
 #[test]
 fn a_prompt_that_begins_with_a_dash_reaches_the_agent() {
     let place = place();
@@ -73,7 +73,7 @@ fn variables_stand_before_or_after_the_chain() {
     place.run(&["--chain", "vars", "FEATURE=a=b c"]).code(0);
     assert!(place.call("a", 1).contains("arg auth\n") && place.call("a", 2).contains("arg a=b c\n"));
     let ran = place.run(&["--chain", "vars", "FEATURE=x", "FEATUER=y"]);
-    assert!(ran.code(0).words().contains("the variable `FEATUER` is used nowhere"), "{}", ran.stderr);
+    assert!(ran.code(0).words().contains("the variable `FEATUER` is not used"), "{}", ran.stderr);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_reader_of_help_that_goes_away_is_no_fault() {
     assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// A pipe that nobody reads.
+/// Returns a pipe that nobody reads.
 pub(crate) fn closed_pipe() -> std::process::Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

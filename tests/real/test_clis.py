@@ -155,7 +155,7 @@ class Real:
         place.variables.update({"CLAUDE_CODE_MAX_RETRIES": "0"})
         code, stdout, stderr = place.run(self.name, "-p", PROMPT, "--limit", "wait=500ms")
         self.assertEqual(code, 4, stderr + stdout)
-        self.assertIn("the limit `wait` of 500ms is reached", stderr)
+        self.assertIn("the limit `wait` of 500ms was reached", stderr)
         self.assertEqual(place.left(), [])
 
     def test_a_stream_that_stalls_ends_within_its_idle_timeout(self):
@@ -166,7 +166,7 @@ class Real:
         place = self.place({"turns": [{"text": "I begin.", "hang": True}], "main": "any"}, idleTimeout=f"{idle}s")
         code, stdout, stderr = place.run(self.name, "-p", PROMPT)
         self.assertEqual(code, 1, stderr + stdout)
-        self.assertIn("is over: no output and no CPU time", stderr)
+        self.assertIn("has expired: no output and no CPU time", stderr)
         events = [json.loads(line) for line in place.run("runs", "events", "1")[1].splitlines()]
         # From its last request on it waits.
         asked = max(request["t"] for request in place.requests())
@@ -185,7 +185,7 @@ class Real:
             self.assertLessEqual(len(place.requests()), 2)
         else:
             self.assertEqual(code, 2, stderr + stdout)
-            self.assertIn("cannot honour `maxTurns`", stderr)
+            self.assertIn("does not support `maxTurns`", stderr)
 
     def test_signals_end_it_and_its_tools(self):
         if self.name in NO_TOOLS:

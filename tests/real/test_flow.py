@@ -86,8 +86,8 @@ class Flow(unittest.TestCase):
         place = self.place([*writes(WITHOUT_TEST), says("Green now.")], [says("A test is gone.\n\nVERDICT: dispute")])
         code, _, stderr = place.run("task", "run")
         self.assertEqual(code, 3, stderr)
-        self.assertIn("src/lib.rs has 0 tests, it had 1", stderr)
-        self.assertIn("src/lib.rs has 0 tests, it had 1", "\n".join(self.asked(place, "reviewer")[0]["users"]))
+        self.assertIn("src/lib.rs has 0 tests; it had 1", stderr)
+        self.assertIn("src/lib.rs has 0 tests; it had 1", "\n".join(self.asked(place, "reviewer")[0]["users"]))
         strict = self.place([*writes(WITHOUT_TEST), says("Green now.")])
         (strict.work / "forge").mkdir(exist_ok=True)
         (strict.work / "forge/chains.json").write_text('{"checks": {"build": {"run": "cargo build"}, "test": {"run": "cargo test"}, '

@@ -62,7 +62,7 @@ class Judgement(unittest.TestCase):
         code, _, stderr = place.run("(coder -> reviewer):2", "-p", "Write a.py", "--permissions", "full")
         self.assertEqual(code, 0, stderr)
         told = place.said(self.of_reviewer(place)[0])
-        for expected in ("+x = 1", "What decides about this work was changed", ".git/index (hidden files)"):
+        for expected in ("+x = 1", "What this work is judged by has changed", ".git/index (hidden files)"):
             self.assertTrue(expected in told, expected)
 
     def test_at_read_a_judge_says_its_verdict_by_a_verb_and_edits_nothing(self):
@@ -79,7 +79,7 @@ class Judgement(unittest.TestCase):
                            {"backend": "codex"})
         code, _, stderr = place.run("(coder -> reviewer):1", "-p", "Write a.py")
         self.assertEqual(code, 0, stderr)
-        self.assertTrue("say it in words instead: end your last message with the line" in place.log.read_text(), "it is told how to answer in words")
+        self.assertTrue("write it instead: end your final message with the line" in place.log.read_text(), "it is told how to answer in words")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class Night(unittest.TestCase):
         place = self.place([expensive(reads)] * 6 + [DONE])
         code, stdout, stderr = place.run("coder", "-p", PROMPT, "--limit", "cost=1")
         self.assertEqual(code, 4, stderr + stdout)
-        self.assertIn("the limit `cost` of $1 is reached", stderr)
+        self.assertIn("the limit `cost` of $1 was reached", stderr)
         # One request of 600,000 tokens costs more than all that is left: there is no second one.
         self.assertLessEqual(len(place.requests()), 2, stderr)
         print(f"six turns of 600,000 tokens under cost=1: {len(place.requests())} requests", flush=True)
@@ -49,7 +49,7 @@ class Night(unittest.TestCase):
         self.assertIn("coder: waiting for the service, 4.0 s, then the same iteration again", stderr)
         self.assertEqual((place.work / "hello.txt").read_text(), "hi\n")
         outcomes = [attempt["outcome"] for attempt in place.finished()]
-        self.assertEqual(outcomes, [{"is": "unavailable", "reason": "service"}] * 3 + [{"is": "completed"}])
+        self.assertEqual(outcomes, [{"type": "unavailable", "reason": "service"}] * 3 + [{"type": "completed"}])
 
     def test_a_server_that_is_not_there_is_waited_for(self):
         place = self.place([WRITES, DONE])

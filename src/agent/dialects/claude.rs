@@ -1,4 +1,4 @@
-//! Claude Code's `--output-format stream-json --verbose`. Qwen Code's `stream-json` is of the same kind.
+//! Claude Code's `--output-format stream-json --verbose`. Qwen Code's `stream-json` has the same format.
 
 use super::shared::{Dialect, count, say, tool};
 use crate::agent::limit_end::LimitEnd;
@@ -8,15 +8,17 @@ use serde_json::Value;
 /// The state between two lines.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Claude {
-    /// What earlier messages used, and the last one with its id: a message is told in several lines.
+    /// The usage of earlier messages.
     earlier: Usage,
+    /// The id and usage of the last message, which can be reported in several lines.
     last: Option<(String, Usage)>,
-    /// The end of a limit that was met, in seconds after 1970.
+    /// When the limit that was reached ends, in seconds since 1970.
     resets_at: Option<i64>,
+    /// Whether a result was the last event.
     over: bool,
-    /// What the last message of its own said, and whether it was its last word.
+    /// The text of the agent's last message; none if the message called a tool.
     text: Option<String>,
-    /// Whether a result has told the sum, which later messages do not lower.
+    /// Whether a result has reported the total, which later messages do not lower.
     told: bool,
 }
 
@@ -30,13 +32,13 @@ impl Dialect for Claude {
             let last = self.last.as_ref().map(|(_, usage)| self.earlier.plus(usage));
             report.usage = last.or(report.usage);
         }
-        // A sub-agent's words are its parent's business.
+        // Messages of a subagent are for its parent only.
         if !event["parent_tool_use_id"].is_null() {
             return;
         }
         match event["type"].as_str() {
             Some("assistant") => {
-                // It goes on after a result, when what it left in the background is done.
+                // It continues after a result when its background work is done.
                 if std::mem::take(&mut self.over) {
                     report.final_message = None;
                 }
@@ -75,7 +77,7 @@ impl Claude {
         (self.over, self.told) = (true, true);
         let said = event["result"].as_str();
         report.final_message = said.map(str::to_string);
-        // By model it is the sum of all, sub-agents and earlier results too; `usage` is of this result alone.
+        // `modelUsage` is the sum of everything, with subagents and earlier results; `usage` is only for this result.
         let cost = event["total_cost_usd"].as_f64();
         match event["modelUsage"].as_object().filter(|models| !models.is_empty()) {
             Some(models) => {
@@ -92,7 +94,7 @@ impl Claude {
                 report.deny(name, &denial["tool_input"]);
             }
         }
-        // It looks at its budget after each message, the last one too.
+        // It checks its budget after each message, including the last one.
         let ended = event["subtype"] == "error_max_budget_usd" && event["stop_reason"] == "end_turn";
         if let Some(text) = self.text.take().filter(|_| ended) {
             report.final_message = Some(text);
@@ -105,7 +107,7 @@ impl Claude {
             let own = event["error"]["message"].as_str();
             let subtype = event["subtype"].as_str().unwrap_or("error");
             let words = said.filter(|said| !said.is_empty()).or(own).or(first).unwrap_or(subtype);
-            // Its words for its own developers, after it was interrupted.
+            // A message for its own developers, printed after an interruption.
             let words = if words.starts_with("[ede_diagnostic]") { "it was interrupted" } else { words };
             report.fail(event["api_error_status"].as_u64(), words);
             if let Some(resets_at) = self.resets_at {
@@ -125,10 +127,10 @@ fn retry(event: &Value, report: &mut Report, show: &mut dyn FnMut(&str)) {
         _ => return,
     };
     report.waits = true;
-    show(&format!("[waits after {why}, attempt {attempt} of {most}]\n"));
+    show(&format!("[waiting to retry after {why}, attempt {attempt} of {most}]\n"));
 }
 
-/// The text of a message, if it asks for no tool.
+/// Returns the text of a message, if the message calls no tool.
 fn last_text(content: &Value) -> Option<String> {
     let blocks = content.as_array()?;
     let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
@@ -159,7 +161,7 @@ fn usage_by_model(model: &Value) -> Usage {
 fn usage_of(usage: &Value, cost_usd: Option<f64>) -> Usage {
     let (input, output) = (count(usage, "input_tokens"), count(usage, "output_tokens"));
     let cached = count(usage, "cache_read_input_tokens");
-    // Qwen Code counts what came from the cache among its input, and names a total, which shows it; Claude Code does neither.
+    // Qwen Code includes cached tokens in its input and reports a total, which reveals this. Claude Code does neither.
     let is_included = usage["total_tokens"].as_u64() == Some(input.saturating_add(output));
     Usage {
         input_tokens: if is_included { input.saturating_sub(cached) } else { input },

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The state between two lines.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Codex {
-    /// The last message of the agent, until work follows it.
+    /// The last message of the agent, unless work has followed it.
     text: Option<String>,
 }
 
@@ -17,7 +17,7 @@ impl Dialect for Codex {
             Some("thread.started") => report.session = event["thread_id"].as_str().map(str::to_string),
             Some("item.started") => self.started(&event["item"], show),
             Some("item.completed") => self.completed(&event["item"], report, show),
-            // What it tells while it tries again; the last word is in `turn.failed`.
+            // A message while it retries; the final error is in `turn.failed`.
             Some("error") => {
                 let words = event["message"].as_str().unwrap_or_default();
                 report.waits = words.starts_with("Reconnecting");
@@ -60,7 +60,7 @@ impl Codex {
                 deny(item, "edit", report);
             }
             Some("command_execution") => deny(item, "shell", report),
-            // Warnings come as this, too.
+            // Warnings are reported this way too.
             Some("error") => show(&format!("[codex: {}]\n", item["message"].as_str().unwrap_or_default())),
             _ => {}
         }
@@ -73,14 +73,14 @@ fn deny(item: &Value, tool: &str, report: &mut Report) {
     }
 }
 
-/// An error's words; those of the service come as JSON in a string.
+/// Returns the message of an error. Messages of the service are JSON in a string.
 fn plain(message: &Value) -> String {
-    let words = message.as_str().unwrap_or("it failed without a word");
+    let words = message.as_str().unwrap_or("it failed without a message");
     let inner = serde_json::from_str::<Value>(words).ok();
     inner.as_ref().and_then(|inner| inner["error"]["message"].as_str()).unwrap_or(words).to_string()
 }
 
-/// Its input counts what came from the cache, too; reasoning is in its output.
+/// Converts a usage report. Its input includes cached tokens, and its output includes reasoning.
 fn usage_of(usage: &Value) -> Usage {
     let (read, write) = (count(usage, "cached_input_tokens"), count(usage, "cache_write_input_tokens"));
     Usage {

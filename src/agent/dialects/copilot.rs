@@ -1,4 +1,4 @@
-//! `copilot --output-format json`. It says nothing of tokens or money.
+//! `copilot --output-format json`. It reports neither tokens nor cost.
 
 use super::shared::{Dialect, say, tool};
 use crate::agent::output::{Report, ToolCall};
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The state between two lines.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Copilot {
-    /// The last text that no tool call has followed.
+    /// The last text, unless a tool call has followed it.
     text: Option<String>,
     /// Tool calls by id.
     tools: Vec<ToolCall>,
@@ -17,7 +17,7 @@ impl Dialect for Copilot {
     fn event(&mut self, event: &Value, report: &mut Report, show: &mut dyn FnMut(&str)) {
         let data = &event["data"];
         let word = |key: &str| data[key].as_str().unwrap_or_default().to_string();
-        // A sub-agent's words are its parent's business.
+        // Messages of a subagent are for its parent only.
         if data["parentToolCallId"].is_string() {
             return;
         }
@@ -35,7 +35,7 @@ impl Dialect for Copilot {
             Some("tool.execution_complete") if data["success"] == false => self.failed_tool(data, report),
             Some("assistant.turn_retry") => {
                 report.waits = true;
-                show(&format!("[copilot waits after {}]\n", word("reason")));
+                show(&format!("[copilot is waiting to retry after {}]\n", word("reason")));
             }
             Some("session.error") => report.fail(data["statusCode"].as_u64(), &word("message")),
             Some("result") => {

@@ -1,4 +1,4 @@
-//! Gemini CLI's `--output-format stream-json`. A message comes in pieces.
+//! Gemini CLI's `--output-format stream-json`. A message arrives in pieces.
 
 use super::shared::{Dialect, count, tool};
 use crate::agent::output::{Report, ToolCall, Usage};
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The state between two lines.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Gemini {
-    /// What was said since the last tool call.
+    /// The text since the last tool call.
     text: String,
     /// Tool calls by id.
     tools: Vec<ToolCall>,
@@ -48,7 +48,7 @@ impl Dialect for Gemini {
         }
     }
 
-    /// Its last lines can be lost: it exits before they are out.
+    /// Uses the last text if there was no result: Gemini CLI may exit before its last lines are written.
     fn end(&mut self, report: &mut Report) {
         if report.final_message.is_none() && !self.text.is_empty() {
             report.final_message = Some(std::mem::take(&mut self.text));
@@ -73,7 +73,7 @@ impl Gemini {
     }
 }
 
-/// The message inside `[API Error: {"error":{"message":…}}]`, with its status before it.
+/// Returns the message inside `[API Error: {"error":{"message":…}}]`, preceded by its status.
 fn words_of(message: &str) -> String {
     let inner = message
         .strip_prefix("[API Error: ")
@@ -88,7 +88,7 @@ fn words_of(message: &str) -> String {
     }
 }
 
-/// Its input counts the cached part; thoughts are in the total only.
+/// Converts a usage report. Its input includes cached tokens, and thoughts are only in the total.
 fn usage_of(stats: &Value) -> Usage {
     let (input, cached) = (count(stats, "input_tokens"), count(stats, "cached"));
     let output = count(stats, "total_tokens").saturating_sub(input).max(count(stats, "output_tokens"));

@@ -1,4 +1,4 @@
-//! What each agent CLI means by the lines of its structured output.
+//! The structured output formats of the backends: what each line means.
 
 mod claude;
 mod codex;

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The state between two lines.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Opencode {
-    /// The last text that no tool call has followed.
+    /// The last text, unless a tool call has followed it.
     text: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Dialect for Opencode {
     }
 }
 
-/// Of one step; they are summed.
+/// Converts the usage of one step. Steps are added up.
 fn usage_of(part: &Value) -> Usage {
     let tokens = &part["tokens"];
     Usage {

@@ -1,4 +1,4 @@
-//! `pi --mode json`. It repeats the whole message in every update: those lines are not read.
+//! `pi --mode json`. It repeats the whole message in every update, so those lines are skipped.
 
 use super::shared::{Dialect, count, say, tool};
 use crate::agent::output::{Report, Usage};
@@ -23,7 +23,7 @@ impl Dialect for Pi {
                 report.waits = true;
                 let (attempt, most) = (&event["attempt"], &event["maxAttempts"]);
                 let why = event["errorMessage"].as_str().unwrap_or("an error");
-                show(&format!("[pi waits after {why}, attempt {attempt} of {most}]\n"));
+                show(&format!("[pi is waiting to retry after {why}, attempt {attempt} of {most}]\n"));
             }
             _ => {}
         }
@@ -47,7 +47,7 @@ fn message(message: &Value, report: &mut Report, show: &mut dyn FnMut(&str)) {
         report.add(&usage_of(&message["usage"]));
     }
     match message["stopReason"].as_str() {
-        // It exits with 0 all the same.
+        // It exits with code 0 even so.
         Some("error" | "aborted") => {
             report.fail(None, message["errorMessage"].as_str().unwrap_or("it was aborted"));
         }
@@ -59,7 +59,7 @@ fn message(message: &Value, report: &mut Report, show: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Of one message; they are summed.
+/// Converts the usage of one message. Messages are added up.
 fn usage_of(usage: &Value) -> Usage {
     Usage {
         input_tokens: count(usage, "input"),

@@ -1,24 +1,24 @@
-//! What all of them have in common.
+//! What all output formats have in common.
 
 use crate::agent::output::Report;
 use serde_json::Value;
 use std::fmt::Debug;
 
-/// What a program means by its lines.
+/// A structured output format.
 pub(in crate::agent) trait Dialect: Debug {
-    /// Whether a line is passed over without being read: a repetition that could be long.
+    /// Whether a line is skipped without parsing, because it repeats others and can be long.
     fn skips(&self, _line: &[u8]) -> bool {
         false
     }
 
-    /// Takes one line, an object.
+    /// Handles one line, which is a JSON object.
     fn event(&mut self, event: &Value, report: &mut Report, show: &mut dyn FnMut(&str));
 
-    /// The stream is over, perhaps before its time.
+    /// Handles the end of the stream, which may be premature.
     fn end(&mut self, _report: &mut Report) {}
 }
 
-/// Text of the agent, as whole lines.
+/// Shows text of the agent as whole lines.
 pub(super) fn say(text: &str, show: &mut dyn FnMut(&str)) {
     if !text.is_empty() {
         show(text);
@@ -28,12 +28,12 @@ pub(super) fn say(text: &str, show: &mut dyn FnMut(&str)) {
     }
 }
 
-/// A tool call in one line.
+/// Shows a tool call in one line.
 pub(super) fn tool(name: &str, input: &Value, show: &mut dyn FnMut(&str)) {
     show(&format!("[{name}] {}\n", gist(input)));
 }
 
-/// One line of a tool call's input: what it is about, shortened.
+/// Returns the most telling line of a tool call's input, shortened.
 fn gist(input: &Value) -> String {
     const WIDTH: usize = 100;
     let telling =
@@ -47,7 +47,7 @@ fn gist(input: &Value) -> String {
     }
 }
 
-/// The number of this key; 0 without one.
+/// Returns the number at this key, or 0 if there is none.
 pub(super) fn count(object: &Value, key: &str) -> u64 {
     object[key].as_u64().unwrap_or(0)
 }

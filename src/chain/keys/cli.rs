@@ -1,83 +1,84 @@
-//! What an agent may ask of its agent CLI, one row a key: from it the keys of `agents` and of `backends` are checked, read, refined, and
-//! passed on to the program. A new row is all that such a key needs, beside the words for it in `backends.json`.
+//! The settings that an agent may make for its backend, one row per key. The keys of `agents` and of `backends` are
+//! checked, read, refined and passed on to the program from this table. A new key needs only a row here and its
+//! arguments in `backends.json`.
 
 use crate::source::Place;
 use indexmap::IndexMap;
 
-/// What the value of such a key is.
+/// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CliValueKind {
     /// A string.
     Text,
-    /// A path, from the config's folder.
+    /// A path relative to the base directory of the config.
     File,
     /// A whole number from 1.
     Count,
-    /// Strings.
+    /// A list of strings.
     Texts,
 }
 
 /// A key of `agents`, and the key of the same name in `backends`.
 #[derive(Debug, Clone, Copy)]
 pub struct CliKey {
-    /// As it is written.
+    /// The key as it is written.
     pub name: &'static str,
-    /// What it may hold.
+    /// The type of its value.
     pub kind: CliValueKind,
-    /// For the schema, the editor and the person in it.
+    /// The description of the key of `agents` in the schema.
     pub about: &'static str,
-    /// About the words by which an agent CLI is told.
+    /// The description of the key of `backends` in the schema.
     pub about_words: &'static str,
 }
 
-/// All of them.
+/// All settings for backends.
 pub const CLI_KEYS: [CliKey; 6] = [
     CliKey {
         name: "model",
         kind: CliValueKind::Text,
-        about: "The model, as the agent CLI names it.",
-        about_words: "The arguments that choose `model`, `{}`.",
+        about: "The model, as the backend names it.",
+        about_words: "The arguments that set `model`; `{}` is replaced by its value.",
     },
     CliKey {
         name: "maxTurns",
         kind: CliValueKind::Count,
-        about: "The agent CLI's own limit on turns.",
-        about_words: "The arguments that set `maxTurns`, `{}`.",
+        about: "The backend's own limit on turns.",
+        about_words: "The arguments that set `maxTurns`; `{}` is replaced by its value.",
     },
     CliKey {
         name: "allowedTools",
         kind: CliValueKind::Texts,
-        about: "Tools the agent CLI may use without asking.",
-        about_words: "The arguments that allow tools: `{}` is all of them with commas; a word with `{each}` is repeated for each.",
+        about: "Tools that the backend may use without asking.",
+        about_words: "The arguments that allow tools. `{}` is replaced by all of them, separated by commas; an argument with `{each}` is repeated for each.",
     },
     CliKey {
         name: "disallowedTools",
         kind: CliValueKind::Texts,
-        about: "Tools the agent CLI may not use.",
-        about_words: "The same for tools that are not allowed.",
+        about: "Tools that the backend may not use.",
+        about_words: "The arguments that forbid tools, in the same form as those of `allowedTools`.",
     },
     CliKey {
         name: "mcpConfig",
         kind: CliValueKind::File,
-        about: "A file of MCP servers for the agent CLI.",
-        about_words: "The arguments that name `mcpConfig`, `{}`.",
+        about: "A file of MCP servers for the backend.",
+        about_words: "The arguments that set `mcpConfig`; `{}` is replaced by its value.",
     },
     CliKey {
         name: "settings",
         kind: CliValueKind::File,
-        about: "A settings file for the agent CLI.",
-        about_words: "The arguments that name `settings`, `{}`.",
+        about: "A settings file for the backend.",
+        about_words: "The arguments that set `settings`; `{}` is replaced by its value.",
     },
 ];
 
-/// What an agent asks for with such a key.
+/// The value of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliValue {
-    /// Its words, one but for a list.
+    /// The values: exactly one, unless the setting is a list.
     pub values: Vec<String>,
-    /// Where it stands.
+    /// Where the setting is made.
     pub at: Place,
 }
 
-/// What an agent asks of its agent CLI, by key.
+/// An agent's settings for its backend, by key.
 pub type CliValues = IndexMap<&'static str, CliValue>;

@@ -1,5 +1,5 @@
-//! Every key of chains.json, as data: what the reader checks, and what the JSON Schema is generated from. Other files of the user's
-//! have tables of the same kind.
+//! Every key of chains.json, as data. The reader checks against these tables, and the JSON Schema is generated from
+//! them. The user's other files have tables of the same kind.
 
 pub(super) mod cli;
 pub(super) mod shape;
@@ -11,23 +11,23 @@ use shape::{Key, Object, Shape, key};
 /// The largest `limits.tokens`.
 const MOST_TOKENS: u32 = 4_000_000_000;
 
-/// What stands before a command.
+/// The wrapper that is placed before a command.
 const WRAP: Key = key(
     "wrap",
     Shape::Texts,
-    "A program and its arguments, before the command of every agent and check that this applies to: `[\"nice\", \"-n\", \"10\"]`. An empty list: none, whatever stands above says.",
+    "A program and its arguments, placed before the command of every agent and check that this applies to: `[\"nice\", \"-n\", \"10\"]`. An empty list means no wrapper, whatever an outer level sets.",
 );
 /// The sandbox around a command.
 const SANDBOX: Key = key(
     "sandbox",
     Shape::Choice(&["none", "project", "offline"]),
-    "`project`: under bubblewrap the project and a temporary folder can be written, the rest of the machine is read-only. `offline`: the same, without a network. Default: `none`.",
+    "`project`: under bubblewrap, the project and a temporary directory are writable and the rest of the machine is read-only. `offline`: the same, without network access. Default: `none`.",
 );
-/// What a sandbox leaves open.
+/// The additional paths that are writable in a sandbox.
 const WRITABLE: Key = key(
     "writable",
     Shape::Texts,
-    "More paths that can be written in the sandbox. `~`, `${NAME}` and `${env:NAME}` are substituted.",
+    "Additional paths that are writable in the sandbox. `~`, `${NAME}` and `${env:NAME}` are substituted.",
 );
 
 /// The whole file.
@@ -36,41 +36,45 @@ pub(super) static ROOT: Object = Object {
     id: "root",
     keys: &[
         key("$schema", Shape::Text, "The JSON Schema of this file, for editors."),
-        key("backend", Shape::Text, "The agent CLI of agents that name neither a command nor a backend: `claude`."),
-        key("backends", Shape::Named(&BACKEND), "More agent CLIs, or changes to known ones: an entry for each."),
-        key("marker", Shape::Text, "The line by which an agent ends its loop. Default: FORKHESTRA_COMPLETE."),
+        key(
+            "backend",
+            Shape::Text,
+            "The backend of agents that set neither `command` nor `backend`, such as `claude`.",
+        ),
+        key("backends", Shape::Named(&BACKEND), "Additional backends, or changes to known ones, by name."),
+        key("marker", Shape::Text, "The line that an agent prints to end its loop. Default: FORKHESTRA_COMPLETE."),
         key(
             "templates",
             Shape::Text,
-            "The folder of templates, one folder an agent, with `skills` beside them. Default: `forge/agents`, with `forge/skills`.",
+            "The directory of templates, with one directory per agent, and with `skills` next to it. Default: `forge/agents`, with `forge/skills`.",
         ),
         key("limits", Shape::One(&LIMITS), "Limits of a whole run."),
         key(
             "hooks",
             Shape::One(&HOOKS),
-            "Commands that are run when something has happened; what becomes of them changes nothing.",
+            "Commands that run when something has happened. Their outcome has no effect on the run.",
         ),
         key(
             "commit",
             Shape::Choice(&["never", "task"]),
-            "`task`: what a task has changed is committed when it is completed. Default: `never`.",
+            "`task`: when a task is completed, its changes are committed. Default: `never`.",
         ),
         key(
             "keepAwake",
             Shape::Flag,
-            "Whether the machine is kept from sleeping while a run is under way, where it can be (systemd-inhibit). Default: true.",
+            "Whether to keep the machine from sleeping during a run, where possible (systemd-inhibit). Default: true.",
         ),
         key(
             "trust",
             Shape::Choice(&["always", "ask"]),
-            "In your own config only. `ask`: a project's config that is new, or has changed, is run after you have agreed. Default: `always`.",
+            "Only in your own config. `ask`: a project's config that is new or has changed is used only after you have agreed to it. Default: `always`.",
         ),
         WRAP,
         SANDBOX,
         WRITABLE,
-        key("agents", Shape::Named(&AGENT), "Who runs: an entry for an agent."),
-        key("checks", Shape::Named(&CHECK), "What judges by its exit code: an entry for a shell command."),
-        key("chains", Shape::Named(&CHAIN), "What runs: an entry for a chain. May be empty."),
+        key("agents", Shape::Named(&AGENT), "Agents, by name: the programs that are given a prompt."),
+        key("checks", Shape::Named(&CHECK), "Checks, by name: commands that are judged by their exit code."),
+        key("chains", Shape::Named(&CHAIN), "Chains, by name: the steps to run, in order. May be empty."),
     ],
     required: &["chains"],
     one_of: &[],
@@ -85,20 +89,28 @@ pub(super) static HOOKS: Object = Object {
         key(
             "onFinish",
             Shape::TextOrTexts,
-            "After every run. A string runs under `sh -c`, an array is a program and its arguments; the run's summary comes as JSON on standard input.",
+            "The command to run after every run. A string runs under `sh -c`; an array is a program and its arguments. The run's summary is passed as JSON on standard input.",
         ),
-        key("onFail", Shape::TextOrTexts, "After a run that did not complete, unless a human has to decide about it."),
+        key(
+            "onFail",
+            Shape::TextOrTexts,
+            "The command to run after a run that did not complete, unless a person has to decide about it.",
+        ),
         key(
             "onHuman",
             Shape::TextOrTexts,
-            "After a run that a human has to decide about; and when a queue of tasks waits for somebody to log in.",
+            "The command to run after a run that a person has to decide about, and when a queue of tasks waits for someone to log in.",
         ),
         key(
             "onWait",
             Shape::TextOrTexts,
-            "When a run begins to wait for a minute or more. The event comes as JSON on standard input.",
+            "The command to run when a run begins to wait for a minute or more. The event is passed as JSON on standard input.",
         ),
-        key("onTask", Shape::TextOrTexts, "After every run of a task. The summary names the task and its status."),
+        key(
+            "onTask",
+            Shape::TextOrTexts,
+            "The command to run after every run of a task. The summary names the task and its status.",
+        ),
     ],
     required: &[],
     one_of: &[],
@@ -111,36 +123,44 @@ pub static LIMITS: Object = Object {
     id: "limits",
     keys: &[
         key("time", Shape::Duration, "The longest a run may take: `2h`. Default: none."),
-        key("cost", Shape::Amount, "The most US dollars a run may cost, as its agent CLIs report them. Default: none."),
-        key("tokens", Shape::Count(MOST_TOKENS), "The most tokens a run may use, of every kind. Default: none."),
+        key(
+            "cost",
+            Shape::Amount,
+            "The most a run may cost, in US dollars as reported by its backends. Default: none.",
+        ),
+        key("tokens", Shape::Count(MOST_TOKENS), "The most tokens of all kinds that a run may use. Default: none."),
         key(
             "iterations",
             Shape::Count(MOST_ITERATIONS),
-            "The most iterations a run may have, those of all its steps together. Default: none.",
+            "The most iterations that all steps of a run may have together. Default: none.",
         ),
         key(
             "wait",
             Shape::Duration,
-            "The longest a run may wait in a row for its service: a usage limit, an overload, an outage. Default: 6h.",
+            "The longest a run may wait without interruption for a service, because of a usage limit, an overload or an outage. Default: 6h.",
         ),
         key(
             "stalledAfter",
             Shape::Count(MOST_ITERATIONS),
-            "A loop stops after so many iterations that change nothing and say the same. Default: 3.",
+            "A loop stops after this many iterations that change nothing and say the same. Default: 3.",
         ),
         key(
             "rejections",
             Shape::Count(MOST_ITERATIONS),
-            "After so many rejections, over all its runs, a task has failed. Default: 15.",
+            "A task has failed after this many rejections over all its runs. Default: 15.",
         ),
-        key("grace", Shape::Duration, "How long an ended agent may take before the next, harder signal. Default: 10s."),
+        key(
+            "grace",
+            Shape::Duration,
+            "How long an agent that is being stopped may take before the next, stronger signal. Default: 10s.",
+        ),
     ],
     required: &[],
     one_of: &[],
     text: None,
 };
 
-/// A key of `agents`.
+/// Returns the key of `agents` for a setting of [`CLI_KEYS`].
 const fn of_agents(cli: CliKey) -> Key {
     let shape = match cli.kind {
         CliValueKind::Text | CliValueKind::File => Shape::Text,
@@ -150,7 +170,7 @@ const fn of_agents(cli: CliKey) -> Key {
     key(cli.name, shape, cli.about)
 }
 
-/// A table of keys with those of [`CLI_KEYS`] among them: after `before`, and before `after`.
+/// Returns a table of keys: `before`, then those of [`CLI_KEYS`], then `after`.
 const fn with_cli_keys<const N: usize>(before: &[Key], backends: bool, after: &[Key]) -> [Key; N] {
     let mut keys = [of_agents(CLI_KEYS[0]); N];
     let mut index = 0;
@@ -171,45 +191,53 @@ const fn with_cli_keys<const N: usize>(before: &[Key], backends: bool, after: &[
 }
 
 const AGENT_BEFORE: &[Key] = &[
-    key("description", Shape::Text, "For people: shown by `list`."),
-    key("defaultPrompt", Shape::Text, "The prompt when no other level has one. `${NAME}` is substituted."),
-    key("defaultPromptFile", Shape::Text, "A file with that prompt. `defaultPrompt` wins over it."),
-    key("systemPrompt", Shape::Text, "A file with the agent's system prompt."),
-    key("systemPromptText", Shape::Text, "The agent's system prompt. Wins over `systemPrompt`."),
+    key("description", Shape::Text, "A description for people, shown by `list`."),
+    key("defaultPrompt", Shape::Text, "The prompt if no other level has one. `${NAME}` is substituted."),
+    key("defaultPromptFile", Shape::Text, "A file that contains that prompt. `defaultPrompt` takes precedence."),
+    key("systemPrompt", Shape::Text, "A file that contains the agent's system prompt."),
+    key("systemPromptText", Shape::Text, "The agent's system prompt. Takes precedence over `systemPrompt`."),
 ];
 const AGENT_AFTER: &[Key] = &[
-    key("backend", Shape::Text, "The agent CLI that runs this agent: `claude`."),
+    key("backend", Shape::Text, "The backend that runs this agent, such as `claude`."),
     key(
         "command",
         Shape::TextOrTexts,
-        "The program that runs this agent, instead of an agent CLI. A string is split like a shell line, but no shell runs.",
+        "The program that runs this agent instead of a backend. A string is split like a shell command line, but no shell runs.",
     ),
-    key("args", Shape::Texts, "Arguments of every run, before the step's and the prompt. `${NAME}` is substituted."),
-    key("env", Shape::TextMap, "Environment of every run. `${NAME}` and `${env:NAME}` are substituted."),
+    key(
+        "args",
+        Shape::Texts,
+        "Arguments that are always passed, before those of the step and the prompt. `${NAME}` is substituted.",
+    ),
+    key(
+        "env",
+        Shape::TextMap,
+        "Environment variables that are always set. `${NAME}` and `${env:NAME}` are substituted.",
+    ),
     key(
         "deliver",
         Shape::Choice(&["arg", "stdin", "file"]),
-        "How the prompt reaches a command: last argument (default), standard input, or a file whose path is the last argument.",
+        "How the prompt is passed to a command: as the last argument (default), on standard input, or as a file whose path is the last argument.",
     ),
     key(
         "output",
         Shape::Choice(&OUTPUTS),
-        "The format of the program's output. Default: that of the backend, else `plain`.",
+        "The format of the program's output. Default: that of the backend, otherwise `plain`.",
     ),
     key(
         "template",
         Shape::Text,
-        "The template around the prompt: a folder of the templates, or a `.md` file. Default: the one of the agent's name, if there is one.",
+        "The template around the prompt: a directory in `templates`, or a `.md` file. Default: the template with the agent's name, if there is one.",
     ),
     key(
         "role",
         Shape::Choice(&["worker", "judge"]),
-        "What it may decide: a worker works, a judge approves or rejects. Default: that of the built-in agent of its name, else `worker`.",
+        "What the agent may decide: a worker works, a judge approves or rejects. Default: that of the built-in agent of the same name, otherwise `worker`.",
     ),
     key(
         "permissions",
         Shape::Choice(&["read", "edit", "full"]),
-        "What an agent CLI may do unasked. Default: `edit`, of a judge `read`.",
+        "What a backend may do without asking. Default: `edit`, or `read` for a judge.",
     ),
     key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: 2h."),
     key(
@@ -225,7 +253,7 @@ const AGENT_AFTER: &[Key] = &[
     key(
         "minScore",
         Shape::Share,
-        "The least score that passes, of a judge whose verdict is an evaluation. Default: none.",
+        "The lowest score that passes, for a judge whose verdict is an evaluation. Default: none.",
     ),
     WRAP,
     SANDBOX,
@@ -243,62 +271,78 @@ pub(super) const OUTPUTS: [&str; 7] =
     ["plain", "claude-stream", "codex-json", "gemini-stream", "opencode-json", "pi-json", "copilot-json"];
 
 const BACKEND_BEFORE: &[Key] = &[
-    key("aliases", Shape::Texts, "Other names of it."),
-    key("program", Shape::Text, "The program on PATH, or a path."),
-    key("install", Shape::Text, "How to get it, for people."),
-    key("arguments", Shape::Texts, "The arguments of every headless run."),
-    key("last", Shape::Texts, "Arguments that come last, but for a prompt that is delivered as one."),
+    key("aliases", Shape::Texts, "Other names of the backend."),
+    key("program", Shape::Text, "The name of the program on PATH, or its path."),
+    key("install", Shape::Text, "How to install the program, for people."),
+    key("arguments", Shape::Texts, "The arguments that are always passed, for unattended use."),
+    key("last", Shape::Texts, "Arguments that come last, except for a prompt that is passed as an argument."),
     key(
         "deliver",
         Shape::Choice(&["arg", "stdin", "file"]),
-        "How the prompt reaches it: standard input (default), last argument, or a file whose path is the last argument.",
+        "How the prompt is passed: on standard input (default), as the last argument, or as a file whose path is the last argument.",
     ),
     key(
         "systemPrompt",
         Shape::Texts,
-        "The arguments that append to its system prompt; `{}` is the text, `{json}` the text as a JSON string. Without them the text stands at the head of the prompt.",
+        "The arguments that append to its system prompt. `{}` is replaced by the text, `{json}` by the text as a JSON string. Without them, the text goes at the head of the prompt.",
     ),
     key(
         "maxCost",
         Shape::Texts,
-        "The arguments that tell it the most US dollars it may cost, `{}`: what is left of the limit `cost`.",
+        "The arguments that limit its cost. `{}` is replaced by the US dollars that are left of the limit `cost`.",
     ),
 ];
 const BACKEND_AFTER: &[Key] = &[
-    key("permissions", Shape::One(&PERMISSIONS), "The levels of permissions that it can express."),
-    key("command", Shape::Text, "How it names a command that may be run, `{}`: `Bash({}:*)`."),
+    key("permissions", Shape::One(&PERMISSIONS), "The permission levels that it can express."),
+    key(
+        "command",
+        Shape::Text,
+        "How it names a command that may be run; `{}` is replaced by the command: `Bash({}:*)`.",
+    ),
     key("output", Shape::Choice(&OUTPUTS), "The format of its output. Default: `plain`."),
-    key("tellsCost", Shape::Flag, "`false`: it does not tell what it cost, although programs of its format do."),
-    key("env", Shape::TextMap, "Environment of every run, unless it is set already."),
-    key("unset", Shape::Texts, "Variables that are removed from its environment."),
+    key(
+        "tellsCost",
+        Shape::Flag,
+        "`false`: it does not report its cost, although other programs with its output format do.",
+    ),
+    key("env", Shape::TextMap, "Environment variables that are set, unless they are set already."),
+    key("unset", Shape::Texts, "Environment variables that are removed."),
     key(
         "ownInstructions",
         Shape::Texts,
-        "A settings file of it, and the key there that `systemPrompt` would replace: where the user has set that key, our text stands at the head of the prompt instead. `${env:NAME:-default}` is substituted.",
+        "One of its settings files, and the key in it that `systemPrompt` would replace. If the user has set that key, forkhestra's text goes at the head of the prompt instead. `${env:NAME:-default}` is substituted.",
     ),
-    key("readsAgentsMd", Shape::Flag, "Whether it reads AGENTS.md by itself: then templates do not show it again."),
+    key(
+        "readsAgentsMd",
+        Shape::Flag,
+        "Whether it reads AGENTS.md by itself. If so, templates do not include that file.",
+    ),
     key(
         "slashCommands",
         Shape::Flag,
-        "Whether it takes a prompt that begins with `/name` as a command of its own; such a prompt is then refused.",
+        "Whether it treats a prompt that begins with `/name` as a command of its own. If so, such a prompt is refused.",
     ),
-    key("resume", Shape::Texts, "The arguments by which a person goes on with its session, `{}`."),
+    key(
+        "resume",
+        Shape::Texts,
+        "The arguments with which a person resumes its session; `{}` is replaced by the session.",
+    ),
     key(
         "credentials",
         Shape::Texts,
-        "Variables, and files, of which one holds its credentials. `doctor` looks whether one is there.",
+        "Environment variables and files, one of which holds its credentials. `doctor` checks that one of them is present.",
     ),
-    key("version", Shape::Texts, "The arguments that make it say its version. Default: `--version`."),
-    key("knownGood", Shape::Texts, "The first and the last version that was seen to work."),
-    key("help", Shape::Texts, "The arguments that make it list its options. Default: `--help`."),
-    key("exits", Shape::Texts, "What exit codes mean: `53: its limit on turns was reached`."),
+    key("version", Shape::Texts, "The arguments that print its version. Default: `--version`."),
+    key("knownGood", Shape::Texts, "The first and the last version that were seen to work."),
+    key("help", Shape::Texts, "The arguments that list its options. Default: `--help`."),
+    key("exits", Shape::Texts, "What its exit codes mean: `53: its limit on turns was reached`."),
     WRAP,
     SANDBOX,
     WRITABLE,
     key(
         "startTimeout",
         Shape::Duration,
-        "The longest it may take to print its first bytes; then it is ended and started again, up to 3 times, and the iteration does not count. Only for a program that prints at its start. Default: none.",
+        "The longest it may take to print its first bytes. After that it is stopped and started again, up to 3 times, and the iteration does not count. Only for a program that prints something when it starts. Default: none.",
     ),
 ];
 static BACKEND_KEYS: [Key; BACKEND_BEFORE.len() + CLI_KEYS.len() + BACKEND_AFTER.len()] =
@@ -313,9 +357,9 @@ pub(super) static PERMISSIONS: Object = Object {
     name: "`permissions`",
     id: "permissions",
     keys: &[
-        key("read", Shape::One(&LEVEL), "Read files, and what git knows of them."),
+        key("read", Shape::One(&LEVEL), "Read files and query git."),
         key("edit", Shape::One(&LEVEL), "Edit files of the project, run its checks, commit."),
-        key("full", Shape::One(&LEVEL), "Anything."),
+        key("full", Shape::One(&LEVEL), "Do anything, without being asked."),
     ],
     required: &[],
     one_of: &[],
@@ -330,13 +374,13 @@ pub(super) static LEVEL: Object = Object {
         key(
             "arguments",
             Shape::Texts,
-            "The arguments that express it. `{reading}` and `{commands}` stand for the commands that may be run, with commas; `{judging}` for those of a judge alone (its verbs, the checks), which are in `{reading}` too; a word with `{each-reading}`, `{each-judging}` or `{each-command}` is repeated for each; one with `{git}`, the repository's `.git`, is left out where there is none.",
+            "The arguments that express it. `{reading}` and `{commands}` are replaced by the commands that may be run, separated by commas; `{judging}` is replaced by those for judges only (the verdict commands and the checks), which are in `{reading}` too. An argument with `{each-reading}`, `{each-judging}` or `{each-command}` is repeated for each command. An argument with `{git}`, the repository's `.git`, is left out if there is no repository.",
         ),
-        key("env", Shape::TextMap, "Environment that expresses it."),
+        key("env", Shape::TextMap, "Environment variables that express it."),
         key(
             "rootEnv",
             Shape::TextMap,
-            "More environment where forkhestra runs as root: some CLIs refuse the level to it.",
+            "Additional environment variables if forkhestra runs as root, to which some CLIs refuse the level.",
         ),
     ],
     required: &[],
@@ -349,14 +393,14 @@ pub(super) static CHECK: Object = Object {
     name: "a check",
     id: "check",
     keys: &[
-        key("description", Shape::Text, "For people: shown by `list`."),
+        key("description", Shape::Text, "A description for people, shown by `list`."),
         key(
             "run",
             Shape::TextOrTexts,
-            "A string runs under `sh -c`; an array is a program and its arguments. The chain's variables are in its environment.",
+            "The command. A string runs under `sh -c`; an array is a program and its arguments. The chain's variables are in its environment.",
         ),
-        key("env", Shape::TextMap, "Environment of the check. `${NAME}` and `${env:NAME}` are substituted."),
-        key("optional", Shape::Flag, "A failure is said, but stops nothing."),
+        key("env", Shape::TextMap, "Environment variables of the check. `${NAME}` and `${env:NAME}` are substituted."),
+        key("optional", Shape::Flag, "`true`: a failure is reported, but stops nothing."),
         key("timeout", Shape::Duration, "The longest the check may take: `90s`, `10m`, `1h30m`. Default: 2h."),
         WRAP,
         SANDBOX,
@@ -364,7 +408,7 @@ pub(super) static CHECK: Object = Object {
     ],
     required: &["run"],
     one_of: &[],
-    text: Some("A command, run under `sh -c`."),
+    text: Some("A command, which runs under `sh -c`."),
 };
 
 /// An entry of `chains`.
@@ -372,18 +416,18 @@ pub(super) static CHAIN: Object = Object {
     name: "a chain",
     id: "chain",
     keys: &[
-        key("description", Shape::Text, "For people: shown by `list`."),
+        key("description", Shape::Text, "A description for people, shown by `list`."),
         key("prompt", Shape::Text, "The prompt of every step that has none of its own. `${NAME}` is substituted."),
-        key("promptFile", Shape::Text, "A file with that prompt. `prompt` wins over it."),
+        key("promptFile", Shape::Text, "A file that contains that prompt. `prompt` takes precedence."),
         key(
             "vars",
             Shape::Variables(&VARIABLE),
-            "Variables and their values, unless `NAME=value` on the command line gives others. `{ \"secret\": true }`: a value that is never stored.",
+            "Variables and their default values, which `NAME=value` on the command line overrides. `{ \"secret\": true }`: a value that is never stored.",
         ),
         key(
             "steps",
             Shape::Steps(&STEP),
-            "The steps in order: objects, or text in the chain language, `coder:3 -> test`.",
+            "The steps, in order: objects, or text in the chain language, `coder:3 -> test`.",
         ),
     ],
     required: &["steps"],
@@ -391,14 +435,14 @@ pub(super) static CHAIN: Object = Object {
     text: Some("The steps, in the chain language: `(coder:3 -> test):5`."),
 };
 
-/// A variable that is no string.
+/// A variable that is not a string.
 pub(super) static VARIABLE: Object = Object {
     name: "a variable",
     id: "variable",
     keys: &[key(
         "secret",
         Shape::Flag,
-        "`true`: its value comes from the command line, the environment variable of its name, or a question on the terminal; it reaches agents and checks through their environment only, and is never stored.",
+        "`true`: the value comes from the command line, the environment variable of the same name, or a question in the terminal. It is passed to agents and checks only in their environment, and is never stored.",
     )],
     required: &["secret"],
     one_of: &[],
@@ -412,20 +456,24 @@ pub(super) static STEP: Object = Object {
     keys: &[
         key("agent", Shape::Text, "The agent to run."),
         key("check", Shape::Text, "The check to run."),
-        key("group", Shape::Steps(&STEP), "Steps that repeat together, in up to `iterations` rounds."),
+        key("group", Shape::Steps(&STEP), "Steps that repeat together for up to `iterations` rounds."),
         key(
             "iterations",
             Shape::Count(MOST_ITERATIONS),
-            "Up to how many iterations; the agent ends its loop by the marker. Without it the agent runs once and ends by exit code 0.",
+            "The maximum number of iterations; the agent ends its loop with the marker. Without it, the agent runs once and succeeds with exit code 0.",
         ),
-        key("loop", Shape::Flag, "Accepted where it agrees with `iterations`."),
+        key("loop", Shape::Flag, "Accepted if it agrees with `iterations`."),
         key(
             "args",
             Shape::Texts,
-            "Arguments of the agent, after its own and before the prompt. `${NAME}` is substituted.",
+            "Additional arguments of the agent, after its own and before the prompt. `${NAME}` is substituted.",
         ),
-        key("prompt", Shape::Text, "The prompt of this step. Empty: no prompt. `${NAME}` is substituted."),
-        key("promptFile", Shape::Text, "A file with that prompt. `prompt` wins over it."),
+        key(
+            "prompt",
+            Shape::Text,
+            "The prompt of this step; an empty string means no prompt. `${NAME}` is substituted.",
+        ),
+        key("promptFile", Shape::Text, "A file that contains that prompt. `prompt` takes precedence."),
         key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: 2h."),
         key(
             "idleTimeout",

@@ -1,17 +1,17 @@
-//! What an object of a file of the user's may hold: keys and the shapes of their values, as data.
+//! The keys that objects in the user's files may have and the shapes of their values, as data.
 
-/// What a value may be.
+/// The shape of a value.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// A string.
     Text,
-    /// A string or an array of strings, not empty.
+    /// A string or an array of strings; neither may be empty.
     TextOrTexts,
     /// An array of strings.
     Texts,
     /// An object of strings.
     TextMap,
-    /// An object of variables: strings, and objects for those without a value here.
+    /// An object of variables: strings, or objects for variables without a value here.
     Variables(&'static Object),
     /// `true` or `false`.
     Flag,
@@ -27,45 +27,45 @@ pub enum Shape {
     One(&'static Object),
     /// One of these strings.
     Choice(&'static [&'static str]),
-    /// An object of named objects; the names obey NAME.
+    /// An object of named objects; the names follow the rule NAME of the grammar.
     Named(&'static Object),
-    /// An array of objects, not empty.
+    /// A non-empty array of objects.
     Objects(&'static Object),
-    /// Steps: a chain as text, or an array, not empty, of such texts and of objects.
+    /// Steps: a chain as text, or a non-empty array of such texts and of objects.
     Steps(&'static Object),
-    /// Not looked into.
+    /// Any value; it is not checked.
     Anything,
 }
 
-/// One key.
+/// A key of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// As it is written.
+    /// The key as it is written.
     pub name: &'static str,
-    /// What it may hold.
+    /// The shape of its value.
     pub shape: Shape,
-    /// For the schema, the editor and the person in it.
+    /// The description in the schema, which editors show.
     pub about: &'static str,
 }
 
 /// An object and its keys.
 #[derive(Debug)]
 pub struct Object {
-    /// What it is, with its article.
+    /// The name of the object in messages, with its article.
     pub name: &'static str,
-    /// Its definition's name in the schema.
+    /// The name of its definition in the schema.
     pub id: &'static str,
-    /// All its keys.
+    /// All keys of the object.
     pub keys: &'static [Key],
-    /// Those that must be there.
+    /// The keys that must be present.
     pub required: &'static [&'static str],
-    /// Exactly one of these must be there.
+    /// Exactly one of these keys must be present.
     pub one_of: &'static [&'static str],
-    /// Where a string may stand for it: what that string is.
+    /// The description of the string that the object may be written as; none if it cannot be.
     pub text: Option<&'static str>,
 }
 
-/// A key that may be set.
+/// Creates a key.
 #[must_use]
 pub const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key { name, shape, about }

@@ -1,18 +1,18 @@
-//! Kinds of projects whose commands follow from the files that they have, as data.
+//! Kinds of projects whose commands follow from the files that are present, as data.
 
 use super::Stack;
 
-/// What a kind of project is known by, and its commands; empty where it has none.
+/// The files that identify a kind of project, and its commands. A command is empty if there is none.
 pub(super) struct Known {
     pub(super) stack: Stack,
-    /// Any of these files; `*.sln` is any name that ends so.
+    /// Any of these files identifies it; `*.sln` matches every name with that ending.
     pub(super) files: &'static [&'static str],
     pub(super) build: &'static str,
     pub(super) test: &'static str,
     pub(super) lint: &'static str,
 }
 
-/// In this order after Node, Python, Go, Rust and the JVM; make and just come last.
+/// These kinds are tried in this order, after Node, Python, Go, Rust and the JVM. Make and just come last.
 pub(super) const KNOWN: [Known; 10] = [
     Known {
         stack: Stack::Dotnet,

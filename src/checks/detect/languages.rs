@@ -1,4 +1,4 @@
-//! Projects of Go, Rust, the JVM, PHP and Ruby, and those of the table.
+//! Projects in Go, Rust, JVM languages, PHP and Ruby, and the kinds of projects in the table.
 
 use super::known::Known;
 use super::{Commands, Look, Stack};
@@ -9,7 +9,7 @@ impl Look<'_> {
         let is_work = self.has("go.work");
         (is_work || self.has("go.mod")).then_some(())?;
         let tests = self.find(&|name| name.ends_with("_test.go")).is_some();
-        // A workspace has no module of its own to start from.
+        // A workspace has no module of its own, so its modules are listed.
         let of = |verb: &str| {
             let all = "$(go list -m -f '{{.Dir}}/...')";
             Some(if is_work { format!("go {verb} {all}") } else { format!("go {verb} ./...") })

@@ -33,7 +33,8 @@ impl Look<'_> {
     }
 }
 
-/// Whether a line of a Makefile has this among its targets: `lint test : all`, and no variable (`build := out`).
+/// Whether a line of a Makefile has this among its targets (`lint test : all`) and does not set a variable
+/// (`build := out`).
 fn is_target(line: &str, name: &str) -> bool {
     let Some((targets, rest)) = line.split_once(':').filter(|_| !line.starts_with(['\t', ' ', '#', '.'])) else {
         return false;
@@ -42,7 +43,7 @@ fn is_target(line: &str, name: &str) -> bool {
     !is_variable && targets.split_whitespace().any(|target| target == name)
 }
 
-/// Whether a line of a justfile begins this recipe: `@build arg='':`, and no variable (`test := 'x'`).
+/// Whether a line of a justfile begins this recipe (`@build arg='':`) and does not set a variable (`test := 'x'`).
 fn is_recipe(line: &str, name: &str) -> bool {
     let line = line.strip_prefix('@').unwrap_or(line);
     let Some(rest) = line.strip_prefix(name).filter(|rest| rest.starts_with([':', ' '])) else { return false };

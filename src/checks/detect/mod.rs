@@ -1,4 +1,4 @@
-//! The commands of a project, by the files that it has (S0-14, K-1, K-2). Nothing is run.
+//! Detects the commands of a project from its files. Nothing is run.
 
 mod known;
 mod languages;
@@ -19,7 +19,7 @@ pub enum Stack {
     ViteFrontend,
     /// package.json.
     Node,
-    /// pyproject.toml, setup.py, requirements.txt, or Python files alone.
+    /// pyproject.toml, setup.py, requirements.txt, or only Python files.
     Python,
     /// go.mod.
     Go,
@@ -27,9 +27,9 @@ pub enum Stack {
     Rust,
     /// pom.xml.
     Maven,
-    /// build.gradle, settings.gradle, both in Kotlin too.
+    /// build.gradle or settings.gradle, also in Kotlin.
     Gradle,
-    /// A solution or a project of .NET.
+    /// A .NET solution or project.
     Dotnet,
     /// Package.swift.
     Swift,
@@ -39,7 +39,7 @@ pub enum Stack {
     Ruby,
     /// composer.json.
     Php,
-    /// deno.json, deno.jsonc.
+    /// deno.json or deno.jsonc.
     Deno,
     /// build.zig.
     Zig,
@@ -61,27 +61,27 @@ pub enum Stack {
     Just,
 }
 
-/// What was found. The first kind of project that has a command gives it.
+/// The detected commands. Each is from the first kind of project that has one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Detected {
-    /// Every kind of project that is here, the most telling first; none is `unknown`.
+    /// Every kind of project that was found, the most specific first. Empty means `unknown`.
     pub stacks: Vec<Stack>,
-    /// Builds.
+    /// The command that builds the project.
     pub build: Option<String>,
-    /// Runs the tests.
+    /// The command that runs the tests.
     pub test: Option<String>,
-    /// Lints.
+    /// The command that runs the linter.
     pub lint: Option<String>,
-    /// Looks at the syntax only, fast.
+    /// A fast command that checks only the syntax.
     pub syntax: Option<String>,
-    /// Starts it, to see that it starts.
+    /// The command that starts the project, to see whether it starts.
     pub smoke: Option<String>,
-    /// Shows the first real errors: one command.
+    /// The one command that shows the first real errors.
     pub diagnose: Option<String>,
 }
 
-/// Commands of one kind of project.
+/// The commands of one kind of project.
 #[derive(Default)]
 struct Commands {
     build: Option<String>,
@@ -92,16 +92,16 @@ struct Commands {
     diagnose: Option<String>,
 }
 
-/// Looks at the files of a root.
+/// Detects the commands of the project in a root directory.
 #[must_use]
 pub fn detect(root: &Path, files: &dyn Files) -> Detected {
     let detected = detect_here(root, files);
     if detected.stacks.is_empty() { below(root, files) } else { detected }
 }
 
-/// Projects of a root that is none itself: one below the other, each in its folder.
+/// Combines the commands of projects in subdirectories of a root that is not a project itself.
 fn below(root: &Path, files: &dyn Files) -> Detected {
-    /// More of them are no project that one command is for.
+    /// The most projects that are combined. One command for more of them would make no sense.
     const MOST: usize = 8;
     let mut folders: Vec<String> = files.names(root);
     folders.retain(|name| is_looked_into(name) && matches!(files.kind(&root.join(name)), Ok(FileKind::Folder)));
@@ -127,7 +127,7 @@ fn below(root: &Path, files: &dyn Files) -> Detected {
     }
 }
 
-/// Folders that hold no sources of the project's own.
+/// Whether a directory may contain the project's own sources.
 fn is_looked_into(name: &str) -> bool {
     const OTHERS: [&str; 14] = [
         "node_modules",
@@ -179,7 +179,7 @@ fn detect_here(root: &Path, files: &dyn Files) -> Detected {
             }
         }
     }
-    // Where nothing builds or tests, a linter is all there is.
+    // If nothing builds or tests, only a linter is left.
     if detected.diagnose.is_none() {
         detected.diagnose.clone_from(&detected.lint);
     }
@@ -200,9 +200,10 @@ impl Look<'_> {
         self.files.read(&self.root.join(name)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The first file below the root whose name this holds for, in the order of its folders; not in those of others.
+    /// Returns the first file below the root, breadth first, whose name satisfies a condition. Directories of foreign
+    /// code are skipped.
     fn find(&self, holds: &dyn Fn(&str) -> bool) -> Option<String> {
-        /// A project with more than so many entries is not looked through to its end.
+        /// The most entries that are searched.
         const ENTRIES: usize = 5_000;
         let (mut folders, mut seen) = (std::collections::VecDeque::from([String::new()]), 0);
         while let Some(folder) = folders.pop_front() {
@@ -244,7 +245,6 @@ mod tests {
 
     const PACKAGE: &str = "/root/package.json";
 
-    /// T2-01 … T2-09, T0-18.
     #[test]
     fn commands_are_found_by_the_files_of_a_project() {
         let diagnose = |files: &[(&'static str, &str)]| of(files, |found| &found.diagnose);
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!((both.build.as_deref(), both.test.as_deref()), (Some("npm run build"), Some("cargo test")));
     }
 
-    /// Each of them had another command, or none.
+    /// Regression test: each of these once had a different command, or none.
     #[test]
     fn tests_are_found_wherever_a_project_keeps_them() {
         let diagnose = |files: &[(&'static str, &str)]| of(files, |found| &found.diagnose);

@@ -1,4 +1,4 @@
-//! Projects of package.json and of Deno.
+//! Projects with a package.json, and Deno projects.
 
 use super::{Commands, Look, Stack};
 use serde_json::Value;
@@ -22,7 +22,7 @@ impl Look<'_> {
             package["workspaces"].is_array() || package["workspaces"].is_object() || self.has("pnpm-workspace.yaml");
         let script = |name: &str| {
             let text = package["scripts"][name].as_str()?;
-            // What npm init writes is no test.
+            // The placeholder that `npm init` writes is not a test.
             (!text.trim().is_empty() && !text.contains("no test specified")).then(|| match (name, manager) {
                 ("test", "npm" | "yarn" | "pnpm") => format!("{manager} test"),
                 _ => format!("{run} {name}"),
@@ -30,7 +30,7 @@ impl Look<'_> {
         };
         let depends = |name: &str| ["dependencies", "devDependencies"].iter().any(|of| package[*of][name].is_string());
         let vite = depends("vite") || self.has_any(&["vite.config.js", "vite.config.ts", "vite.config.mjs"]);
-        // A workspace without a script of its own has those of its packages.
+        // A workspace without a script of its own runs those of its packages.
         let of_all = |name: &str| {
             let line = match () {
                 () if self.has("turbo.json") => format!("npx turbo run {name}"),

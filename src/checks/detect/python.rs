@@ -1,4 +1,4 @@
-//! Projects of Python.
+//! Python projects.
 
 use super::{Commands, Look, Stack};
 use std::path::Path;
@@ -7,7 +7,7 @@ impl Look<'_> {
     pub(super) fn python(&self) -> Option<(Stack, Commands)> {
         let mains = ["app.py", "main.py", "manage.py"];
         let declared = self.has_any(&["pyproject.toml", "setup.py", "setup.cfg", "Pipfile"]);
-        // Requirements alone may be those of the documentation.
+        // A requirements file alone may be only for the documentation.
         let is_code = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "py");
         if !declared && self.find(&is_code).is_none() {
             return None;
@@ -42,7 +42,7 @@ impl Look<'_> {
         let test = match () {
             () if says("manage.py", "django") && !of_pytest => Some(format!("{python} manage.py test")),
             () if !of_pytest && of_unittest() => Some(format!("{python} -m unittest discover")),
-            // Exit code 5: there was no test to run.
+            // Exit code 5: no tests were collected.
             () if has_tests || found.is_some() || self.has("tests") => {
                 Some(format!("{python} -m pytest -q || [ $? -eq 5 ]"))
             }

@@ -1,10 +1,10 @@
-//! go build, vet and test, gofmt, and panics of Go programs.
+//! go build, go vet, go test, gofmt, and panics of Go programs.
 
 use super::page::{Location, Page, failure, indent};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text of `go test -json`; none for anything else.
+/// Returns the text of `go test -json`; none for any other output.
 pub(super) fn decoded(output: &str) -> Option<String> {
     if !output.lines().any(|line| line.starts_with("{\"Time\":") && line.contains("\"Action\":")) {
         return None;
@@ -18,7 +18,7 @@ pub(super) fn decoded(output: &str) -> Option<String> {
     Some(output.lines().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// `a_test.go:7: message` or `a.go:3:9: message`: its place and its message.
+/// Parses the place and the message of `a_test.go:7: message` or `a.go:3:9: message`.
 fn placed(line: &str) -> Option<(Location, &str)> {
     let captures = regex!(r"^\s*(?:vet: )?([^\s:]+\.go):(\d+)(?::(\d+))?:(?: (.+))?$")?.captures(line)?;
     let mut place = Location::of(captures.get(1)?.as_str(), captures.get(2)?.as_str())?;
@@ -26,10 +26,10 @@ fn placed(line: &str) -> Option<(Location, &str)> {
     Some((place, captures.get(4).map_or("", |message| message.as_str())))
 }
 
-/// Tests, panics and races.
+/// Reads test results, panics and data races.
 pub(super) fn results(page: &mut Page<'_>) {
     let (mut package, mut failed_here) = (0, false);
-    // With `-v` what a test says stands above its result.
+    // With `-v`, the output of a test is above its result.
     let verbose = page.find(0..usize::MAX, |line| line.starts_with("=== RUN   ")).is_some();
     for index in 0..page.lines.len() {
         if page.is_claimed(index) {
@@ -51,7 +51,7 @@ pub(super) fn results(page: &mut Page<'_>) {
         } else if line.starts_with("FAIL\t") || line.starts_with("ok  \t") {
             let build = line.ends_with("[build failed]") || line.ends_with("[setup failed]");
             if line.starts_with("FAIL\t") && !failed_here && !build {
-                // A program that ended itself: its last words.
+                // The program ended by itself: its last message counts.
                 let last = (package..index).rev().find_map(|at| {
                     let line = page.line(at);
                     let (place, message) = placed(line).filter(|_| indent(line) == 0)?;
@@ -67,16 +67,16 @@ pub(super) fn results(page: &mut Page<'_>) {
     }
 }
 
-/// The longest output of one test that is looked through for it, in lines.
+/// The longest output of one test that is searched, in lines.
 const LONGEST: usize = 2_000;
 
-/// The name in `--- FAIL: TestX (0.00s)`.
+/// Returns the name in `--- FAIL: TestX (0.00s)`.
 fn failed_test(line: &str) -> Option<String> {
     let rest = line.trim_start().strip_prefix("--- FAIL: ")?;
     Some(rest.split(' ').next()?.to_string())
 }
 
-/// What a failed test said, below its line or, with `-v`, above it.
+/// Reads the output of a failed test, below its result or, with `-v`, above it.
 fn test(page: &mut Page<'_>, index: usize, name: &str, verbose: bool) {
     let ends = |line: &str| {
         let line = line.trim_start();
@@ -95,9 +95,11 @@ fn test(page: &mut Page<'_>, index: usize, name: &str, verbose: bool) {
     let before = if verbose { index.saturating_sub(LONGEST)..index } else { index..index };
     let runs = before.filter(|at| begins(page.line(*at)));
     let above = runs.map(|run| run + 1..page.find(run + 1..index, ends).unwrap_or(index));
-    let words =
-        above.chain([below.clone()]).find_map(|block| said(page, block)).or_else(|| example(page, below.clone(), name));
-    // A test whose parts failed has nothing to say itself.
+    let words = above
+        .chain([below.clone()])
+        .find_map(|block| message_of(page, block))
+        .or_else(|| example(page, below.clone(), name));
+    // A test whose subtests failed has no message of its own.
     let depth = indent(page.line(index));
     let has_parts = || {
         let next = page.find(index + 1..index + LONGEST, |line| line.trim_start().starts_with("--- "));
@@ -111,8 +113,8 @@ fn test(page: &mut Page<'_>, index: usize, name: &str, verbose: bool) {
     }
 }
 
-/// The line of a test's output that says why it failed: a log line of it has the same form.
-fn said(page: &Page<'_>, block: Range<usize>) -> Option<(usize, super::Failure)> {
+/// Returns the line of a test's output that says why it failed. Its log lines have the same form.
+fn message_of(page: &Page<'_>, block: Range<usize>) -> Option<(usize, super::Failure)> {
     let lines: Vec<usize> = block
         .clone()
         .filter(|at| {
@@ -129,7 +131,7 @@ fn said(page: &Page<'_>, block: Range<usize>) -> Option<(usize, super::Failure)>
     let (place, message) = placed(page.line(at))?;
     let mut message = message.to_string();
     if message.is_empty() {
-        // testify names the parts of its message.
+        // testify labels the parts of its message.
         let is_error = |line: &str| line.trim_start().starts_with("Error:");
         if let Some(error) = page.find(at + 1..block.end, is_error) {
             let end = page
@@ -149,7 +151,7 @@ fn said(page: &Page<'_>, block: Range<usize>) -> Option<(usize, super::Failure)>
     Some((at, failure(Some(place), None, &message)))
 }
 
-/// An example whose output is another one: `got:` and `want:`.
+/// Reads an example with unexpected output: `got:` and `want:`.
 fn example(page: &Page<'_>, block: Range<usize>, name: &str) -> Option<(usize, super::Failure)> {
     let got = page.find(block.clone(), |line| line == "got:")?;
     let words = (got..block.end).map(|at| page.line(at).trim()).filter(|line| !line.is_empty());
@@ -157,7 +159,8 @@ fn example(page: &Page<'_>, block: Range<usize>, name: &str) -> Option<(usize, s
     Some((got, failure(None, None, &format!("{name}: {words}"))))
 }
 
-/// A panic, at the first frame that is the project's. One that was caught is a log's: results of tests follow it.
+/// Reads a panic, placed at the first stack frame in the project. A panic that was caught is only log output: test
+/// results follow it.
 fn panic(page: &mut Page<'_>, index: usize) {
     let limit = (index + LONGEST).min(page.lines.len());
     let end = page.find(index..limit, |line| line.starts_with("FAIL\t")).unwrap_or(limit);
@@ -171,7 +174,7 @@ fn panic(page: &mut Page<'_>, index: usize) {
     page.sure(index, failure);
 }
 
-/// The first own frame: `\t/home/me/a.go:14 +0x8b`.
+/// Returns the first stack frame in the project: `\t/home/me/a.go:14 +0x8b`.
 fn own_frame(page: &Page<'_>, lines: Range<usize>) -> Option<Location> {
     lines.take_while(|at| *at < page.lines.len()).find_map(|at| {
         let line = page.line(at);
@@ -182,7 +185,7 @@ fn own_frame(page: &Page<'_>, lines: Range<usize>) -> Option<Location> {
     })
 }
 
-/// What does not compile, or does not pass vet.
+/// Reads errors of the compiler and of vet.
 pub(super) fn compiler(page: &mut Page<'_>) {
     let mut in_package = false;
     for index in 0..page.lines.len() {
@@ -197,7 +200,7 @@ pub(super) fn compiler(page: &mut Page<'_>) {
         match placed(line).filter(|_| indent(line) == 0) {
             Some((place, message)) if in_package || place.column.is_some() => {
                 let failure = failure(Some(place), None, message);
-                // What does not compile comes before the tests of other packages, which go prints on the other stream.
+                // Compiler errors come before the tests of other packages, which go prints on the other stream.
                 page.sure(if in_package { 0 } else { index }, failure);
             }
             Some((place, message)) => {

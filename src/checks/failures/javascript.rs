@@ -1,8 +1,9 @@
-//! jest, vitest, mocha, jasmine, ava, the test runners of node, bun and deno; uncaught errors of JavaScript programs; bundlers.
+//! jest, vitest, mocha, jasmine, ava, and the test runners of node, bun and deno; uncaught errors of JavaScript
+//! programs; bundlers.
 
 use super::page::{Location, Page, failure, frame, indent, own_frame};
 
-/// Results of tests.
+/// Reads test results.
 pub(super) fn results(page: &mut Page<'_>) {
     jest(page);
     vitest(page);
@@ -11,7 +12,8 @@ pub(super) fn results(page: &mut Page<'_>) {
     ava(page);
 }
 
-/// A reason that goes on below: `Expected values to be strictly equal:`, or what was expected and what came.
+/// Returns a message that continues on the next lines: `Expected values to be strictly equal:`, or the expected and the
+/// received value.
 fn whole(page: &Page<'_>, at: usize, end: usize) -> String {
     let mut message = page.line(at).trim().to_string();
     let is_source = |line: &str| regex!(r"^\s*>?\s*\d+ \|").is_some_and(|source| source.is_match(line));
@@ -35,7 +37,7 @@ fn whole(page: &Page<'_>, at: usize, end: usize) -> String {
     message
 }
 
-/// `  ● suite › case`, its reason, and a stack.
+/// Reads jest: `  ● suite › case`, its reason, and a stack.
 fn jest(page: &mut Page<'_>) {
     let head = |line: &str| {
         line.strip_prefix("  ● ").is_some_and(|name| !name.starts_with("Console") && !name.ends_with("Warning:"))
@@ -59,7 +61,7 @@ fn jest(page: &mut Page<'_>) {
         page.claim(at..end);
         index = end.max(at + 1);
     }
-    // What the tests printed stands above their results.
+    // The output of the tests is above their results.
     if index > 0 && page.has_results {
         let noise: Vec<usize> = (0..page.lines.len()).filter(|at| page.line(*at).starts_with("  console.")).collect();
         for at in noise {
@@ -71,7 +73,7 @@ fn jest(page: &mut Page<'_>) {
     }
 }
 
-/// ` FAIL  test/a.test.js > case`, and its reason in the next line.
+/// Reads vitest: ` FAIL  test/a.test.js > case`, and its reason on the next line.
 fn vitest(page: &mut Page<'_>) {
     let is_section = |line: &str| line.starts_with('⎯') && line.contains(" Failed ");
     if page.find(0..usize::MAX, is_section).is_none() {
@@ -81,7 +83,7 @@ fn vitest(page: &mut Page<'_>) {
     let mut index = 0;
     while let Some(at) = page.find(index..usize::MAX, head) {
         let mut reason = at + 1;
-        // Tests that failed alike stand together.
+        // Tests that failed in the same way are listed together.
         while head(page.line(reason)) {
             reason += 1;
         }
@@ -109,11 +111,11 @@ fn vitest(page: &mut Page<'_>) {
     }
 }
 
-/// mocha and jasmine: `  1) title`, its parts, the reason, a stack.
+/// Reads mocha and jasmine: `  1) title`, its parts, the reason, a stack.
 fn numbered(page: &mut Page<'_>) {
     let mocha = |line: &str| regex!(r"^  \d+ failing$").is_some_and(|sum| sum.is_match(line));
     let jasmine = |line: &str| line == "Failures:";
-    // The last one: what tests print of other runs stands above their results.
+    // The last section counts: the tests may print results of other runs above their own.
     let section = (0..page.lines.len()).rev().find(|at| mocha(page.line(*at)) || jasmine(page.line(*at)));
     if let Some(section) = section {
         let head = |line: &str| regex!(r"^\s{0,2}\d+\) \S").is_some_and(|head| head.is_match(line));
@@ -143,7 +145,7 @@ fn numbered(page: &mut Page<'_>) {
     }
 }
 
-/// node's reporter for people: `✖ case (2.1ms)`, and the error set in below it.
+/// Reads node's reporter for people: `✖ case (2.1ms)`, and the error indented below it.
 fn node_spec(page: &mut Page<'_>) {
     let head = |line: &str| regex!(r"^\s*✖ .* \([\d.]+ms\)$").is_some_and(|head| head.is_match(line));
     let again = page.find(0..usize::MAX, |line| line.trim() == "✖ failing tests:").unwrap_or(page.lines.len());
@@ -165,7 +167,7 @@ fn node_spec(page: &mut Page<'_>) {
     }
 }
 
-/// ava: the place alone, the lines around it, and the difference.
+/// Reads ava: the place on a line of its own, the lines around it, and the difference.
 fn ava(page: &mut Page<'_>) {
     if page.find(0..usize::MAX, |line| line.trim_start().starts_with("✘ [fail]: ")).is_none() {
         return;
@@ -194,7 +196,7 @@ fn ava(page: &mut Page<'_>) {
     }
 }
 
-/// Errors that nobody caught, and those of bundlers.
+/// Reads uncaught errors and errors of bundlers.
 pub(super) fn errors(page: &mut Page<'_>) {
     bundlers(page);
     stacks(page);
@@ -233,10 +235,10 @@ fn bundlers(page: &mut Page<'_>) {
     }
 }
 
-/// The longest way from an error's first line to its stack, in lines.
+/// The longest distance from an error's first line to its stack, in lines.
 const STACK: usize = 14;
 
-/// `TypeError: …` with a stack below it, and perhaps its place above it.
+/// Reads `TypeError: …` with a stack below it, and possibly its place above it.
 fn stacks(page: &mut Page<'_>) {
     let mut index = 0;
     while index < page.lines.len() {
@@ -263,7 +265,7 @@ fn stacks(page: &mut Page<'_>) {
     }
 }
 
-/// The first line of the error whose stack begins here.
+/// Returns the first line of the error whose stack begins here.
 fn head_of(page: &Page<'_>, stack: usize) -> Option<(usize, String)> {
     let head = regex!(
         r"^(?:Uncaught |error: |[ \w]*: )?(?:\S* )?((?:[A-Za-z_$][\w.$]*)?(?:Error|Exception)\b[^:]*|error|Error|TS\d+ \[ERROR\]): \S"

@@ -1,9 +1,9 @@
-//! Maven, the console of `JUnit`, and exceptions of Java programs; javac is read as any compiler.
+//! Maven, the console of `JUnit`, and exceptions of Java programs. Errors of javac have the common compiler format.
 
 use super::page::{Location, Page, failure, indent};
 use std::ops::Range;
 
-/// `\tat shop.Main.main(Main.java:11)`: an own frame.
+/// Parses a stack frame in the project: `\tat shop.Main.main(Main.java:11)`.
 fn java_frame(line: &str) -> Option<Location> {
     let line = line.trim_start();
     let line = line.strip_prefix("at ").unwrap_or(line);
@@ -29,12 +29,12 @@ fn own_frame(page: &Page<'_>, lines: Range<usize>) -> Option<Location> {
     lines.take_while(|at| *at < page.lines.len()).find_map(|at| java_frame(page.line(at)))
 }
 
-/// Results of tests.
+/// Reads test results.
 pub(super) fn results(page: &mut Page<'_>) {
     for index in 0..page.lines.len() {
         let line = page.line(index).to_string();
         let of_maven = line.starts_with("[ERROR] ") && (line.ends_with("<<< FAILURE!") || line.ends_with("<<< ERROR!"));
-        // JUnit's console names the exception's class.
+        // JUnit's console prints the class of the exception.
         let of_console = line.trim_start().strip_prefix("=> ").filter(|words| {
             regex!(r"^[a-z]\w*(\.\w+)+(Error|Exception|Failure)\w*\b").is_some_and(|class| class.is_match(words))
         });
@@ -50,7 +50,7 @@ pub(super) fn results(page: &mut Page<'_>) {
     }
 }
 
-/// Exceptions of programs, and what Maven says without a test.
+/// Reads exceptions of programs, and errors of Maven that are not test results.
 pub(super) fn errors(page: &mut Page<'_>) {
     for index in 0..page.lines.len() {
         if page.is_claimed(index) {

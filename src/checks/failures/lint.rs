@@ -1,8 +1,8 @@
-//! Linters and formatters that name the file once, above its findings, or have lines of their own.
+//! Linters and formatters that name the file once, above its findings, or have a format of their own.
 
 use super::page::{Location, Page, failure, indent};
 
-/// Every such finding.
+/// Reads all such findings.
 pub(super) fn errors(page: &mut Page<'_>) {
     let mut file: Option<String> = None;
     for index in 0..page.lines.len() {
@@ -11,7 +11,7 @@ pub(super) fn errors(page: &mut Page<'_>) {
         }
         let line = page.line(index).to_string();
         if line.is_empty() {
-            // stylelint and eslint have none between a file and its findings; yamllint neither.
+            // stylelint, eslint and yamllint print no blank line between a file and its findings.
             continue;
         }
         if let Some(found) =
@@ -36,7 +36,7 @@ pub(super) fn errors(page: &mut Page<'_>) {
 
 fn other(page: &mut Page<'_>, index: usize, line: &str) {
     if let Some(place) = page.line(index + 1).trim_start().strip_prefix("--> ").and_then(Location::parse) {
-        // ruff; rustc has its own reader.
+        // ruff; rustc has a reader of its own.
         let ours = ["error", "warning", "note", "help"].iter().all(|word| !line.starts_with(word));
         if ours && indent(line) == 0 {
             page.sure(index, failure(Some(place), None, line));

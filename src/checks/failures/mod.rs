@@ -1,12 +1,13 @@
-//! What the output of a failed build, test or linter says: file, line, message, each once with its count, the first real one first. Every
-//! reader knows the forms of some tools; recorded outputs of all of them are in tests/outputs. What no reader knows is told by its last
-//! lines.
+//! Parses the output of failed builds, tests and linters into errors with file, line and message. Each error is listed
+//! once with its count, the first real one first. Every reader knows the formats of some tools; recorded outputs of all
+//! of them are in tests/outputs. Of an output that no reader knows, the last lines are shown.
 
 use serde::Serialize;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A regular expression, compiled once; none if it is none, which the recorded outputs would show.
+/// Compiles a regular expression once. The result is none if the expression is invalid, which the tests with recorded
+/// outputs would reveal.
 macro_rules! regex {
     ($text:expr) => {{
         static PATTERN: std::sync::LazyLock<Option<regex::Regex>> =
@@ -31,30 +32,30 @@ mod tap;
 
 use page::Page;
 
-/// One thing that is wrong.
+/// One error in an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// The file, as it was printed.
+    /// The path of the file, as it was printed.
     pub file: Option<String>,
-    /// Its line, from 1.
+    /// The line, from 1.
     pub line: Option<u32>,
-    /// Its column, from 1.
+    /// The column, from 1.
     pub column: Option<u32>,
-    /// The tool's own code for it: `E0308`, `TS2322`.
+    /// The tool's own code for the error: `E0308`, `TS2322`.
     pub code: Option<String>,
-    /// In its words.
+    /// The message of the tool.
     pub message: String,
-    /// How often it was printed.
+    /// How often the error was printed.
     pub count: u32,
 }
 
-/// Every error that a reader finds, in the order of the output; of several kinds those that are surest.
+/// Returns the errors that the readers find, in the order of the output. Only the most certain ones are kept.
 #[must_use]
 pub fn failures(output: &str) -> Vec<Failure> {
     let decoded = go::decoded(output);
     let mut page = Page::new(decoded.as_deref().unwrap_or(output));
-    // Results of tests first: what tests have printed is theirs.
+    // Test results come first, so that text printed by tests is attributed to them.
     for read in [
         rust::results,
         python::pytest,
@@ -86,7 +87,7 @@ pub fn failures(output: &str) -> Vec<Failure> {
     page.into_failures()
 }
 
-/// Two streams as one output: what one of them ends with is never taken for the beginning of the other.
+/// Joins several streams to one output. The last line of one is never merged with the first line of the next.
 #[must_use]
 pub fn joined(streams: &[String]) -> String {
     let mut output = String::with_capacity(streams.iter().map(|stream| stream.len() + 1).sum());
@@ -98,20 +99,20 @@ pub fn joined(streams: &[String]) -> String {
     }
     output
 }
-/// The longest line of an unknown output that is told, in characters.
+/// The longest line of an unknown output that is shown, in characters.
 const LONGEST_LINE: usize = 400;
 
-/// What was found in an output, and its end for where nothing was.
+/// The errors in an output, and its last lines in case there are no errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputErrors {
-    /// Every error, the first real one first.
+    /// All errors, the first real one first.
     pub found: Vec<Failure>,
     /// The last lines that are not blank.
     end: String,
 }
 
 impl OutputErrors {
-    /// Reads an output once.
+    /// Parses an output.
     #[must_use]
     pub fn of(output: &str) -> Self {
         const LAST_LINES: usize = 20;
@@ -127,7 +128,7 @@ impl OutputErrors {
         Self { found: failures(output), end }
     }
 
-    /// The first of them in words, a line each; the last lines of an output that no reader knows.
+    /// Returns the first errors as text, one per line, or the last lines of an output that no reader knows.
     #[must_use]
     pub fn summary(&self, most: usize) -> String {
         let mut text = String::new();
@@ -151,13 +152,14 @@ impl OutputErrors {
         text.trim_end().to_string()
     }
 
-    /// What is wrong, in a form that tells it from other failures: without numbers, which change by themselves.
+    /// Returns a text that distinguishes this failure from others. It has no numbers, because these can change by
+    /// themselves.
     #[must_use]
     pub fn signature(&self) -> String {
         self.summary(usize::MAX).chars().filter(|next| !next.is_ascii_digit()).collect()
     }
 
-    /// A short digest of each error that was read, without places, which move; at most so many as a screen has lines.
+    /// Returns a short digest of each of the first errors. It does not include line numbers, which can move.
     #[must_use]
     pub fn digests(&self) -> Vec<String> {
         const MOST: usize = 200;
@@ -191,7 +193,7 @@ mod tests {
         assert!(told(&many.join("\n")).ends_with("… and 2 more"));
     }
 
-    /// A progress line without an end swallows nothing.
+    /// A progress line without a line break swallows nothing.
     #[test]
     fn a_stream_without_a_last_line_break_leaves_the_next_one_whole() {
         let streams =

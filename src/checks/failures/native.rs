@@ -1,9 +1,9 @@
-//! Compilers and build tools whose errors take several lines: cmake, ghc, gfortran, OCaml; the linker; sanitizers; assertions.
+//! Compilers and build tools whose errors span several lines: cmake, ghc, gfortran, OCaml, the linker, sanitizers, and
+//! assertions.
 
-use super::page::words;
-use super::page::{Location, Page, failure, indent};
+use super::page::{Location, Page, failure, indent, joined_lines};
 
-/// Every such error.
+/// Reads all such errors.
 pub(super) fn errors(page: &mut Page<'_>) {
     for index in 0..page.lines.len() {
         if page.is_claimed(index) {
@@ -23,7 +23,7 @@ pub(super) fn errors(page: &mut Page<'_>) {
             let Some(at) = missing.or_else(|| page.next_words(index + 1..end)) else { continue };
             let stop = page.find(at..end, |line| line.is_empty() || line.ends_with(':')).unwrap_or(end);
             let stop = if page.line(stop).ends_with(':') { (stop + 3).min(end) } else { stop };
-            let message = words(page, at..stop.max(at + 1));
+            let message = joined_lines(page, at..stop.max(at + 1));
             page.sure(at, failure(place, None, &message));
         } else if let Some((place, _)) = captured(regex!(r"^(\S+\.\w+):(\d+):\d+: error:(?: \[.*\])?$")) {
             // ghc
@@ -37,7 +37,7 @@ pub(super) fn errors(page: &mut Page<'_>) {
         } else if let Some((place, _)) = captured(regex!(r#"^File "([^"]+\.mli?)", lines? (\d+)"#)) {
             let Some(at) = page.find(index + 1..index + 12, |line| line.starts_with("Error: ")) else { continue };
             let end = page.find(at + 1..at + 4, |line| indent(line) == 0).unwrap_or(at + 1);
-            let message = words(page, at..end);
+            let message = joined_lines(page, at..end);
             page.sure(at, failure(place, None, message.trim_start_matches("Error: ")));
         } else if let Some((_, message)) = line
             .split_once("ERROR: ")

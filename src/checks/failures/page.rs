@@ -1,28 +1,29 @@
-//! An output as lines, what was found in it, and what of it is somebody's own words.
+//! An output as lines, with the errors found in it and the lines that readers have claimed.
 
 use super::Failure;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
-/// How sure it is that something is an error, and not a word about one.
+/// How certain it is that a line is an error and does not only mention one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
-    /// It looks like one: `error: cannot connect, trying again`.
+    /// It looks like an error: `error: cannot connect, trying again`.
     Likely,
-    /// It has the form of its tool, with its place or its reason.
+    /// It has the format of a tool, with a place or a reason.
     Sure,
 }
 
 /// An output, line by line, without escape sequences.
 pub(super) struct Page<'a> {
     pub(super) lines: Vec<Cow<'a, str>>,
-    /// Lines that a reader of a tool's own form has read: nothing else in them is an error.
+    /// Whether a reader of a specific format has claimed a line, for each line. Other readers then find no errors in
+    /// it.
     claimed: Vec<bool>,
     found: Vec<(usize, Strength, Failure)>,
-    /// Lines in which something was found.
+    /// Whether an error was found, for each line.
     marked: Vec<bool>,
-    /// Whether the results of tests were read: what else looks like an error may be what they printed.
+    /// Whether test results were read. Anything else that looks like an error may have been printed by the tests.
     pub(super) has_results: bool,
 }
 
@@ -33,7 +34,7 @@ impl<'a> Page<'a> {
         Self { lines, claimed, marked, found: Vec::new(), has_results: false }
     }
 
-    /// A line; empty past the end.
+    /// Returns a line; empty past the end.
     pub(super) fn line(&self, index: usize) -> &str {
         self.lines.get(index).map_or("", AsRef::as_ref)
     }
@@ -42,7 +43,7 @@ impl<'a> Page<'a> {
         self.claimed.get(index).copied().unwrap_or(false)
     }
 
-    /// Leaves these lines out for every reader after this one.
+    /// Hides these lines from the readers after this one.
     pub(super) fn claim(&mut self, lines: Range<usize>) {
         let end = lines.end.min(self.claimed.len());
         if lines.start < end {
@@ -50,12 +51,12 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The first line from here, before `end`, for which this holds.
+    /// Returns the first of these lines that satisfies a condition.
     pub(super) fn find(&self, lines: Range<usize>, holds: impl Fn(&str) -> bool) -> Option<usize> {
         lines.take_while(|index| *index < self.lines.len()).find(|index| holds(self.line(*index)))
     }
 
-    /// The first line from here, before `end`, that is not blank.
+    /// Returns the first of these lines that is not blank.
     pub(super) fn next_words(&self, lines: Range<usize>) -> Option<usize> {
         self.find(lines, |line| !line.trim().is_empty())
     }
@@ -71,7 +72,7 @@ impl<'a> Page<'a> {
         self.add(index, Strength::Sure, failure);
     }
 
-    /// An error by its form that a test may have printed as well.
+    /// Adds an error that has the format of a tool but may also have been printed by a test.
     pub(super) fn sure_unless_printed(&mut self, index: usize, failure: Failure) {
         let strength = if self.has_results { Strength::Likely } else { Strength::Sure };
         self.add(index, strength, failure);
@@ -81,17 +82,17 @@ impl<'a> Page<'a> {
         self.add(index, Strength::Likely, failure);
     }
 
-    /// Whether something was found in this line already.
+    /// Whether an error was already found in this line.
     pub(super) fn has(&self, index: usize) -> bool {
         self.marked.get(index).copied().unwrap_or(false)
     }
 
-    /// Whether anything that is sure was found so far.
+    /// Whether any certain error has been found so far.
     pub(super) fn is_sure(&self) -> bool {
         self.found.iter().any(|(_, strength, _)| *strength == Strength::Sure)
     }
 
-    /// What was found with most certainty, in the order of the output, each once with its count.
+    /// Returns the most certain errors in the order of the output, each once with its count.
     pub(super) fn into_failures(mut self) -> Vec<Failure> {
         let best = self.found.iter().map(|(_, strength, _)| *strength).max();
         self.found.retain(|(_, strength, _)| Some(*strength) == best);
@@ -110,9 +111,9 @@ impl<'a> Page<'a> {
     }
 }
 
-/// A line without escape sequences and control characters, and without blanks at its end.
+/// Returns a line without escape sequences, overwritten text and trailing spaces.
 fn plain(line: &str) -> Cow<'_, str> {
-    // What stands before a carriage return was written over.
+    // Text before a carriage return was overwritten.
     let line = line.trim_end();
     let line = line.rsplit('\r').next().unwrap_or(line);
     if !line.contains('\u{1b}') {
@@ -132,7 +133,7 @@ fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(plain.trim_end().to_string())
 }
 
-/// A failure; `place` is its file with its line and column, as far as they are known.
+/// Creates a failure; `place` is its file with its line and column, as far as they are known.
 pub(super) fn failure(place: Option<Location>, code: Option<&str>, message: &str) -> Failure {
     /// The longest message, in characters.
     const LONGEST: usize = 400;
@@ -148,7 +149,7 @@ pub(super) fn failure(place: Option<Location>, code: Option<&str>, message: &str
     Failure { file, line, column, code: code.map(ToString::to_string), message, count: 1 }
 }
 
-/// Where something is, as it was printed.
+/// A place in a file, as it was printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Location {
     pub(super) file: String,
@@ -157,7 +158,7 @@ pub(super) struct Location {
 }
 
 impl Location {
-    /// A file and a line.
+    /// Creates a location from a file and a line.
     pub(super) fn of(file: &str, line: &str) -> Option<Self> {
         Some(Self {
             file: file.strip_prefix("file://").unwrap_or(file).to_string(),
@@ -166,12 +167,12 @@ impl Location {
         })
     }
 
-    /// A file alone.
+    /// Creates a location from a file alone.
     pub(super) fn file(file: &str) -> Self {
         Self { file: file.strip_prefix("file://").unwrap_or(file).to_string(), line: None, column: None }
     }
 
-    /// `src/a.rs:3:9`, `src/a.rs:3`.
+    /// Parses `src/a.rs:3:9` or `src/a.rs:3`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text
             .trim()
@@ -188,12 +189,12 @@ impl Location {
         (!file.is_empty()).then(|| Self { file: file.to_string(), line: Some(line), column })
     }
 
-    /// Whether the file's name ends so: `go`, `py`.
+    /// Whether the file has this extension: `go`, `py`.
     pub(super) fn has_extension(&self, extension: &str) -> bool {
         Path::new(&self.file).extension().is_some_and(|found| found == extension)
     }
 
-    /// Whether the file is of the project, and not of a tool or a library.
+    /// Whether the file belongs to the project, not to a tool or a library.
     pub(super) fn is_own(&self) -> bool {
         const OTHERS: [&str; 21] = [
             "node_modules/",
@@ -223,7 +224,7 @@ impl Location {
     }
 }
 
-/// The place of a line of a JavaScript stack: `at f (src/a.js:3:9)`, `at file:///a.js:3:9`, `❯ f src/a.js:3:9`.
+/// Parses a frame of a JavaScript stack: `at f (src/a.js:3:9)`, `at file:///a.js:3:9`, `❯ f src/a.js:3:9`.
 pub(super) fn frame(line: &str) -> Option<Location> {
     let line = line.trim_start().trim_start_matches("# ").trim_start();
     let rest = line.strip_prefix("at ").or_else(|| line.strip_prefix("❯ "))?;
@@ -234,19 +235,19 @@ pub(super) fn frame(line: &str) -> Option<Location> {
     Location::parse(place)
 }
 
-/// The first own frame of a JavaScript stack in these lines.
+/// Returns the first frame of a JavaScript stack in these lines that is in the project.
 pub(super) fn own_frame(page: &Page<'_>, lines: Range<usize>) -> Option<Location> {
     lines
         .take_while(|index| *index < page.lines.len())
         .find_map(|index| frame(page.line(index)).filter(Location::is_own))
 }
 
-/// How far a line is set in, in blanks.
+/// Returns the indentation of a line, in bytes.
 pub(super) fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// What stands between two lines, joined.
-pub(super) fn words(page: &Page<'_>, lines: Range<usize>) -> String {
+/// Joins the text of these lines.
+pub(super) fn joined_lines(page: &Page<'_>, lines: Range<usize>) -> String {
     lines.map(|at| page.line(at).trim()).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }

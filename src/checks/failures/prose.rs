@@ -1,8 +1,9 @@
-//! Words that look like an error, where nothing surer was found: `error: …`, `make: *** …`, `sh: 1: jest: not found`.
+//! Lines that look like an error, used if nothing more certain was found: `error: …`, `make: *** …`,
+//! `sh: 1: jest: not found`.
 
 use super::page::{Location, Page, failure};
 
-/// Lines that only say that something failed, or how to see more.
+/// Lines that only report that something failed, or how to see more.
 const SUMS: [&str; 26] = [
     "npm error code",
     "npm error path",
@@ -32,7 +33,7 @@ const SUMS: [&str; 26] = [
     "error: script \"",
 ];
 
-/// `2/3 Test #2: total ....***Failed`: all that is known of a test whose output is not shown.
+/// Reads `2/3 Test #2: total ....***Failed`, which is all that is known about a test whose output is not shown.
 fn ctest(page: &mut Page<'_>) {
     let known = page.is_sure();
     for index in 0..page.lines.len() {
@@ -45,7 +46,8 @@ fn ctest(page: &mut Page<'_>) {
     }
 }
 
-/// A recipe's last words, of the form `program: message`, before make says that it failed.
+/// Returns the last line of a recipe, if it has the form `program: message` and make then reports that the recipe
+/// failed.
 fn before_make(page: &Page<'_>) -> Option<usize> {
     let failed = |line: &str| regex!(r"^g?make(\[\d+\])?: \*\*\* \[").is_some_and(|failed| failed.is_match(line));
     let last = page.find(1..usize::MAX, failed)?.checked_sub(1)?;
@@ -53,7 +55,7 @@ fn before_make(page: &Page<'_>) -> Option<usize> {
     (is_word && !page.line(last).starts_with("error:") && !page.is_claimed(last)).then_some(last)
 }
 
-/// Looks for them only where nothing surer was found.
+/// Reads such lines only if nothing more certain was found.
 pub(super) fn errors(page: &mut Page<'_>) {
     ctest(page);
     if page.is_sure() {
@@ -69,7 +71,7 @@ pub(super) fn errors(page: &mut Page<'_>) {
         }
         if let Some(found) = placed(&line) {
             page.sure(index, found);
-        } else if let Some(message) = said(&line) {
+        } else if let Some(message) = message_of(&line) {
             page.likely(index, failure(None, None, &message));
         }
     }
@@ -79,7 +81,7 @@ pub(super) fn errors(page: &mut Page<'_>) {
     }
 }
 
-/// A shell, Perl and PHP put the place elsewhere.
+/// Reads errors of shells, Perl and PHP, which print the place in other positions.
 fn placed(line: &str) -> Option<super::Failure> {
     let found = regex!(r"^(?:PHP )?((?:Parse|Fatal|Compile) error: .+?) in (\S+?)(?: on line |:)(\d+)$")
         .and_then(|found| found.captures(line));
@@ -115,8 +117,8 @@ fn placed(line: &str) -> Option<super::Failure> {
     Some(failure(Location::of(found.get(1)?.as_str(), found.get(2)?.as_str()), None, found.get(3)?.as_str()))
 }
 
-/// The words of a line that looks like an error.
-fn said(line: &str) -> Option<String> {
+/// Returns the message of a line that looks like an error.
+fn message_of(line: &str) -> Option<String> {
     let found = regex!(
         r"^(?:error|Error|ERROR|fatal|FATAL|npm error(?: JSON\.parse| 404| notarget)?|npm ERR!|ninja: error|CMake Error|Coverage failure)(?: [A-Z]+\d+)?[:!]? +(.+)$"
     );

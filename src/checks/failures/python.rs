@@ -3,7 +3,7 @@
 use super::page::{Location, Page, failure, indent};
 use std::ops::Range;
 
-/// Blocks of pytest: between `= FAILURES =` or `= ERRORS =` and the summary.
+/// Reads pytest: the blocks between `= FAILURES =` or `= ERRORS =` and the summary.
 pub(super) fn pytest(page: &mut Page<'_>) {
     let mut index = 0;
     while index < page.lines.len() {
@@ -37,7 +37,7 @@ pub(super) fn pytest(page: &mut Page<'_>) {
     }
 }
 
-/// `FAILED tests/test_a.py::test_b - AssertionError: …`, `ERROR tests/…`.
+/// Parses `FAILED tests/test_a.py::test_b - AssertionError: …` or `ERROR tests/…`.
 fn summary(line: &str) -> Option<super::Failure> {
     let rest = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))?;
     let (what, why) = rest.split_once(" - ").unwrap_or((rest, "failed"));
@@ -69,7 +69,8 @@ fn blocks(page: &mut Page<'_>, section: Range<usize>) {
     }
 }
 
-/// One failure: its reason is the first `E` line of its last group of them, its place the last own one.
+/// Reads one failure. Its reason is the first line of its last group of `E` lines; its place is the last one in the
+/// project.
 fn block(page: &mut Page<'_>, block: Range<usize>) {
     let captured = |line: &str| line.starts_with("----") && line.contains(" Captured ");
     let end = page.find(block.clone(), captured).unwrap_or(block.end);
@@ -98,7 +99,7 @@ fn block(page: &mut Page<'_>, block: Range<usize>) {
         regex!(r"^[A-Za-z_.]*(Error|Exception|Warning|Interrupt|Exit)\b")
             .is_some_and(|error| error.is_match(&text(*at)))
     };
-    // A syntax error shows its line first.
+    // A syntax error shows the source line first.
     let (at, shown) = match text(first).strip_prefix("File \"") {
         Some(place) => ((first..=last).rev().find(is_error).unwrap_or(last), place_in_quotes(place)),
         None => (first, None),
@@ -116,14 +117,14 @@ fn block(page: &mut Page<'_>, block: Range<usize>) {
     page.sure(at, failure);
 }
 
-/// `…/a.py", line 3, in f` after its first quote.
+/// Parses `…/a.py", line 3, in f`, the text after the first quote.
 fn place_in_quotes(text: &str) -> Option<Location> {
     let (file, rest) = text.split_once('"')?;
     let line = rest.strip_prefix(", line ")?;
     Location::of(file, line.split(|next: char| !next.is_ascii_digit()).next()?)
 }
 
-/// Results of unittest: `FAIL: test_a (…)` between two bars, and a traceback.
+/// Reads unittest: `FAIL: test_a (…)` between two bars, and a traceback.
 pub(super) fn unittest(page: &mut Page<'_>) {
     let heads: Vec<usize> = (1..page.lines.len())
         .filter(|at| {
@@ -155,7 +156,8 @@ pub(super) fn unittest(page: &mut Page<'_>) {
     }
 }
 
-/// A traceback that begins here: the line of its exception, and its failure at the deepest own frame.
+/// Reads a traceback that begins here. Returns the line of its exception, and its failure at the deepest frame in the
+/// project.
 fn traceback(page: &Page<'_>, index: usize) -> Option<(usize, super::Failure)> {
     let strip = |at: usize| {
         let line = page.line(at);
@@ -180,7 +182,8 @@ fn traceback(page: &Page<'_>, index: usize) -> Option<(usize, super::Failure)> {
     None
 }
 
-/// Tracebacks of programs; of a chain of them the last. Syntax errors and failed examples have no such head.
+/// Reads tracebacks of programs; of a chain of tracebacks only the last. Syntax errors and failed examples have no such
+/// first line.
 pub(super) fn tracebacks(page: &mut Page<'_>) {
     let mut index = 0;
     while index < page.lines.len() {

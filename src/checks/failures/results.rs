@@ -1,9 +1,8 @@
-//! Results of `PHPUnit`, `ExUnit`, `GoogleTest`, busted, zig test, prove and ctest.
+//! Test results of `PHPUnit`, `ExUnit`, `GoogleTest`, busted, zig test, prove and ctest.
 
-use super::page::words;
-use super::page::{Location, Page, failure, indent};
+use super::page::{Location, Page, failure, indent, joined_lines};
 
-/// Every result that says why a test failed.
+/// Reads all results that say why a test failed.
 pub(super) fn results(page: &mut Page<'_>) {
     for index in 0..page.lines.len() {
         if page.is_claimed(index) {
@@ -35,7 +34,7 @@ pub(super) fn results(page: &mut Page<'_>) {
     claim_runs(page);
 }
 
-/// What a test of `GoogleTest` printed.
+/// Claims the output of tests of `GoogleTest`.
 fn claim_runs(page: &mut Page<'_>) {
     for index in 0..page.lines.len() {
         if page.line(index).contains("[ RUN      ] ") {
@@ -47,13 +46,13 @@ fn claim_runs(page: &mut Page<'_>) {
     }
 }
 
-/// `… at t/cart.t line 7.`
+/// Parses `… at t/cart.t line 7.`
 fn perl_place(line: &str) -> Option<Location> {
     let found = regex!(r"\bat (\S+) line (\d+)\.$")?.captures(line)?;
     Location::of(found.get(1)?.as_str(), found.get(2)?.as_str())
 }
 
-/// `1) CartTest::testTotal`, the reason, and frames.
+/// Reads `1) CartTest::testTotal`, the reason, and stack frames.
 fn phpunit(page: &mut Page<'_>, index: usize) {
     let Some(reason) = page.next_words(index + 1..index + 3) else { return };
     let next = |line: &str| regex!(r"^\d+\) |^(FAILURES|ERRORS)!").is_some_and(|next| next.is_match(line));
@@ -66,7 +65,7 @@ fn phpunit(page: &mut Page<'_>, index: usize) {
     page.sure(reason, failure(place, None, &message));
 }
 
-/// `  1) test sums (CartTest)`, its place, the reason, a stack.
+/// Reads `  1) test sums (CartTest)`, its place, the reason, a stack.
 fn exunit(page: &mut Page<'_>, index: usize) {
     let next = |line: &str| regex!(r"^\s+\d+\) |^Finished in").is_some_and(|next| next.is_match(line));
     let end = page.find(index + 1..usize::MAX, next).unwrap_or(page.lines.len());
@@ -78,23 +77,23 @@ fn exunit(page: &mut Page<'_>, index: usize) {
             .filter(|place| place.is_own() && regex!(r"\.exs?$").is_some_and(|name| name.is_match(&place.file)))
     };
     let place = (stack..end).find_map(own).or_else(|| own(index + 1));
-    let message = words(page, index + 2..stack.min(index + 6));
+    let message = joined_lines(page, index + 2..stack.min(index + 6));
     page.has_results = true;
     page.claim(index..end);
     page.sure(index + 2, failure(place, None, &message));
 }
 
-/// `t.cc:15: Failure`, and what was expected.
+/// Reads `t.cc:15: Failure`, and the expected value.
 fn gtest(page: &mut Page<'_>, index: usize, place: &str) {
     let end = page.find(index + 1..index + 12, |line| line.is_empty() || line.starts_with('[')).unwrap_or(index + 2);
-    let message = words(page, index + 1..end);
+    let message = joined_lines(page, index + 1..end);
     let place = Location::parse(place);
     page.has_results = true;
     page.sure(index + 1, failure(place, None, &message));
     page.claim(index..end);
 }
 
-/// `Failure -> spec/a.lua @ 4`, the test, and `spec/a.lua:6: reason`.
+/// Reads `Failure -> spec/a.lua @ 4`, the test, and `spec/a.lua:6: reason`.
 fn busted(page: &mut Page<'_>, index: usize) {
     for at in index + 1..index + 4 {
         let line = page.line(at).to_string();

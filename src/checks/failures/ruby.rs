@@ -1,11 +1,10 @@
 //! rspec, minitest, rake, and errors of Ruby programs.
 
-use super::page::words;
-use super::page::{Location, Page, failure, indent};
+use super::page::{Location, Page, failure, indent, joined_lines};
 
-/// Results of tests.
+/// Reads test results.
 pub(super) fn results(page: &mut Page<'_>) {
-    // What a test has printed of another run stands above the results.
+    // A test may print results of another run above its own results.
     let section = (0..page.lines.len()).rev().find(|at| page.line(*at) == "Failures:").unwrap_or(0);
     for index in section..page.lines.len() {
         let line = page.line(index);
@@ -18,10 +17,10 @@ pub(super) fn results(page: &mut Page<'_>) {
                     Location::parse(line.trim_start().trim_start_matches("# ").split(":in ").next()?)
                         .filter(Location::is_own)
                 });
-            // Up to what is compared, or to the source line.
+            // Up to the comparison, or to the source line.
             let first = page.next_words(index + 1..end);
             let stop = first.and_then(|first| page.find(first + 1..end, str::is_empty)).unwrap_or(end);
-            let said = first.map_or(String::new(), |first| words(page, first..stop));
+            let said = first.map_or(String::new(), |first| joined_lines(page, first..stop));
             let message = if said.is_empty() { asked } else { said };
             page.has_results = true;
             page.sure(first.unwrap_or(index), failure(place, None, &message));
@@ -40,13 +39,13 @@ pub(super) fn results(page: &mut Page<'_>) {
     }
 }
 
-/// `lib/cart.rb:15:in 'first'`: an own frame.
+/// Parses a stack frame in the project: `lib/cart.rb:15:in 'first'`.
 fn ruby_frame(line: &str) -> Option<Location> {
     let (place, _) = line.trim_start().trim_start_matches("from ").split_once(":in ")?;
     Location::parse(place).filter(Location::is_own)
 }
 
-/// Errors of programs, and of rake.
+/// Reads errors of programs and of rake.
 pub(super) fn errors(page: &mut Page<'_>) {
     for index in 0..page.lines.len() {
         if page.is_claimed(index) {

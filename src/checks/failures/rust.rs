@@ -4,7 +4,7 @@ use super::page::{Location, Page, failure, indent};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Tests of `cargo test`, each with what it printed; and of nextest those that took too long.
+/// Reads the tests of `cargo test`, each with its output, and the tests of nextest that took too long.
 pub(super) fn results(page: &mut Page<'_>) {
     let (mut index, mut passed) = (0, false);
     while index < page.lines.len() {
@@ -48,7 +48,7 @@ fn test(page: &mut Page<'_>, name: &str, block: Range<usize>) {
             if line.starts_with("Error: ") {
                 return Some((at, failure(None, None, &format!("{name}: {line}"))));
             }
-            // A test in documentation that does not compile.
+            // A documentation test that does not compile.
             rustc_at(page, at).filter(|failure| failure.file.is_some()).map(|failure| (at, failure))
         }),
     };
@@ -58,7 +58,7 @@ fn test(page: &mut Page<'_>, name: &str, block: Range<usize>) {
     }
     let is_own = |file: &String| Location::file(file).is_own();
     if !failure.file.as_ref().is_some_and(is_own) {
-        // insta names the test's line.
+        // insta prints the line of the test.
         let shown = block.clone().find_map(|at| Location::parse(page.line(at).strip_prefix("Source: ")?));
         if let Some(place) = shown {
             (failure.file, failure.line, failure.column) = (Some(place.file), place.line, place.column);
@@ -68,13 +68,13 @@ fn test(page: &mut Page<'_>, name: &str, block: Range<usize>) {
     page.sure(at, failure);
 }
 
-/// Where a thread panicked: `thread 'main' (12) panicked at src/a.rs:3:9:`.
+/// Returns where a thread panicked: `thread 'main' (12) panicked at src/a.rs:3:9:`.
 fn panicked(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("thread '")?;
     rest.split_once(" panicked at ").map(|(_, rest)| rest)
 }
 
-/// The panic that begins at this line.
+/// Reads the panic that begins at this line.
 fn panic_of(page: &Page<'_>, at: usize, end: usize) -> Option<super::Failure> {
     let rest = panicked(page.line(at))?;
     // Before Rust 1.73 the message came first: `'no port', src/a.rs:3:9`.
@@ -93,9 +93,9 @@ fn panic_of(page: &Page<'_>, at: usize, end: usize) -> Option<super::Failure> {
     Some(failure(Location::parse(rest), None, &message))
 }
 
-/// Panics of programs, of build scripts, and of tests whose output was not captured.
+/// Reads panics of programs, of build scripts, and of tests whose output was not captured.
 pub(super) fn panics(page: &mut Page<'_>) {
-    // With --nocapture panics of tests that passed are printed, too: those of tests that failed are named at the end.
+    // With --nocapture, panics of passed tests are printed too; the failed tests are listed at the end.
     let failed = failed_tests(page);
     let mut last: HashMap<String, usize> = HashMap::new();
     for index in 0..page.lines.len() {
@@ -109,7 +109,7 @@ pub(super) fn panics(page: &mut Page<'_>) {
         }
         let thread = thread_of(page.line(index));
         let counts = failed.is_empty() || thread.is_some_and(|thread| failed.contains(thread));
-        // One that the test has caught is not its last.
+        // A panic that the test has caught is not its last one.
         let is_last = failed.is_empty() || thread.and_then(|thread| last.get(thread)) == Some(&index);
         let counts = counts && is_last;
         if let Some(failure) = panic_of(page, index, usize::MAX) {
@@ -122,13 +122,13 @@ pub(super) fn panics(page: &mut Page<'_>) {
     }
 }
 
-/// The thread that panicked.
+/// Returns the name of the thread that panicked.
 fn thread_of(line: &str) -> Option<&str> {
     panicked(line)?;
     line.trim_start().strip_prefix("thread '")?.split('\'').next()
 }
 
-/// The names of failed tests in the list at the end of `cargo test`.
+/// Returns the names of failed tests from the list at the end of `cargo test`.
 fn failed_tests(page: &Page<'_>) -> HashSet<String> {
     let mut names = HashSet::new();
     for index in 0..page.lines.len() {
@@ -141,7 +141,7 @@ fn failed_tests(page: &Page<'_>) -> HashSet<String> {
     names
 }
 
-/// Errors of rustc, of cargo and of rustfmt.
+/// Reads errors of rustc, cargo and rustfmt.
 pub(super) fn compiler(page: &mut Page<'_>) {
     let ran = page.find(0..usize::MAX, |line| line.starts_with("test result: FAILED")).is_some();
     for index in 0..page.lines.len() {
@@ -149,7 +149,7 @@ pub(super) fn compiler(page: &mut Page<'_>) {
             continue;
         }
         if let Some(failure) = rustc_at(page, index) {
-            // Where tests ran, everything had compiled.
+            // If tests ran, everything had compiled.
             if !ran && (failure.file.is_some() || failure.message.starts_with("linking ")) {
                 page.sure(index, failure);
             } else {
@@ -164,7 +164,7 @@ pub(super) fn compiler(page: &mut Page<'_>) {
     }
 }
 
-/// Lines of cargo that only say that something failed.
+/// Lines of cargo that only report that something failed.
 const SUMS: [&str; 12] = [
     "could not compile",
     "aborting due to",
@@ -180,7 +180,7 @@ const SUMS: [&str; 12] = [
     "metadata-generation-failed",
 ];
 
-/// `error[E0308]: mismatched types`, and `  --> src/a.rs:1:2` below it.
+/// Reads `error[E0308]: mismatched types`, and `  --> src/a.rs:1:2` below it.
 fn rustc_at(page: &Page<'_>, index: usize) -> Option<super::Failure> {
     let rest = page.line(index).strip_prefix("error")?;
     let (code, message) = match rest.strip_prefix('[') {
@@ -197,7 +197,7 @@ fn rustc_at(page: &Page<'_>, index: usize) -> Option<super::Failure> {
         if let Some(place) = line.strip_prefix("--> ").or_else(|| line.strip_prefix("——▶ ")) {
             return Some(failure(Location::parse(place), code, message));
         }
-        // A message of several lines.
+        // The message may have several lines.
         if line.is_empty() || line.starts_with("error") || line.starts_with("Caused by") {
             break;
         }
@@ -205,10 +205,10 @@ fn rustc_at(page: &Page<'_>, index: usize) -> Option<super::Failure> {
     if message.starts_with("linking ") {
         return Some(linker(page, index, message));
     }
-    // cargo tells its reasons outside in: the last one is the first cause.
+    // cargo reports causes from the outside in: the last one is the root cause.
     let mut whole = message.to_string();
     let mut at = index + 1;
-    // Up to the next error, and no chain is longer.
+    // Up to the next error. No chain of causes is longer than this.
     let end = page.find(index + 1..index + 60, |line| line.starts_with("error")).unwrap_or(index + 60);
     while let Some(cause) = page.find(at..(at + 12).min(end), |line| line == "Caused by:") {
         whole = format!("{whole}: {}", page.line(cause + 1).trim());
@@ -222,7 +222,7 @@ fn rustc_at(page: &Page<'_>, index: usize) -> Option<super::Failure> {
     Some(failure(None, code, &whole))
 }
 
-/// What the linker said.
+/// Reads the message of the linker.
 fn linker(page: &Page<'_>, index: usize, message: &str) -> super::Failure {
     let says = |line: &str| {
         line.contains("undefined symbol") || line.contains("undefined reference") || line.contains("cannot find -l")

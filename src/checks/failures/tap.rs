@@ -6,7 +6,7 @@ use std::ops::Range;
 /// The longest block of one result, in lines.
 const LONGEST: usize = 500;
 
-/// `not ok 2 - greets`, and what is said of it below.
+/// Reads `not ok 2 - greets`, and the details below it.
 pub(super) fn results(page: &mut Page<'_>) {
     let head = |line: &str| regex!(r"^\s*not ok \d+").is_some_and(|head| head.is_match(line));
     let heads: Vec<usize> = (0..page.lines.len()).filter(|at| !page.is_claimed(*at) && head(page.line(*at))).collect();
@@ -43,7 +43,7 @@ pub(super) fn results(page: &mut Page<'_>) {
     }
 }
 
-/// What a block of YAML says; none where the error stands in the comments above it.
+/// Reads a block of YAML; none if the error is in the comments above it.
 fn of_yaml(page: &Page<'_>, block: Range<usize>, name: &str) -> Option<(String, Option<Location>)> {
     let value = |key: &str| {
         let at = block.clone().find(|at| page.line(*at).trim_start().starts_with(&format!("{key}:")))?;
@@ -51,7 +51,7 @@ fn of_yaml(page: &Page<'_>, block: Range<usize>, name: &str) -> Option<(String, 
         if !value.is_empty() && !value.starts_with(['|', '>']) {
             return Some(value.trim_matches(['\'', '"', ',']).to_string());
         }
-        // A text of several lines.
+        // A value of several lines.
         let depth = indent(page.line(at));
         let lines =
             (at + 1..block.end).map(|at| page.line(at)).take_while(|line| indent(line) > depth || line.is_empty());
@@ -90,7 +90,7 @@ fn of_yaml(page: &Page<'_>, block: Range<usize>, name: &str) -> Option<(String, 
     Some((reason, place.filter(Location::is_own)))
 }
 
-/// Comments below, as bats and Perl write them.
+/// Reads the comments below a result, as bats and Perl write them.
 fn of_comments(page: &mut Page<'_>, at: usize, end: usize, name: &str) {
     let comments: Vec<usize> = (at + 1..end).take_while(|next| page.line(*next).starts_with('#')).collect();
     let place = comments.iter().find_map(|next| {

@@ -1,9 +1,9 @@
-//! The agent CLIs that `doctor` looks for: found, of a known version, with the options that we use, with credentials.
+//! The backends that `doctor` looks for: whether they are installed, and their version, options and credentials.
 
 use crate::agent::{OWN_PROGRAM, find_command};
 use crate::chain::{Backend, LayerKind};
 use crate::cli::config::Project;
-use crate::proc::ask;
+use crate::proc::capture;
 use crate::report::{Finding, Health};
 use crate::source::Files;
 use crate::world::World;
@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Looks at every agent CLI of the config; those of the project's own are started only when `tries` says so.
+/// Checks every backend of the config. Those that the project's own config names are started only if `tries` is set.
 pub(in crate::cli) fn clis(world: &World, project: &Project, tries: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, entry) in &project.config.backends {
@@ -24,10 +24,10 @@ pub(in crate::cli) fn clis(world: &World, project: &Project, tries: bool) -> Vec
             if tries || entry.layer != LayerKind::Project {
                 probe(world, project, &entry.value, &path)
             } else {
-                // The words of a checkout are not run by looking at it.
+                // Looking at a checkout must not run programs that it names.
                 (
                     Health::Good,
-                    format!("{}; of the project's config: `doctor --try` asks for its version", path.display()),
+                    format!("{}; named by the project's config: `doctor --try` gets its version", path.display()),
                 )
             }
         } else {
@@ -42,8 +42,8 @@ pub(in crate::cli) fn clis(world: &World, project: &Project, tries: bool) -> Vec
 fn probe(world: &World, project: &Project, backend: &Backend, path: &Path) -> (Health, String) {
     let of = |words: &Option<Vec<String>>, default: &str| words.clone().unwrap_or_else(|| vec![default.into()]);
     let shown = path.display();
-    let Some(answer) = ask(path, &of(&backend.version, "--version"), &project.root) else {
-        return (Health::Bad, format!("{shown} does not say its version"));
+    let Some(answer) = capture(path, &of(&backend.version, "--version"), &project.root) else {
+        return (Health::Bad, format!("{shown} does not print its version"));
     };
     let version = version_in(&(answer.stdout + "\n" + &answer.stderr)).unwrap_or_default();
     let mut words = vec![format!("{version} {shown}").trim().to_string()];
@@ -52,23 +52,23 @@ fn probe(world: &World, project: &Project, backend: &Backend, path: &Path) -> (H
     {
         words.push(known);
     }
-    let help = ask(path, &of(&backend.help, "--help"), &project.root);
+    let help = capture(path, &of(&backend.help, "--help"), &project.root);
     let help = help.map_or_else(String::new, |answer| answer.stdout + &answer.stderr);
     let missing: Vec<&str> = options(backend).into_iter().filter(|option| !help.contains(option)).collect();
     if !missing.is_empty() {
-        words.push(format!("its help does not name {}, which we use", missing.join(" ")));
+        words.push(format!("its help does not list {}, which forkhestra uses", missing.join(" ")));
     }
     if let Some(credentials) = &backend.credentials {
         let found = credentials.iter().find(|place| has(world, place));
         words.push(found.map_or_else(
-            || format!("no credentials seen ({})", credentials.join(", ")),
+            || format!("no credentials found ({})", credentials.join(", ")),
             |place| format!("credentials: {place}"),
         ));
     }
     (if missing.is_empty() { Health::Good } else { Health::Bad }, words.join("; "))
 }
 
-/// Whether a variable is set or a file is there. Neither is read.
+/// Whether a variable is set or a file exists. The credentials themselves are not read.
 fn has(world: &World, place: &str) -> bool {
     use crate::source::Env;
     if !place.contains('/') {
@@ -78,7 +78,7 @@ fn has(world: &World, place: &str) -> bool {
     world.kind(Path::new(shellexpand::tilde_with_context(place, home).as_ref())).is_ok()
 }
 
-/// The first word of digits and dots.
+/// Returns the first word that looks like a version: it starts with a digit and has a dot.
 fn version_in(answer: &str) -> Option<String> {
     let is_version = |word: &&str| word.contains('.') && word.starts_with(|first: char| first.is_ascii_digit());
     let words = answer.split(|next: char| next.is_whitespace() || matches!(next, '(' | ')' | ',' | '/'));
@@ -88,9 +88,9 @@ fn version_in(answer: &str) -> Option<String> {
 
 fn outside(version: &str, first: &str, last: &str) -> Option<String> {
     if compare(version, first) == Ordering::Less {
-        return Some(format!("older than {first}, the first that was seen to work"));
+        return Some(format!("older than {first}, the first version known to work"));
     }
-    (compare(version, last) == Ordering::Greater).then(|| format!("newer than {last}, the last that was seen to work"))
+    (compare(version, last) == Ordering::Greater).then(|| format!("newer than {last}, the last version known to work"))
 }
 
 fn compare(one: &str, other: &str) -> Ordering {
@@ -101,7 +101,7 @@ fn compare(one: &str, other: &str) -> Ordering {
     numbers(one).cmp(&numbers(other))
 }
 
-/// The long options that every run uses. Those of single keys are not asked for: some are known to be hidden.
+/// The long options that every run uses. Options of single keys are not checked: the help hides some of them.
 fn options(backend: &Backend) -> Vec<&str> {
     let words = [&backend.arguments, &backend.last, &backend.system_prompt];
     let words = words.into_iter().flatten().flatten();
@@ -128,8 +128,8 @@ mod tests {
         assert_eq!(outside("2.1.197", "2.1.197", "2.1.329"), None);
         assert_eq!(
             outside("2.1.99", "2.1.197", "2.1.329").unwrap(),
-            "older than 2.1.197, the first that was seen to work"
+            "older than 2.1.197, the first version known to work"
         );
-        assert_eq!(outside("10.0.0", "9.9.9", "9.9.9").unwrap(), "newer than 9.9.9, the last that was seen to work");
+        assert_eq!(outside("10.0.0", "9.9.9", "9.9.9").unwrap(), "newer than 9.9.9, the last version known to work");
     }
 }

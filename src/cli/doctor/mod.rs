@@ -1,4 +1,4 @@
-//! `doctor`: whether this machine keeps our promises, and what of it a run would find.
+//! `doctor`: whether this machine can supervise agents, and what a run would find on it.
 
 pub(super) mod backends;
 pub(super) mod templates;
@@ -11,14 +11,14 @@ use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::event_queue;
 use crate::cli::trust::{distrusted, outside_the_sandbox};
 use crate::exit::Exit;
-use crate::proc::{Probe, ask, mechanisms, probe};
+use crate::proc::{Probe, capture, mechanisms, probe};
 use crate::report::{Finding, Health, Paint, doctor as show};
 use crate::source::Files;
 use crate::world::World;
 use serde_json::json;
 use std::path::Path;
 
-/// Looks, tries out, and says.
+/// Runs all checks and prints the findings.
 pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) -> Answered {
     let runtime = event_queue()?;
     let mut findings = vec![daemon(&runtime.block_on(probe(&world.lifeline(), world.own_program())))];
@@ -58,14 +58,19 @@ fn daemon(probe: &Probe) -> Finding {
         Probe::Ended(after) => finding(
             NAME,
             Health::Good,
-            format!("one that forked twice and left its session was ended in {} ms", after.as_millis().max(1)),
+            format!(
+                "a test daemon that forked twice and left its session was stopped in {} ms",
+                after.as_millis().max(1)
+            ),
         ),
         Probe::Survived(pid) => finding(
             NAME,
             Health::Bad,
-            format!("one that forked twice lives on (pid {pid}): agents can leave processes behind on this machine"),
+            format!(
+                "a test daemon that forked twice survived (pid {pid}): agents can leave processes behind on this machine"
+            ),
         ),
-        Probe::Failed(why) => finding(NAME, Health::Bad, format!("cannot be tried out: {why}")),
+        Probe::Failed(why) => finding(NAME, Health::Bad, format!("cannot be tested: {why}")),
     }
 }
 
@@ -77,28 +82,32 @@ fn kernel() -> [Finding; 3] {
         finding(
             "pidfd",
             health(found.pidfd),
-            words(found.pidfd, "a signal cannot hit a stranger", "none; processes are signalled by their numbers"),
+            words(
+                found.pidfd,
+                "signals cannot reach the wrong process",
+                "none; processes are signaled by their number",
+            ),
         ),
         finding(
             "child lists",
             health(found.child_lists),
-            words(found.child_lists, "/proc lists the children of a process", "none; the whole of /proc is searched"),
+            words(found.child_lists, "/proc lists the children of a process", "none; all of /proc is searched"),
         ),
         finding(
             "cgroup",
             health(found.cgroup),
-            words(found.cgroup, "one of our own, not needed", "none of our own; not needed"),
+            words(found.cgroup, "forkhestra has its own; not needed", "forkhestra has none of its own; not needed"),
         ),
     ]
 }
 
-/// git is only asked, and only by templates.
+/// Checks git, which shows changes in templates. Nothing is written.
 fn git(project: &Project) -> Finding {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
-    let Some(version) = ask(Path::new("git"), &words(&["--version"]), &project.root) else {
-        return finding("git", Health::Absent, "not on PATH; templates that show changes would show none");
+    let Some(version) = capture(Path::new("git"), &words(&["--version"]), &project.root) else {
+        return finding("git", Health::Absent, "not on PATH; templates that show changes will show none");
     };
-    let inside = ask(Path::new("git"), &words(&["rev-parse", "--is-inside-work-tree"]), &project.root);
+    let inside = capture(Path::new("git"), &words(&["rev-parse", "--is-inside-work-tree"]), &project.root);
     let inside = inside.is_some_and(|answer| answer.stdout.trim() == "true");
     let version = version.stdout.trim().trim_start_matches("git version ").to_string();
     finding("git", Health::Good, format!("{version}; {}", if inside { "a repository" } else { "no repository here" }))
@@ -116,14 +125,15 @@ fn files(world: &World, project: &Project) -> [Finding; 2] {
         (Some(file), 0) => finding("config", Health::Good, file.source.name.clone()),
         (file, faults) => {
             let name = file.map_or("", |file| file.source.name.as_str());
-            finding("config", Health::Bad, format!("{name}: {faults} faults; `forkhestra validate` shows them"))
+            let errors = if faults == 1 { "1 error".into() } else { format!("{faults} errors") };
+            finding("config", Health::Bad, format!("{name}: {errors}; `forkhestra validate` shows the details"))
         }
     };
     let root = project.root.display();
     let journal = if world.can_write(&project.root) {
-        finding("journal", Health::Good, format!("{root}/.forkhestra can be written"))
+        finding("journal", Health::Good, format!("{root}/.forkhestra is writable"))
     } else {
-        finding("journal", Health::Bad, format!("{root} cannot be written; a run keeps its journal there"))
+        finding("journal", Health::Bad, format!("{root} is not writable; a run keeps its journal there"))
     };
     [config, journal]
 }

@@ -1,4 +1,4 @@
-//! What `doctor` finds of templates and skills: each is loaded, and rendered with dummy values.
+//! The templates and skills that `doctor` checks: each is loaded, and rendered with placeholder values.
 
 use crate::cli::config::Project;
 use crate::plan::places;
@@ -8,10 +8,10 @@ use crate::source::{Diagnostic, Files, Kind};
 use crate::world::World;
 use std::collections::BTreeSet;
 
-/// Templates that are written for a repository, always the two of them.
+/// Templates that work as a pair: a repository that has one needs both.
 const PAIR: [&str; 2] = ["carbon", "helium"];
 
-/// Every template that an agent of the config asks for, or that is there.
+/// Checks every template that an agent of the config names, or that exists.
 pub(in crate::cli) fn templates(world: &World, project: &Project) -> Vec<Finding> {
     let places = places(&project.config, &project.root, world);
     let mut names: BTreeSet<String> = BTreeSet::new();
@@ -36,20 +36,20 @@ pub(in crate::cli) fn templates(world: &World, project: &Project) -> Vec<Finding
                 let skills = if skills == 1 { "1 skill".into() } else { format!("{skills} skills") };
                 (Health::Good, format!("{}, {skills}, renders", template.origin()))
             }
-            Err(faults) => (Health::Bad, faults.iter().map(said).collect::<Vec<_>>().join("; ")),
+            Err(faults) => (Health::Bad, faults.iter().map(one_line).collect::<Vec<_>>().join("; ")),
         };
         Finding { name: format!("template {name}"), health, words }
     };
     names.into_iter().map(look).collect()
 }
 
-/// Renders with a value for everything: sums need a number.
+/// Renders a template with `1` for every variable, because sums need a number.
 fn rendered(template: &Template) -> Result<(), Vec<Diagnostic>> {
     let rendered = template.render(&|_| Some(Value::new("1")));
     rendered.map(drop).map_err(|error| vec![Diagnostic::error("template/render", error.to_string())])
 }
 
-fn said(fault: &Diagnostic) -> String {
+fn one_line(fault: &Diagnostic) -> String {
     let place = fault.places.first().map_or_else(String::new, |(place, _)| format!(" ({place})"));
     let help = fault.help.as_ref().map_or_else(String::new, |help| format!(": {help}"));
     format!("{}{place}{help}", fault.message)

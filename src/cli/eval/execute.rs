@@ -1,4 +1,4 @@
-//! An evaluation from its journal to its end.
+//! Carries out an evaluation to its end.
 
 use super::ReadyEval;
 use crate::cli::args::Common;
@@ -7,11 +7,11 @@ use crate::cli::respond::{Answered, answer};
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
 use crate::cli::run::output::run_hooks;
 use crate::engine::{EvalLedger, Event, Observer, RunOutcome};
-use crate::eval::{Evaluated, Setting, evaluate};
+use crate::eval::{EvalEnd, Setting, evaluate};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::plan::Part;
-use crate::proc::Awake;
+use crate::proc::SleepInhibitor;
 use crate::report::{
     EvalTerminal, Paint, Screen, evaluation_json, evaluation_text, print_error, prompt_diff, reason, render,
     summary_json,
@@ -21,7 +21,7 @@ use crate::source::{Diagnostic, Files};
 use crate::world::World;
 use std::path::Path;
 
-/// Works until the evaluation is over, tells how it came out, and writes the prompt that has won.
+/// Runs an evaluation to its end, prints its result, and writes the winning prompt.
 pub(super) fn perform(
     world: &World,
     common: &Common,
@@ -33,9 +33,9 @@ pub(super) fn perform(
 ) -> Answered {
     let runtime = event_queue()?;
     journal.abort_after(world.abort_after());
-    let (desk, paint) = (ready.desk(world, project), Paint::for_stderr(world));
-    let _awake =
-        (project.config.keep_awake != Some(false)).then(|| Awake::take(&format!("run {run} evaluates"), &project.root));
+    let (context, paint) = (ready.context(world, project), Paint::for_stderr(world));
+    let _awake = (project.config.keep_awake != Some(false))
+        .then(|| SleepInhibitor::take(&format!("run {run} evaluates"), &project.root));
     let ended = runtime.block_on(async {
         let screen = Screen::start().map_err(Failure::Threads)?;
         let mut terminal = EvalTerminal::new(screen, paint, common.quiet, common.verbose);
@@ -43,7 +43,7 @@ pub(super) fn perform(
             terminal.earlier_event(event);
         }
         let setting = Setting {
-            desk: &desk,
+            context: &context,
             facts: ready.facts.clone(),
             digest: &ready.digest,
             overrides: &ready.overrides,
@@ -58,17 +58,17 @@ pub(super) fn perform(
         evaluate(setting).await
     });
     match ended {
-        Ok(Evaluated { outcome, ledger }) => {
+        Ok(EvalEnd { outcome, ledger }) => {
             let written =
                 if outcome == RunOutcome::Succeeded { write(world, ready, &ledger) } else { Ok(String::new()) };
             told(world, common, ready, run, &ledger);
-            if !common.quiet && !matches!(outcome, RunOutcome::Succeeded | RunOutcome::NotMet) {
+            if !common.quiet && !matches!(outcome, RunOutcome::Succeeded | RunOutcome::CasesFailed) {
                 let resume = resume_line(world, common, &project.root, run);
-                print_error(&paint.dim(&format!("  {resume} goes on with it\n")));
+                print_error(&paint.dim(&format!("  {resume} continues it\n")));
             }
             let (summary, exit) = (journal.summary(run).unwrap_or_default(), exit_of(outcome));
             let hooks =
-                desk.plan(&ready.suite.executor, Part::Answers, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
+                context.plan(&ready.suite.executor, Part::Answers, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
             let why = reason(outcome, &summary.totals, &ready.outline);
             let folder = world.relative(&journal.run_folder(run));
             let json = summary_json(&summary, Some(exit.code()), Some(&why), &folder, None).to_string() + "\n";
@@ -85,7 +85,8 @@ pub(super) fn perform(
             }
         }
         Err(failure) => {
-            let fault = Diagnostic::error("run/failed", failure.to_string()).help("nothing of the run is left running");
+            let fault =
+                Diagnostic::error("run/failed", failure.to_string()).help("no process of the run is left running");
             print_error(&render(&[fault], paint));
             Ok(Exit::Incomplete)
         }
@@ -102,7 +103,7 @@ fn told(world: &World, common: &Common, ready: &ReadyEval, run: i64, ledger: &Ev
     }
 }
 
-/// Writes the prompt that has won where it was asked to be written.
+/// Writes the winning prompt to the file that the options name.
 fn write(world: &World, ready: &ReadyEval, ledger: &EvalLedger) -> Result<String, Diagnostic> {
     let generation = ledger.chosen.as_ref().map_or(0, |(generation, _)| *generation);
     let options = &ready.facts.options;
@@ -123,7 +124,7 @@ fn write(world: &World, ready: &ReadyEval, ledger: &EvalLedger) -> Result<String
     let now = world.read(path).map_err(|error| failed(path, error.to_string()))?;
     let text_now = String::from_utf8_lossy(&now);
     if text_now.trim_start_matches('\u{feff}').trim() != ready.suite.prompt.trim() {
-        return Err(failed(path, "somebody has changed it meanwhile".into()));
+        return Err(failed(path, "it was changed in the meantime".into()));
     }
     world.replace(path, &text).map_err(|error| failed(path, error.to_string()))?;
     Ok(format!("  written to {}\n", world.relative(path)))

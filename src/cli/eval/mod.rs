@@ -1,4 +1,4 @@
-//! `eval`: a prompt measured by a suite, and improved.
+//! `eval`: measures a prompt with a suite, and improves it.
 
 pub(super) mod args;
 mod execute;
@@ -14,17 +14,16 @@ use crate::cli::run::survivors::end_last;
 use crate::cli::runs::history::{journal, meant};
 use crate::cli::trust::untrusted;
 use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, RunKind};
-use crate::eval::{Desk, Prompts, Suite, held_out, tokens, too_few_cases};
+use crate::eval::{EvalContext, Prompts, Suite, held_out, tokens, too_few_cases};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
-use crate::plan::Overrides;
-use crate::plan::{Outline, OutlineStep, Part, RunSettings, outline};
+use crate::plan::{Outline, OutlineStep, Overrides, Part, RunSettings, outline};
 use crate::report::{Paint, evaluation_json, evaluation_text, print_error, prompt_diff, render};
 use crate::source::{Diagnostic, Files, sha256_json};
 use crate::world::World;
 use std::path::{Path, PathBuf};
 
-/// Everything about evaluations.
+/// Carries out a command about evaluations.
 pub(in crate::cli) fn eval(world: &World, common: &Common, args: &EvalArgs) -> Answered {
     match &args.verb {
         EvalVerb::Run(args) => begin(world, common, args, options(world, common, args, None)),
@@ -33,7 +32,7 @@ pub(in crate::cli) fn eval(world: &World, common: &Common, args: &EvalArgs) -> A
     }
 }
 
-/// What was typed, with paths that mean the same from everywhere.
+/// The options of the command line, with absolute paths.
 fn options(world: &World, common: &Common, args: &EvalRunArgs, improve: Option<&EvalImproveArgs>) -> EvalOptions {
     let shell = shell(world, common);
     let absolute = |path: &PathBuf| shell.join(path).display().to_string();
@@ -55,7 +54,7 @@ fn options(world: &World, common: &Common, args: &EvalRunArgs, improve: Option<&
     }
 }
 
-/// An evaluation that is ready to go.
+/// An evaluation that is ready to start.
 struct ReadyEval {
     suite: Suite,
     prompts: Prompts,
@@ -68,8 +67,8 @@ struct ReadyEval {
 }
 
 impl ReadyEval {
-    fn desk<'a>(&'a self, world: &'a World, project: &'a Project) -> Desk<'a> {
-        Desk {
+    fn context<'a>(&'a self, world: &'a World, project: &'a Project) -> EvalContext<'a> {
+        EvalContext {
             world,
             config: &project.config,
             root: &project.root,
@@ -107,7 +106,7 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
     match begun {
         Ok(Err(fault)) => Err(fault.into()),
         Ok(Ok((mut journal, run))) => {
-            // To the end of the run.
+            // Held until the run ends.
             journal.hold(lock);
             perform(world, common, &project, &ready, (journal, run), &[], &[])
         }
@@ -115,7 +114,7 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
     }
 }
 
-/// Reads everything and finds every fault.
+/// Reads the suite and its prompts, and reports every error.
 fn prepare(
     world: &World,
     project: &Project,
@@ -160,47 +159,47 @@ fn prepare(
         digest: String::new(),
         warnings: Vec::new(),
     };
-    let desk = ready.desk(world, project);
-    let warnings = desk.check(ready.facts.options.improves, ready.facts.options.max_tokens)?;
-    let outline = whole_outline(&desk, &ready.facts);
-    ready.digest = digest(&desk, &ready.facts, &outline);
+    let context = ready.context(world, project);
+    let warnings = context.check(ready.facts.options.improves, ready.facts.options.max_tokens)?;
+    let outline = whole_outline(&context, &ready.facts);
+    ready.digest = digest(&context, &ready.facts, &outline);
     (ready.warnings, ready.outline) = (warnings, outline);
     Ok(ready)
 }
 
-/// Where the prompt that wins is to be written must be writable now, not after hours.
+/// Checks that the winning prompt can be written: better now than after hours.
 fn check_target(world: &World, options: &EvalOptions, suite: &Suite) -> Result<(), Vec<Diagnostic>> {
     if options.write && suite.prompt_file.is_none() {
         let fault = Diagnostic::error(
             "eval/write",
-            "--write writes the suite's promptFile, and the prompt stands in the suite itself",
+            "--write writes to the suite's promptFile, but the prompt is in the suite itself",
         )
         .help("move it into a file and name that as `promptFile`, or use --out FILE");
         return Err(vec![fault]);
     }
     match &options.out {
         Some(out) if world.kind(Path::new(out)).is_ok() || out.ends_with('/') => {
-            let fault = Diagnostic::error("eval/out", format!("{out} exists already"))
+            let fault = Diagnostic::error("eval/out", format!("{out} already exists"))
                 .help("--out never overwrites: name another file");
             Err(vec![fault])
         }
         Some(out) => world.try_out(Path::new(out)).map_err(|error| {
             let fault = Diagnostic::error("eval/out", format!("{out} cannot be written: {error}"));
-            vec![fault.help("name a file in a folder that can be written")]
+            vec![fault.help("name a file in a writable directory")]
         }),
         None => Ok(()),
     }
 }
 
-/// The three agents as the steps of one run.
-fn whole_outline(desk: &Desk<'_>, facts: &EvalFacts) -> Outline {
-    let suite = desk.suite;
-    let step = |agent, part| -> Option<OutlineStep> { outline(&desk.plan(agent, part, "?").ok()?).steps.pop() };
+/// The outline of an evaluation: its agents as the steps of one run.
+fn whole_outline(context: &EvalContext<'_>, facts: &EvalFacts) -> Outline {
+    let suite = context.suite;
+    let step = |agent, part| -> Option<OutlineStep> { outline(&context.plan(agent, part, "?").ok()?).steps.pop() };
     let mut whole = Outline {
         chain: format!("eval {} {}", if facts.options.improves { "improve" } else { "run" }, facts.suite),
         ..Outline::default()
     };
-    if let Ok(plan) = desk.plan(&suite.executor, Part::Answers, "?") {
+    if let Ok(plan) = context.plan(&suite.executor, Part::Answers, "?") {
         let first = outline(&plan);
         (whole.marker, whole.limits) = (first.marker, first.limits);
     }
@@ -217,28 +216,29 @@ fn whole_outline(desk: &Desk<'_>, facts: &EvalFacts) -> Outline {
     whole
 }
 
-/// What is asked of whom about what, in one word.
-fn digest(desk: &Desk<'_>, facts: &EvalFacts, outline: &Outline) -> String {
-    let asked: Vec<_> = desk.suite.cases.iter().map(|case| desk.execute_prompt(&facts.prompt, case).ok()).collect();
-    let expected: Vec<_> = desk.suite.cases.iter().map(|case| (&case.expected, &case.criteria)).collect();
+/// A digest of everything that is asked: prompts, cases and agents.
+fn digest(context: &EvalContext<'_>, facts: &EvalFacts, outline: &Outline) -> String {
+    let asked: Vec<_> =
+        context.suite.cases.iter().map(|case| context.execute_prompt(&facts.prompt, case).ok()).collect();
+    let expected: Vec<_> = context.suite.cases.iter().map(|case| (&case.expected, &case.criteria)).collect();
     let steps: Vec<_> = outline
         .steps
         .iter()
         .map(|step| (&step.name, &step.program, &step.backend, step.format, &step.arguments, &step.environment))
         .collect();
-    let suite = (desk.suite.min_score, &desk.suite.examples, desk.suite.score_mode, desk.templates());
+    let suite = (context.suite.min_score, &context.suite.examples, context.suite.score_mode, context.templates());
     sha256_json(&(asked, expected, steps, &facts.cases, suite))
 }
 
-/// `--dry-run`: who is asked what, and how often at most.
+/// `--dry-run`: prints which agent is asked what, and how often at most.
 fn preview(world: &World, project: &Project, ready: &ReadyEval) -> Exit {
-    let (desk, facts) = (ready.desk(world, project), &ready.facts);
-    let Some(case) = desk.suite.cases.first() else { return Exit::Success };
-    let first = desk.execute_prompt(&facts.prompt, case).unwrap_or_default();
+    let (context, facts) = (ready.context(world, project), &ready.facts);
+    let Some(case) = context.suite.cases.first() else { return Exit::Success };
+    let first = context.execute_prompt(&facts.prompt, case).unwrap_or_default();
     answer(&crate::report::evaluation_preview(facts, &ready.outline, &case.id, &first, Paint::for_stdout(world)))
 }
 
-/// Whether these events are an evaluation's.
+/// The ledger of an evaluation; `None` if the events are not those of an evaluation.
 pub(in crate::cli) fn ledger_of(events: &[Event]) -> Option<EvalLedger> {
     Some(EvalLedger::of_events(events)).filter(|ledger| ledger.facts.is_some())
 }
@@ -278,12 +278,12 @@ fn shown(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: b
 }
 
 fn no_evaluation(run: Option<i64>) -> Diagnostic {
-    let message = run.map_or("there is no evaluation yet".into(), |run| format!("run {run} is no evaluation"));
+    let message = run.map_or("there is no evaluation yet".into(), |run| format!("run {run} is not an evaluation"));
     Diagnostic::error("eval/none", message)
-        .help("`forkhestra runs` lists all runs; `forkhestra eval run SUITE` begins one")
+        .help("`forkhestra runs` lists all runs; `forkhestra eval run SUITE` starts an evaluation")
 }
 
-/// Goes on with an evaluation that was cut off: what the journal knows is not asked again.
+/// Resumes an interrupted evaluation: answers in the journal are not requested again.
 pub(in crate::cli) fn resume(
     world: &World,
     common: &Common,
@@ -298,7 +298,7 @@ pub(in crate::cli) fn resume(
     perform(world, common, project, &ready, (journal, run), events, limits)
 }
 
-/// What a resume would do, or why it cannot.
+/// Describes what a resume would do.
 pub(in crate::cli) fn resume_told(
     world: &World,
     project: &Project,
@@ -311,7 +311,7 @@ pub(in crate::cli) fn resume_told(
     let judged = ledger.results.values().filter(|result| result.error.is_none()).count();
     let paint = Paint::for_stdout(world);
     Ok(format!(
-        "{}\n   {judged} results are there and are not asked for again\n\n{}\n",
+        "{}\n   results that exist and are not requested again: {judged}\n\n{}\n",
         paint.bold(&format!("Resume of run {run}: {}", ready.outline.chain)),
         paint.dim("Nothing was run and nothing was written.")
     ))
@@ -340,8 +340,11 @@ fn again(
     overrides.limits = overrides.limits.iter().chain(later.flatten()).chain(limits).cloned().collect();
     let ready = prepare(world, project, facts.options, overrides)?;
     if *digest != ready.digest && !accept {
-        let fault = Diagnostic::error("resume/changed", "the suite, its prompts or its agents have changed since")
-            .help("--accept-changes goes on all the same, with the results that are there; or begin a new evaluation");
+        let fault = Diagnostic::error(
+            "resume/changed",
+            "the suite, its prompts or its agents have changed since the evaluation began",
+        )
+        .help("--accept-changes continues anyway, with the existing results; or start a new evaluation");
         return Err(vec![fault]);
     }
     Ok(ready)

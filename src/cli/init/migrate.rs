@@ -1,29 +1,29 @@
-//! Templates of another house become ours: `{name}` becomes `{{name}}`, folders get the names of our agents, skills are kept.
+//! Converts templates of another tool: `{name}` becomes `{{name}}`, directories get our agents' names, skills are kept.
 
 use crate::prompt::{VARIABLES, built_in_files};
 use std::path::{Path, PathBuf};
 
-/// Their roles and ours.
+/// The other tool's names of roles, and ours.
 const ROLES: [(&str, &str); 2] = [("builder", "carbon"), ("inspector", "helium")];
 
 /// A file that was converted.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Migrated {
-    /// Where it goes, below the root.
+    /// Its new path, relative to the root.
     pub(in crate::cli) path: PathBuf,
-    /// What it says now.
+    /// Its converted text.
     pub(in crate::cli) text: String,
-    /// What could not be converted.
+    /// The names in braces that are not known, and stay as they are.
     pub(in crate::cli) left: Vec<String>,
 }
 
-/// Where one of their Markdown files goes, and what it becomes; none for one that is neither template nor skill. `path` is below
-/// their folder.
+/// Converts a Markdown file of the other tool; `None` if it is neither a template nor a skill. `path` is relative to
+/// the tool's directory.
 pub(in crate::cli) fn migrated(path: &Path, text: &str) -> Option<Migrated> {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     let (file, folders) = parts.split_last()?;
     let stem = file.strip_suffix(".md")?;
-    // A folder `templates` of all roles: the file says whose it is.
+    // In a directory `templates` of all roles, the file name starts with the role.
     let first = folders
         .first()
         .map(|first| if *first == "templates" { stem.split('.').next().unwrap_or(stem) } else { *first });
@@ -41,8 +41,8 @@ pub(in crate::cli) fn migrated(path: &Path, text: &str) -> Option<Migrated> {
     Some(Migrated { path, text, left })
 }
 
-/// `{name}` of a variable becomes `{{name}}`, with a sum too; `{if_x}` and `{end_if}` become a block; what nobody knows stays, and names
-/// among it are listed.
+/// Converts `{name}` of a variable to `{{name}}`, also with a sum, and `{if_x}` with `{end_if}` to a block. Everything
+/// else stays; names in it are returned.
 fn converted(text: &str) -> (String, Vec<String>) {
     if let Some(converted) = of_python(text) {
         return (converted, Vec::new());
@@ -51,7 +51,7 @@ fn converted(text: &str) -> (String, Vec<String>) {
     while let Some(open) = rest.find('{') {
         let after = &rest[open + 1..];
         if after.starts_with('{') {
-            // Theirs already, or somebody's JSON.
+            // Already in double braces, or part of JSON.
             let braces = 1 + after.len() - after.trim_start_matches('{').len();
             converted.push_str(&rest[..open + braces]);
             rest = &rest[open + braces..];
@@ -59,7 +59,7 @@ fn converted(text: &str) -> (String, Vec<String>) {
         }
         converted.push_str(&rest[..open]);
         let inside = after.find(['}', '\n']).filter(|end| after[*end..].starts_with('}')).map(|end| &after[..end]);
-        // `${name}` is a shell's.
+        // `${name}` is shell syntax.
         let inside = inside.filter(|_| !rest[..open].ends_with('$'));
         if let Some(tag) = inside.and_then(tag) {
             converted.push_str(&tag);
@@ -75,7 +75,7 @@ fn converted(text: &str) -> (String, Vec<String>) {
     (converted, left)
 }
 
-/// A text for Python's `str.format`: every brace is doubled or stands around a known name. None for any other.
+/// Converts a text for Python's `str.format`: every brace is doubled, or encloses a known name. `None` for other texts.
 fn of_python(text: &str) -> Option<String> {
     let (mut converted, mut rest, mut doubled) = (String::new(), text, false);
     while let Some(next) = rest.find(['{', '}']) {
@@ -94,7 +94,7 @@ fn of_python(text: &str) -> Option<String> {
         }
     }
     converted.push_str(rest);
-    // Without a doubled brace there is nothing to tell apart; and `{{name}}` of a known name is ours already.
+    // Without a doubled brace, both kinds of text look the same. `{{name}}` of a known name is our own syntax already.
     let ours = text
         .split("{{")
         .skip(1)
@@ -107,7 +107,7 @@ fn looks_like_a_name(text: &str) -> bool {
         && text.chars().all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '_')
 }
 
-/// What stands in braces, in our own; none for what is none of theirs.
+/// Converts the text in a pair of braces to our syntax; `None` if it is not a tag of the other tool.
 fn tag(inside: &str) -> Option<String> {
     let known = |name: &str| VARIABLES.iter().any(|(known, _)| *known == name);
     if inside == "end_if" {
@@ -125,7 +125,7 @@ fn tag(inside: &str) -> Option<String> {
     (known(name) && (sum.is_empty() || is_sum(sum))).then(|| format!("{{{{{inside}}}}}"))
 }
 
-/// Our own templates and skills, where they go.
+/// The built-in templates and skills, with the paths where they are written.
 pub(in crate::cli) fn our_templates() -> Vec<(PathBuf, &'static str)> {
     let place = |name: &str| match name.strip_prefix("../") {
         Some(shared) => Path::new("forge").join(shared),

@@ -1,4 +1,4 @@
-//! `init`: a commented chains.json and role prompts that run at once. The one verb that writes outside `.forkhestra/`.
+//! `init`: writes a commented chains.json and prompts that run at once, or templates, outside `.forkhestra/`.
 
 pub(super) mod migrate;
 
@@ -20,7 +20,7 @@ const FILES: [(&str, &str); 3] = [
     ("forge/prompts/reviewer.md", include_str!("../../../forge/init/reviewer.md")),
 ];
 
-/// Writes the files, all or none of them over what is there.
+/// Writes the files. Existing files are never overwritten.
 pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> Answered {
     let project = project(world, common);
     let shell = project.shell.clone();
@@ -35,7 +35,7 @@ pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> A
     if project.root != shell {
         return Err(above(&project.root).into());
     }
-    // A config of either name would be a second one.
+    // A project has only one config, of either name.
     let ours: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).chain(PROJECT_FILES).collect();
     let present: Vec<&str> = ours.into_iter().filter(|name| world.kind(&shell.join(name)).is_ok()).collect();
     if !present.is_empty() {
@@ -53,8 +53,8 @@ pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> A
     Ok(answer(&text))
 }
 
-/// Where a template or a skill goes that is at home below `forge/`: below the project's root, unless the key `templates` of the config says
-/// another place.
+/// Returns where a template or skill below `forge/` is written: below the project's root, unless `templates` of the
+/// config names another place.
 fn placed(world: &World, project: &Project, path: &Path) -> PathBuf {
     let places = places(&project.config, &project.root, world);
     let moved = path.strip_prefix("forge/agents").map(|below| places.templates.join(below));
@@ -63,14 +63,14 @@ fn placed(world: &World, project: &Project, path: &Path) -> PathBuf {
     moved.strip_prefix(&project.shell).map_or_else(|_| moved.clone(), Path::to_path_buf)
 }
 
-/// Writes what is not there yet, and says what was left alone.
+/// Writes the files that do not exist yet, and lists those that were kept.
 fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) -> Answered {
     let mut text = String::new();
     for (path, content) in files {
         let name = path.display();
         // Writing to a String cannot fail.
         let _ = if world.kind(&shell.join(path)).is_ok() {
-            writeln!(text, "kept  {name}, which is there already")
+            writeln!(text, "kept  {name}, which already exists")
         } else if let Err(error) = world.create(&shell.join(path), content) {
             return Err(not_written(&name.to_string(), &error.to_string()).into());
         } else {
@@ -80,7 +80,7 @@ fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) 
     Ok(answer(&(text + more)))
 }
 
-/// Templates and skills of another tool.
+/// Imports templates and skills of another tool.
 fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -> PathBuf) -> Answered {
     let (mut files, mut more) = (Vec::new(), String::new());
     for path in world.files_below(from) {
@@ -88,26 +88,36 @@ fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -
         let text = match world.read(&path).map(String::from_utf8) {
             Ok(Ok(text)) => text,
             Ok(Err(_)) => {
-                let _ = writeln!(more, "not taken over: {}, it is not UTF-8", below.display());
+                let _ = writeln!(more, "not imported: {}: it is not UTF-8", below.display());
                 continue;
             }
             Err(error) => {
-                let _ = writeln!(more, "not taken over: {}, {error}", below.display());
+                let _ = writeln!(more, "not imported: {}: {error}", below.display());
                 continue;
             }
         };
         let found = migrated(below, &text).map(|found| Migrated { path: place(found.path), ..found });
         let _ = match found {
-            None => writeln!(more, "not taken over: {}", below.display()),
+            None => writeln!(more, "not imported: {}", below.display()),
             Some(Migrated { path, .. }) if files.iter().any(|(known, _)| *known == path) => {
-                writeln!(more, "not taken over: {}, another one is {} already", below.display(), path.display())
+                writeln!(
+                    more,
+                    "not imported: {}: another file is already imported as {}",
+                    below.display(),
+                    path.display()
+                )
             }
             Some(Migrated { path, text, left }) => {
                 files.push((path.clone(), text));
                 if left.is_empty() {
                     Ok(())
                 } else {
-                    writeln!(more, "{}: nobody knows {}; see docs/templates.md", path.display(), left.join(", "))
+                    writeln!(
+                        more,
+                        "{}: not a known variable: {}; see docs/templates.md",
+                        path.display(),
+                        left.join(", ")
+                    )
                 }
             }
         };
@@ -119,18 +129,19 @@ fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -
 }
 
 fn nothing_to_take(from: &Path) -> Diagnostic {
-    Diagnostic::error("init/from", format!("{} holds no templates", from.display()))
-        .help("they are ROLE/templates/NAME.template.md or ROLE/prompt.md, and ROLE/skills/NAME.md")
+    Diagnostic::error("init/from", format!("{} contains no templates", from.display()))
+        .help("templates are ROLE/templates/NAME.template.md or ROLE/prompt.md, skills are ROLE/skills/NAME.md")
 }
 
 fn above(root: &Path) -> Diagnostic {
-    Diagnostic::error("init/above", format!("{} has a config already, which holds here, too", root.display()))
-        .help("edit that one; for a project of its own here: forkhestra init -C .")
+    Diagnostic::error("init/above", format!("{} already has a config, which also applies here", root.display()))
+        .help("edit that one, or make this directory a project of its own: forkhestra init -C .")
 }
 
 fn already_there(names: &[&str]) -> Diagnostic {
-    Diagnostic::error("init/exists", format!("{} is there already; nothing was written", names.join(", ")))
-        .help("move it away, or edit it: `forkhestra validate` checks it")
+    let exist = if names.len() == 1 { "exists" } else { "exist" };
+    Diagnostic::error("init/exists", format!("{} already {exist}; nothing was written", names.join(", ")))
+        .help("to start again, move what exists out of the way; to keep it, edit it and run `forkhestra validate`")
 }
 
 fn not_written(name: &str, why: &str) -> Diagnostic {

@@ -1,4 +1,4 @@
-//! Which chain was typed, with which variables.
+//! The chain of a command line, and its variables.
 
 use crate::agent::BUILT_IN_CHECKS;
 use crate::chain::{Chain, Config, check_name, parse};
@@ -13,13 +13,13 @@ use indexmap::IndexMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Variables with their values and where they were typed.
+/// Variables by name, with their values and where they were typed.
 pub(in crate::cli) type TypedVars = IndexMap<String, (String, Arc<Source>)>;
 
-/// Tells variables from the chain, and finds the chain.
+/// Separates the variables from the chain, and finds the chain.
 ///
 /// # Errors
-/// Every fault of the words.
+/// All errors of the arguments.
 pub(in crate::cli) fn chosen(
     world: &World,
     args: &RunArgs,
@@ -51,7 +51,7 @@ pub(in crate::cli) fn chosen(
     }
 }
 
-/// Tells variables from other words.
+/// Separates variables from other arguments.
 ///
 /// # Errors
 /// Variables that were given twice.
@@ -81,18 +81,18 @@ pub(in crate::cli) fn split<'a>(
 /// A chain of the config by its name.
 ///
 /// # Errors
-/// One diagnostic with the nearest name; faults of the config itself where they may be the reason.
+/// One diagnostic with the nearest name, or the errors of the config if they may be the reason.
 pub(in crate::cli) fn named(name: &str, config: &Config) -> Result<Chain, Vec<Diagnostic>> {
     if let Some(entry) = config.chains.get(name) {
         Ok(entry.value.clone())
     } else {
-        // In a file that could not be read the chain may well be.
+        // The chain may be in a file that could not be read.
         let unreadable = config.faults.iter().any(Diagnostic::is_error);
         Err(if unreadable { config.faults.clone() } else { vec![unknown(name, config)] })
     }
 }
 
-/// Whether the config, or we, call a step or a chain so.
+/// Whether a step or a chain of the config, or a built-in check, has this name.
 fn is_known(word: &str, config: &Config) -> bool {
     let named =
         config.agents.contains_key(word) || config.checks.contains_key(word) || config.chains.contains_key(word);
@@ -109,22 +109,22 @@ fn unknown(name: &str, config: &Config) -> Diagnostic {
             format!("`{name}` is a check: `forkhestra {name}` runs it")
         }
         _ if !name.is_empty() && name.bytes().all(|next| next.is_ascii_digit()) => {
-            format!("run {name} is shown by `forkhestra runs show {name}`")
+            format!("`forkhestra runs show {name}` shows run {name}")
         }
-        Some(near) => format!("did you mean `{near}`? There are: {}", known.join(", ")),
-        None => format!("there are: {}", known.join(", ")),
+        Some(near) => format!("did you mean `{near}`? The chains are: {}", known.join(", ")),
+        None => format!("the chains are: {}", known.join(", ")),
     };
     Diagnostic::error("usage/unknown-chain", format!("no chain is called `{name}`")).help(help)
 }
 
 fn both(word: &str) -> Diagnostic {
     Diagnostic::error("usage/two-chains", format!("there are two chains: --chain and `{word}`"))
-        .help("give one of them; a variable is written NAME=value")
+        .help("remove one of them; a variable is written NAME=value")
 }
 
 fn nothing() -> Diagnostic {
     Diagnostic::error("usage/no-chain", "no chain was given").help(
-        "type one, \"coder:3 -> reviewer\", or name one of the config: --chain NAME. `forkhestra list` shows them",
+        "write one, \"coder:3 -> reviewer\", or name one of the config: --chain NAME. `forkhestra list` shows them",
     )
 }
 
@@ -132,10 +132,10 @@ fn twice(name: &str) -> Diagnostic {
     Diagnostic::error("usage/variable-twice", format!("the variable `{name}` was given twice")).help("give it once")
 }
 
-/// Adds the secrets of a chain that were not typed: from the environment, or asked for on the terminal. A dry run needs none.
+/// Adds the secrets of a chain that were not typed, from the environment or from the terminal. A dry run needs none.
 ///
 /// # Errors
-/// Every secret that nobody gives.
+/// Every secret without a value.
 pub(in crate::cli) fn add_secrets(
     world: &World,
     chain: &Chain,
@@ -146,7 +146,7 @@ pub(in crate::cli) fn add_secrets(
     let mut faults = Vec::new();
     for (name, at) in &chain.secrets {
         let known = world.var(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty());
-        // What a diagnostic shows of a secret is its name.
+        // A diagnostic shows only the name of a secret.
         let source = || Source::new("a secret", name.as_str(), &project.shell);
         if let Some((_, typed)) = given.get_mut(name) {
             *typed = source();
@@ -156,7 +156,7 @@ pub(in crate::cli) fn add_secrets(
             continue;
         }
         let typed = || {
-            print_error(&format!("The secret {name} (it is not shown): "));
+            print_error(&format!("Value of the secret {name} (not shown): "));
             Some(world.read_secret()).filter(|value| !value.is_empty())
         };
         match known.or_else(|| world.stdin_is_terminal().then(typed).flatten()) {
@@ -170,7 +170,7 @@ pub(in crate::cli) fn add_secrets(
 }
 
 fn no_secret(name: &str, at: &Place) -> Diagnostic {
-    Diagnostic::error("usage/secret", format!("the secret `{name}` is not given, and never kept"))
+    Diagnostic::error("usage/secret", format!("the secret `{name}` has no value, and secrets are never stored"))
         .at(at, "declared here")
-        .help(format!("set it in the environment, {name}=…, or run this in a terminal, where it is asked for"))
+        .help(format!("set it in the environment, {name}=…, or run this in a terminal to type it when asked"))
 }

@@ -1,6 +1,6 @@
-//! The scripted agents of the built-in demo: real processes that do real, small work in the current folder, without a model.
+//! The scripted agents of the built-in demo: real processes that work in the current directory, without a model.
 
-#![expect(clippy::disallowed_methods, reason = "an agent, not the runner: it works in its own folder")]
+#![expect(clippy::disallowed_methods, reason = "an agent, not the runner: it works in its own directory")]
 
 use crate::exit::Exit;
 use crate::marker::DEFAULT;
@@ -37,7 +37,7 @@ fn plan(iteration: &str) -> io::Result<String> {
     Ok(format!("The plan is in plan.md.\n{DEFAULT}\n"))
 }
 
-/// A typo in round 1, mended in round 2, when the check's output has come with the prompt; in round 3 what the reviewer asks for.
+/// Makes a typo in round 1, fixes it in round 2 with the check's output in the prompt, and the finding in round 3.
 fn code(round: &str) -> io::Result<String> {
     if round == "1" {
         fs::write("greet.sh", "echo \"hello, wrld\"\n")?;
@@ -47,17 +47,17 @@ fn code(round: &str) -> io::Result<String> {
     io::stdin().read_to_string(&mut prompt)?;
     if let Some(finding) = prompt.lines().find(|line| line.starts_with("- F1")) {
         fs::write("greet.sh", "#!/bin/sh\necho \"hello, world\"\n")?;
-        return Ok(format!("The reviewer found: {finding}\nF1: mended, greet.sh says now what runs it.\n"));
+        return Ok(format!("The reviewer found: {finding}\nF1: fixed, greet.sh now names its interpreter.\n"));
     }
     let found = prompt.lines().find(|line| line.contains("wrld")).unwrap_or("nothing");
     fs::write("greet.sh", "echo \"hello, world\"\n")?;
-    Ok(format!("My prompt brings the check's output: {found}\nThat is a typo of mine. I mended greet.sh.\n"))
+    Ok(format!("My prompt contains the check's output: {found}\nThat is my typo. I fixed greet.sh.\n"))
 }
 
 fn review() -> io::Result<String> {
     let program = fs::read_to_string("greet.sh")?;
     if program.starts_with("#!") {
-        return Ok("I read greet.sh: it greets, and it says what runs it.\nVERDICT: approve\n".into());
+        return Ok("I read greet.sh: it greets, and it names its interpreter.\nVERDICT: approve\n".into());
     }
-    Ok("I read greet.sh.\n- greet.sh:1: no first line says what runs it; `#!/bin/sh` would\nVERDICT: reject\n".into())
+    Ok("I read greet.sh.\n- greet.sh:1: no line names the interpreter; `#!/bin/sh` would\nVERDICT: reject\n".into())
 }

@@ -1,4 +1,4 @@
-//! Everything between a plan and its end: the root, its lock, its journal, the run, the exit code.
+//! Carries out a plan: the root, its lock, its journal, the run, the exit code.
 
 use crate::cli::args::Common;
 use crate::cli::respond::{Answered, Stopped, broken_journal};
@@ -9,12 +9,11 @@ use crate::cli::task::commit::{Committed, commit_task};
 use crate::cli::task::errors as task_errors;
 use crate::engine::{Pace, RunOutcome, Sig};
 use crate::exit::Exit;
-use crate::journal::{BusyLock, Journal, JournalError, NewRun, Refused, RunLock, Taken, Worker};
-use crate::plan::Overrides;
-use crate::plan::{Kind, Outline, Plan, PlannedStep, Root, TaskFacts, outline};
-use crate::proc::{Awake, end_forks, end_holders, open_files, start_time};
+use crate::journal::{BusyLock, Journal, JournalError, LockAttempt, NewRun, Refused, RunLock, Worker};
+use crate::plan::{Kind, Outline, Overrides, Plan, PlannedStep, Root, TaskFacts, outline};
+use crate::proc::{SleepInhibitor, end_forks, end_holders, open_files, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Terminal, TerminalOptions, Verbosity, print_error, quoted, render};
-use crate::runner::{Begin, Cast, Ended, Failure, Replan, drive, wait_for_lock};
+use crate::runner::{Failure, Replan, RunContext, RunEnd, RunStart, drive, wait_for_lock};
 use crate::source::{Diagnostic, Env};
 use crate::world::World;
 use std::io::ErrorKind;
@@ -22,22 +21,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// How a run begins, beside its plan.
+/// How a run begins, in addition to its plan.
 pub(in crate::cli) struct NewStart<'a> {
     pub(in crate::cli) overrides: Overrides,
-    /// In a queue of tasks, the backends whose login worked in it before.
+    /// In a queue of tasks, the backends whose login has worked in it so far.
     pub(in crate::cli) queue: Option<Vec<String>>,
-    /// Whether another run in the folder is waited for.
+    /// Whether to wait for another run in the same directory.
     pub(in crate::cli) wait: bool,
-    /// Plans again, where templates that are edited meanwhile are to be read.
+    /// Builds the plan again, if templates that are edited during the run are to be used.
     pub(in crate::cli) replan: Option<Replan<'a>>,
 }
 
-/// With fewer files open at once not even the waiting for signals can begin. What needs more says so itself.
+/// The number of open files without which waiting for signals cannot start. Whatever needs more reports it itself.
 const FILES: u64 = 16;
 
-/// How often, and how many times, it is looked whether lifelines of a dead run have let go of the lock: two seconds in all, after what they
-/// held is ended.
+/// The interval and the number of checks whether lifelines of a dead run have released the lock: two seconds in all,
+/// after their processes have been stopped.
 const LIFELINE_LOOK: Duration = Duration::from_millis(20);
 const LIFELINE_LOOKS: usize = 100;
 
@@ -84,11 +83,11 @@ pub(in crate::cli) fn start(
         common,
         output,
         Run { plan, outline: &outline, root: &root, journal, number: run, replan: new.replan },
-        Begin::New(Box::new(new.overrides), new.queue),
+        RunStart::New(Box::new(new.overrides), new.queue),
     )
 }
 
-/// What was planned for a task that somebody has moved meanwhile is not run.
+/// Reports a task that was deleted or has changed its status since the plan was built.
 fn still_there(journal: &Journal, planned: &TaskFacts) -> Result<Option<Diagnostic>, JournalError> {
     let now = journal.task(&planned.id)?;
     Ok(match now {
@@ -100,35 +99,35 @@ fn still_there(journal: &Journal, planned: &TaskFacts) -> Result<Option<Diagnost
     })
 }
 
-/// We ourselves, as the journal names us.
+/// This process, as the journal identifies it.
 pub(in crate::cli) fn worker() -> Worker {
     let pid = i32::try_from(std::process::id()).unwrap_or(0);
     Worker { pid, start_time: start_time(pid).unwrap_or(0) }
 }
 
-/// A run that is ready to go.
+/// A run that is ready to start.
 pub(in crate::cli) struct Run<'a> {
     pub(in crate::cli) plan: &'a Plan,
     pub(in crate::cli) outline: &'a Outline,
     pub(in crate::cli) root: &'a Path,
     pub(in crate::cli) journal: Journal,
     pub(in crate::cli) number: i64,
-    /// Plans again, where templates that are edited meanwhile are to be read.
+    /// Builds the plan again, if templates that are edited during the run are to be used.
     pub(in crate::cli) replan: Option<Replan<'a>>,
 }
 
-/// Drives a run to its end, and says how it ended.
+/// Drives a run to its end, and reports how it ended.
 pub(in crate::cli) fn perform(
     world: &World,
     common: &Common,
     output: &Output,
     mut run: Run<'_>,
-    begin: Begin,
+    begin: RunStart,
 ) -> Answered {
     let runtime = event_queue()?;
     let sinks = output.sinks(world)?;
     let why = format!("run {} of {}", run.number, run.outline.chain);
-    let awake = run.plan.keeps_awake.then(|| Awake::take(&why, run.root));
+    let awake = run.plan.keeps_awake.then(|| SleepInhibitor::take(&why, run.root));
     let ended = runtime.block_on(on_stage(world, common, (output, sinks), &mut run, begin));
     drop(awake);
     match ended {
@@ -141,7 +140,7 @@ pub(in crate::cli) fn perform(
             let transcripts = folder.display().to_string();
             let over = Over { summary, outline: run.outline, transcripts, resume, exit, task_status, commit };
             let Some((summary, json, printed)) = close(world, common, output, over) else { return Ok(exit) };
-            // Whoever waits for this folder need not wait for hooks.
+            // Another run that waits for this directory need not wait for the hooks.
             run.journal.let_go();
             run_hooks(world, common, &run.plan.hooks, run.root, &summary, &json);
             match printed {
@@ -155,8 +154,12 @@ pub(in crate::cli) fn perform(
         Err(failure) => {
             let help = match &failure {
                 Failure::Journal(error) => error.help(),
-                Failure::Threads(_) => "the machine has no room; end something, or raise its limits (ulimit -u)".into(),
-                Failure::Signals(_) | Failure::Token(_) | Failure::Lost => "nothing of the run is left running".into(),
+                Failure::Threads(_) => {
+                    "the machine is out of resources; stop other programs, or raise the limits (ulimit -u)".into()
+                }
+                Failure::Signals(_) | Failure::Token(_) | Failure::Lost => {
+                    "no process of the run is left running".into()
+                }
             };
             let fault = Diagnostic::error("run/failed", failure.to_string()).help(help);
             print_error(&render(&[fault], Paint::for_stderr(world)));
@@ -165,7 +168,7 @@ pub(in crate::cli) fn perform(
     }
 }
 
-/// The status that the task of a run has now, and the commit that was made of its work where the user wants one.
+/// Returns the current status of a run's task, and the commit of its work if the config wants one.
 fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'static str>, Option<String>) {
     let Some(task) = &run.plan.task else { return (None, None) };
     let status = run.journal.task(&task.id).ok().flatten().map(|task| task.status.name());
@@ -193,7 +196,7 @@ fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'stat
         Ok(Committed::Failed(why)) => {
             said(&format!(
                 "{}\n",
-                paint.warn(&format!("! task {} is completed, and was not committed: {why}", task.id))
+                paint.warn(&format!("! task {} is completed, but was not committed: {why}", task.id))
             ));
             (status, None)
         }
@@ -204,7 +207,7 @@ fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'stat
     }
 }
 
-/// Takes the root for this run alone (V-41).
+/// Locks the root for this run.
 pub(in crate::cli) fn lock(
     world: &World,
     common: &Common,
@@ -215,12 +218,12 @@ pub(in crate::cli) fn lock(
     let failed =
         |error: JournalError| Stopped::from(Diagnostic::error("run/lock", error.to_string()).help(error.help()));
     let mut taken = RunLock::take(root).map_err(failed)?;
-    if let Taken::Busy(busy) = taken {
+    if let LockAttempt::Busy(busy) = taken {
         taken = after_lifelines(world, common, root, busy)?;
     }
     let mut lock = match taken {
-        Taken::Held(lock) => lock,
-        Taken::Busy(busy) if wait => {
+        LockAttempt::Held(lock) => lock,
+        LockAttempt::Busy(busy) if wait => {
             if !common.quiet {
                 print_error(&format!("waiting for another run here: {}\n", busy.holder));
             }
@@ -231,24 +234,24 @@ pub(in crate::cli) fn lock(
                 Err(error) => return Err(Diagnostic::error("run/lock", error.to_string()).into()),
             }
         }
-        Taken::Busy(busy) => return Err(busy_root(root, &busy.holder).into()),
+        LockAttempt::Busy(busy) => return Err(busy_root(root, &busy.holder).into()),
     };
     lock.sign(&format!("{title}, process {}, since {}", std::process::id(), world.timestamp())).map_err(failed)?;
     Ok(lock)
 }
 
-/// Where the process that took the lock is dead, only lifelines of it hold it, which end what it left: they are waited for. So do its forks
-/// that have not become lifelines: they are ended, and so are lifelines that do nothing. One that is still held then belongs to a process
-/// that we do not see, in another container.
-fn after_lifelines(world: &World, common: &Common, root: &Path, busy: BusyLock) -> Result<Taken, Stopped> {
+/// Tries to get the lock of a dead process. Only its lifelines can still hold it, and forks that have not become
+/// lifelines. Lifelines stop what the process left, so they are waited for. Such forks, and lifelines that do nothing,
+/// are killed. A lock that is held even then belongs to a process that cannot be seen, in another container.
+fn after_lifelines(world: &World, common: &Common, root: &Path, busy: BusyLock) -> Result<LockAttempt, Stopped> {
     if busy.process().is_none_or(|process| start_time(process).is_some()) {
-        return Ok(Taken::Busy(busy));
+        return Ok(LockAttempt::Busy(busy));
     }
-    // What cannot be seen holds it on.
+    // A process that cannot be seen keeps holding it.
     let _ = end_forks(busy.file());
     let busy = match again(busy)? {
-        Taken::Busy(busy) => busy,
-        held @ Taken::Held(_) => return Ok(held),
+        LockAttempt::Busy(busy) => busy,
+        held @ LockAttempt::Held(_) => return Ok(held),
     };
     let ended = Journal::existing(root).map_err(|error| broken_journal(&error));
     let ended = ended.and_then(|journal| journal.map_or(Ok(()), |journal| end_last(world, common, &journal)));
@@ -257,37 +260,39 @@ fn after_lifelines(world: &World, common: &Common, root: &Path, busy: BusyLock) 
     again(busy)
 }
 
-/// Tries for two seconds.
-fn again(mut busy: BusyLock) -> Result<Taken, Stopped> {
+/// Tries to get the lock for two seconds.
+fn again(mut busy: BusyLock) -> Result<LockAttempt, Stopped> {
     for _ in 0..LIFELINE_LOOKS {
         busy = match busy.again()? {
-            Taken::Held(lock) => return Ok(Taken::Held(lock)),
-            Taken::Busy(busy) => busy,
+            LockAttempt::Held(lock) => return Ok(LockAttempt::Held(lock)),
+            LockAttempt::Busy(busy) => busy,
         };
         std::thread::sleep(LIFELINE_LOOK);
     }
-    Ok(Taken::Busy(busy))
+    Ok(LockAttempt::Busy(busy))
 }
 
-/// What waits for everything that happens.
+/// Builds the async runtime.
 pub(in crate::cli) fn event_queue() -> Result<Runtime, Diagnostic> {
-    // tokio panics where it finds no descriptor for its signals.
+    // tokio panics if there is no file descriptor for its signals.
     let most = open_files(FILES);
     if most < FILES {
         return Err(Diagnostic::error("run/runtime", format!("only {most} files may be open at once"))
             .help(format!("a run needs {FILES}: ulimit -n 1024")));
     }
-    Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Diagnostic::error("run/runtime", format!("the operating system gives us no event queue: {error}"))
-    })
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Diagnostic::error("run/runtime", format!("cannot start the async runtime: {error}")))
 }
 
 fn busy_root(root: &Path, holder: &str) -> Diagnostic {
-    Diagnostic::error("run/busy", format!("another run works in {}: {holder}", root.display()))
-        .help("two runs in one folder would undo each other's work. Wait for it with --wait, end it, or work in another folder")
+    Diagnostic::error("run/busy", format!("another run is working in {}: {holder}", root.display())).help(
+        "two runs in one directory would undo each other's work. Wait with --wait, stop it, or use another directory",
+    )
 }
 
-/// Where its transcripts are, from where the user stands.
+/// The directory of the run's transcripts, relative to the current directory if it is below it.
 fn relative_folder(world: &World, run: &Run<'_>) -> PathBuf {
     let folder = run.journal.run_folder(run.number);
     folder.strip_prefix(world.cwd()).map_or(folder.clone(), PathBuf::from)
@@ -298,8 +303,8 @@ async fn on_stage(
     common: &Common,
     (output, sinks): (&Output, Sinks),
     run: &mut Run<'_>,
-    begin: Begin,
-) -> Result<Ended, Failure> {
+    begin: RunStart,
+) -> Result<RunEnd, Failure> {
     let folder = relative_folder(world, run);
     let Run { plan, outline, root, journal, number, replan } = run;
     let (plan, root, number, replan) = (*plan, *root, *number, *replan);
@@ -311,7 +316,7 @@ async fn on_stage(
         screen.say(&render(&plan.warnings, paint));
     }
     if let Some((names, file)) = plan.redefined.as_ref().filter(|_| verbosity > Verbosity::Quiet) {
-        screen.say(&paint.dim(&format!("{}: from {file}\n", names.join(", "))));
+        screen.say(&paint.dim(&format!("defined in {file}, not built in: {}\n", names.join(", "))));
     }
     if verbosity > Verbosity::Quiet && is_demo(plan) {
         screen.say(&demo_note(paint, root));
@@ -329,11 +334,11 @@ async fn on_stage(
     let console = Console::new(outline, Some(plan), paint, verbosity, &folder, &resume);
     let options = TerminalOptions { pace, on_terminal: stdout.terminal, live, prefix: output.prefix };
     let mut terminal = Terminal::new(screen, console, sinks, options);
-    let cast = Cast { plan, root, replan, world, journal, run: number, observer: &mut terminal };
+    let cast = RunContext { plan, root, replan, world, journal, run: number, observer: &mut terminal };
     drive(cast, begin).await
 }
 
-/// The command line that goes on with a run, from where the user stands.
+/// The command line that resumes a run, as typed in the user's current directory.
 pub(in crate::cli) fn resume_line(world: &World, common: &Common, root: &Path, number: i64) -> String {
     let elsewhere = common.cwd.is_some() || !world.cwd().starts_with(root);
     let cwd = if elsewhere { format!(" --cwd {}", quoted(&root.display().to_string())) } else { String::new() };
@@ -346,12 +351,12 @@ fn is_demo(plan: &Plan) -> bool {
 
 fn demo_note(paint: Paint, root: &Path) -> String {
     paint.dim(&format!(
-        "This is a demonstration: the agents follow a script, no model is asked, and the work is done in\n{}\n\n",
+        "This is a demonstration: the agents follow a script, no model is used, and the work is done in\n{}\n\n",
         root.display()
     ))
 }
 
-fn exit(ended: &Ended) -> Exit {
+fn exit(ended: &RunEnd) -> Exit {
     match ended.outcome {
         RunOutcome::Succeeded | RunOutcome::OutputClosed if ended.output_error.is_some() => match &ended.output_error {
             Some(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -364,15 +369,15 @@ fn exit(ended: &Ended) -> Exit {
     }
 }
 
-/// The exit code of a run that ended so.
+/// Returns the exit code for the outcome of a run.
 pub(in crate::cli) fn exit_of(outcome: RunOutcome) -> Exit {
     match outcome {
         RunOutcome::Succeeded => Exit::Success,
         RunOutcome::Failed { .. }
-        | RunOutcome::Exhausted { .. }
+        | RunOutcome::IterationsExhausted { .. }
         | RunOutcome::Rejected { .. }
-        | RunOutcome::Failing { .. }
-        | RunOutcome::NotMet
+        | RunOutcome::CrashLoop { .. }
+        | RunOutcome::CasesFailed
         | RunOutcome::OutOfResources { .. }
         | RunOutcome::Stalled { .. } => Exit::Incomplete,
         RunOutcome::NeedsHuman { .. } => Exit::HumanNeeded,
@@ -387,6 +392,6 @@ pub(in crate::cli) fn exit_of(outcome: RunOutcome) -> Exit {
 }
 
 fn no_temporary_folder(why: &str) -> Diagnostic {
-    Diagnostic::error("run/temporary", format!("cannot make a temporary folder for the demo: {why}"))
-        .help("set TMPDIR to a folder that can be written")
+    Diagnostic::error("run/temporary", format!("cannot create a temporary directory for the demo: {why}"))
+        .help("set TMPDIR to a writable directory")
 }

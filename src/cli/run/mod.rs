@@ -1,4 +1,4 @@
-//! `run`: plan, show or drive, and say how it ended.
+//! `run`: builds a plan, then shows it or runs it.
 
 pub(super) mod chain;
 pub(super) mod demo;
@@ -10,7 +10,7 @@ pub(super) mod sandbox;
 pub(super) mod start_at;
 pub(super) mod survivors;
 
-use crate::chain::{Chain, CliValue, Config, Said};
+use crate::chain::{Chain, CliValue, Config, PromptSource};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::people::no_run_by_a_judge;
@@ -23,9 +23,8 @@ use crate::cli::task::errors::unknown;
 use crate::cli::task::facts::facts;
 use crate::cli::trust::untrusted;
 use crate::journal::{Journal, JournalError};
-use crate::plan::Overrides;
-use crate::plan::{Plan, Request, TaskFacts, build, to_json};
-use crate::proc::ask;
+use crate::plan::{Overrides, Plan, Request, TaskFacts, build, to_json};
+use crate::proc::capture;
 use crate::report::{EarlierRuns, Paint, dry_run, print_error, render};
 use crate::runner::Replan;
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -37,7 +36,7 @@ use std::path::Path;
 pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Answered {
     no_run_by_a_judge(world)?;
     let project = project(world, common);
-    // Before the config is asked for anything: an agent may have broken it.
+    // Before the config is used for anything: an agent may have broken it.
     let wants_to_run = Some(()).filter(|()| !args.dry_run);
     if let Some(fault) = wants_to_run.and_then(|()| untrusted(world, common, &project, args.options.accept_changes)) {
         return Err(fault.into());
@@ -57,7 +56,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Ans
         let task =
             args.task.as_ref().map(|id| task_of(world, &project, id)).transpose().map_err(|fault| vec![fault])?;
         let said = if said.is_silent() { task.as_ref().map_or(said, |task| said_by(task, &project)) } else { said };
-        Ok(Typed { said, overrides: args.options.overrides(), task })
+        Ok(Typed { prompt: said, overrides: args.options.overrides(), task })
     });
     let typed = typed?;
     let mut plan = planned(world, &project, &chain, &given, &typed)?;
@@ -65,7 +64,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Ans
         return Err(fault.into());
     }
     let reads_stdin = reads_stdin(args.prompt.as_deref(), args.prompt_file.as_deref());
-    // A prompt was read already where it waited for its time to start.
+    // With `--start-at`, this is checked when the time has come.
     let is_asked = |world: &World| !reads_stdin && args.start_at.is_none() && world.stdin_has_unread_data();
     let told = is_asked(world);
     plan.warnings.extend(told.then(unread_stdin));
@@ -88,9 +87,9 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Ans
     }
     let output = Output::of(world, common, &args.told.with_json(args.json))?;
     if let Some(typed) = &args.start_at {
-        // What it runs is read again when the time has come.
+        // The config is read again when the time has come.
         wait_for_start(world, common, typed, plan.keeps_awake)?;
-        // Standard input is read once.
+        // Standard input can be read only once.
         let piped = if reads_stdin { plan.prompt.clone() } else { None };
         let again = RunArgs { start_at: None, ..args.clone() };
         let again = if reads_stdin { RunArgs { prompt: piped, prompt_file: None, ..again } } else { again };
@@ -104,29 +103,29 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Ans
         replan: args.options.accept_changes.then_some(Replan(&replan)),
     };
     let exit = start(world, common, &output, &plan, new);
-    // What writes into the pipe may have been slower than our start.
+    // The program that writes into the pipe may have been slower than this start.
     if !told && !common.quiet && is_asked(world) {
         print_error(&render(&[unread_stdin()], Paint::for_stderr(world)));
     }
     exit
 }
 
-/// Why this is not what a dry run showed.
+/// Reports a plan that is not the one with the given digest.
 fn another_plan(plan: &Plan, digest: &str) -> Option<Diagnostic> {
     (plan.digest != digest).then(|| {
         Diagnostic::error(
             "run/digest",
-            format!("this is not the plan of the digest {digest}: its own is {}", plan.digest),
+            format!("the plan does not have the digest {digest}; its digest is {}", plan.digest),
         )
-        .help("look at it again (--dry-run), and name the digest that it shows; it covers the command line, too")
+        .help("look at the plan again with --dry-run, and pass the digest that it shows; the digest also covers the command line")
     })
 }
 
-/// What is wrong with a commit that changes are to be shown from.
+/// Reports a `--base` that is not a commit.
 fn no_commit(project: &Project, base: &str) -> Option<Diagnostic> {
     let commit = format!("{base}^{{commit}}");
     let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit].map(str::to_string);
-    let found = ask(Path::new("git"), &words, &project.root).is_some_and(|answer| answer.code == Some(0));
+    let found = capture(Path::new("git"), &words, &project.root).is_some_and(|answer| answer.code == Some(0));
     (!found).then(|| {
         Diagnostic::error("usage/base", format!("there is no commit `{base}` here"))
             .help("name a commit, a branch or a tag of this repository: --base main")
@@ -138,13 +137,13 @@ fn reads_stdin(prompt: Option<&str>, file: Option<&str>) -> bool {
     prompt == Some("-") || file == Some("-")
 }
 
-/// What earlier runs of a chain took and cost, as far as the journal can be read.
+/// The duration and cost of earlier runs of a chain; `None` if there are none, or the journal cannot be read.
 pub(in crate::cli) fn earlier_runs(project: &Project, name: Option<&str>, chain: &str) -> Option<EarlierRuns> {
     let rows = Journal::existing(&project.root).ok()??.runs().ok()?;
     EarlierRuns::of(&rows, name, chain)
 }
 
-/// Why what the journal says of tasks and earlier runs cannot be believed, unless it is accepted as it is.
+/// Reports a journal that was changed from outside, unless it is accepted as it is.
 pub(in crate::cli) fn disbelieved(project: &Project, accepted: bool) -> Option<Diagnostic> {
     let broken = |error: JournalError| Some(broken_journal(&error));
     let mut journal = match Journal::existing(&project.root) {
@@ -162,33 +161,33 @@ pub(in crate::cli) fn disbelieved(project: &Project, accepted: bool) -> Option<D
     }
 }
 
-/// What the command line said beside the chain and its variables.
+/// What the command line sets in addition to the chain and its variables.
 pub(in crate::cli) struct Typed {
-    pub(in crate::cli) said: Said,
+    pub(in crate::cli) prompt: PromptSource,
     pub(in crate::cli) overrides: Overrides,
     pub(in crate::cli) task: Option<TaskFacts>,
 }
 
-/// The task of the command line.
+/// The facts of the task that the command line names.
 pub(in crate::cli) fn task_of(world: &World, project: &Project, id: &str) -> Result<TaskFacts, Diagnostic> {
     let journal = Journal::existing(&project.root).map_err(|error| broken_journal(&error))?;
     journal.map_or_else(|| Err(unknown(id, None)), |journal| facts(world, project, &journal, id))
 }
 
-/// A task's own words, where the command line has no others.
-pub(in crate::cli) fn said_by(task: &TaskFacts, project: &Project) -> Said {
+/// The prompt that a task provides: its title, specification and tests.
+pub(in crate::cli) fn said_by(task: &TaskFacts, project: &Project) -> PromptSource {
     let line = |text: &str, words: &str| if text.is_empty() { String::new() } else { format!("\n\n{words}") };
     let spec = line(&task.spec, &format!("The specification is in `{}`.", task.spec));
-    let tests = line(&task.tests, &format!("What shows that it is done: {}", task.tests));
+    let tests = line(&task.tests, &format!("Evidence that it is done: {}", task.tests));
     let words = format!("{}{spec}{tests}", task.title);
     let source = Source::new(format!("task {}", task.id), words.as_str(), &project.shell);
-    Said { inline: Some(Text { value: words, at: Place::whole(&source) }), file: None }
+    PromptSource { inline: Some(Text { value: words, at: Place::whole(&source) }), file: None }
 }
 
 /// Builds the plan.
 ///
 /// # Errors
-/// Every fault at once.
+/// All errors at once.
 pub(in crate::cli) fn planned(
     world: &World,
     project: &Project,
@@ -202,7 +201,7 @@ pub(in crate::cli) fn planned(
         chain,
         config: &config,
         root: &project.root,
-        said: &typed.said,
+        prompt: &typed.prompt,
         given,
         settings: &settings,
         part: None,
@@ -212,7 +211,7 @@ pub(in crate::cli) fn planned(
     build(&request, world, world)
 }
 
-/// The config with the agent CLI and the model of the command line.
+/// The config with the backend and the model of the command line.
 fn overridden<'a>(project: &'a Project, overrides: &Overrides) -> Cow<'a, Config> {
     let mut config = Cow::Borrowed(&project.config);
     let text = |option: &str, value: &String| {
@@ -239,13 +238,13 @@ fn overridden<'a>(project: &'a Project, overrides: &Overrides) -> Cow<'a, Config
 /// The command line's level of the prompt.
 ///
 /// # Errors
-/// When it is to be read, and cannot be.
+/// When standard input has to be read, and cannot be.
 pub(in crate::cli) fn said_of(
     world: &World,
     prompt: Option<&str>,
     file: Option<&str>,
     project: &Project,
-) -> Result<Said, Vec<Diagnostic>> {
+) -> Result<PromptSource, Vec<Diagnostic>> {
     let text = |name: &str, value: &str| {
         let source = Source::new(name, value, &project.shell);
         Some(Text { value: value.to_string(), at: Place::whole(&source) })
@@ -256,21 +255,21 @@ pub(in crate::cli) fn said_of(
         }
         let bytes = world.read_stdin().map_err(|error| vec![stdin_unreadable(&error.to_string())])?;
         let prompt = String::from_utf8(bytes).map_err(|_| vec![stdin_unreadable("it is not UTF-8")])?;
-        return Ok(Said { inline: text("standard input", &prompt), file: None });
+        return Ok(PromptSource { inline: text("standard input", &prompt), file: None });
     }
     let inline = prompt.and_then(|prompt| text("--prompt", prompt));
     let file = file.and_then(|file| text("--prompt-file", file));
-    Ok(Said { inline, file })
+    Ok(PromptSource { inline, file })
 }
 
 fn stdin_is_a_terminal() -> Diagnostic {
-    Diagnostic::error("usage/stdin", "the prompt is to come from standard input, which is a terminal")
+    Diagnostic::error("usage/stdin", "the prompt should come from standard input, which is a terminal")
         .help("pipe it in: forkhestra … -p - < prompt.md")
 }
 
 fn unread_stdin() -> Diagnostic {
-    Diagnostic::warning("usage/unread-stdin", "standard input has data, and nobody reads it")
-        .help("`-p -` takes it as the prompt; `< /dev/null` says that it is not meant")
+    Diagnostic::warning("usage/unread-stdin", "standard input has data that is not read")
+        .help("`-p -` uses it as the prompt; `< /dev/null` ignores it")
 }
 
 fn stdin_unreadable(why: &str) -> Diagnostic {

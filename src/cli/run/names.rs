@@ -1,4 +1,4 @@
-//! One word alone on the command line: a step, a chain of the config, or a verb that somebody misspelt or knows from another tool.
+//! A single word on the command line: a step, a chain of the config, a misspelled command, or one of another tool.
 
 use crate::agent::{BUILT_IN_CHECKS, find_all_on_path};
 use crate::chain::{Config, LayerKind};
@@ -6,35 +6,38 @@ use crate::cli::argv::VERBS;
 use crate::source::{Diagnostic, nearest};
 use crate::world::World;
 
-/// What a word alone stands for.
+/// What a single word on the command line means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum BareWord {
-    /// A step: an agent, a check, an agent CLI, a program.
+    /// A step: an agent, a check, a backend or a program.
     Step,
     /// A chain of the config.
     Chain,
 }
 
-/// Words of other tools, and what to type here.
+/// Commands of other tools, and what to type here instead.
 const FOREIGN: [(&[&str], &str); 18] = [
-    (&["ls"], "`forkhestra list` lists chains, agents and checks, `forkhestra runs` what was run"),
+    (&["ls"], "`forkhestra list` lists chains, agents and checks, `forkhestra runs` lists runs"),
     (
         &["ship", "deploy", "build-all"],
-        "no chain is called so here: `forkhestra init` writes a config with the chain `ship`, `forkhestra list` shows what there is",
+        "there is no such chain: `forkhestra init` writes a config with the chain `ship`, `forkhestra list` lists chains",
     ),
     (&["status", "ps", "history", "jobs"], "`forkhestra runs` lists runs, `forkhestra runs show` shows the last one"),
     (
         &["log", "logs", "tail", "watch", "top", "attach", "follow", "monitor"],
         "`forkhestra runs log -f` follows what agents print",
     ),
-    (&["events", "replay"], "`forkhestra runs events` and `forkhestra runs replay` tell a run again"),
+    (
+        &["events", "replay"],
+        "`forkhestra runs events` prints the events of a run, `forkhestra runs replay` shows it again",
+    ),
     (&["prune", "clean", "gc", "rm"], "`forkhestra runs prune` removes old runs"),
     (
         &["stop", "kill", "cancel", "abort", "down"],
-        "press Ctrl-C where the run is under way, or send SIGINT to its process",
+        "press Ctrl-C in the terminal of the run, or send SIGINT to its process",
     ),
-    (&["pause"], "press Ctrl-Z where the run is under way; `fg` goes on"),
-    (&["continue", "retry", "restart", "rerun"], "`forkhestra resume` goes on with a run"),
+    (&["pause"], "press Ctrl-Z in the terminal of the run; `fg` continues it"),
+    (&["continue", "retry", "restart", "rerun"], "`forkhestra resume` continues a run"),
     (&["start", "up", "exec", "go", "loop"], "`forkhestra \"coder:3 -> test\" -p \"…\"` runs a chain"),
     (&["agents", "chains", "checks", "backends"], "`forkhestra list` lists them"),
     (
@@ -46,20 +49,20 @@ const FOREIGN: [(&[&str], &str); 18] = [
         &["add", "reset", "delete", "next", "todo", "backlog"],
         "tasks are under `forkhestra task`: task add, task list, task run",
     ),
-    (&["resolve", "disputes"], "`forkhestra dispute list`, `forkhestra dispute resolve`"),
-    (&["improve", "bench", "benchmark", "evaluate"], "`forkhestra eval run`, `forkhestra eval improve`"),
+    (&["resolve", "disputes"], "use `forkhestra dispute list` and `forkhestra dispute resolve`"),
+    (&["improve", "bench", "benchmark", "evaluate"], "use `forkhestra eval run` or `forkhestra eval improve`"),
     (
         &["login", "auth", "env", "info"],
-        "`forkhestra doctor` says which agent CLIs are there, and whether they are logged in",
+        "`forkhestra doctor` shows which backends are installed, and whether they are logged in",
     ),
-    (&["version", "update", "upgrade"], "`forkhestra --version`"),
+    (&["version", "update", "upgrade"], "`forkhestra --version` prints the version"),
 ];
 
-/// What a word alone stands for: agents, checks and chains of the config, then built-in checks, agents and chains, then agent CLIs and
-/// programs on PATH.
+/// Returns what a single word means. The order: agents, checks and chains of the config, then built-in checks, agents
+/// and chains, then backends and programs on PATH.
 ///
 /// # Errors
-/// A word of another tool that is nothing of ours, and one that is nearly a verb.
+/// When it is a command of another tool and has no meaning here, or is nearly the name of a command.
 pub(in crate::cli) fn bare_word(world: &World, name: &str, config: &Config) -> Result<BareWord, Diagnostic> {
     let own = |layer: LayerKind| layer != LayerKind::BuiltIn;
     let agent = config.agents.get(name).map(|entry| own(entry.layer));
@@ -73,7 +76,7 @@ pub(in crate::cli) fn bare_word(world: &World, name: &str, config: &Config) -> R
         _ if is_step => return Ok(BareWord::Step),
         _ => {}
     }
-    // `forkhestra run list`: whoever writes `run` before a verb means something else of that name.
+    // `forkhestra run list`: after `run`, the word does not mean the command of that name.
     if VERBS.contains(&name) {
         return Ok(BareWord::Step);
     }
@@ -96,32 +99,32 @@ pub(in crate::cli) fn bare_word(world: &World, name: &str, config: &Config) -> R
     }
 }
 
-/// The known name of which a program's name is a slip: two letters swapped, or one wrong.
+/// The known name of which a program's name may be a typo: two letters swapped, or one wrong.
 fn slip_of<'a>(name: &str, config: &'a Config) -> Option<&'a str> {
     let names = config.agents.keys().chain(config.checks.keys()).chain(config.chains.keys()).map(String::as_str);
     let all = names.chain(BUILT_IN_CHECKS).chain(VERBS);
     nearest(name, all.filter(|known| known.len() == name.len() && known.len() > 3))
 }
 
-/// A word that other tools have as a verb.
+/// Reports a command of another tool.
 pub(in crate::cli) fn foreign(word: &str) -> Option<Diagnostic> {
     let (_, ours) = FOREIGN.iter().find(|(words, _)| words.contains(&word))?;
     Some(no_verb(word, ours))
 }
 
-/// Several words of which the first is nearly a verb.
+/// Reports a first word that is nearly the name of a command, or a command of another tool.
 pub(in crate::cli) fn nearly_a_verb(word: &str) -> Option<Diagnostic> {
     foreign(word).or_else(|| Some(no_verb(word, &format!("did you mean `forkhestra {}`?", nearest(word, VERBS)?))))
 }
 
-/// Whether a name of the config is as near to the word as the verb is.
+/// Whether a name of the config is as close to the word as the command is.
 fn is_nearer(word: &str, config: &Config, verb: &str) -> bool {
     let names = config.agents.keys().chain(config.checks.keys()).chain(config.chains.keys()).map(String::as_str);
     nearest(word, names.chain(BUILT_IN_CHECKS).chain([verb])).is_some_and(|near| near != verb)
 }
 
 fn no_verb(word: &str, ours: &str) -> Diagnostic {
-    Diagnostic::error("usage/unknown-verb", format!("there is no verb, chain, agent or check `{word}`")).help(ours)
+    Diagnostic::error("usage/unknown-verb", format!("there is no command, chain, agent or check `{word}`")).help(ours)
 }
 
 fn only_a_program(word: &str, program: &str, near: &str) -> Diagnostic {
@@ -129,7 +132,7 @@ fn only_a_program(word: &str, program: &str, near: &str) -> Diagnostic {
         .help(format!("did you mean `{near}`? To run the program, give it a name in `agents` of forge/chains.json"))
 }
 
-/// Several words that are no verb: a prompt without its option, a command, or a chain without its quotes.
+/// Reports several words without a command: a prompt without its option, a shell command, or a chain without quotes.
 pub(in crate::cli) fn several_words(words: &[&str], config: &Config) -> Diagnostic {
     let first = words.first().copied().unwrap_or_default();
     let known = |word: &str| {
@@ -139,16 +142,18 @@ pub(in crate::cli) fn several_words(words: &[&str], config: &Config) -> Diagnost
             || config.chains.contains_key(name)
             || BUILT_IN_CHECKS.contains(&name)
     };
-    let fault =
-        Diagnostic::error("usage/quote-the-chain", format!("{} words were given where a chain is one", words.len()));
+    let fault = Diagnostic::error(
+        "usage/quote-the-chain",
+        format!("{} arguments were given, but a chain is one quoted argument", words.len()),
+    );
     if words.iter().any(|word| word.contains("->")) || words.iter().all(|word| known(word)) {
         let chain = words.iter().copied().filter(|word| *word != "->").collect::<Vec<_>>().join(" -> ");
-        return fault.help(format!("put the whole chain into quotes: forkhestra \"{chain}\""));
+        return fault.help(format!("put the whole chain in quotes: forkhestra \"{chain}\""));
     }
     let rest = if known(first) { &words[1..] } else { words };
     let agent = if known(first) { first } else { "coder" };
     fault.help(format!(
-        "a prompt comes with -p: forkhestra {agent} -p \"{}\". A command is a check: \"checks\": {{ \"unit\": \"{}\" }}",
+        "pass a prompt with -p: forkhestra {agent} -p \"{}\". Run a command as a check: \"checks\": {{ \"unit\": \"{}\" }}",
         rest.join(" "),
         words.join(" ")
     ))

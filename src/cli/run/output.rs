@@ -1,4 +1,4 @@
-//! What a run tells beside its console: events and a summary for machines, a table, hooks, the log of GitHub Actions.
+//! What a run reports in addition to its console: events, a summary, a table, hooks, the log of GitHub Actions.
 
 use crate::chain::{HookKind, show_duration};
 use crate::cli::args::Common;
@@ -17,10 +17,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The longest that a hook may take.
+/// The time after which a hook is stopped.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What machines are told.
+/// Where a run writes its output for other programs.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(in crate::cli) struct Output {
@@ -30,17 +30,17 @@ pub(in crate::cli) struct Output {
     pub(in crate::cli) file: Option<PathBuf>,
     /// Whether the summary goes to standard output.
     pub(in crate::cli) json: bool,
-    /// Whether each line of an agent begins with its name.
+    /// Whether each line of an agent's output begins with its name.
     pub(in crate::cli) prefix: bool,
-    /// Whether nothing is said.
+    /// Whether only failures are printed.
     quiet: bool,
 }
 
 impl Output {
-    /// Reads what was typed.
+    /// Reads the options of the command line.
     ///
     /// # Errors
-    /// What cannot be written, and two things on one stream.
+    /// When the file cannot be written, or two outputs would go to standard output.
     pub(in crate::cli) fn of(world: &World, common: &Common, args: &OutputArgs) -> Result<Self, Diagnostic> {
         let shell = shell(world, common);
         let json = args.output.as_deref() == Some("json");
@@ -57,10 +57,10 @@ impl Output {
         }
         if let Some(file) = &file {
             match world.kind(file) {
-                Ok(Kind::Folder) => return Err(no_file(file, "it is a folder")),
-                // One that nobody reads would hold us up for ever.
+                Ok(Kind::Folder) => return Err(no_file(file, "it is a directory")),
+                // A pipe that nothing reads would block the run forever.
                 Ok(Kind::Other) if file != Path::new("/dev/null") => {
-                    return Err(no_file(file, "it is no ordinary file; for a pipe use --events ndjson"));
+                    return Err(no_file(file, "it is not an ordinary file; for a pipe use --events ndjson"));
                 }
                 _ => world.append(file, "").map_err(|error| no_file(file, &error.to_string()))?,
             }
@@ -68,15 +68,15 @@ impl Output {
         Ok(Self { events, file, json, prefix: args.prefix, quiet: common.quiet })
     }
 
-    /// Whether standard output is for machines, and agents' output goes to the transcripts only.
+    /// Whether standard output is for other programs, and agents' output goes to the transcripts only.
     pub(in crate::cli) fn owns_stdout(&self) -> bool {
         self.events || self.json
     }
 
-    /// Where events go.
+    /// Opens the destinations of the events.
     ///
     /// # Errors
-    /// When the file cannot be opened any more.
+    /// When the file can no longer be opened.
     pub(in crate::cli) fn sinks(&self, world: &World) -> Result<Sinks, Diagnostic> {
         let ndjson = match &self.file {
             Some(path) => {
@@ -91,22 +91,22 @@ impl Output {
     }
 }
 
-/// A run that is over.
+/// A run that has ended.
 pub(in crate::cli) struct Over<'a> {
-    /// What it came to.
+    /// Its outcome and totals.
     pub(in crate::cli) summary: RunSummary,
-    /// What was planned.
+    /// Its plan in brief.
     pub(in crate::cli) outline: &'a Outline,
     pub(in crate::cli) transcripts: String,
     pub(in crate::cli) resume: String,
     pub(in crate::cli) exit: Exit,
-    /// The status that its task has now.
+    /// The current status of its task.
     pub(in crate::cli) task_status: Option<&'static str>,
-    /// The commit that was made of its task.
+    /// The commit of its task's changes.
     pub(in crate::cli) commit: Option<String>,
 }
 
-/// The last words: a table for people, a summary for machines. Returns the summary, and why it could not be printed.
+/// Prints the closing table, and the JSON summary if wanted. Returns the summary, its JSON, and the result of printing.
 pub(in crate::cli) fn close(
     world: &World,
     common: &Common,
@@ -127,7 +127,7 @@ pub(in crate::cli) fn close(
     let printed = if output.json { print(&json) } else { Ok(()) };
     let job = world.var("GITHUB_STEP_SUMMARY").filter(|_| in_github(world));
     if let Some(file) = job {
-        // Its loss changes nothing of the run.
+        // If it cannot be written, the run is not affected.
         let _ = world.append(Path::new(&file), &step_summary(&summary, good, &why));
     }
     Some((summary, json, printed))
@@ -137,7 +137,7 @@ fn in_github(world: &World) -> bool {
     world.var("GITHUB_ACTIONS").is_some_and(|value| value == "true")
 }
 
-/// Runs the hooks that are meant, one after the other, with the summary on their standard input. A signal ends them.
+/// Runs the hooks for this outcome, one after the other, with the summary on their standard input. A signal stops them.
 pub(in crate::cli) fn run_hooks(
     world: &World,
     common: &Common,
@@ -153,7 +153,7 @@ pub(in crate::cli) fn run_hooks(
         HookKind::Fail => !good && !human,
         HookKind::Human => human,
         HookKind::Task => summary.task.is_some(),
-        // While it is under way.
+        // This hook runs during the run.
         HookKind::Wait => false,
     };
     let mut wanted = hooks.iter().filter(wanted).peekable();
@@ -169,12 +169,14 @@ pub(in crate::cli) fn run_hooks(
     }
 }
 
-/// What people are told when all is over: what each step came to, and what to type next.
+/// The last lines of a run for people: the outcome of each step, and what to type next.
 pub(in crate::cli) fn last_words(summary: &RunSummary, outline: &Outline, resume: &str, paint: Paint) -> String {
     let Some(outcome) = summary.totals.outcome else { return String::new() };
     let next = match go_on(outcome, &summary.totals, outline, resume) {
-        // It was said already; of a failure one looks at the words first.
-        Some(_) if !matches!(RunState::of(Some(outcome), false), RunState::Incomplete | RunState::Exhausted) => {
+        // It was already shown. After a failure, the log comes first.
+        Some(_)
+            if !matches!(RunState::of(Some(outcome), false), RunState::Incomplete | RunState::IterationsExhausted) =>
+        {
             String::new()
         }
         _ => paint.dim(&format!("  next: {}\n", next(outcome, summary, resume, &outline.limits))),
@@ -197,7 +199,7 @@ pub(in crate::cli) fn next(outcome: RunOutcome, summary: &RunSummary, resume: &s
     }
 }
 
-/// Twice a limit, as it is written.
+/// Twice a limit, as it is typed.
 fn doubled(limit: LimitKind, limits: &Limits) -> String {
     match limit {
         LimitKind::Time => limits.time.map(|time| show_duration(time * 2)),
@@ -209,7 +211,7 @@ fn doubled(limit: LimitKind, limits: &Limits) -> String {
     .unwrap_or_default()
 }
 
-/// Runs a hook; whatever becomes of it, the run stays what it was.
+/// Runs a hook. Its result does not change the outcome of the run.
 fn run_hook(world: &World, hook: &Hook, root: &Path, json: &str, common: &Common, interrupts: &Interrupts) {
     let mut show = |bytes: &[u8]| {
         if !common.quiet {
@@ -227,8 +229,8 @@ fn run_hook(world: &World, hook: &Hook, root: &Path, json: &str, common: &Common
     };
     let answer = by_hand.run(&mut show);
     let why = match answer {
-        Some(_) if interrupts.ended() => "was ended, as we were asked to".to_string(),
-        Some(answer) if answer.timed_out => "took more than 30 s, and was ended".to_string(),
+        Some(_) if interrupts.ended() => "was stopped by a signal".to_string(),
+        Some(answer) if answer.timed_out => "took more than 30 s and was stopped".to_string(),
         Some(answer) => match answer.code {
             Some(0) => return,
             Some(code) => format!("failed with exit code {code}"),
@@ -238,11 +240,12 @@ fn run_hook(world: &World, hook: &Hook, root: &Path, json: &str, common: &Common
     };
     print_error(&format!(
         "{}\n",
-        Paint::for_stderr(world).warn(&format!("! the hook {} {why}; the run stays as it ended", hook.kind.name()))
+        Paint::for_stderr(world)
+            .warn(&format!("! the hook {} {why}; the outcome of the run does not change", hook.kind.name()))
     ));
 }
 
-/// How much is said.
+/// How much is printed.
 pub(in crate::cli) fn verbosity(common: &Common) -> Verbosity {
     match (common.quiet, common.verbose) {
         (true, _) => Verbosity::Quiet,
@@ -252,7 +255,7 @@ pub(in crate::cli) fn verbosity(common: &Common) -> Verbosity {
 }
 
 fn bad_events(typed: &str) -> Diagnostic {
-    Diagnostic::error("usage/events", format!("`{typed}` is no form of events"))
+    Diagnostic::error("usage/events", format!("`{typed}` is not a format for events"))
         .help("write --events ndjson for standard output, or --events ndjson=FILE")
 }
 
@@ -263,5 +266,5 @@ fn both() -> Diagnostic {
 
 fn no_file(path: &Path, why: &str) -> Diagnostic {
     Diagnostic::error("usage/events", format!("cannot write events to {}: {why}", path.display()))
-        .help("name a file in a folder that exists")
+        .help("name a file in a directory that exists")
 }

@@ -1,6 +1,6 @@
-//! `resume`: a run that was cut off goes on where it was.
+//! `resume`: continues an interrupted run where it stopped.
 
-use crate::chain::{Chain, Said, parse};
+use crate::chain::{Chain, PromptSource, parse};
 use crate::cli::args::{Common, ResumeArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::eval;
@@ -18,11 +18,10 @@ use crate::cli::trust::distrusted;
 use crate::cli::trust::unsettled;
 use crate::engine::{Event, EventKind, Input, RunOutcome, RunRow, RunState, State, Stopwatch};
 use crate::journal::{Journal, JournalError, RunLock, tampered};
-use crate::plan::Overrides;
-use crate::plan::{Outline, Plan, TaskFacts, outline};
-use crate::proc::ask;
+use crate::plan::{Outline, Overrides, Plan, TaskFacts, outline};
+use crate::proc::capture;
 use crate::report::{Paint, print_error, render, resume_plan};
-use crate::runner::{Again, Begin, Replan};
+use crate::runner::{Replan, ResumePoint, RunStart};
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::task::Status;
 use crate::verdict::{Decision, ReadFrom, Verdict, findings};
@@ -30,7 +29,7 @@ use crate::world::World;
 use serde_json::json;
 use std::path::Path;
 
-/// Goes on with a run, or says what that would do.
+/// Resumes a run, or shows what that would do.
 pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) -> Answered {
     only_people(world, &project(world, common).root)?;
     if args.dry_run {
@@ -42,13 +41,13 @@ pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) 
             }
         };
     }
-    // What is wrong is said without the lock, unless a run that is at work is to be waited for.
+    // Errors are reported without the lock, unless a running run has to be waited for.
     if let Err(faults) = if args.wait { Ok(()) } else { prepare(world, common, args).map(drop) } {
         return Err(faults.into());
     }
     let root = project(world, common).root;
     let lock = lock(world, common, "a resume", &root, args.wait)?;
-    // Only now nobody else changes what is read.
+    // Only under the lock does nothing else change what is read.
     match prepare(world, common, args) {
         Err(faults) => Err(faults.into()),
         Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready, lock),
@@ -61,7 +60,7 @@ pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) 
     }
 }
 
-/// A run that may go on.
+/// An interrupted run that can be resumed.
 struct CutOff {
     project: Project,
     journal: Journal,
@@ -69,7 +68,7 @@ struct CutOff {
     events: Vec<Event>,
 }
 
-/// What goes on.
+/// What is resumed.
 enum Ready {
     Chain(Box<ReadyChain>),
     Evaluation(Box<CutOff>),
@@ -98,7 +97,7 @@ impl ReadyChain {
             let folder = self.journal.attempt_folder(self.row.id, at.step, &at.name, at.attempt);
             watch.worked(folder.worked_ms().unwrap_or(0));
         }
-        // What would be decided, and is not done.
+        // The decision is made, but not carried out.
         let input = Input::Resume {
             elapsed_ms: watch.milliseconds(),
             leftovers: Vec::new(),
@@ -110,7 +109,7 @@ impl ReadyChain {
         };
         let transition = state.clone().decide(&self.plan, input);
         let next = transition.events.into_iter().find_map(|event| match event {
-            EventKind::AttemptPlanned { at, .. } | EventKind::AttemptHeld { at, .. } => Some(at),
+            EventKind::AttemptPlanned { at, .. } | EventKind::AttemptDeferred { at, .. } => Some(at),
             _ => None,
         });
         if args.json {
@@ -141,7 +140,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| distrusted(world, common, &project)) {
         return Err(vec![fault]);
     }
-    // What differs since a crash is told below, where it concerns this run.
+    // Differences since a crash are reported below, if they concern this run.
     let settled = tampered(&project.root).is_none_or(|known| known.at_work);
     if let Some(fault) = Some(()).filter(|()| !settled).and_then(|()| unsettled(&project, args.accept_changes)) {
         return Err(vec![fault]);
@@ -152,14 +151,14 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     let fits = |row: &RunRow, state: RunState| match state {
         _ if decides => state.waits(),
         _ if args.more.is_some() => exhausted(row),
-        // Who has run the chain again since does not mean the old one.
+        // If the chain was run again since, the old run is not meant.
         RunState::Incomplete => !rows.iter().any(|later| later.id > row.id && later.chain == row.chain),
         state => state.may_resume() && !exhausted(row),
     };
     let wanted = match args.more {
-        _ if decides => "that waits for a person",
+        _ if decides => "that waits for a human decision",
         Some(_) => "that has used up its count",
-        None => "to go on with",
+        None => "to resume",
     };
     let (row, state) = meant(&journal, args.run, fits, wanted).map_err(|fault| vec![fault])?;
     if state == RunState::Running {
@@ -213,7 +212,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     Ok(Ready::Chain(Box::new(ReadyChain { project, journal, row, events, asked, plan, outline: now, changes })))
 }
 
-/// The chain, its variables, and what else the command line said when the run began.
+/// Restores the chain, its variables, and the options that the run began with.
 fn restored(
     project: &Project,
     events: &[Event],
@@ -241,32 +240,32 @@ fn restored(
     });
     let limits = overrides.limits.iter().chain(later.flatten()).chain(&args.limit).cloned().collect();
     let overrides = Overrides { limits, ..overrides.clone() };
-    Ok((chain, given.collect(), Typed { said: Said { inline, file: None }, overrides, task: task.clone() }))
+    Ok((chain, given.collect(), Typed { prompt: PromptSource { inline, file: None }, overrides, task: task.clone() }))
 }
 
-/// A journal that came with a checkout holds what somebody else has run, and wants run again.
+/// Reports a journal that may come from somebody else: from another directory, or with a checkout.
 fn elsewhere(project: &Project, events: &[Event]) -> Vec<String> {
     let Some(EventKind::RunStarted { root, .. }) = events.first().map(|event| &event.event) else { return Vec::new() };
     let mut found = Vec::new();
     if project.root.display().to_string() != *root {
-        found.push(format!("folder: it ran in {root}"));
+        found.push(format!("directory: it ran in {root}"));
     }
     let words =
         ["--no-optional-locks", "-c", "core.fsmonitor=false", "ls-files", "--", ".forkhestra"].map(str::to_string);
-    if ask(Path::new("git"), &words, &project.root).is_some_and(|answer| !answer.stdout.trim().is_empty()) {
-        found.push("journal: git tracks `.forkhestra`, so it is from whoever committed it".into());
+    if capture(Path::new("git"), &words, &project.root).is_some_and(|answer| !answer.stdout.trim().is_empty()) {
+        found.push("journal: git tracks `.forkhestra`, so it comes from the person who committed it".into());
     }
     found
 }
 
-/// What is different from when the run began. A run cannot go on in a chain of other steps.
+/// Lists what has changed since the run began. A run cannot be resumed if its chain has different steps.
 fn changes(before: &Outline, now: &Outline, args: &ResumeArgs) -> Result<Vec<String>, Vec<Diagnostic>> {
     if !now.has_the_shape_of(before) {
         return Err(vec![other_steps(&before.chain, &now.chain)]);
     }
     let mut before = before.clone();
     for limit in &args.limit {
-        // Asked for just now.
+        // This change was requested just now.
         before.limits.copy(limit.split('=').next().unwrap_or_default(), &now.limits);
     }
     Ok(before.changes(now))
@@ -294,14 +293,14 @@ fn go_on(world: &World, common: &Common, args: &ResumeArgs, ready: ReadyChain, l
     match Output::of(world, common, &args.told.with_json(args.json)) {
         Ok(output) => {
             let (limits, decided, more) = (args.limit.clone(), decided(args), more(args));
-            let begin = Begin::Again(Box::new(Again { events, leftovers, limits, decided, more }));
+            let begin = RunStart::Resumed(Box::new(ResumePoint { events, leftovers, limits, decided, more }));
             perform(world, common, &output, run, begin)
         }
         Err(fault) => Err(fault.into()),
     }
 }
 
-/// Why a run of a task cannot go on: somebody has moved the task since.
+/// Reports a run that cannot be resumed because the status of its task was changed since.
 fn moved(
     journal: &Journal,
     run: &RunRow,
@@ -317,22 +316,22 @@ fn moved(
         return Ok(Some(task_errors::terminal(&task.id, task.status)));
     }
     let last = journal.trail(&task.id)?.pop();
-    // Times are whole seconds. What an earlier run did in the one in which this one began was done before it.
+    // Times are whole seconds. In the second in which this run began, changes by an earlier run came before it.
     let since = last
         .filter(|row| row.run != Some(run.id) && (row.at > run.started || row.run.is_none() && row.at == run.started));
     Ok(since.map(|row| task_errors::moved_since(&task.id, run.id, &row.change.actor)))
 }
 
 fn never_began() -> Diagnostic {
-    Diagnostic::error("resume/empty", "the run was cut off before it had begun").help("begin a new one")
+    Diagnostic::error("resume/empty", "the run was interrupted before it began").help("start a new one")
 }
 
 fn still_running(run: i64) -> Diagnostic {
-    Diagnostic::error("resume/running", format!("run {run} is at work"))
+    Diagnostic::error("resume/running", format!("run {run} is still running"))
         .help(format!("`forkhestra runs log {run} -f` follows it"))
 }
 
-/// What the command line decides about the work.
+/// The verdict that the command line gives about the work.
 fn decided(args: &ResumeArgs) -> Option<Verdict> {
     let verdict = |decision, notes: &str| Verdict::new(decision, notes.to_string(), findings(notes), ReadFrom::Person);
     match &args.reject {
@@ -342,25 +341,24 @@ fn decided(args: &ResumeArgs) -> Option<Verdict> {
 }
 
 fn nobody_waits(run: i64) -> Diagnostic {
-    Diagnostic::error("resume/nobody-waits", format!("run {run} does not wait for a person's decision")).help(
-        "--approve and --reject are for a run that ended with exit code 3; `forkhestra runs` shows how each ended",
-    )
+    Diagnostic::error("resume/nobody-waits", format!("run {run} does not wait for a human decision"))
+        .help("--approve and --reject are for a run that `forkhestra runs` shows as `needs a human` or `unclear`")
 }
 
 fn needs_a_person(run: i64) -> Diagnostic {
-    Diagnostic::error("resume/decide", format!("run {run} waits for a person's decision")).help(format!(
+    Diagnostic::error("resume/decide", format!("run {run} waits for a human decision")).help(format!(
         "decide: forkhestra resume {run} --approve, or forkhestra resume {run} --reject \"what has to be fixed\""
     ))
 }
 
 fn no_reason() -> Diagnostic {
-    Diagnostic::error("resume/no-reason", "a reject says why").help("--reject \"what has to be fixed\"")
+    Diagnostic::error("resume/no-reason", "--reject needs a reason").help("--reject \"what has to be fixed\"")
 }
 
 fn finished(run: i64, state: RunState) -> Diagnostic {
     let how = if state == RunState::Complete { "all its steps succeeded" } else { "not every case passed" };
-    Diagnostic::error("resume/finished", format!("run {run} is over: {how}"))
-        .help(format!("begin a new run; `forkhestra runs show {run}` tells what happened in this one"))
+    Diagnostic::error("resume/finished", format!("run {run} has ended: {how}"))
+        .help(format!("start a new run; `forkhestra runs show {run}` shows what happened in this one"))
 }
 
 fn more(args: &ResumeArgs) -> Option<u32> {
@@ -373,29 +371,35 @@ fn is_exhausted(run: i64, state: RunState) -> Diagnostic {
         _ => "",
     };
     Diagnostic::error("resume/exhausted", format!("run {run} has used up its iterations or rounds"))
-        .help(format!("give it more of them: forkhestra resume {run} --more 3{decide}"))
+        .help(format!("allow more: forkhestra resume {run} --more 3{decide}"))
 }
 
 fn not_exhausted(run: i64, state: RunState) -> Diagnostic {
     let fault =
         Diagnostic::error("resume/not-exhausted", format!("run {run} has not used up its iterations or rounds"));
     match state {
-        RunState::Complete => fault.help("it is complete; begin a new run"),
-        state if state.may_resume() => fault.help(format!("it goes on without --more: forkhestra resume {run}")),
-        _ => fault.help(format!("`forkhestra runs show {run}` tells how it ended")),
+        RunState::Complete => fault.help("it is complete; start a new run"),
+        state if state.may_resume() => fault.help(format!("resume it without --more: forkhestra resume {run}")),
+        _ => fault.help(format!("`forkhestra runs show {run}` shows how it ended")),
     }
 }
 
 fn other_steps(before: &str, now: &str) -> Diagnostic {
-    Diagnostic::error("resume/other-steps", "the chain has other steps than when the run began")
-        .help(format!("it was: {before}\nit is now: {now}\nbegin a new run, or bring the chain back"))
+    Diagnostic::error("resume/other-steps", "the chain has different steps than when the run began")
+        .help(format!("it was: {before}\nit is now: {now}\nstart a new run, or restore the chain"))
 }
 
 fn changed(changes: &[String]) -> Diagnostic {
-    Diagnostic::error("resume/changed", format!("what would run has changed since: {}", changes.join("; ")))
-        .help("--accept-changes goes on with what it is now; `resume --dry-run` shows it")
+    Diagnostic::error(
+        "resume/changed",
+        format!("something that the run uses has changed since it began: {}", changes.join("; ")),
+    )
+    .help("`forkhestra resume --dry-run` lists the changes; --accept-changes continues with them")
 }
 
 fn taken(changes: &[String]) -> Diagnostic {
-    Diagnostic::warning("resume/changed", format!("goes on with what has changed since: {}", changes.join("; ")))
+    Diagnostic::warning(
+        "resume/changed",
+        format!("continuing with the changes since the run began: {}", changes.join("; ")),
+    )
 }

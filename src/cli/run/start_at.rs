@@ -4,7 +4,7 @@ use crate::cli::args::Common;
 use crate::cli::respond::Stopped;
 use crate::cli::run::execute::{event_queue, exit_of};
 use crate::engine::RunOutcome;
-use crate::proc::Awake;
+use crate::proc::SleepInhibitor;
 use crate::report::print_error;
 use crate::runner::wait_until;
 use crate::source::Diagnostic;
@@ -13,10 +13,10 @@ use jiff::Timestamp;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 
-/// The moment that is meant: a time of day is the next one, a day is as it stands.
+/// Parses a start time. A time of day means the next such time; a date and a time mean that moment.
 ///
 /// # Errors
-/// What is no time, and what is past.
+/// When it is not a time, or is in the past.
 fn start_at(typed: &str, now: Timestamp, here: &TimeZone) -> Result<Timestamp, Diagnostic> {
     let local = now.to_zoned(here.clone());
     if let Ok(time) = typed.parse::<Time>()
@@ -36,10 +36,10 @@ fn start_at(typed: &str, now: Timestamp, here: &TimeZone) -> Result<Timestamp, D
     if moment > now { Ok(moment) } else { Err(past(typed, &local.strftime("%Y-%m-%d %H:%M").to_string())) }
 }
 
-/// Waits for the time that was typed. What is asked for is to be checked before: nobody is there when the time has come.
+/// Waits for the start time. Everything else has to be checked before: perhaps nobody is there when the time has come.
 ///
 /// # Errors
-/// The exit code, where the time cannot be waited for or a signal ended the waiting.
+/// When it cannot wait, or the exit code if a signal ended the wait.
 pub(in crate::cli) fn wait_for_start(
     world: &World,
     common: &Common,
@@ -52,12 +52,9 @@ pub(in crate::cli) fn wait_for_start(
         let shown = start.to_zoned(here);
         let left = start.as_second().saturating_sub(world.moment().as_second()).max(0);
         let left = format!("{} h {} min", left / 3600, left % 3600 / 60);
-        print_error(&format!(
-            "starts at {}, in {left}; Ctrl-C ends the waiting\n",
-            shown.strftime("%Y-%m-%d %H:%M %Z")
-        ));
+        print_error(&format!("starts at {}, in {left}; press Ctrl-C to cancel\n", shown.strftime("%Y-%m-%d %H:%M %Z")));
     }
-    let _awake = keeps_awake.then(|| Awake::take("a run starts later", world.cwd()));
+    let _awake = keeps_awake.then(|| SleepInhibitor::take("a run starts later", world.cwd()));
     let runtime = event_queue()?;
     match runtime.block_on(wait_until(world, start)) {
         Ok(None) => Ok(()),
@@ -66,22 +63,22 @@ pub(in crate::cli) fn wait_for_start(
     }
 }
 
-/// Whether it can be waited for.
+/// Checks that the start time can be waited for.
 ///
 /// # Errors
-/// What is no time, and what is past.
+/// When it is not a time, or is in the past.
 pub(in crate::cli) fn check_start(world: &World, typed: Option<&String>) -> Result<(), Diagnostic> {
     typed.map_or(Ok(()), |typed| start_at(typed, world.moment(), &world.time_zone()).map(drop))
 }
 
 fn no_time(typed: &str) -> Diagnostic {
-    Diagnostic::error("usage/start-at", format!("`{typed}` is no time"))
-        .help("write a time of day, --start-at 02:00, or a day with it, --start-at 2026-11-23T02:00")
+    Diagnostic::error("usage/start-at", format!("`{typed}` is not a time"))
+        .help("write a time of day, --start-at 02:00, or a date and a time, --start-at 2026-11-23T02:00")
 }
 
 fn past(typed: &str, now: &str) -> Diagnostic {
-    Diagnostic::error("usage/start-at", format!("`{typed}` is past: it is {now}"))
-        .help("leave out --start-at to begin now")
+    Diagnostic::error("usage/start-at", format!("`{typed}` is in the past: it is {now} now"))
+        .help("leave out --start-at to start now")
 }
 
 #[cfg(test)]

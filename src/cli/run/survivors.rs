@@ -1,4 +1,4 @@
-//! Processes that a run has left which was killed together with its lifelines: ended before anything else works in its folder.
+//! Stops processes of a run that was killed together with its lifelines, before anything else works in its directory.
 
 use crate::cli::args::Common;
 use crate::cli::respond::broken_journal;
@@ -10,11 +10,12 @@ use crate::report::{Paint, print_error};
 use crate::source::Diagnostic;
 use crate::world::World;
 
-/// Ends what the last run in a root has left, if that was cut off, and says so: two agents in one folder would undo each other's work.
+/// Stops and reports what the last run in a root has left running, if it was interrupted: two agents in one directory
+/// would undo each other's work.
 pub(in crate::cli) fn end_last(world: &World, common: &Common, journal: &Journal) -> Result<(), Diagnostic> {
     let last = journal.last_run().map_err(|error| broken_journal(&error))?;
     let lease = journal.lease().map_err(|error| broken_journal(&error))?;
-    // A run whose lock was removed works on, and notices us by itself.
+    // A run whose lock was removed continues, and notices this process by itself.
     let is_at_work = |run: i64| lease.is_some_and(|lease| lease.run == run && is_alive(lease));
     let Some(last) = last.filter(|last| last.began && last.outcome.is_none() && !is_at_work(last.id)) else {
         return Ok(());
@@ -22,7 +23,11 @@ pub(in crate::cli) fn end_last(world: &World, common: &Common, journal: &Journal
     let events = journal.events(last.id).map_err(|error| broken_journal(&error))?;
     let ended = survivors(journal, last.id, &events)?;
     if !ended.is_empty() && !common.quiet {
-        let words = format!("! run {} was killed and had left running, now ended: {}", last.id, names(&ended));
+        let words = format!(
+            "! run {} was killed and had left these processes running, now stopped: {}",
+            last.id,
+            names(&ended)
+        );
         print_error(&format!("{}\n", Paint::for_stderr(world).warn(&words)));
     }
     Ok(())
@@ -32,7 +37,7 @@ fn names(processes: &[Leftover]) -> String {
     processes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Ends what the attempts that were under way have left, if even their lifelines were killed.
+/// Stops the processes of attempts that were under way, if even their lifelines were killed.
 pub(in crate::cli) fn survivors(journal: &Journal, run: i64, events: &[Event]) -> Result<Vec<Leftover>, Diagnostic> {
     let mut open: Vec<&At> = Vec::new();
     let mut agents: Vec<(&At, (i32, u64))> = Vec::new();
@@ -58,6 +63,9 @@ pub(in crate::cli) fn survivors(journal: &Journal, run: i64, events: &[Event]) -
 }
 
 fn survived(run: i64, alive: &[Leftover]) -> Diagnostic {
-    Diagnostic::error("resume/survivors", format!("what run {run} left running cannot be ended: {}", names(alive)))
-        .help("end it yourself, then try again; two agents in one folder would undo each other's work")
+    Diagnostic::error(
+        "resume/survivors",
+        format!("processes that run {run} left running cannot be stopped: {}", names(alive)),
+    )
+    .help("stop them yourself, then try again; two agents in one directory would undo each other's work")
 }

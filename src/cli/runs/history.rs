@@ -1,4 +1,4 @@
-//! What the verbs about earlier runs share: the journal that is there, and the run that is meant.
+//! What the commands about earlier runs share: the existing journal, and the selected run.
 
 use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
@@ -10,13 +10,13 @@ use crate::source::Diagnostic;
 use crate::world::World;
 use std::path::Path;
 
-/// How many runs an error names.
+/// The maximum number of runs that an error names.
 const NAMED: usize = 5;
 
 /// The project and its journal.
 ///
 /// # Errors
-/// When there is none, or it cannot be read.
+/// When there is no journal, or it cannot be read.
 pub(in crate::cli) fn journal(world: &World, common: &Common) -> Result<(Project, Journal), Diagnostic> {
     let project = project(world, common);
     match Journal::existing(&project.root) {
@@ -26,12 +26,12 @@ pub(in crate::cli) fn journal(world: &World, common: &Common) -> Result<(Project
     }
 }
 
-/// Whether the process that took a lease lives.
+/// Whether the process that took a lease is alive.
 pub(in crate::cli) fn is_alive(lease: Lease) -> bool {
     start_time(lease.pid) == Some(lease.start_time)
 }
 
-/// How a run is now.
+/// The current state of a run.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -41,10 +41,10 @@ pub(in crate::cli) fn state(journal: &Journal, row: &RunRow) -> Result<RunState,
     Ok(RunState::of_run(row, alive))
 }
 
-/// The run of this number; without one the last that `fits`.
+/// Returns the run with this number, or without one the last run that `fits`.
 ///
 /// # Errors
-/// When there is none; the last ones are named.
+/// When there is no such run; the error names the last ones.
 pub(in crate::cli) fn meant(
     journal: &Journal,
     id: Option<i64>,
@@ -70,36 +70,38 @@ pub(in crate::cli) fn meant(
     })
 }
 
-/// How a run stands, and what goes on with it.
+/// Describes the state of a run, and how to continue it.
 fn how(row: &RunRow, state: RunState) -> String {
     let id = row.id;
     match state {
-        RunState::Running => "is at work".into(),
+        RunState::Running => "is still running".into(),
         RunState::Complete => "is complete".into(),
-        RunState::NotMet => "came to its end, and not every case passed".into(),
-        RunState::NeverBegan => "was cut off before it had begun".into(),
+        RunState::CasesFailed => "has ended, and not every case passed".into(),
+        RunState::NeverBegan => "was interrupted before it began".into(),
         _ if row.outcome.is_some_and(RunOutcome::is_exhausted) => {
             format!("has used up its count: forkhestra resume {id} --more N")
         }
-        RunState::NeedsHuman => format!("waits for a decision: forkhestra resume {id} --approve, or --reject \"why\""),
+        RunState::NeedsHuman => {
+            format!("waits for a human decision: forkhestra resume {id} --approve, or --reject \"why\"")
+        }
         RunState::Incomplete => format!("did not complete, and its chain was run again since: forkhestra resume {id}"),
-        _ => format!("can go on: forkhestra resume {id}"),
+        _ => format!("can be resumed: forkhestra resume {id}"),
     }
 }
 
 fn no_journal(root: &Path) -> Diagnostic {
-    Diagnostic::error("journal/none", format!("no run was ever begun in {}", root.display()))
-        .help("go to the folder of the run, or name it with --cwd")
+    Diagnostic::error("journal/none", format!("there are no runs in {}", root.display()))
+        .help("change to the directory of the run, or name it with --cwd")
 }
 
 fn unknown_run(id: i64, last: &[String]) -> Diagnostic {
     Diagnostic::error("journal/unknown-run", format!("there is no run {id}"))
-        .help(format!("the last ones are {}; `forkhestra runs` lists them all", last.join(", ")))
+        .help(format!("the last runs: {}; `forkhestra runs` lists all of them", last.join(", ")))
 }
 
 fn no_such_run(wanted: &str, last: &[String]) -> Diagnostic {
     let help = match last {
-        [] => "no run was begun here".into(),
+        [] => "there are no runs here".into(),
         last => last.join("\n"),
     };
     Diagnostic::error("journal/no-run", format!("there is no run {wanted}")).help(help)

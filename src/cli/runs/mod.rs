@@ -1,4 +1,4 @@
-//! `runs`: what was run, how it went, where its words are.
+//! `runs`: lists, shows and prunes past runs.
 
 pub(super) mod history;
 
@@ -25,10 +25,10 @@ use std::io::{Error, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
-/// How often a log that is followed is looked at.
+/// The interval at which a log that is followed is read.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Everything about earlier runs.
+/// Carries out a command about past runs.
 pub(in crate::cli) fn runs(world: &World, common: &Common, args: &RunsArgs) -> Answered {
     match &args.verb {
         None | Some(RunsVerb::List) => list(world, common, args.json),
@@ -51,7 +51,7 @@ fn any(_: &RunRow, _: RunState) -> bool {
 
 fn list(world: &World, common: &Common, as_json: bool) -> Answered {
     let Some(journal) = Journal::existing(&project(world, common).root).map_err(broken)? else {
-        return Ok(answer(if as_json { "[]\n" } else { "no run yet\n" }));
+        return Ok(answer(if as_json { "[]\n" } else { "no runs yet\n" }));
     };
     let rows = journal.runs().map_err(broken)?;
     let rows: Vec<(RunRow, RunState)> =
@@ -65,7 +65,7 @@ fn with_state(row: &RunRow, state: RunState) -> serde_json::Value {
     let mut row = json!(row);
     row["version"] = json!(1);
     row["state"] = json!(state);
-    // As the summary of a run calls them.
+    // The summary of a run uses these names.
     row["run"] = json!(id);
     row["attemptCount"] = json!(attempts);
     row
@@ -117,7 +117,7 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
     ))
 }
 
-/// The command line by which a person goes on with an agent's session.
+/// The command line with which a person continues an agent's session.
 fn session_line(project: &Project, outline: Option<&Outline>, step: u32, session: &str) -> Option<String> {
     let step = outline?.step(step)?;
     let backend = &project.config.backends.get(step.backend.as_deref()?)?.value;
@@ -176,7 +176,7 @@ fn follow(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Answ
     }
 }
 
-/// Says what is missing of an output that is shown.
+/// Reports which part of a shown output is missing.
 fn say_missing(
     world: &World,
     journal: &Journal,
@@ -190,7 +190,7 @@ fn say_missing(
     Ok(())
 }
 
-/// The whole run as it goes, each attempt under its name, until the run is over.
+/// Follows a whole run, each attempt under its name, until the run has ended.
 fn follow_run(world: &World, journal: &Journal, row: &RunRow, name: &str) -> Answered {
     let mut seen = 0;
     loop {
@@ -203,7 +203,7 @@ fn follow_run(world: &World, journal: &Journal, row: &RunRow, name: &str) -> Ans
                 return Ok(Exit::Success);
             }
             loop {
-                // Asked before the last look, so that nothing written before the end is missed.
+                // Checked before the last read, so that nothing written before the end is missed.
                 let done = over != RunState::Running || is_over(journal, row, attempt)?;
                 if !pass_on(journal, &path, &mut offset)? {
                     return Ok(Exit::Success);
@@ -223,7 +223,7 @@ fn follow_run(world: &World, journal: &Journal, row: &RunRow, name: &str) -> Ans
     }
 }
 
-/// Whether nothing more will come of an attempt: it has ended, or its run has died.
+/// Whether an attempt prints nothing more: it has ended, or its run has died.
 fn is_over(journal: &Journal, row: &RunRow, attempt: &AttemptRow) -> Result<bool, Diagnostic> {
     if attempt.outcome.is_some() || journal.is_over(row.id, attempt.step, attempt.attempt).map_err(broken)? {
         return Ok(true);
@@ -231,7 +231,7 @@ fn is_over(journal: &Journal, row: &RunRow, attempt: &AttemptRow) -> Result<bool
     Ok(state(journal, row)? != RunState::Running)
 }
 
-/// Prints what a log holds past the offset; false when our reader is gone.
+/// Prints a log from the offset on; false if the reader has gone away.
 fn pass_on(journal: &Journal, path: &Path, offset: &mut u64) -> Result<bool, Diagnostic> {
     loop {
         let piece = journal.piece(path, *offset).map_err(broken)?;
@@ -247,7 +247,7 @@ fn pass_on(journal: &Journal, path: &Path, offset: &mut u64) -> Result<bool, Dia
     }
 }
 
-/// `STEP` or `STEP.ITERATION`.
+/// Parses `STEP` or `STEP.ITERATION`.
 fn place(text: &str) -> Result<(u32, Option<u32>), Diagnostic> {
     let (step, iteration) = match text.split_once('.') {
         Some((step, iteration)) => (step, Some(iteration)),
@@ -259,7 +259,7 @@ fn place(text: &str) -> Result<(u32, Option<u32>), Diagnostic> {
 
 // Replay.
 
-/// Feeds the events to the ordinary reporter, and the agents' output beside it.
+/// Shows a run again: feeds its events to the console, and prints the agents' output.
 fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answered {
     if as_json {
         return events(world, common, run);
@@ -294,8 +294,8 @@ fn replay(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> An
     Ok(answer(&words))
 }
 
-/// What an attempt printed, decoded where the run decoded it, and what it said on standard error; false when our reader is
-/// gone.
+/// Prints the standard output of an attempt, decoded if the run decoded it, and its standard error; false if the reader
+/// has gone away.
 fn replay_output(journal: &Journal, outline: &Outline, run: i64, at: &At) -> Result<bool, Diagnostic> {
     let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
     let errors = folder.path().join("stderr.log");
@@ -319,7 +319,7 @@ fn replay_output(journal: &Journal, outline: &Outline, run: i64, at: &At) -> Res
     }
 }
 
-// Forgetting.
+// Pruning.
 
 fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> Answered {
     only_people(world, &project(world, common).root)?;
@@ -337,9 +337,9 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
         if !world.stdin_is_terminal() {
             return Err(not_asked(old.len()).into());
         }
-        crate::report::print_error(&format!("Forget {} with their transcripts? [y/N] ", number_of_runs(old.len())));
+        crate::report::print_error(&format!("Delete {} with all transcripts? [y/N] ", number_of_runs(old.len())));
         if !world.read_line().trim().eq_ignore_ascii_case("y") {
-            return Ok(answer("nothing was forgotten\n"));
+            return Ok(answer("nothing was deleted\n"));
         }
     }
     let mut forgotten = Vec::new();
@@ -351,7 +351,7 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
     Ok(answer(&if as_json {
         json_line(json!({ "forgotten": forgotten }))
     } else {
-        format!("{} forgotten\n", number_of_runs(forgotten.len()))
+        format!("{} deleted\n", number_of_runs(forgotten.len()))
     }))
 }
 
@@ -361,7 +361,7 @@ fn number_of_runs(count: usize) -> String {
 
 fn no_output(error: &Error) -> Diagnostic {
     Diagnostic::error("runs/output", format!("cannot write to standard output: {error}"))
-        .help("what was not written is in the log")
+        .help("the log contains the rest")
 }
 
 fn no_attempt(run: i64) -> Diagnostic {
@@ -371,26 +371,26 @@ fn no_attempt(run: i64) -> Diagnostic {
 
 fn no_log(path: &Path) -> Diagnostic {
     Diagnostic::error("runs/no-log", format!("there is no {}", path.display()))
-        .help("a check has no prompt, and only agent CLIs with a structured output have a final message")
+        .help("a check has no prompt, and only backends with structured output have a final message")
 }
 
 fn no_place(text: &str) -> Diagnostic {
-    Diagnostic::error("runs/place", format!("`{text}` is no step")).help("write STEP or STEP.ITERATION: 2, or 2.3")
+    Diagnostic::error("runs/place", format!("`{text}` is not a step")).help("write STEP or STEP.ITERATION: 2, or 2.3")
 }
 
 fn too_old(run: i64) -> Diagnostic {
-    Diagnostic::error("runs/too-old", format!("run {run} was recorded by a version that kept no outline"))
-        .help(format!("`forkhestra runs events {run}` shows what it did keep"))
+    Diagnostic::error("runs/too-old", format!("run {run} was recorded by a version that stored no outline"))
+        .help(format!("`forkhestra runs events {run}` shows what it did store"))
 }
 
 fn bad_age(text: &str) -> Diagnostic {
-    Diagnostic::error("runs/age", format!("`{text}` is no age")).help("write it like 30d, 12h or 90m")
+    Diagnostic::error("runs/age", format!("`{text}` is not an age")).help("write it like 30d, 12h or 90m")
 }
 
 fn not_asked(count: usize) -> Diagnostic {
     Diagnostic::error(
         "runs/not-asked",
-        format!("{} would be forgotten, and nobody can be asked", number_of_runs(count)),
+        format!("{} would be deleted, and there is no terminal to ask on", number_of_runs(count)),
     )
-    .help("--yes forgets them without asking")
+    .help("--yes deletes without asking")
 }

@@ -1,4 +1,4 @@
-//! `"commit": "task"`: what a task has changed is committed when it is completed.
+//! `"commit": "task"`: commits what a task has changed when it is completed.
 
 use crate::journal::{Journal, JournalError};
 use crate::plan::TaskFacts;
@@ -10,23 +10,24 @@ use crate::world::World;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long git may take; its hooks may run tests.
+/// The time after which git is stopped. It is long, because git's hooks may run tests.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// The longest subject of a commit, in characters.
 const SUBJECT: usize = 72;
 
-/// What came of it.
+/// The result of committing a task.
 #[derive(Debug)]
 pub(in crate::cli) enum Committed {
     /// There was nothing to commit: the task changed nothing, or an agent committed it.
     Nothing,
-    /// This commit, of so many files, and what was left out: it was changed already when the work began.
+    /// The commit, the number of its files, and the files left out because they were changed before the work began.
     As(String, usize, Vec<String>),
-    /// Why it could not be made.
+    /// The commit could not be made, for this reason.
     Failed(String),
 }
 
-/// Commits what was changed since the work on a task began, if the task is completed; other changes in the tree stay as they are.
+/// Commits what was changed since the work on a task began, if the task is completed. Other changes in the tree stay as
+/// they are.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -43,22 +44,22 @@ pub(in crate::cli) fn commit_task(
         return Ok(Committed::Nothing);
     }
     let Ok(scratch) = world.scratch_folder() else {
-        return Ok(Committed::Failed("there is no room for a temporary folder".into()));
+        return Ok(Committed::Failed("a temporary directory cannot be created".into()));
     };
     let Some(Uncommitted { files, mixed }) = uncommitted_of_task(journal, root, scratch.path(), &task.id)? else {
-        return Ok(Committed::Failed("nobody knows what it has changed".into()));
+        return Ok(Committed::Failed("its changes are not known".into()));
     };
     if files.is_empty() {
-        let all = format!("what it has changed had been changed before it began: {}", mixed.join(", "));
+        let all = format!("all files that it changed had been changed before it began: {}", mixed.join(", "));
         return Ok(if mixed.is_empty() { Committed::Nothing } else { Committed::Failed(all) });
     }
     let listed = files.join("\0");
     let Some(program) = find_outside("git", root) else {
-        return Ok(Committed::Failed("there is no git on PATH, outside of the project".into()));
+        return Ok(Committed::Failed("there is no git on PATH outside of the project".into()));
     };
-    // It would name another config, with filters that git runs.
+    // It would name another config, whose filters git would run.
     if world.kind(&root.join(".git/commondir")).is_ok() {
-        return Ok(Committed::Failed("there is a file `.git/commondir`, which git would follow; look at it".into()));
+        return Ok(Committed::Failed("there is a file `.git/commondir`, which git would follow; check it".into()));
     }
     let interrupts = Interrupts::listen(|signal| world.ignores(signal)).unwrap_or_default();
     let git = |arguments: &[&str], input: &str| {
@@ -80,7 +81,7 @@ pub(in crate::cli) fn commit_task(
         }
     };
     let from = ["--pathspec-from-file=-", "--pathspec-file-nul"];
-    // Hooks may lie in the working tree, where an agent in a sandbox could write what would be run outside of it.
+    // Hooks may be in the working tree, where a sandboxed agent could write code that would run outside the sandbox.
     let quiet = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
     let quiet = if sandboxed { &quiet[..] } else { &[] };
     let subject: String = format!("task {}: {}", task.id, task.title).chars().take(SUBJECT).collect();
@@ -96,7 +97,7 @@ pub(in crate::cli) fn commit_task(
     })
 }
 
-/// The last line that says something.
+/// The last line that is not empty.
 fn last_line(text: &str) -> String {
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("git failed without a word").trim().to_string()
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("git failed without a message").trim().to_string()
 }

@@ -1,4 +1,4 @@
-//! What the verbs about tasks share: the journal, the task that is meant, and what a plan knows of it.
+//! What the commands about tasks share: the journal, the selected task, and its facts for a plan.
 
 use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
@@ -11,30 +11,30 @@ use crate::task::{Task, waits_for};
 use crate::world::World;
 use std::path::Path;
 
-/// The project and its journal, which is made where there is none.
+/// The project and its journal, which is created if there is none.
 pub(in crate::cli) fn journal(world: &World, common: &Common) -> Result<(Project, Journal), Diagnostic> {
     let project = project(world, common);
     let journal = Journal::open(&project.root).map_err(|error| broken_journal(&error))?;
     Ok((project, journal))
 }
 
-/// The journal for somebody who looks: nothing is made where there is none.
+/// The journal for reading; `None` if there is none. Nothing is created.
 pub(in crate::cli) fn seen(world: &World, common: &Common) -> Result<Option<Journal>, Diagnostic> {
     Journal::existing(&project(world, common).root).map_err(|error| broken_journal(&error))
 }
 
-/// The task of this name.
+/// The task with this name.
 pub(in crate::cli) fn known<'a>(tasks: &'a [Task], id: &str) -> Result<&'a Task, Diagnostic> {
     let near = || crate::source::nearest(id, tasks.iter().map(|task| task.id.as_str()));
     tasks.iter().find(|task| task.id == id).ok_or_else(|| errors::unknown(id, near()))
 }
 
-/// A specification's path from the root: a plain file inside of it, wherever links lead.
+/// A specification's path relative to the root. It must be an ordinary file inside the root, after links are followed.
 pub(in crate::cli) fn spec_of(world: &World, project: &Project, spec: &str) -> Result<String, Diagnostic> {
     spec_in(world, &project.root, &project.shell.join(spec), spec)
 }
 
-/// The same of a path.
+/// Like [`spec_of`], for a path that is already joined; `spec` is its name in errors.
 pub(in crate::cli) fn spec_in(world: &World, root: &Path, path: &Path, spec: &str) -> Result<String, Diagnostic> {
     let real = |path: &std::path::Path| Files::canonical(world, path).ok();
     let (Some(file), Some(root)) = (real(path), real(root)) else {
@@ -47,10 +47,10 @@ pub(in crate::cli) fn spec_in(world: &World, root: &Path, path: &Path, spec: &st
     }
 }
 
-/// A task as a plan knows it.
+/// The facts of a task that a plan uses.
 ///
 /// # Errors
-/// When there is none of this name, when it is over, and when it waits for another one.
+/// When there is no task with this name, when it has ended, or when it waits for another one.
 pub(in crate::cli) fn facts(
     world: &World,
     project: &Project,

@@ -1,4 +1,4 @@
-//! `task import`: tasks from lines of JSON, all of them or none.
+//! `task import`: adds tasks from lines of JSON, all of them or none.
 
 use crate::cli::args::Common;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// One line: `{"title": "Log in", "spec": "docs/login.md", "after": ["1"], "id": "login", "tests": "cargo test login"}`.
+/// One line: `{"title": "Log in", "spec": "docs/login.md", "after": ["1"], "id": "login", "tests": "cargo test"}`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ImportLine {
@@ -32,7 +32,7 @@ enum After {
     Many(Vec<String>),
 }
 
-/// Reads the lines, and adds the tasks.
+/// Reads the lines and adds the tasks.
 pub(in crate::cli) fn import(world: &World, common: &Common, args: &TaskImportArgs) -> Answered {
     imported(world, common, args).map_err(Into::into)
 }
@@ -111,7 +111,7 @@ fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exi
 
 fn count(tasks: usize) -> String {
     match tasks {
-        0 => "no task".into(),
+        0 => "no tasks".into(),
         1 => "1 task".into(),
         many => format!("{many} tasks"),
     }

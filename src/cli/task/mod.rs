@@ -1,4 +1,4 @@
-//! `task` and `dispute`: what is to be done, and what a human decides about it.
+//! `task` and `dispute`: manages tasks, and what a human decides about them.
 
 pub(super) mod args;
 pub(super) mod commit;
@@ -26,7 +26,7 @@ use crate::world::World;
 use serde_json::json;
 use std::path::Path;
 
-/// Carries a command about tasks out.
+/// Carries out a command about tasks.
 pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> Answered {
     if in_an_iteration(world) {
         return by_an_agent(world, common, args);
@@ -51,7 +51,7 @@ pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> A
     done.map_err(Into::into)
 }
 
-/// Seed 000's spellings of an agent's verbs; what only a human may do is refused.
+/// Carries out an agent's commands in their other spellings; refuses what only a human may do.
 fn by_an_agent(world: &World, common: &Common, args: &TaskArgs) -> Answered {
     match &args.verb {
         TaskVerb::Update { id, .. } => record_for(world, id, Decision::Submit, ""),
@@ -64,7 +64,7 @@ fn by_an_agent(world: &World, common: &Common, args: &TaskArgs) -> Answered {
     }
 }
 
-/// Carries a command about disputes out.
+/// Carries out a command about disputes.
 pub(in crate::cli) fn dispute(world: &World, common: &Common, args: &DisputeArgs) -> Answered {
     let Some(verb) = &args.verb else {
         return record(world, Decision::Dispute, args.reason.as_deref().unwrap_or_default());
@@ -152,15 +152,15 @@ fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> 
     }
     let change = Change { from: task.status, to, actor: "human".into(), notes: args.notes.clone(), rejection: false };
     match journal.move_task(&args.id, &change, &world.timestamp()).map_err(broken)? {
-        Ok(()) => Ok(answer(&format!("task {} is {} now\n", args.id, to.name()))),
+        Ok(()) => Ok(answer(&format!("the status of task {} is now {}\n", args.id, to.name()))),
         Err(refused) => Err(errors::refused(&refused, &args.id)),
     }
 }
 
-/// A run that works on the task would go on as if nothing had been decided.
+/// Refuses a change while a run works on the task: the run would continue as if nothing had changed.
 fn not_at_work(root: &Path, journal: &Journal, id: &str) -> Result<(), Diagnostic> {
     let broken = |error| broken_journal(&error);
-    // A process in another PID namespace is not seen; its lock is.
+    // A process in another PID namespace cannot be seen, but its lock can.
     let locked = RunLock::is_held(root).map_err(broken)?;
     let lease = journal.lease().map_err(broken)?.filter(|lease| locked || is_alive(*lease));
     let Some(lease) = lease else { return Ok(()) };
@@ -172,7 +172,7 @@ fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> 
     let (project, mut journal) = journal(world, common)?;
     not_at_work(&project.root, &journal, id)?;
     match journal.delete_task(id).map_err(|error| broken_journal(&error))? {
-        Ok(()) => Ok(answer(&format!("task {id} is gone; its runs stay\n"))),
+        Ok(()) => Ok(answer(&format!("task {id} is deleted; its runs are kept\n"))),
         Err(refused) => Err(errors::refused(&refused, id)),
     }
 }
@@ -187,7 +187,7 @@ fn disputes(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagn
     Ok(answer(&disputes_text(&disputes, &stale, Paint::for_stdout(world))))
 }
 
-/// After so long a dispute is said to be old (S0-19).
+/// The age in days from which a dispute is shown as old.
 const STALE_DAYS: u64 = 7;
 
 fn known_dispute(disputes: &[Dispute], id: i64) -> Result<&Dispute, Diagnostic> {
@@ -210,7 +210,9 @@ fn delete_dispute(world: &World, common: &Common, id: i64) -> Result<Exit, Diagn
     let dispute = known_dispute(&disputes, id)?;
     not_at_work(&project.root, &journal, &dispute.task)?;
     match journal.delete_dispute(id, &world.timestamp()).map_err(|error| broken_journal(&error))? {
-        Ok((task, status)) => Ok(answer(&format!("dispute {id} is deleted; task {task} is {} now\n", status.name()))),
+        Ok((task, status)) => {
+            Ok(answer(&format!("dispute {id} is deleted; the status of task {task} is now {}\n", status.name())))
+        }
         Err(refused) => Err(errors::refused(&refused, &id.to_string())),
     }
 }
@@ -224,10 +226,10 @@ fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, note
     let resolution = Resolution::named(decision).unwrap_or(Resolution::Custom);
     let change = |from: Status| resolve(from, resolution, notes);
     match journal.resolve_dispute(id, decision, &change, &world.timestamp()).map_err(|error| broken_journal(&error))? {
-        Ok(task) if minor => Ok(answer(&format!("dispute {id} is noted as resolved; task {task} stays as it is\n"))),
+        Ok(task) if minor => Ok(answer(&format!("dispute {id} is marked as resolved; task {task} does not change\n"))),
         Ok(task) => {
             let to = change(Status::Disputed).to;
-            Ok(answer(&format!("dispute {id} is resolved; task {task} is {} now\n", to.name())))
+            Ok(answer(&format!("dispute {id} is resolved; the status of task {task} is now {}\n", to.name())))
         }
         Err(Refused::Unknown(_)) => Err(errors::no_dispute(&id.to_string())),
         Err(refused) => Err(errors::refused(&refused, &id.to_string())),

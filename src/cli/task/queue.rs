@@ -1,4 +1,4 @@
-//! `task run --all`: the tasks one after the other, as one thing: limits over all of it, one table, one exit code.
+//! `task run --all`: works on tasks one after the other, as one queue with common limits, one table and one exit code.
 
 use crate::agent::ErrorClass;
 use crate::chain::{Limits, show_duration};
@@ -6,14 +6,14 @@ use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::Project;
 use crate::cli::respond::{Answered, Stopped, broken_journal};
 use crate::cli::run as driven;
-use crate::cli::run::execute::lock;
+use crate::cli::run::execute::{exit_of, lock};
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
-use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, State, Tokens};
+use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, Sig, State, Tokens};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
-use crate::plan::JUDGED_ITERATIONS;
-use crate::plan::limits;
+use crate::plan::{JUDGED_ITERATIONS, limits};
+use crate::proc::Interrupts;
 use crate::report::{Paint, QueueRow, print_error, queue_table};
 use crate::source::Diagnostic;
 use crate::task::next;
@@ -22,10 +22,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the runs of a queue have come to.
+/// What the runs of a queue have done and used so far.
 #[derive(Debug, Default)]
-struct Sofar {
-    /// When it began, by the clock that counts sleep.
+struct QueueProgress {
+    /// When the queue began, by the clock that includes sleep.
     begun: Duration,
     used: Tokens,
     iterations: u32,
@@ -35,24 +35,26 @@ struct Sofar {
     worst: Exit,
 }
 
-/// Why no other task is begun.
+/// Why no further task is started.
 enum Stop {
-    /// None is left.
+    /// No task is left.
     Done,
-    /// What stopped this one would stop every other one.
+    /// What stopped this task would stop every other one.
     With(Exit),
-    /// A limit of the whole queue.
+    /// A limit of the whole queue was reached.
     Limit(LimitKind),
+    /// A signal was received between two tasks.
+    Signal(Sig),
 }
 
-/// What a queue works with.
+/// The context of a queue.
 pub(in crate::cli) struct Queue<'a> {
     pub(in crate::cli) world: &'a World,
     pub(in crate::cli) common: &'a Common,
     pub(in crate::cli) project: &'a Project,
     pub(in crate::cli) args: &'a TaskRunArgs,
     pub(in crate::cli) journal: &'a Journal,
-    /// The command line of a task's run: its name, its limits, and the backends whose login has worked.
+    /// Builds the command line of a task's run from its name, its limits, and the backends whose login has worked.
     pub(in crate::cli) to_run: &'a dyn Fn(String, Vec<String>, Vec<String>) -> RunArgs,
 }
 
@@ -67,12 +69,12 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
                 return Err(faults.into());
             }
         };
-    // What the config says of each run still holds, and so does the bound of a chain with a judge.
+    // The config's limits still apply to each run, and so does the bound on iterations of a chain with a judge.
     let mut each = each.or(project.config.limits.clone());
     if whole.iterations.is_some() {
         each.iterations.get_or_insert(JUDGED_ITERATIONS);
     }
-    let mut sofar = Sofar { begun: world.uptime(), ..Sofar::default() };
+    let mut sofar = QueueProgress { begun: world.uptime(), ..QueueProgress::default() };
     let stopped = loop {
         match task_after(queue, (&whole, &each), &mut sofar) {
             Ok(None) => {}
@@ -86,12 +88,14 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
     let exit = match &stopped {
         Stop::Done | Stop::With(_) => sofar.worst,
         Stop::Limit(_) => worse(sofar.worst, Exit::LimitReached),
+        Stop::Signal(signal) => exit_of(RunOutcome::Interrupted { signal: *signal }),
     };
     if !common.quiet {
         let words = match stopped {
             Stop::Limit(limit) => {
-                Some(format!("the limit `{}` of the queue is reached; the other tasks wait", limit.key()))
+                Some(format!("the limit `{}` of the queue was reached; the other tasks wait", limit.key()))
             }
+            Stop::Signal(signal) => Some(format!("{signal} received; the other tasks wait")),
             Stop::With(Exit::HumanNeeded | Exit::Incomplete | Exit::LimitReached) => {
                 Some("what stopped this task would stop the others; they wait".into())
             }
@@ -102,11 +106,11 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
     Ok(exit)
 }
 
-/// Works on the next task; says when the queue is over.
+/// Works on the next task; returns why the queue stops, if it does.
 fn task_after(
     queue: &Queue<'_>,
     (whole, each): (&Limits, &Limits),
-    sofar: &mut Sofar,
+    sofar: &mut QueueProgress,
 ) -> Result<Option<Stop>, Diagnostic> {
     let Queue { world, common, project, args, journal, .. } = *queue;
     let broken = |error: JournalError| broken_journal(&error);
@@ -114,6 +118,9 @@ fn task_after(
         && let Err(stopped) = wait_for_others(world, common, &project.root)
     {
         return Ok(Some(Stop::With(stopped.exit(world))));
+    }
+    if let Some(signal) = Interrupts::take_signal().and_then(Sig::of_number) {
+        return Ok(Some(Stop::Signal(signal)));
     }
     let tasks = journal.tasks().map_err(broken)?;
     let done: Vec<String> = sofar.rows.iter().map(|row| row.task.clone()).collect();
@@ -141,13 +148,13 @@ fn task_after(
     if let Some(run) = run {
         sofar.count(&events, &journal.outline(run).map_err(broken)?.unwrap_or_default());
     }
-    // What one task is refused for, its specification for example, is no reason to leave out the others.
+    // One task may be refused, for example because of its specification. The others are still worked on.
     let exit = if exit == Exit::Refused { Exit::Incomplete } else { exit };
     sofar.worst = worse(sofar.worst, exit);
     Ok(stops(exit, &events, &is_of_the_whole))
 }
 
-impl Sofar {
+impl QueueProgress {
     fn count(&mut self, events: &[Event], outline: &crate::plan::Outline) {
         let mut state = State::default();
         for event in events {
@@ -164,8 +171,8 @@ impl Sofar {
     }
 }
 
-/// Whether what ended a run ends the queue, too: whoever asked us to end, a service that is away for too long, a login that is refused, a
-/// limit that was typed for all of it.
+/// Returns why the end of a run stops the queue, too: a signal, a service that is unavailable for too long, a refused
+/// login, or a limit of the whole queue.
 fn stops(exit: Exit, events: &[Event], is_of_the_whole: &dyn Fn(LimitKind) -> bool) -> Option<Stop> {
     let outcome = events.iter().rev().find_map(|event| match event.event {
         EventKind::RunFinished { outcome } => Some(outcome),
@@ -182,7 +189,7 @@ fn stops(exit: Exit, events: &[Event], is_of_the_whole: &dyn Fn(LimitKind) -> bo
         Some(RunOutcome::LimitReached { limit: LimitKind::Wait } | RunOutcome::OutOfResources { .. }) => {
             Some(Stop::With(exit))
         }
-        Some(RunOutcome::NeedsHuman { why: HumanNeeded::Login, .. }) => Some(Stop::With(exit)),
+        Some(RunOutcome::NeedsHuman { reason: HumanNeeded::Login, .. }) => Some(Stop::With(exit)),
         Some(RunOutcome::Failed { .. }) if refused == Some(true) => Some(Stop::With(exit)),
         _ if !matches!(exit, Exit::Success | Exit::Incomplete | Exit::HumanNeeded | Exit::LimitReached) => {
             Some(Stop::With(exit))
@@ -191,7 +198,7 @@ fn stops(exit: Exit, events: &[Event], is_of_the_whole: &dyn Fn(LimitKind) -> bo
     }
 }
 
-/// Whether what is left of a limit of the whole queue is no more than what each run may use: then it is that one that was reached.
+/// Whether the rest of a limit of the queue is at most the limit of each run. If so, the queue's limit was reached.
 fn is_stricter(limit: LimitKind, left: &Limits, each: &Limits) -> bool {
     fn within<T: PartialOrd>(left: Option<T>, each: Option<T>) -> bool {
         left.is_some_and(|left| each.is_none_or(|each| left <= each))
@@ -203,13 +210,13 @@ fn is_stricter(limit: LimitKind, left: &Limits, each: &Limits) -> bool {
         LimitKind::Cost => within(cost(left), cost(each)),
         LimitKind::Tokens => within(tokens(left), tokens(each)),
         LimitKind::Iterations => within(left.iterations, each.iterations),
-        // Of one wait in a row, and never a sum.
+        // A limit on one wait, and never a sum.
         LimitKind::Wait => false,
     }
 }
 
-/// What is left of the limits of the whole, or the one of which nothing is.
-fn left(whole: &Limits, sofar: &Sofar, passed: Duration) -> Result<Limits, LimitKind> {
+/// What is left of the limits of the whole queue, or the limit that is used up.
+fn left(whole: &Limits, sofar: &QueueProgress, passed: Duration) -> Result<Limits, LimitKind> {
     let mut left = whole.clone();
     if let Some(time) = &mut left.time {
         *time = time.checked_sub(passed).filter(|time| time.as_millis() > 0).ok_or(LimitKind::Time)?;
@@ -228,7 +235,7 @@ fn left(whole: &Limits, sofar: &Sofar, passed: Duration) -> Result<Limits, Limit
     Ok(left)
 }
 
-/// The smaller ones of both.
+/// The smaller of both limits, for each kind.
 fn stricter(left: &Limits, each: &Limits) -> Limits {
     fn least<T: Copy + PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
         match (one, other) {
@@ -250,7 +257,7 @@ fn stricter(left: &Limits, each: &Limits) -> Limits {
     }
 }
 
-/// As they are typed. What is no sum holds for each run as it was typed.
+/// The limits as they are typed. A limit that is not a sum applies to each run as it was typed.
 fn written(limits: &Limits, args: &TaskRunArgs) -> Vec<String> {
     let sums = ["time=", "cost=", "tokens=", "iterations="];
     let others = args
@@ -269,7 +276,7 @@ fn written(limits: &Limits, args: &TaskRunArgs) -> Vec<String> {
     sums.into_iter().flatten().chain(others.cloned()).collect()
 }
 
-/// The worse of two exit codes: a signal, a limit, a human, a step that did not complete.
+/// The worse of two exit codes. From worst to best: a signal, a limit, a human decision, a step that did not complete.
 fn worse(one: Exit, other: Exit) -> Exit {
     let weight = |exit: Exit| match exit {
         Exit::Success => 0,

@@ -1,4 +1,4 @@
-//! `task run`: the task that is meant, or one after the other, each by a run of its own.
+//! `task run`: works on one task, or on one after the other, each in a run of its own.
 
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::respond::{Answered, broken_journal};
@@ -22,7 +22,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
     split(&vars, &project.shell)?;
     let picked = match (ids.as_slice(), args.all) {
         ([], true) => {
-            // What would be refused then is refused now.
+            // Errors in the limits are reported now, not after the wait.
             limits(&args.options.bounds.limit, &project.shell)
                 .and_then(|_| limits(&args.limit_each, &project.shell))?;
             if args.wait {
@@ -41,7 +41,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
             return all(&Queue { world, common, project: &project, args, journal: &journal, to_run: &to_run });
         }
         ([], false) => {
-            // What the run that is waited for leaves is picked from.
+            // The next task is chosen after the run that is waited for has ended.
             if args.wait {
                 wait_for_others(world, common, &project.root)?;
             }

@@ -1,19 +1,20 @@
-//! Exit code 0 means that somebody who may judge has let the final tree pass. Any history of workers, judges and checks.
+//! Exit code 0 means that a judge has approved the final tree, or that there was nothing to do. Tested with random
+//! histories of workers, judges and checks.
 
 use super::super::finished::Finished;
 use super::super::outcome::{Exit, RunOutcome};
 use super::{Effect, Input, State};
-use crate::chain::{Role, Said as Prompted};
+use crate::chain::{PromptSource, Role};
 use crate::plan::tests::{planned, world};
 use crate::plan::{Plan, PlannedStep};
-use crate::verdict::{Decision, ReadFrom, Said, Unclear, Verdict, findings};
+use crate::verdict::{Decision, ReadFrom, Unclear, Verdict, VerdictReading, findings};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
 const CONFIG: &str =
     r#"{"agents": {"j": {"command": "x", "role": "judge"}}, "checks": {"t": {"run": "true"}}, "chains": {}}"#;
 
-/// Nothing stands behind the last judge that could change what it has judged.
+/// In none of these chains can a step after the last judge change what it has judged.
 const CHAINS: [&str; 9] = [
     "coder -> j",
     "(coder -> j):3",
@@ -29,7 +30,7 @@ const CHAINS: [&str; 9] = [
 /// What an attempt does.
 #[derive(Debug, Clone, Copy)]
 struct Deed {
-    /// Of a worker: whether it changes the tree.
+    /// For a worker, whether it changes the tree.
     changes: bool,
     says: Says,
     code: i32,
@@ -62,12 +63,12 @@ fn deed() -> impl Strategy<Value = Deed> {
     })
 }
 
-/// What the reader makes of it, for this role.
-fn said(deed: Deed, role: Role) -> Said {
+/// Returns what the verdict reader returns for this attempt and role.
+fn said(deed: Deed, role: Role) -> VerdictReading {
     let of = |decision: Decision, notes: &str| Verdict::new(decision, notes.into(), findings(notes), ReadFrom::Line);
     let verdict = match deed.says {
-        Says::Nothing => return Said::Unclear(Unclear::Nothing),
-        Says::Unclear => return Said::Unclear(Unclear::Doubted { line: "VERDICT: approve, but no".into() }),
+        Says::Nothing => return VerdictReading::Unclear(Unclear::Nothing),
+        Says::Unclear => return VerdictReading::Unclear(Unclear::Doubted { line: "VERDICT: approve, but no".into() }),
         Says::Approve => of(Decision::Approve, ""),
         Says::Reject => of(Decision::Reject, "- a.rs:1: wrong"),
         Says::Minor => of(Decision::Reject, "- minor: a.rs:1: a name"),
@@ -76,23 +77,23 @@ fn said(deed: Deed, role: Role) -> Said {
         Says::Submit => of(Decision::Submit, ""),
     };
     if verdict.decision.is_open_to(role) {
-        Said::Clear(verdict)
+        VerdictReading::Clear(verdict)
     } else {
-        Said::Unclear(Unclear::NotItsRight { decision: verdict.decision, minor: verdict.minor })
+        VerdictReading::Unclear(Unclear::NotItsRight { decision: verdict.decision, minor: verdict.minor })
     }
 }
 
-/// What has happened so far, as somebody sees it who looks at the tree.
+/// What has happened so far, as an outside observer of the tree sees it.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Counts the changes of the tree.
+    /// The number of changes to the tree.
     tree: u32,
-    /// The tree that was judged last, and whether it was let pass.
+    /// The tree that was judged last, and whether it passed.
     judged: Option<(u32, bool)>,
     rejected: bool,
-    /// Whether the last run of each check was green.
+    /// Whether the last run of each check succeeded.
     checks: HashMap<usize, bool>,
-    /// A worker said that there is nothing to do, and that is true.
+    /// Whether a worker reported correctly that there is nothing to do.
     idle: bool,
 }
 
@@ -105,16 +106,16 @@ impl Seen {
     }
 }
 
-/// One attempt of a step, as an input of the machine.
+/// Returns the inputs of the machine for one attempt of a step.
 fn attempt(seen: &mut Seen, plan: &Plan, step: &PlannedStep, deed: Deed) -> Vec<Input> {
     let mut inputs = vec![Input::Spawned { pid: 7, start_time: 1 }];
     let mut finished = Finished::default();
     let exit = Exit::Code(deed.code);
     let Some(role) = step.role() else {
         seen.checks.insert(step.number, deed.code == 0);
-        // Another tree, so that nobody thinks that it goes round in circles.
-        finished.trouble = (deed.code != 0).then(|| format!("{} {}", seen.tree, seen.checks.len()));
-        inputs.push(Input::Exited { exit, finished: Box::new(finished), said: None });
+        // A different tree each time, so that the group does not look like it is cycling.
+        finished.failure_digest = (deed.code != 0).then(|| format!("{} {}", seen.tree, seen.checks.len()));
+        inputs.push(Input::Exited { exit, finished: Box::new(finished), verdict: None });
         return inputs;
     };
     let heard = said(deed, role);
@@ -134,7 +135,7 @@ fn attempt(seen: &mut Seen, plan: &Plan, step: &PlannedStep, deed: Deed) -> Vec<
                 Says::Reject => Some(false),
                 _ => None,
             };
-            // What is not understood judges nothing.
+            // An unclear verdict does not judge anything.
             if let Some(passed) = passes {
                 seen.judged = Some((seen.tree, passed));
                 seen.rejected |= !passed;
@@ -144,7 +145,7 @@ fn attempt(seen: &mut Seen, plan: &Plan, step: &PlannedStep, deed: Deed) -> Vec<
     if deed.marker {
         inputs.push(Input::Marker);
     }
-    inputs.push(Input::Exited { exit, finished: Box::new(finished), said: Some(heard) });
+    inputs.push(Input::Exited { exit, finished: Box::new(finished), verdict: Some(heard) });
     inputs
 }
 
@@ -178,7 +179,7 @@ proptest! {
         chain in 0..CHAINS.len(), deeds in proptest::collection::vec(deed(), 0..50),
     ) {
         thread_local!(static PLANS: Vec<Plan> =
-            CHAINS.map(|chain| planned(&world(&[]), CONFIG, chain, &Prompted::default(), &[]).unwrap()).into());
+            CHAINS.map(|chain| planned(&world(&[]), CONFIG, chain, &PromptSource::default(), &[]).unwrap()).into());
         PLANS.with(|plans| {
             let (outcome, seen) = play(&plans[chain], &deeds);
             prop_assert!(outcome != Some(RunOutcome::Succeeded) || seen.ended_well(), "{}: {seen:?}", CHAINS[chain]);
@@ -187,12 +188,12 @@ proptest! {
     }
 }
 
-/// The property says something: good histories do end with 0.
+/// Shows that the property is not vacuous: good histories do end with 0.
 #[test]
 fn good_work_that_is_approved_ends_with_0() {
     let works = Deed { changes: true, says: Says::Nothing, code: 0, marker: true };
     let good = |says| Deed { changes: false, says, code: 0, marker: false };
-    let plan = |chain: &str| planned(&world(&[]), CONFIG, chain, &Prompted::default(), &[]).unwrap();
+    let plan = |chain: &str| planned(&world(&[]), CONFIG, chain, &PromptSource::default(), &[]).unwrap();
     let rejected = [works, good(Says::Nothing), good(Says::Reject), works, good(Says::Nothing), good(Says::Approve)];
     assert_eq!(play(&plan("(coder -> t -> j):3"), &rejected).0, Some(RunOutcome::Succeeded));
     assert_eq!(play(&plan("(coder -> t -> j):3"), &[good(Says::Skip)]).0, Some(RunOutcome::Succeeded));

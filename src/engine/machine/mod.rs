@@ -1,5 +1,6 @@
-//! The run as a decider: `decide` says what happens next, `evolve` remembers what happened. No clock, no I/O, no async:
-//! everything from outside is an input, everything to be done is an effect. What follows an attempt stands in `progress`.
+//! The run as a state machine: `decide` determines what happens next, and `evolve` applies what happened. There is no
+//! clock, no I/O and no async code here: everything from outside is an input, and everything to be done is an effect.
+//! What follows an attempt is in `engine::progress`.
 
 mod waiting;
 
@@ -11,25 +12,26 @@ use super::state::{Phase, State};
 use crate::agent::ErrorClass;
 use crate::chain::{Limit, UsageReport};
 use crate::plan::{Plan, PlannedStep};
-use crate::verdict::{Decision as Decided, Said, Unclear};
+use crate::verdict::{Decision as Decided, Unclear, VerdictReading};
 use std::time::Duration;
 
-/// How long an agent may go on after its marker.
+/// How long an agent may continue to run after its marker.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// What an input leads to.
+/// The result of an input.
 #[derive(Debug)]
 pub struct Transition {
-    /// What is remembered from now on: the state before, evolved by the events.
+    /// The new state: the previous one with the events applied.
     pub state: State,
     /// What happened.
     pub events: Vec<EventKind>,
-    /// What is to be done about it.
+    /// What has to be done.
     pub effects: Vec<Effect>,
 }
 
 impl State {
-    /// Decides, from what is remembered and what was planned. Takes the state instead of copying it: a chain may have thousands of steps.
+    /// Decides what follows from the state, the plan and an input. Takes the state by value to avoid a copy, because a
+    /// chain may have thousands of steps.
     #[must_use]
     pub fn decide(self, plan: &Plan, input: Input) -> Transition {
         let before = cfg!(debug_assertions).then(|| self.clone());
@@ -38,7 +40,7 @@ impl State {
         let Deliberation { state, events, effects, .. } = decision;
         debug_assert!(
             before.is_none_or(|before| before.replayed(&events) == state),
-            "a replay leads to another state: {events:?}"
+            "replaying the events leads to a different state: {events:?}"
         );
         Transition { state, events, effects }
     }
@@ -51,7 +53,8 @@ impl State {
     }
 }
 
-/// A decision in the making: its state evolves with every event, so that a later conclusion knows the earlier ones.
+/// A decision in progress. Each event is applied to the state as soon as it is emitted, so that later conclusions take
+/// it into account.
 pub(super) struct Deliberation<'a> {
     pub(super) state: State,
     pub(super) plan: &'a Plan,
@@ -85,34 +88,34 @@ impl Deliberation<'_> {
                 }
             }
             (Phase::Starting, Input::Spawned { pid, start_time }) => self.spawned(pid, start_time),
-            (Phase::Starting, Input::NotStarted { why, busy }) => {
+            (Phase::Starting, Input::NotStarted { error: why, busy }) => {
                 let error = busy.then(|| why.clone());
                 let outcome = match (going, busy) {
                     (false, _) => AttemptOutcome::Interrupted,
                     (true, true) => AttemptOutcome::Unavailable { reason: WaitReason::Machine },
-                    (true, false) => AttemptOutcome::NotStarted { why },
+                    (true, false) => AttemptOutcome::NotStarted { error: why },
                 };
                 self.attempt_over(outcome, Finished { error, ..Finished::default() }, None);
             }
-            // Its words may overtake the word that it runs.
+            // The agent's output may arrive before the report that its process has started.
             (Phase::Starting | Phase::Running, Input::Marker) if !self.state.marker => self.marker_seen(),
             (Phase::Starting | Phase::Running, Input::MarkerGone) if self.state.marker => {
                 self.about_attempt(|at| EventKind::MarkerWithdrawn { at });
             }
             (Phase::Starting | Phase::Running, Input::Used { tokens, said_all }) => self.used(tokens, said_all),
-            (Phase::Running, Input::AgentStopped(signal)) => {
-                self.about_attempt(|at| EventKind::AttemptStopped { at, signal });
+            (Phase::Running, Input::AgentPaused(signal)) => {
+                self.about_attempt(|at| EventKind::AttemptPaused { at, signal });
             }
             (Phase::Running, Input::AgentContinued) => self.about_attempt(|at| EventKind::AttemptContinued { at }),
-            (Phase::Idle | Phase::Waiting, Input::Signal(signal)) => self.end(Ending::Asked { signal }),
+            (Phase::Idle | Phase::Waiting, Input::Signal(signal)) => self.end(Ending::Signal { signal }),
             (Phase::Idle | Phase::Waiting, Input::OutputClosed) => self.end(Ending::OutputClosed),
-            (Phase::Starting | Phase::Running, Input::Signal(signal)) => self.stop(Ending::Asked { signal }, signal),
-            // A second reason changes nothing, a second signal does.
+            (Phase::Starting | Phase::Running, Input::Signal(signal)) => self.stop(Ending::Signal { signal }, signal),
+            // Unlike a second signal, this has no effect if the run is already stopping.
             (Phase::Starting | Phase::Running, Input::OutputClosed) if going => {
                 self.stop(Ending::OutputClosed, Sig::Term);
             }
-            (_, Input::TemplatesEdited { files, taken, why }) => {
-                self.emit(EventKind::TemplatesEdited { files, taken, why });
+            (_, Input::TemplatesEdited { files, accepted: taken, error: why }) => {
+                self.emit(EventKind::TemplatesEdited { files, accepted: taken, error: why });
             }
             (phase, Input::TimeOver(timer)) => self.time_over(phase, timer),
             (phase, Input::Pause) if phase != Phase::Over && !self.state.paused => self.pause(),
@@ -122,13 +125,13 @@ impl Deliberation<'_> {
                     self.effects.push(Effect::ContinueAgent);
                 }
             }
-            (Phase::Starting | Phase::Running, Input::Exited { exit, finished, said }) => {
-                // It was told what is left of the limit, and kept to it.
+            (Phase::Starting | Phase::Running, Input::Exited { exit, finished, verdict: said }) => {
+                // The program was given what was left of the cost limit, and stopped when it had used that up.
                 if finished.error_class == Some(ErrorClass::Turns)
                     && let Some(limit @ LimitKind::Cost) = self.limit_reached()
                     && going
                 {
-                    self.emit(EventKind::Terminating { why: Ending::Limit { limit }, with: None });
+                    self.emit(EventKind::RunStopping { reason: Ending::Limit { limit }, signal: None });
                 }
                 let said = self.held_against(exit, &finished, said);
                 let outcome = self.outcome(exit, &finished, said.as_ref());
@@ -154,7 +157,7 @@ impl Deliberation<'_> {
         self.plan.step(number)
     }
 
-    /// Whether the current attempt is one of a loop, whose aim is the marker.
+    /// Returns whether the current attempt belongs to a loop, which ends when its agent prints the marker.
     fn in_loop(&self) -> bool {
         self.state.at.as_ref().and_then(|at| self.step(at.step)).is_some_and(PlannedStep::is_loop)
     }
@@ -176,9 +179,9 @@ impl Deliberation<'_> {
         if self.state.marker && self.in_loop() {
             self.effects.push(Effect::Arm(Timer::Linger, LINGER));
         }
-        // Asked to stop while the process was being born.
-        if let Some(rung) = self.state.rung {
-            self.send(rung);
+        // A signal arrived while the process was being started.
+        if let Some(last_signal) = self.state.last_signal {
+            self.send(last_signal);
         }
     }
 
@@ -202,7 +205,8 @@ impl Deliberation<'_> {
         }
     }
 
-    /// Whether what a limit is about is told only when the current attempt is over: then it counts.
+    /// Returns whether the current program reports what counts for this limit only when it ends. It is then not
+    /// stopped, and the attempt counts.
     fn is_told_at_the_end(&self, limit: LimitKind) -> bool {
         let step = self.state.at.as_ref().and_then(|at| self.step(at.step));
         step.and_then(PlannedStep::accounting).is_some_and(|accounting| {
@@ -210,7 +214,7 @@ impl Deliberation<'_> {
         })
     }
 
-    /// The limit that forbids another iteration.
+    /// Returns the limit that prevents another iteration.
     pub(super) fn limit_reached(&self) -> Option<LimitKind> {
         let (limits, used) = (&self.plan.limits, self.state.billed());
         let cost = used.cost_usd.unwrap_or(0.0);
@@ -223,44 +227,45 @@ impl Deliberation<'_> {
         .find_map(|(reached, limit)| reached.then_some(limit))
     }
 
-    /// An approval or a skip of a judge whose program failed is none.
-    fn held_against(&self, exit: Exit, finished: &Finished, said: Option<Said>) -> Option<Said> {
+    /// Makes an approval or a skip unclear if the judge's program failed.
+    fn held_against(&self, exit: Exit, finished: &Finished, said: Option<VerdictReading>) -> Option<VerdictReading> {
         let step = self.state.at.as_ref().map_or(0, |at| at.step);
         let code = match exit {
             Exit::Code(code) => code,
             Exit::Signal(signal) => 128 + signal,
         };
         match said {
-            Some(Said::Clear(verdict))
+            Some(VerdictReading::Clear(verdict))
                 if verdict.decision.passes()
                     && self.is_judge(step)
                     && code != 0
                     && finished.error.is_none()
                     && finished.usage_limit.is_none() =>
             {
-                Some(Said::Unclear(Unclear::ExitCode { decision: verdict.decision, code }))
+                Some(VerdictReading::Unclear(Unclear::ExitCode { decision: verdict.decision, code }))
             }
             said => said,
         }
     }
 
-    /// How an attempt ended. The marker is looked at before any limit.
-    fn outcome(&self, exit: Exit, finished: &Finished, said: Option<&Said>) -> AttemptOutcome {
+    /// Returns how an attempt ended. The marker takes precedence over limits.
+    fn outcome(&self, exit: Exit, finished: &Finished, said: Option<&VerdictReading>) -> AttemptOutcome {
         let step = self.state.at.as_ref().map_or(0, |at| at.step);
         let judge = self.is_judge(step);
-        // A count outside of a group keeps its meaning: where a judge says nothing, its marker completes it.
+        // Outside of groups, a judge with a count is also completed by its marker if it gives no verdict at all.
         let marked = judge && self.state.marker && self.counts_alone(step) && is_silent(said);
-        let unclear = judge && !marked && !matches!(said, Some(Said::Clear(_))) || self.is_not_done(step, said);
-        // A worker of a loop that says `done` or `submit` has ended it as the marker does (C24).
-        let decided = matches!(said, Some(Said::Clear(_)));
+        let unclear =
+            judge && !marked && !matches!(said, Some(VerdictReading::Clear(_))) || self.is_not_done(step, said);
+        // In a loop, a worker's `done` or `submit` has the same effect as the marker.
+        let decided = matches!(said, Some(VerdictReading::Clear(_)));
         let done = (self.state.marker || decided) && self.in_loop();
         if !finished.voided.is_empty() && self.state.ending.is_none() && !self.is_judge(step) {
             return AttemptOutcome::Voided;
         }
-        // Who rejects or disputes is heard, whatever becomes of its program.
-        let objects = matches!(said, Some(Said::Clear(verdict)) if self.is_objection(step, verdict.decision));
+        // A reject or a dispute counts, however the program ended.
+        let objects = matches!(said, Some(VerdictReading::Clear(verdict)) if self.is_objection(step, verdict.decision));
         let futile = finished.tokens.is_some_and(|tokens| tokens.total() > 0) && self.state.waits.is_futile();
-        let failed_verdict = matches!(said, Some(Said::Unclear(Unclear::ExitCode { .. })));
+        let failed_verdict = matches!(said, Some(VerdictReading::Unclear(Unclear::ExitCode { .. })));
         match (self.state.ending, self.state.cut, exit) {
             (None, ..) if objects => AttemptOutcome::Completed,
             (None, None, _) if failed_verdict => AttemptOutcome::Unfinished,
@@ -270,7 +275,7 @@ impl Deliberation<'_> {
             (None, Some(Cut::Start), _) if self.state.waits.may_start_again() => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Start }
             }
-            // All that it said is that it waits for its service.
+            // It reported an outage of its service, so it was probably waiting for that.
             (None, Some(Cut::Idle), _) if !futile && finished.error_class.is_some_and(ErrorClass::is_outage) => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Service }
             }
@@ -295,12 +300,12 @@ impl Deliberation<'_> {
         }
     }
 
-    /// A verdict that asks for more: a judge's reject, and anybody's dispute.
+    /// Returns whether a verdict objects to the work: a reject by a judge, or a dispute by any agent.
     fn is_objection(&self, step: u32, decision: Decided) -> bool {
         decision == Decided::Dispute || decision == Decided::Reject && self.is_judge(step)
     }
 
-    /// Whether a step has a count and stands in no group.
+    /// Returns whether a step has a count and is outside of groups.
     fn counts_alone(&self, step: u32) -> bool {
         self.group_of(step).is_none() && self.step(step).is_some_and(|step| step.limit != Limit::Once)
     }
@@ -308,32 +313,33 @@ impl Deliberation<'_> {
     fn pause(&mut self) {
         self.emit(EventKind::RunPaused);
         if self.state.has_process() {
-            self.effects.push(Effect::StopAgent);
+            self.effects.push(Effect::PauseAgent);
         }
         self.effects.push(Effect::StandStill);
     }
 
-    // Ending.
+    // Stopping.
 
     pub(super) fn end(&mut self, why: Ending) {
         if self.state.ending.is_none() {
-            self.emit(EventKind::Terminating { why, with: None });
+            self.emit(EventKind::RunStopping { reason: why, signal: None });
         }
         self.finish_ended();
     }
 
     pub(super) fn finish_ended(&mut self) {
         match self.state.ending {
-            Some(Ending::Asked { signal }) => self.finish(RunOutcome::Interrupted { signal }),
+            Some(Ending::Signal { signal }) => self.finish(RunOutcome::Interrupted { signal }),
             Some(Ending::Limit { limit }) => self.finish(RunOutcome::LimitReached { limit }),
             Some(Ending::OutputClosed) | None => self.finish(RunOutcome::OutputClosed),
         }
     }
 
-    /// The first signal is passed on as it came; a second one means now (V-01, V-02).
+    /// Stops the running attempt. The first signal is passed on unchanged. If the run is already stopping, for whatever
+    /// reason, a signal kills at once.
     fn stop(&mut self, why: Ending, signal: Sig) {
         let with = if self.state.ending.is_some() { Sig::Kill } else { signal };
-        self.emit(EventKind::Terminating { why, with: Some(with) });
+        self.emit(EventKind::RunStopping { reason: why, signal: Some(with) });
         if self.state.phase == Phase::Running {
             self.send(with);
         }
@@ -365,16 +371,16 @@ impl Deliberation<'_> {
         }
     }
 
-    /// The ladder: what was asked, then TERM, then KILL.
+    /// Sends the next, stronger signal: TERM after HUP or INT, KILL after TERM.
     fn grace_over(&mut self) {
-        let Some(rung) = self.state.rung else { return };
-        let next = match rung {
+        let Some(last_signal) = self.state.last_signal else { return };
+        let next = match last_signal {
             Sig::Hup | Sig::Int => Sig::Term,
             Sig::Term | Sig::Kill => Sig::Kill,
         };
         match (self.state.ending, self.state.cut) {
             (Some(why), _) => {
-                self.emit(EventKind::Terminating { why, with: Some(next) });
+                self.emit(EventKind::RunStopping { reason: why, signal: Some(next) });
                 self.send(next);
             }
             (None, Some(why)) => self.cut(why, next),
@@ -382,16 +388,16 @@ impl Deliberation<'_> {
         }
     }
 
-    /// One of the attempt's times is over; the run goes on after it.
+    /// Stops the attempt because one of its time limits has expired. The run continues after it.
     fn cut(&mut self, why: Cut, with: Sig) {
         let Some(at) = self.state.at.clone() else { return };
-        self.emit(EventKind::AttemptTimedOut { at, why, with });
+        self.emit(EventKind::AttemptTimedOut { at, reason: why, signal: with });
         self.send(with);
     }
 }
 
-fn is_silent(said: Option<&Said>) -> bool {
-    matches!(said, None | Some(Said::Unclear(Unclear::Nothing)))
+fn is_silent(said: Option<&VerdictReading>) -> bool {
+    matches!(said, None | Some(VerdictReading::Unclear(Unclear::Nothing)))
 }
 
 #[cfg(test)]

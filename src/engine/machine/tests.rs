@@ -1,10 +1,10 @@
-//! The machine, by script. No process anywhere.
+//! Scripted tests of the machine, without any process.
 
 use super::super::finished::UsageLimit;
 use super::super::progress::RETRIES;
 use super::super::verdicts::ASKED;
 use super::*;
-use crate::chain::{Role, Said as Prompted};
+use crate::chain::{PromptSource, Role};
 use crate::plan::tests::{planned, world};
 use crate::verdict::{Decision as Decided, Finding, ReadFrom, Severity, Unclear, Verdict};
 use proptest::prelude::*;
@@ -13,30 +13,31 @@ use std::collections::{HashSet, VecDeque};
 const CONFIG: &str = r#"{"agents": {"j": {"command": "x", "role": "judge"}}, "checks": {"t": {"run": "true"}, "o": {"run": "true", "optional": true}}, "chains": {}}"#;
 
 fn plan(chain: &str) -> Plan {
-    planned(&world(&[]), CONFIG, chain, &Prompted::default(), &[]).unwrap()
+    planned(&world(&[]), CONFIG, chain, &PromptSource::default(), &[]).unwrap()
 }
 
 const UP: Input = Input::Spawned { pid: 7, start_time: 1 };
 
 fn exit(code: i32) -> Input {
-    Input::Exited { exit: Exit::Code(code), finished: Box::default(), said: None }
+    Input::Exited { exit: Exit::Code(code), finished: Box::default(), verdict: None }
 }
 
 fn ended(finished: Finished) -> Input {
-    Input::Exited { exit: Exit::Code(0), finished: Box::new(finished), said: None }
+    Input::Exited { exit: Exit::Code(0), finished: Box::new(finished), verdict: None }
 }
 
-fn says(said: Said) -> Input {
-    Input::Exited { exit: Exit::Code(0), finished: Box::default(), said: Some(said) }
+fn says(verdict: VerdictReading) -> Input {
+    Input::Exited { exit: Exit::Code(0), finished: Box::default(), verdict: Some(verdict) }
 }
 
-fn verdict(decision: Decided) -> Said {
+fn verdict(decision: Decided) -> VerdictReading {
     let notes = if decision == Decided::Reject { "it is wrong" } else { "" };
-    Said::Clear(Verdict::new(decision, notes.into(), Vec::new(), ReadFrom::Line))
+    VerdictReading::Clear(Verdict::new(decision, notes.into(), Vec::new(), ReadFrom::Line))
 }
 
-/// One letter an input: `.` exit 0, `m` marker and exit 0, `x` exit 1, `M` marker and exit 1, `k` killed by SIGKILL; with exit 0
-/// `a` approve, `r` reject, `d` dispute, `s` skip, `u` nothing clear, `n` nothing changed.
+/// Returns the inputs of a script, one letter for each attempt: `.` exit 0, `m` marker and exit 0, `x` exit 1, `M`
+/// marker and exit 1, `k` killed by SIGKILL. With exit 0: `a` approve, `r` reject, `d` dispute, `s` skip, `u` no clear
+/// verdict, `n` nothing changed.
 fn inputs(script: &str) -> Vec<Input> {
     let mut inputs = vec![Input::Begin];
     for letter in script.chars() {
@@ -46,16 +47,16 @@ fn inputs(script: &str) -> Vec<Input> {
         }
         inputs.push(match letter {
             '.' | 'm' => exit(0),
-            'k' => Input::Exited { exit: Exit::Signal(9), finished: Box::default(), said: None },
+            'k' => Input::Exited { exit: Exit::Signal(9), finished: Box::default(), verdict: None },
             'a' => says(verdict(Decided::Approve)),
             'r' => says(verdict(Decided::Reject)),
             'd' => says(verdict(Decided::Dispute)),
             's' => Input::Exited {
                 exit: Exit::Code(0),
                 finished: Box::new(Finished { untouched: true, ..Finished::default() }),
-                said: Some(verdict(Decided::Skip)),
+                verdict: Some(verdict(Decided::Skip)),
             },
-            'u' => says(Said::Unclear(Unclear::Nothing)),
+            'u' => says(VerdictReading::Unclear(Unclear::Nothing)),
             'n' => ended(Finished { unchanged: Some(true), ..Finished::default() }),
             _ => exit(1),
         });
@@ -80,7 +81,7 @@ fn run(plan: &Plan, inputs: impl IntoIterator<Item = Input>) -> Ran {
     ran
 }
 
-/// The attempts as `step.iteration`, with `/round` and `+retry` where they tell something, and the end.
+/// Returns the attempts as `step.iteration`, with `/round` and `+retry` if they are not the first, and the outcome.
 fn story(chain: &str, script: &str) -> String {
     let ran = run(&plan(chain), inputs(script));
     let words = ran.events.iter().filter_map(|event| match event {
@@ -107,10 +108,10 @@ fn steps_run_in_sequence_and_the_first_failure_stops_the_chain() {
 #[test]
 fn a_loop_ends_by_its_marker_or_its_count() {
     assert_eq!(story("coder:3 -> x", ".xm."), "coder.1 coder.2 coder.3 x.1 Succeeded");
-    assert_eq!(story("coder:2 -> x", ".."), "coder.1 coder.2 Exhausted { step: 1 }");
-    assert_eq!(story("coder:1", "."), "coder.1 Exhausted { step: 1 }", "a:1 is a loop and needs the marker");
+    assert_eq!(story("coder:2 -> x", ".."), "coder.1 coder.2 IterationsExhausted { step: 1 }");
+    assert_eq!(story("coder:1", "."), "coder.1 IterationsExhausted { step: 1 }", "a:1 is a loop and needs the marker");
     assert_eq!(story("coder:2", "Mm"), "coder.1 coder.2 Succeeded", "a marker with exit 1 is not complete");
-    assert_eq!(story("coder:2", "kk"), "coder.1 coder.2 Exhausted { step: 1 }");
+    assert_eq!(story("coder:2", "kk"), "coder.1 coder.2 IterationsExhausted { step: 1 }");
 }
 
 #[test]
@@ -122,8 +123,11 @@ fn a_marker_that_overtakes_the_word_of_the_spawn_counts() {
 #[test]
 fn a_round_of_a_group_ends_by_a_failed_check_or_an_exhausted_loop_and_starts_at_the_first_step() {
     assert_eq!(story("(coder -> t):3 -> x", ".x..."), "coder.1 t.1 coder.1/2 t.1/2 x.1 Succeeded");
-    assert_eq!(story("(coder:2 -> t):2", ".....x"), "coder.1 coder.2 coder.1/2 coder.2/2 Exhausted { step: 1 }");
-    assert_eq!(story("(coder -> t):2", ".x.x"), "coder.1 t.1 coder.1/2 t.1/2 Exhausted { step: 2 }");
+    assert_eq!(
+        story("(coder:2 -> t):2", ".....x"),
+        "coder.1 coder.2 coder.1/2 coder.2/2 IterationsExhausted { step: 1 }"
+    );
+    assert_eq!(story("(coder -> t):2", ".x.x"), "coder.1 t.1 coder.1/2 t.1/2 IterationsExhausted { step: 2 }");
     assert_eq!(story("(coder)", "."), "coder.1 Succeeded");
 }
 
@@ -167,34 +171,37 @@ fn feedback_comes_from_the_attempt_that_ended_the_round_and_goes_to_every_step_o
     assert_eq!(heard, expected.map(|(name, told)| (name.to_string(), told)));
 }
 
-/// C22, C25, DESIGN.md's step table.
 #[test]
 fn a_judge_approves_or_is_asked_again_and_its_reject_begins_another_round() {
     assert_eq!(story("coder -> j", ".a"), "coder.1 j.1 Succeeded");
     assert_eq!(story("coder -> j:1", ".mua"), "coder.1 j.1 Succeeded", "a count alone keeps the marker");
     assert_eq!(story("(coder -> j:1):2", ".mua"), "coder.1 j.1 j.2 j.3 Succeeded", "in a group its marker is unclear");
-    assert_eq!(story("coder -> j", ".uuu"), "coder.1 j.1 j.2 j.3 NeedsHuman { step: 2, why: Unclear }");
+    assert_eq!(story("coder -> j", ".uuu"), "coder.1 j.1 j.2 j.3 NeedsHuman { step: 2, reason: Unclear }");
     assert_eq!(story("coder -> j", ".r"), "coder.1 j.1 Rejected { step: 2 }");
     assert_eq!(story("(coder -> j):3 -> x", ".r.a."), "coder.1 j.1 coder.1/2 j.1/2 x.1 Succeeded");
-    assert_eq!(story("(coder -> j):2", ".r.r"), "coder.1 j.1 coder.1/2 j.1/2 NeedsHuman { step: 2, why: Rejections }");
+    assert_eq!(
+        story("(coder -> j):2", ".r.r"),
+        "coder.1 j.1 coder.1/2 j.1/2 NeedsHuman { step: 2, reason: Rejections }"
+    );
     assert_eq!(story("(coder -> j -> j):3", ".ar.aa"), "coder.1 j.1 j.1 coder.1/2 j.1/2 j.1/2 Succeeded");
     assert_eq!(story("(coder -> j):3", ".xa"), "coder.1 j.1 j.1+1 Succeeded", "a judge that fails is tried again");
 }
 
 #[test]
 fn a_dispute_is_for_a_human_and_a_skip_ends_the_group_well() {
-    assert_eq!(story("(coder -> j):3 -> x", "d"), "coder.1 NeedsHuman { step: 1, why: Disputed }");
-    assert_eq!(story("(coder -> j):3 -> x", ".d"), "coder.1 j.1 NeedsHuman { step: 2, why: Disputed }");
+    assert_eq!(story("(coder -> j):3 -> x", "d"), "coder.1 NeedsHuman { step: 1, reason: Disputed }");
+    assert_eq!(story("(coder -> j):3 -> x", ".d"), "coder.1 j.1 NeedsHuman { step: 2, reason: Disputed }");
     assert_eq!(story("(coder -> j):3 -> x", "s."), "coder.1 x.1 Succeeded");
     assert_eq!(story("coder -> x", "s."), "coder.1 x.1 Succeeded");
 }
 
 #[test]
 fn a_count_is_of_all_rounds_and_five_in_a_row_that_a_check_ends_are_the_end() {
-    assert_eq!(story("(coder -> t -> j):1", ".x"), "coder.1 t.1 Exhausted { step: 2 }");
-    assert_eq!(story("(coder -> t -> j):2", ".x.x"), "coder.1 t.1 coder.1/2 t.1/2 Exhausted { step: 2 }");
+    assert_eq!(story("(coder -> t -> j):1", ".x"), "coder.1 t.1 IterationsExhausted { step: 2 }");
+    assert_eq!(story("(coder -> t -> j):2", ".x.x"), "coder.1 t.1 coder.1/2 t.1/2 IterationsExhausted { step: 2 }");
     assert_eq!(story("(coder -> t -> j):3", ".x.x..a"), "coder.1 t.1 coder.1/2 t.1/2 coder.1/3 t.1/3 j.1/3 Succeeded");
-    let five = "coder.1 t.1 coder.1/2 t.1/2 coder.1/3 t.1/3 coder.1/4 t.1/4 coder.1/5 t.1/5 Exhausted { step: 2 }";
+    let five =
+        "coder.1 t.1 coder.1/2 t.1/2 coder.1/3 t.1/3 coder.1/4 t.1/4 coder.1/5 t.1/5 IterationsExhausted { step: 2 }";
     assert_eq!(story("(coder -> t -> j):9", ".x.x.x.x.x"), five);
     assert_eq!(
         story("(coder -> t -> j):9", &".x.x.x.x..r".repeat(2))[..20],
@@ -203,22 +210,20 @@ fn a_count_is_of_all_rounds_and_five_in_a_row_that_a_check_ends_are_the_end() {
     );
 }
 
-/// C21.
 #[test]
 fn a_worker_that_changes_nothing_is_asked_once_more_and_then_judged() {
     assert_eq!(story("(coder -> j):3", "nna"), "coder.1 coder.1+1 j.1 Succeeded");
     assert_eq!(story("(coder -> j):3", "n.a"), "coder.1 coder.1+1 j.1 Succeeded");
 }
 
-/// C25.
 #[test]
 fn a_check_that_fails_on_a_tree_and_with_errors_seen_before_stops_the_group() {
-    let trouble = |mark: &str| {
-        let finished = Finished { trouble: Some(mark.into()), ..Finished::default() };
-        Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None }
+    let failure_digest = |mark: &str| {
+        let finished = Finished { failure_digest: Some(mark.into()), ..Finished::default() };
+        Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None }
     };
     let after = |marks: &[&str]| {
-        let inputs = marks.iter().flat_map(|mark| [UP, exit(0), UP, trouble(mark)]);
+        let inputs = marks.iter().flat_map(|mark| [UP, exit(0), UP, failure_digest(mark)]);
         run(&plan("(coder -> t):9"), std::iter::once(Input::Begin).chain(inputs)).events.pop()
     };
     let stalled = Some(EventKind::RunFinished { outcome: RunOutcome::Stalled { step: 2 } });
@@ -230,11 +235,11 @@ fn a_check_that_fails_on_a_tree_and_with_errors_seen_before_stops_the_group() {
 #[test]
 fn a_reject_that_names_only_what_is_minor_ends_the_round_well() {
     let minor = Finding { title: "a name".into(), severity: Severity::Minor, ..Finding::default() };
-    let said = Said::Clear(Verdict::new(Decided::Reject, String::new(), vec![minor], ReadFrom::Object));
+    let said = VerdictReading::Clear(Verdict::new(Decided::Reject, String::new(), vec![minor], ReadFrom::Object));
     assert_eq!(end(&plan("(coder -> j):2"), [Input::Begin, UP, exit(0), UP, says(said)]), RunOutcome::Succeeded);
 }
 
-/// S0-17: the fifteenth reject of a task fails it, whichever run it comes in.
+/// The fifteenth rejection fails the task, even if it comes in a later run.
 #[test]
 fn the_fifteenth_reject_of_a_task_is_its_last() {
     let mut plan = plan("(coder -> j):99");
@@ -247,7 +252,7 @@ fn the_fifteenth_reject_of_a_task_is_its_last() {
     assert_eq!(rejects(&plan), 1);
 }
 
-/// A plan with every limit.
+/// Returns a plan with every limit set.
 fn limited_plan(chain: &str) -> Plan {
     let mut plan = plan(chain);
     plan.limits.time = Some(Duration::from_hours(1));
@@ -269,26 +274,24 @@ fn left(fingerprint: &str) -> Input {
     ended(finished)
 }
 
-/// V-25.
 #[test]
 fn a_loop_that_fails_three_times_in_the_same_quick_way_is_given_up_at_once() {
-    assert_eq!(story("coder:9", "xxx"), "coder.1 coder.2 coder.3 Failing { step: 1 }");
+    assert_eq!(story("coder:9", "xxx"), "coder.1 coder.2 coder.3 CrashLoop { step: 1 }");
     assert_eq!(
         story("coder:9", "xx.xxkxx")[..],
         *"coder.1 coder.2 coder.3 coder.4 coder.5 coder.6 coder.7 coder.8 coder.9"
     );
-    assert_eq!(story("(coder:2 -> t):9", "xxx"), "coder.1 coder.2 coder.1/2 Failing { step: 1 }");
+    assert_eq!(story("(coder:2 -> t):9", "xxx"), "coder.1 coder.2 coder.1/2 CrashLoop { step: 1 }");
     let slow = || {
         let finished = Finished { took_ms: 5_000, ..Finished::default() };
-        Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None }
+        Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None }
     };
     assert_eq!(
         end(&plan("coder:3"), [Input::Begin, UP, slow(), UP, slow(), UP, slow()]),
-        RunOutcome::Exhausted { step: 1 }
+        RunOutcome::IterationsExhausted { step: 1 }
     );
 }
 
-/// V-26.
 #[test]
 fn a_loop_that_changes_nothing_and_says_the_same_is_given_up() {
     let after = |marks: &[&str]| {
@@ -301,12 +304,11 @@ fn a_loop_that_changes_nothing_and_says_the_same_is_given_up() {
     assert_eq!(after(&["a", "a", "b", "b", "b"]), stalled);
     assert_eq!(
         end(&plan("coder:3"), [Input::Begin, UP, left("a"), UP, left("a"), UP, left("a")]),
-        RunOutcome::Exhausted { step: 1 },
+        RunOutcome::IterationsExhausted { step: 1 },
         "the last iteration ends the loop anyway"
     );
 }
 
-/// V-24.
 #[test]
 fn a_usage_limit_is_waited_out_and_no_iteration_is_charged() {
     let mut plan = plan("coder:1");
@@ -346,7 +348,8 @@ fn an_outage_of_the_service_is_waited_out_with_growing_pauses_and_charges_nothin
     assert_eq!(end(&plan, for_ever), RunOutcome::LimitReached { limit: LimitKind::Wait });
 }
 
-/// Whatever its words say: who pays each time and comes to the same end is not in bad weather.
+/// An agent that uses tokens each time and fails in the same way does not have a temporary problem, whatever its error
+/// message says.
 #[test]
 fn attempts_that_use_tokens_again_and_again_and_meet_the_same_error_count() {
     let paid = || {
@@ -354,7 +357,7 @@ fn attempts_that_use_tokens_again_and_again_and_meet_the_same_error_count() {
         let finished = Finished { error, error_class, tokens: Some(tokens(9)), ..Finished::default() };
         [
             UP,
-            Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None },
+            Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None },
             Input::TimeOver(Timer::Wait),
         ]
     };
@@ -363,12 +366,12 @@ fn attempts_that_use_tokens_again_and_again_and_meet_the_same_error_count() {
     assert_eq!(end(&plan("coder"), times(4)), RunOutcome::Failed { step: 1 });
 }
 
-/// An attempt that was ended before it said what it cost.
+/// For an attempt that was stopped before it reported its cost.
 #[test]
 fn what_nobody_has_told_of_the_cost_is_estimated_for_the_limit() {
     let plan = {
         let config = r#"{"agents": {"c": {"backend": "claude"}}, "chains": {}}"#;
-        let mut plan = planned(&world(&[("/bin/claude*", "")]), config, "c:9", &Prompted::default(), &[]).unwrap();
+        let mut plan = planned(&world(&[("/bin/claude*", "")]), config, "c:9", &PromptSource::default(), &[]).unwrap();
         plan.limits.cost = Some(1.0);
         plan
     };
@@ -382,7 +385,7 @@ fn what_nobody_has_told_of_the_cost_is_estimated_for_the_limit() {
 
 #[test]
 fn a_machine_without_room_is_waited_for_ten_seconds_at_most() {
-    let busy = || [Input::NotStarted { why: "EAGAIN".into(), busy: true }, Input::TimeOver(Timer::Wait)];
+    let busy = || [Input::NotStarted { error: "EAGAIN".into(), busy: true }, Input::TimeOver(Timer::Wait)];
     let for_ever = || std::iter::once(Input::Begin).chain((0..20).flat_map(|_| busy()));
     let ran = run(&plan("coder"), for_ever());
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::OutOfResources { step: 1 } }));
@@ -400,7 +403,6 @@ fn a_program_that_says_nothing_at_its_start_is_started_three_times_more_and_then
     assert_eq!(end(&plan("coder"), times(4)), RunOutcome::Failed { step: 1 });
 }
 
-/// V-20, V-22, V-23.
 #[test]
 fn a_limit_ends_the_run_while_the_agent_runs_unless_its_marker_came_first() {
     let reached = |limit| RunOutcome::LimitReached { limit };
@@ -444,7 +446,7 @@ fn waits(ran: &Ran) -> Vec<Duration> {
 
 fn failed(class: ErrorClass) -> Input {
     let finished = Finished { error: Some("x".into()), error_class: Some(class), ..Finished::default() };
-    Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None }
+    Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None }
 }
 
 fn tokens(input: u64) -> Tokens {
@@ -454,7 +456,7 @@ fn tokens(input: u64) -> Tokens {
 fn limited(resets_in_ms: Option<u64>) -> Input {
     let usage_limit = Some(UsageLimit { resets_at: None, resets_in_ms });
     let finished = Finished { usage_limit, ..Finished::default() };
-    Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), said: None }
+    Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None }
 }
 
 pub(crate) mod laws;

@@ -10,7 +10,7 @@ use crate::plan::Kind;
 use std::time::Duration;
 
 impl Deliberation<'_> {
-    /// Waits, unless that would be longer than anybody wants.
+    /// Starts a wait, or ends the run if the wait would be too long.
     pub(in crate::engine) fn wait(&mut self, at: At, reason: WaitReason, limit: Option<&UsageLimit>) {
         let waits = &self.state.waits;
         let wait_ms = waits.next(reason, limit.and_then(|limit| limit.resets_in_ms));
@@ -23,12 +23,13 @@ impl Deliberation<'_> {
                 self.effects.push(Effect::Arm(Timer::Wait, Duration::from_millis(wait_ms)));
             }
             WaitReason::Machine => self.finish(RunOutcome::OutOfResources { step }),
-            WaitReason::Login => self.finish(RunOutcome::NeedsHuman { step, why: HumanNeeded::Login }),
+            WaitReason::Login => self.finish(RunOutcome::NeedsHuman { step, reason: HumanNeeded::Login }),
             _ => self.end(Ending::Limit { limit: LimitKind::Wait }),
         }
     }
 
-    /// Whether a login that is refused now has worked before, in a queue of tasks: then somebody is to log in again, and the queue waits.
+    /// Returns whether, in a queue of tasks, a login that is refused now has worked before. The queue then waits until
+    /// a person logs in again.
     pub(in crate::engine) fn login_has_worked(&self, step: u32) -> bool {
         let backend = |number: u32| match self.step(number).map(|step| &step.kind) {
             Some(Kind::Agent { backend, .. }) => backend.as_deref(),
@@ -40,7 +41,7 @@ impl Deliberation<'_> {
             || steps.filter(|step| self.state.has_worked(*step)).any(|step| backend(step) == Some(own))
     }
 
-    /// The wait is over: the same iteration again.
+    /// Tries the same iteration again after a wait.
     pub(in crate::engine) fn try_again(&mut self) {
         if let Some(at) = self.state.at.clone() {
             self.plan_attempt(at.step, at.iteration, self.state.retry);

@@ -1,8 +1,8 @@
-//! An evaluation as a decider: `decide` says what is asked next, `evolve` remembers what came of it. No clock, no I/O, no async: answers,
-//! limits and signals are inputs, questions are effects. `(improve -> guard -> execute -> evaluate):N` (seed 003).
+//! An evaluation as a decider: `decide` says what is asked next, `evolve` records what happened. No clock, no I/O, no
+//! async: answers, limits and signals are inputs, questions are effects. `(improve -> guard -> execute -> evaluate):N`.
 
 use super::candidate::{Guards, proposed};
-use super::choose::{Patience, Progress, Tried, winner};
+use super::choose::{Patience, Progress, TriedPrompt, winner};
 use super::tokens::tokens;
 use crate::engine::{
     CaseResult, EvalEvent, EvalFacts, EvalLedger, EventKind, HumanNeeded, JudgedBy, LimitKind, RunOutcome,
@@ -16,34 +16,34 @@ pub(super) const EXECUTES: u32 = 1;
 pub(super) const EVALUATES: u32 = 2;
 pub(super) const IMPROVES: u32 = 3;
 
-/// How often a case is asked for that nobody could judge, where prompts are compared by it.
+/// How often a case is tried that could not be judged, if prompts are compared by it.
 const TRIES: u32 = 2;
 
-/// What comes from outside.
+/// An input from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum EvalInput {
-    /// It begins with this event, or goes on with it, and is about this.
+    /// The evaluation begins or resumes with this event, and these are its facts.
     Begin(Box<EventKind>, Box<EvalFacts>),
-    /// What came of a case.
+    /// The result of a case.
     Result(Box<CaseResult>),
-    /// What the improver answered, or why it did not.
+    /// The improver's answer, or why there is none.
     Answer { generation: u32, answer: Result<String, String> },
-    /// It is to end: by a signal, or by a limit.
+    /// The evaluation must end, because of a signal or a limit.
     Halt(RunOutcome),
-    /// All of us stand still from now on.
+    /// The run is paused.
     Pause,
-    /// We go on.
+    /// The run continues after a pause.
     Continue,
 }
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum EvalEffect {
-    /// These cases are to be tried with the prompt of a generation, by their numbers from 0.
+    /// Try these cases, by their numbers from 0, with the prompt of a generation.
     Measure { generation: u32, cases: Vec<usize> },
-    /// The prompt of the generation `of` is to be rewritten.
+    /// Rewrite the prompt of the generation `of`.
     Improve { generation: u32, of: u32 },
-    /// It is over.
+    /// The evaluation has ended.
     Finish(RunOutcome),
 }
 
@@ -55,10 +55,10 @@ enum Cases {
     HeldOut,
 }
 
-/// What is being done.
+/// What the evaluation is doing.
 #[derive(Debug, Clone, Default, PartialEq)]
 enum EvalPhase {
-    /// Nothing has happened.
+    /// Nothing has happened yet.
     #[default]
     New,
     Measuring {
@@ -69,7 +69,7 @@ enum EvalPhase {
         generation: u32,
         of: u32,
     },
-    /// Nothing is left to be asked. With the generation that wins and why no other is tried, where prompts were compared.
+    /// No question is left. `choice` is the generation that wins, and why no other is tried, if prompts were compared.
     Decided {
         outcome: RunOutcome,
         choice: Option<(u32, String)>,
@@ -77,27 +77,27 @@ enum EvalPhase {
     Over(RunOutcome),
 }
 
-/// What is remembered of an evaluation, and where it stands.
+/// The state of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct EvalState {
     pub(super) ledger: EvalLedger,
     phase: EvalPhase,
-    /// The number of each case, from 0.
+    /// The number of each case, from 0, by its ID.
     numbers: HashMap<String, usize>,
-    /// The cases that are still to be tried where some are being tried.
+    /// The cases that are still to be tried in this phase.
     open: BTreeSet<usize>,
-    /// How often nobody could judge a case since it began or went on, by generation and case.
+    /// How often a case could not be judged since the evaluation began or resumed, by generation and case.
     in_vain: BTreeMap<(u32, String), u32>,
-    /// Generations that were judged whole, and how they did; the original first.
-    tried: Vec<(u32, Tried)>,
-    best: (u32, Tried),
+    /// The generations that were judged completely, with their scores; the original first.
+    tried: Vec<(u32, TriedPrompt)>,
+    best: (u32, TriedPrompt),
     progress: Progress,
 }
 
-/// What an input leads to.
+/// The result of an input.
 #[derive(Debug)]
 pub(super) struct EvalTransition {
-    /// What is remembered from now on: the state before, evolved by the events.
+    /// The new state: the old one, evolved by the events.
     pub(super) state: EvalState,
     /// What happened.
     pub(super) events: Vec<EventKind>,
@@ -106,7 +106,7 @@ pub(super) struct EvalTransition {
 }
 
 impl EvalState {
-    /// Where these events lead to.
+    /// Returns the state that results from these events.
     pub(super) fn of_events<'a>(events: impl IntoIterator<Item = &'a EventKind>) -> Self {
         let mut state = Self::default();
         for event in events {
@@ -115,17 +115,19 @@ impl EvalState {
         state
     }
 
-    /// Decides, from what is remembered. What has no place any more leads to nothing.
+    /// Decides what an input leads to. An input that comes too late has no effect.
     pub(super) fn decide(mut self, guards: &Guards, input: EvalInput) -> EvalTransition {
         let (before, mut effects) = (self.phase.clone(), Vec::new());
         let mut events = match input {
             EvalInput::Begin(first, facts) => {
-                vec![*first, EventKind::Evaluation { what: EvalEvent::Began { facts: *facts } }]
+                vec![*first, EventKind::Evaluation { event: EvalEvent::Started { facts: *facts } }]
             }
             EvalInput::Pause => vec![EventKind::RunPaused],
             EvalInput::Continue => vec![EventKind::RunContinued],
             _ if matches!(before, EvalPhase::Over(_)) => Vec::new(),
-            EvalInput::Result(result) => vec![EventKind::Evaluation { what: EvalEvent::Judged { result: *result } }],
+            EvalInput::Result(result) => {
+                vec![EventKind::Evaluation { event: EvalEvent::CaseJudged { result: *result } }]
+            }
             EvalInput::Answer { generation, answer } => self.answered(guards, generation, answer),
             EvalInput::Halt(outcome) => vec![EventKind::RunFinished { outcome }],
         };
@@ -133,8 +135,9 @@ impl EvalState {
             self.evolve(event);
         }
         if let EvalPhase::Decided { outcome, choice } = self.phase.clone() {
-            let chose =
-                choice.map(|(generation, why)| EventKind::Evaluation { what: EvalEvent::Chose { generation, why } });
+            let chose = choice.map(|(generation, why)| EventKind::Evaluation {
+                event: EvalEvent::PromptChosen { generation, reason: why },
+            });
             let last: Vec<EventKind> = chose.into_iter().chain([EventKind::RunFinished { outcome }]).collect();
             for event in &last {
                 self.evolve(event);
@@ -144,7 +147,7 @@ impl EvalState {
         match &self.phase {
             EvalPhase::Over(outcome) if self.phase != before => effects.push(EvalEffect::Finish(*outcome)),
             EvalPhase::Measuring { generation, .. } => {
-                // Within a phase only what nobody could judge is asked again.
+                // Within a phase, only a case that could not be judged is asked again.
                 let cases: Vec<usize> = if self.phase == before && !begins(&events) {
                     self.number_of(&events).filter(|number| self.open.contains(number)).into_iter().collect()
                 } else {
@@ -164,37 +167,37 @@ impl EvalState {
 
     fn answered(&self, guards: &Guards, generation: u32, answer: Result<String, String>) -> Vec<EventKind> {
         let Ok(answer) = answer else {
-            // Nothing is decided: a resume asks it again.
-            let outcome = RunOutcome::NeedsHuman { step: IMPROVES, why: HumanNeeded::Unclear };
+            // Nothing is decided: a resume asks again.
+            let outcome = RunOutcome::NeedsHuman { step: IMPROVES, reason: HumanNeeded::Unclear };
             return vec![EventKind::RunFinished { outcome }];
         };
         let prompt = proposed(&answer);
         let known = self.ledger.prompts.values().any(|known| known.prompt.trim() == prompt);
         let refused = guards.refusal(&prompt, known);
-        let what = EvalEvent::Proposed { generation, tokens: tokens(&prompt), prompt, refused };
-        vec![EventKind::Evaluation { what }]
+        let what = EvalEvent::PromptProposed { generation, tokens: tokens(&prompt), prompt, refused };
+        vec![EventKind::Evaluation { event: what }]
     }
 
-    /// Remembers an event.
+    /// Applies an event to the state.
     pub(super) fn evolve(&mut self, event: &EventKind) {
         self.ledger.evolve(event);
         match event {
-            // What nobody could judge is asked for again.
-            EventKind::Evaluation { what: EvalEvent::Began { .. } } => {
+            // Cases that could not be judged are tried again.
+            EventKind::Evaluation { event: EvalEvent::Started { .. } } => {
                 let ledger = std::mem::take(&mut self.ledger);
                 let ids = ledger.facts.iter().flat_map(|facts| &facts.cases).map(|case| case.id.clone());
                 let numbers = ids.zip(0..).collect();
                 *self = Self { ledger, numbers, ..Self::default() };
                 self.measure(0, Cases::All);
             }
-            EventKind::Evaluation { what: EvalEvent::Judged { result } } => self.judged(result),
+            EventKind::Evaluation { event: EvalEvent::CaseJudged { result } } => self.judged(result),
             EventKind::RunFinished { outcome } => self.phase = EvalPhase::Over(*outcome),
             _ => {}
         }
         self.go_on();
     }
 
-    /// Goes on as far as nothing has to be asked.
+    /// Continues until something has to be asked.
     fn go_on(&mut self) {
         loop {
             match self.phase {
@@ -220,7 +223,7 @@ impl EvalState {
             self.best = (0, result);
             self.progress.perfect = result.training.is_perfect();
             if result.training.cases == 0 {
-                // Nobody could judge anything.
+                // No case could be judged.
                 self.phase = EvalPhase::Decided { outcome: self.nobody_judged(), choice: None };
             } else {
                 self.go_on_to_the_next();
@@ -256,7 +259,7 @@ impl EvalState {
         }
     }
 
-    /// Another candidate, or the end.
+    /// Begins another candidate, or ends.
     fn go_on_to_the_next(&mut self) {
         let options = self.ledger.facts.as_ref().map(|facts| (facts.options.generations, facts.options.always));
         let (generations, always) = options.unwrap_or_default();
@@ -269,11 +272,11 @@ impl EvalState {
         let whole = self.tried.first().is_some_and(|(_, first)| {
             first.training.is_perfect() && first.held_out.is_none_or(|score| score.is_perfect())
         });
-        let outcome = if generation > 0 || whole { RunOutcome::Succeeded } else { RunOutcome::NotMet };
+        let outcome = if generation > 0 || whole { RunOutcome::Succeeded } else { RunOutcome::CasesFailed };
         self.phase = EvalPhase::Decided { outcome, choice: Some((generation, why)) };
     }
 
-    /// Begins to try cases of a generation: those that nobody has judged.
+    /// Begins to try those cases of a generation that are not judged yet.
     fn measure(&mut self, generation: u32, cases: Cases) {
         let of_part = |held_out: bool| match cases {
             Cases::All => true,
@@ -303,43 +306,45 @@ impl EvalState {
         }
     }
 
-    /// The case that these events tell of.
+    /// Returns the number of the case whose result these events contain.
     fn number_of(&self, events: &[EventKind]) -> Option<usize> {
-        let Some(EventKind::Evaluation { what: EvalEvent::Judged { result } }) = events.first() else { return None };
+        let Some(EventKind::Evaluation { event: EvalEvent::CaseJudged { result } }) = events.first() else {
+            return None;
+        };
         self.numbers.get(&result.case).copied()
     }
 
-    /// What measuring one prompt came to.
+    /// Returns the outcome of measuring one prompt.
     fn outcome_of_the_original(&self) -> RunOutcome {
         let wanting = |judged: bool| self.ledger.of(0).any(|result| result.error.is_none() == judged && !result.pass);
         match (wanting(true), wanting(false)) {
-            (true, _) => RunOutcome::NotMet,
+            (true, _) => RunOutcome::CasesFailed,
             (false, true) => self.nobody_judged(),
             (false, false) => RunOutcome::Succeeded,
         }
     }
 
-    /// What it means that a case was judged by nobody: an evaluator is asked again by a resume.
+    /// Returns the outcome of cases that could not be judged: a resume asks an evaluator again.
     fn nobody_judged(&self) -> RunOutcome {
         let evaluator = |error: &str| error.starts_with("evaluator_error");
         let unclear = self.ledger.of(0).any(|result| result.error.as_deref().is_some_and(evaluator));
         if unclear {
-            RunOutcome::NeedsHuman { step: EVALUATES, why: HumanNeeded::Unclear }
+            RunOutcome::NeedsHuman { step: EVALUATES, reason: HumanNeeded::Unclear }
         } else {
             RunOutcome::Failed { step: EXECUTES }
         }
     }
 
-    fn tried(&self, generation: u32) -> Tried {
-        Tried {
+    fn tried(&self, generation: u32) -> TriedPrompt {
+        TriedPrompt {
             training: self.ledger.comparable_score(generation, false).unwrap_or_default(),
             held_out: self.ledger.comparable_score(generation, true),
             tokens: self.ledger.prompts.get(&generation).map_or(0, |known| known.tokens),
         }
     }
 
-    /// The limit that keeps another question from being asked, if one is reached: `issued` were given away so far, and `late` says whether
-    /// the time of the whole is over.
+    /// Returns the limit that prevents another question, if one is reached. `issued` is the number of questions asked
+    /// so far; `late` says whether the time limit of the whole evaluation has passed.
     pub(super) fn limit_reached(
         &self,
         limits: &Limits,
@@ -360,7 +365,7 @@ impl EvalState {
 }
 
 fn begins(events: &[EventKind]) -> bool {
-    events.iter().any(|event| matches!(event, EventKind::Evaluation { what: EvalEvent::Began { .. } }))
+    events.iter().any(|event| matches!(event, EventKind::Evaluation { event: EvalEvent::Started { .. } }))
 }
 
 #[cfg(test)]

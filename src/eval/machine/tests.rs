@@ -1,5 +1,5 @@
-//! Laws of the machine, over evaluations by chance: a replay leads to the same state, and whatever cuts an evaluation off, it ends the same
-//! when it goes on.
+//! Properties of the machine, over random evaluations: a replay leads to the same state, and an evaluation that is
+//! interrupted anywhere has the same result when it resumes.
 
 use super::*;
 use crate::engine::{CaseFacts, EvalOptions};
@@ -19,7 +19,7 @@ impl Chance {
     }
 }
 
-/// What is asked, and a world that answers the same to the same question.
+/// What is asked, and a world that gives the same answer to the same question.
 struct World {
     seed: u64,
     facts: EvalFacts,
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// Some rewritings are empty, or were there before.
+    /// Some rewrites are empty, or were proposed before.
     fn rewriting(&self, generation: u32) -> String {
         match self.answer(generation, 0).below(5) {
             0 => String::new(),
@@ -108,14 +108,14 @@ impl World {
         EvalInput::Begin(Box::new(first), Box::new(self.facts.clone()))
     }
 
-    /// How many questions there can be, between two cuts.
+    /// The most questions that can be asked between two interruptions.
     fn most_questions(&self) -> usize {
         let generations = self.facts.options.generations as usize + 1;
         generations * (self.facts.cases.len() * TRIES as usize + 1)
     }
 }
 
-/// An evaluation under way: its state, its journal, and what is to be done.
+/// An evaluation in progress: its state, its journal, and what is to be done.
 struct Evaluation<'a> {
     world: &'a World,
     state: EvalState,
@@ -148,7 +148,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Does one of the things that are to be done; how it ended, when nothing is left.
+    /// Does one of the things to be done; returns the outcome when nothing is left.
     fn step(&mut self, chance: &mut Chance) -> Option<RunOutcome> {
         assert!(!self.effects.is_empty(), "seed {}: nothing to do, and not over", self.world.seed);
         let which = usize::try_from(chance.below(self.effects.len() as u64)).unwrap();
@@ -243,7 +243,7 @@ fn a_case_that_nobody_can_judge_is_asked_twice_where_prompts_are_compared_and_el
             evaluation.effects.clear();
             evaluation.take(EvalInput::Result(Box::new(unjudged.clone())));
         }
-        let outcome = RunOutcome::NeedsHuman { step: EVALUATES, why: HumanNeeded::Unclear };
+        let outcome = RunOutcome::NeedsHuman { step: EVALUATES, reason: HumanNeeded::Unclear };
         assert_eq!(evaluation.effects, [EvalEffect::Finish(outcome)], "improves: {improves}");
     }
 }

@@ -1,21 +1,22 @@
-//! Code fences around values (C8): a fence of the template grows past any run in a value inside it; one that a value leaves open is
-//! closed behind it; the note of a value that was cut stands outside.
+//! Protects code fences around values. A fence of the template is made longer than any run of fence characters in a
+//! value inside it. A fence that a value leaves open is closed after the value. The note of a truncated value is put
+//! outside the fence.
 
 use super::piece::{Origin, Piece};
 use std::collections::BTreeMap;
 
-/// A code fence: at least three of one sign, at any depth of lists and quotations.
+/// A code fence: at least three of the same character, at any depth of lists and block quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FenceRun {
     sign: char,
-    /// Where its signs begin in the line, in bytes.
+    /// Where the fence characters start in the line, in bytes.
     at: usize,
     length: usize,
-    /// Whether it stands in a block quote, which ends it with itself.
+    /// Whether the fence is in a block quote, whose end also ends the fence.
     quoted: bool,
-    /// Whether nothing but blanks follows: it may close.
+    /// Whether only spaces follow, so that the fence may be a closing one.
     bare: bool,
-    /// Whether it is a fence outside of lists, too: at most three blanks before it.
+    /// Whether it is a fence outside lists too: at most three spaces precede it.
     shallow: bool,
 }
 
@@ -24,7 +25,7 @@ fn run_of(line: &str) -> Option<FenceRun> {
     let quote = line[..at].rfind('>');
     let indent = quote.map_or(at, |quote| (at - quote).saturating_sub(2));
     let blanks = at;
-    // An item of a list may begin with a fence; how deep it stands is nobody's concern here.
+    // A list item may start with a fence; how deeply it is nested does not matter here.
     while let Some(length) = list_mark(&line[at..]) {
         at += length;
         at += line[at..].len() - line[at..].trim_start_matches([' ', '>', '\t']).len();
@@ -33,7 +34,7 @@ fn run_of(line: &str) -> Option<FenceRun> {
     let sign = rest.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
     let length = rest.len() - rest.trim_start_matches(sign).len();
     let after = rest[length..].trim_end_matches('\n');
-    // What follows an opening fence of backticks has none.
+    // The info string after an opening fence of backticks cannot contain backticks.
     let opens = sign == '~' || !after.contains('`');
     (length >= 3 && opens).then_some(FenceRun {
         sign,
@@ -45,7 +46,7 @@ fn run_of(line: &str) -> Option<FenceRun> {
     })
 }
 
-/// The length of a list's mark and its blank: `- `, `12. `.
+/// Returns the length of a list marker and its blank: `- `, `12. `.
 fn list_mark(text: &str) -> Option<usize> {
     let digits = text.len() - text.trim_start_matches(|next: char| next.is_ascii_digit()).len();
     let mark = match text[digits..].chars().next()? {
@@ -56,7 +57,7 @@ fn list_mark(text: &str) -> Option<usize> {
     text[mark..].starts_with(' ').then_some(mark + 1)
 }
 
-/// The longest run of a sign in a text.
+/// Returns the length of the longest run of a character in a text.
 fn longest(text: &str, sign: char) -> usize {
     let (mut most, mut now) = (0, 0);
     for next in text.chars() {
@@ -66,18 +67,18 @@ fn longest(text: &str, sign: char) -> usize {
     most
 }
 
-/// What is changed about one piece.
+/// The changes to one piece.
 #[derive(Default)]
 struct FenceChange {
-    /// Signs that are put in, at these offsets.
+    /// Fence characters to insert at these offsets.
     grow: Vec<(usize, String)>,
-    /// Pieces that are put in behind these offsets.
+    /// Pieces to insert after these offsets.
     insert: Vec<(usize, Piece)>,
 }
 
 enum FenceState {
     Outside,
-    /// In a fence of the template: where its signs are, and the longest run in the values so far.
+    /// In a fence of the template: where its characters are, and the longest run in the values so far.
     Inside {
         run: FenceRun,
         at: (usize, usize),
@@ -90,14 +91,14 @@ enum FenceState {
     },
 }
 
-/// Protects every value of a rendered prompt.
+/// Protects the fences around and inside every value of a rendered prompt.
 pub(super) fn protect(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut changes: BTreeMap<usize, FenceChange> = BTreeMap::new();
     let mut notes: Vec<Piece> = Vec::new();
     let mut state = FenceState::Outside;
     for line in lines(&pieces) {
         let mut parts = &line[..];
-        // The rest of a line behind a value that had left a fence open is a line of its own.
+        // After a value that leaves a fence open, the rest of its line counts as a line of its own.
         while let Some(first) = parts.first() {
             if let FenceState::InValue { run, piece } = state
                 && first.piece != piece
@@ -136,12 +137,12 @@ pub(super) fn protect(pieces: Vec<Piece>) -> Vec<Piece> {
     rebuilt(pieces, changes, notes)
 }
 
-/// A part of a line: bytes of one piece.
+/// A part of a line, from one piece.
 struct FencePart<'a> {
     piece: usize,
     from: usize,
     text: &'a str,
-    /// Whether the piece ends with it.
+    /// Whether the piece ends with this part.
     ends: bool,
 }
 
@@ -171,7 +172,7 @@ fn one_line(
 ) -> FenceState {
     let text: String = parts.iter().map(|part| part.text).collect();
     let run = run_of(&text);
-    // Whose signs they are: those of a value, if any of them is.
+    // A run belongs to a value if any of its characters does.
     let owner = run.and_then(|run| {
         let (mut at, mut found) = (0, None);
         for part in parts {
@@ -204,13 +205,13 @@ fn one_line(
             FenceState::Outside
         }
         (FenceState::Inside { run: open, at, most }, ..) => {
-            // Over the whole line: two values side by side make one run.
+            // Measured over the whole line, as two adjacent values can form one run.
             let any = parts.iter().any(|part| pieces[part.piece].is_value());
             let here = if any { longest(&text, open.sign) } else { 0 };
             FenceState::Inside { run: open, at, most: most.max(here) }
         }
         (FenceState::InValue { run: open, .. }, Some(run), _)
-            if run.sign == open.sign && run.bare && run.shallow && run.length >= open.length =>
+            if run.sign == open.sign && run.bare && run.shallow && !run.quoted && run.length >= open.length =>
         {
             FenceState::Outside
         }
@@ -220,7 +221,7 @@ fn one_line(
 
 fn guard(pieces: &[Piece], changes: &mut BTreeMap<usize, FenceChange>, run: FenceRun, piece: usize) {
     let newline = if pieces[piece].text.ends_with('\n') { "" } else { "\n" };
-    // As far in as what it closes: at the line's beginning it would leave a list, and open a block.
+    // Indented like the fence that it closes: at the start of the line, it would leave a list and open a block.
     let indent = " ".repeat(run.at);
     let text = format!("{newline}{indent}{}\n", run.sign.to_string().repeat(run.length));
     let change = changes.entry(piece).or_default();

@@ -7,23 +7,23 @@ use std::sync::Arc;
 
 const KEYS: [&str; 2] = ["description", "syntax"];
 
-/// What stands before the text.
+/// The front matter of a file.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Front {
+pub(super) struct FrontMatter {
     pub(super) description: Option<String>,
     pub(super) syntax: Option<Syntax>,
-    /// Where the text begins, in bytes.
+    /// Where the text after it starts, in bytes.
     pub(super) end: usize,
 }
 
-/// Reads the front matter of a file.
+/// Parses the front matter of a file.
 ///
 /// # Errors
-/// Unknown keys and values, and one that is never closed.
-pub(super) fn front(source: &Arc<Source>) -> Result<Front, Vec<Diagnostic>> {
+/// Unknown keys and values, and front matter that is never closed.
+pub(super) fn front(source: &Arc<Source>) -> Result<FrontMatter, Vec<Diagnostic>> {
     let text = &source.text;
-    let Some(after) = text.strip_prefix("---\n") else { return Ok(Front::default()) };
-    let (mut front, mut faults, mut at) = (Front::default(), Vec::new(), 4);
+    let Some(after) = text.strip_prefix("---\n") else { return Ok(FrontMatter::default()) };
+    let (mut front, mut faults, mut at) = (FrontMatter::default(), Vec::new(), 4);
     for line in after.split_inclusive('\n') {
         let span = at..at + line.trim_end().len();
         at += line.len();

@@ -1,4 +1,4 @@
-//! Reading a template and the skills that it names: every fault of them at once, before anything is started.
+//! Loads a template and its skills. All their errors are reported at once, before anything starts.
 
 use super::errors;
 use super::front::front;
@@ -10,9 +10,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Skills are not nested deeper than this.
+/// The deepest nesting of skills.
 const DEEPEST: usize = 32;
-/// Built-in templates, and the skills that they share.
+/// The built-in templates. Below them are the skills that they share.
 const BUILT_IN: [(&str, &str); 6] = [
     ("coder", include_str!("../../../prompts/coder.md")),
     ("coder-resume", include_str!("../../../prompts/coder-resume.md")),
@@ -27,10 +27,10 @@ const BUILT_IN_SKILLS: [(&str, &str); 4] = [
     ("review-rules", include_str!("../../../prompts/skills/review-rules.md")),
     ("handoff-format", include_str!("../../../prompts/skills/handoff-format.md")),
 ];
-/// Templates that a user writes for the repository; ours are only there to begin with.
+/// Templates that a user writes for the repository. The built-in ones are only starting points.
 const MANDATORY: [&str; 2] = ["carbon", "helium"];
 
-/// Our templates and skills, as files for editing: path below the templates' folder, and text.
+/// Returns the built-in templates and skills as files for editing: the path in the templates' directory, and the text.
 #[must_use]
 pub fn built_in_files() -> Vec<(String, &'static str)> {
     let templates = BUILT_IN.iter().map(|(name, text)| (format!("{name}/prompt.md"), *text));
@@ -38,10 +38,10 @@ pub fn built_in_files() -> Vec<(String, &'static str)> {
     templates.chain(skills).collect()
 }
 
-/// A template with every skill that it reaches.
+/// A template with all skills that it uses, directly or through others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// The name by which it was asked for.
+    /// The name by which the template was requested.
     pub name: String,
     pub(super) main: Arc<TemplatePart>,
     pub(super) skills: BTreeMap<String, Arc<TemplatePart>>,
@@ -55,23 +55,24 @@ pub(super) struct TemplatePart {
 }
 
 impl Template {
-    /// Where it was read.
+    /// Returns where the template was read.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.main.source.name
     }
 
-    /// Where it and its skills were read: paths from the root. What is built in is named in words, and is no file.
+    /// Returns where the template and its skills were read: paths from the root. For built-in ones it is a description,
+    /// not a path.
     pub fn origins(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.main).chain(self.skills.values()).map(|part| part.source.name.as_str())
     }
 
-    /// The skills that it reaches, by name.
+    /// Returns the names of all skills that the template uses.
     pub fn skills(&self) -> impl Iterator<Item = &str> {
         self.skills.keys().map(String::as_str)
     }
 
-    /// Every variable that it or one of its skills names.
+    /// Returns every variable that the template or one of its skills names.
     #[must_use]
     pub fn variables(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
@@ -84,8 +85,8 @@ impl Template {
         found
     }
 
-    /// Tags of the other dialect, `{task_id}`, that stand as text in it or one of its skills. Only names that are two words at least: one
-    /// word in braces may be code.
+    /// Returns the tags of the other dialect, such as `{task_id}`, that are plain text in the template or its skills.
+    /// Only names of two words or more count, as one word in braces may be code.
     #[must_use]
     pub fn unread_tags(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
@@ -105,7 +106,8 @@ impl Template {
         found
     }
 
-    /// Every variable whose value it or one of its skills shows; asking whether there is one shows nothing.
+    /// Returns every variable whose value the template or one of its skills shows. Testing a variable with `if` does
+    /// not show it.
     #[must_use]
     pub fn shown(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
@@ -120,26 +122,26 @@ impl Template {
     }
 }
 
-/// Where templates and skills are.
+/// The directories of templates and skills.
 #[derive(Debug, Clone)]
-pub struct Places {
-    /// Folders of templates, one an agent.
+pub struct TemplateDirs {
+    /// The directory of the templates, with a subdirectory for each agent.
     pub templates: PathBuf,
-    /// Skills that all agents share.
+    /// The directory of the skills that all agents share.
     pub shared: PathBuf,
-    /// What paths are shown from.
+    /// The directory that displayed paths are relative to.
     pub root: PathBuf,
 }
 
-/// Loads the template of this name: a folder of the templates, or a `.md` file by its path. None where there is none and it was
-/// not `asked` for; then a built-in one may stand in.
+/// Loads a template by name: a subdirectory of the templates, or the path of a `.md` file. If there is no such file, a
+/// template that was `asked` for may be a built-in one; otherwise the result is `None`.
 ///
 /// # Errors
-/// Every fault of it and its skills.
+/// Every error of the template and its skills.
 pub fn load(
     name: &str,
     asked: bool,
-    places: &Places,
+    places: &TemplateDirs,
     strict: bool,
     files: &dyn Files,
 ) -> Result<Option<Template>, Vec<Diagnostic>> {
@@ -164,10 +166,10 @@ pub fn load(
     loader.template(name, source).map(Some)
 }
 
-/// A template that stands by itself, in this dialect unless its front matter says otherwise.
+/// Parses a template without skills, in this dialect unless its front matter sets another one.
 ///
 /// # Errors
-/// Every fault of it; a skill that it names is one.
+/// Every error of the template. A reference to a skill is one.
 pub fn template_of(name: &str, source: Arc<Source>, syntax: Syntax) -> Result<Template, Vec<Diagnostic>> {
     let mut faults = Vec::new();
     let Some(main) = part(source, syntax, false, &mut faults) else { return Err(faults) };
@@ -183,26 +185,26 @@ pub fn template_of(name: &str, source: Arc<Source>, syntax: Syntax) -> Result<Te
 }
 
 struct Loader<'a> {
-    places: &'a Places,
+    places: &'a TemplateDirs,
     own: PathBuf,
     strict: bool,
     files: &'a dyn Files,
 }
 
 impl Loader<'_> {
-    /// A file of `folder`, normalised; none where there is none.
+    /// Reads a file of `folder` and normalizes its text; `None` if there is no such file.
     fn read(&self, path: &Path, folder: &Path) -> Result<Option<Arc<Source>>, Diagnostic> {
         match self.files.kind(path) {
-            // A link that leads nowhere is a mistake, and no absence.
+            // A dangling link is a mistake and does not count as absent.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return if self.files.is_link(path) {
-                    Err(errors::unreadable(path, "it is a link that leads nowhere"))
+                    Err(errors::unreadable(path, "it is a dangling symbolic link"))
                 } else {
                     Ok(None)
                 };
             }
-            Ok(Kind::Folder) => return Err(errors::unreadable(path, "it is a folder")),
-            Ok(Kind::Other) => return Err(errors::unreadable(path, "it is no file")),
+            Ok(Kind::Folder) => return Err(errors::unreadable(path, "it is a directory")),
+            Ok(Kind::Other) => return Err(errors::unreadable(path, "it is not a file")),
             _ => {}
         }
         let real =
@@ -231,8 +233,8 @@ impl Loader<'_> {
         if faults.is_empty() { Ok(template) } else { Err(faults) }
     }
 
-    /// Loads every skill that a part reaches, depth first; `path` is how we came here, `done` what is known to be sound, with how
-    /// deep it goes. Returns how deep the part goes.
+    /// Loads every skill that a part uses, depth first. `path` is the way to this part; `done` holds the depths of
+    /// skills that are already loaded. Returns the depth below this part.
     fn follow(
         &self,
         part: &TemplatePart,
@@ -276,7 +278,7 @@ impl Loader<'_> {
         deepest
     }
 
-    /// The agent's own skill, else the shared one, else ours.
+    /// Finds a skill: the agent's own, else the shared one, else the built-in one.
     fn skill(
         &self,
         name: &str,
@@ -314,7 +316,7 @@ impl Loader<'_> {
             faults.push(errors::undefined_skill(at, name, nearest(name, known)));
             return None;
         };
-        // One final newline is the file's, not the text's.
+        // One final newline belongs to the file, not to the text.
         let source = match source.text.strip_suffix('\n') {
             Some(text) => Source::new(source.name.clone(), text, &source.base),
             None => source,
@@ -325,7 +327,7 @@ impl Loader<'_> {
     }
 }
 
-/// Parses a file, in this dialect unless it says otherwise.
+/// Parses a file, in this dialect unless its front matter sets another one.
 fn part(source: Arc<Source>, syntax: Syntax, strict: bool, faults: &mut Vec<Diagnostic>) -> Option<Arc<TemplatePart>> {
     let front = front(&source).map_err(|more| faults.extend(more)).ok()?;
     let syntax = front.syntax.unwrap_or(syntax);
@@ -354,7 +356,7 @@ fn collect(nodes: &[TemplateNode], see: &mut dyn FnMut(&TemplateNode)) {
     }
 }
 
-/// `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` without `..` (C13).
+/// Returns whether a name is `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` without `..`.
 fn is_skill(name: &str) -> bool {
     name.len() <= 64
         && name.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -362,7 +364,7 @@ fn is_skill(name: &str) -> bool {
         && !name.contains("..")
 }
 
-/// An agent's name, whose `:` separates parts.
+/// Returns whether a name is valid for an agent, with `:` between its parts.
 fn is_role(name: &str) -> bool {
     name.split(':').all(is_skill)
 }
@@ -371,7 +373,6 @@ fn is_role(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// T1-17.
     #[test]
     fn a_name_cannot_lead_out_of_its_folder() {
         for good in ["task-1", "a", "A0._-", "tasks:manager"] {

@@ -1,4 +1,4 @@
-//! The template language (DESIGN.md, "Substitution"): parsed first, rendered in one pass, values never looked at.
+//! The template language. A template is parsed first, then rendered in one pass; values are never parsed.
 
 mod errors;
 mod fences;
@@ -10,7 +10,7 @@ mod render;
 mod sizes;
 mod variables;
 
-pub use load::{Places, Template, built_in_files, load, template_of};
+pub use load::{Template, TemplateDirs, built_in_files, load, template_of};
 pub use parse::Syntax;
 pub use piece::{Origin, Piece};
 pub use render::{Rendered, TemplateError, Value, Values};

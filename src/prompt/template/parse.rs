@@ -1,15 +1,16 @@
-//! A template's text becomes nodes, in one of two dialects. What is no tag of the dialect is text; values are never looked at.
+//! Parses a template's text into nodes, in one of two dialects. Anything that is not a tag of the dialect is text.
+//! Values are never parsed.
 
 use super::errors;
 use crate::source::{Diagnostic, Place, Source, Span};
 use std::sync::Arc;
 
-/// The most faults of one template that are told.
+/// The most errors reported for one template.
 const MOST_FAULTS: usize = 100;
-/// Blocks stand in each other no deeper than this.
+/// The deepest nesting of blocks.
 const DEEPEST: usize = 64;
 
-/// How tags are written.
+/// The dialect: how tags are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Syntax {
     /// `{{name}}`, `{{name + 1}}`, `{{skill:name}}`, `{{#if name}}…{{else}}…{{/if}}`; `\{{` is text.
@@ -28,9 +29,9 @@ pub(super) enum TemplateNode {
     If { name: String, then: Vec<TemplateNode>, otherwise: Vec<TemplateNode>, span: Span },
 }
 
-/// What a tag says.
+/// A parsed tag.
 enum Tag {
-    /// An escaped sign.
+    /// An escaped character sequence, as text.
     Literal(&'static str),
     Variable(String, i64),
     Skill(String),
@@ -39,8 +40,8 @@ enum Tag {
     End,
 }
 
-/// Parses `text`, which begins at `offset` of its source. `known` are the variables' names. Every block that is not closed, or not
-/// open, is a fault; what can be read is there all the same.
+/// Parses `text`, which starts at `offset` of its source. `known` tells whether a variable exists. A block without its
+/// end, or an end without its block, is an error; the nodes that can be parsed are returned all the same.
 pub(super) fn parse(
     source: &Arc<Source>,
     text: &str,
@@ -67,7 +68,7 @@ pub(super) fn parse(
         };
         let (mut from, mut end) = (next, next + length);
         if matches!(tag, Tag::If(_) | Tag::Else | Tag::End) {
-            // A block's tag alone on its line takes the line with it.
+            // A block tag alone on its line takes the whole line with it.
             if let (Some(line), Some(rest)) = (blank_before(text, at, next), blank_after(text, end)) {
                 (from, end) = (line, rest);
             }
@@ -80,14 +81,14 @@ pub(super) fn parse(
     parser.finish()
 }
 
-/// Where the line of the tag at `next` begins, if nothing but blanks stands before it; `at` is the end of the tag before.
+/// Returns where the line of the tag at `next` starts, if only spaces precede it; `at` is the end of the previous tag.
 fn blank_before(text: &str, at: usize, next: usize) -> Option<usize> {
     let blanks = text[at..next].trim_end_matches(|next: char| next != '\n' && next.is_whitespace());
     let line = at + blanks.len();
     (line == 0 || text[..line].ends_with('\n')).then_some(line)
 }
 
-/// Where the line after the tag that ends at `end` begins, if nothing but blanks stands behind it.
+/// Returns where the line after the tag that ends at `end` starts, if only spaces follow the tag.
 fn blank_after(text: &str, end: usize) -> Option<usize> {
     let words = text[end..].find(|next: char| next == '\n' || !next.is_whitespace());
     match words.map(|words| end + words) {
@@ -96,7 +97,7 @@ fn blank_after(text: &str, end: usize) -> Option<usize> {
     }
 }
 
-/// A block that is open: its name, what it holds, and whether its `else` has come.
+/// An open block: its name, its nodes, and those after its `else`, if there was one.
 #[derive(Default)]
 struct TemplateBlock {
     name: String,
@@ -109,9 +110,9 @@ struct TemplateParser<'a> {
     source: &'a Arc<Source>,
     offset: usize,
     faults: Vec<Diagnostic>,
-    /// Never empty; the first is the template itself.
+    /// The open blocks. Never empty: the first one is the template itself.
     open: Vec<TemplateBlock>,
-    /// Blocks that are deeper than we go, and open.
+    /// The number of open blocks beyond the deepest nesting.
     beyond: usize,
 }
 
@@ -180,7 +181,7 @@ impl TemplateParser<'_> {
     }
 }
 
-/// The tag at the beginning of the text, and its length.
+/// Parses the mustache tag at the start of the text. Returns it with its length.
 fn mustache(text: &str) -> Option<(Tag, usize)> {
     if text.starts_with("\\{{") {
         return Some((Tag::Literal("{{"), 3));
@@ -205,7 +206,7 @@ fn mustache(text: &str) -> Option<(Tag, usize)> {
     Some((tag, length))
 }
 
-/// As far as a tag may go: to the end of its line, and no farther than anybody writes.
+/// Returns the part of a text that a tag may span: up to the end of its line, and at most 200 characters.
 fn beginning(text: &str) -> &str {
     const LONGEST: usize = 200;
     let end = text.char_indices().take(LONGEST).find(|(_, next)| *next == '\n').map(|(at, _)| at);
@@ -213,7 +214,7 @@ fn beginning(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// `escaped` counts the `{{` that are open: without one a `}}` is the end of somebody's JSON.
+/// Parses the braces tag at the start of the text. `escaped` counts the open `{{`: without one, a `}}` may end JSON.
 fn braces(text: &str, escaped: &mut usize, known: &dyn Fn(&str) -> bool) -> Option<(Tag, usize)> {
     if text.starts_with("{{") {
         *escaped += 1;
@@ -236,7 +237,7 @@ fn braces(text: &str, escaped: &mut usize, known: &dyn Fn(&str) -> bool) -> Opti
     Some((Tag::Variable(name, plus), length))
 }
 
-/// `name`, `name + 1`, `name - 1`.
+/// Parses `name`, `name + 1` or `name - 1`.
 fn with_sum(inside: &str) -> Option<(String, i64)> {
     let end = inside.find([' ', '+', '-']).unwrap_or(inside.len());
     let (name, rest) = inside.split_at(end);
@@ -253,7 +254,7 @@ fn with_sum(inside: &str) -> Option<(String, i64)> {
     is_name(name).then(|| (name.to_string(), plus))
 }
 
-/// `[a-z_][a-z0-9_]*`, or `vars.` and a chain variable's name.
+/// Returns whether a name is `[a-z_][a-z0-9_]*`, or `vars.` and the name of a chain variable.
 fn is_name(name: &str) -> bool {
     if let Some(variable) = name.strip_prefix("vars.") {
         return !variable.is_empty() && variable.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

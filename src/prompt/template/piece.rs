@@ -5,28 +5,28 @@ use crate::source::Place;
 /// Where a piece of a prompt comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The template.
+    /// The template itself, at this place.
     Template(Place),
-    /// A skill.
+    /// The skill with this name, at this place.
     Skill(String, Place),
-    /// A variable.
+    /// The variable with this name.
     Variable(String),
-    /// A variable that only a run can know.
+    /// The variable with this name, whose value only the run knows.
     Late(String),
-    /// A note that a value was cut.
+    /// A note that a value was truncated.
     Note,
-    /// A fence that a value had left open.
+    /// A fence that closes one that a value left open.
     Guard,
 }
 
 /// A piece of a rendered prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Its text.
+    /// The text of the piece.
     pub text: String,
-    /// Where it comes from.
+    /// Where the piece comes from.
     pub origin: Origin,
-    /// Where the whole is, if this is a value that was cut.
+    /// For a truncated value: a note with the place of the full text.
     pub(super) note: Option<String>,
 }
 
@@ -35,13 +35,13 @@ impl Piece {
         Self { text: text.into(), origin, note: None }
     }
 
-    /// A value that stands outside of the template.
+    /// Creates a piece from a value that is outside the template.
     #[must_use]
     pub fn of(name: &str, text: &str) -> Self {
         Self::new(text, Origin::Variable(name.to_string()))
     }
 
-    /// Whether it is somebody's value, and no text of ours or of the template.
+    /// Returns whether the piece is a value, and not text of the template or of forkhestra.
     pub(super) fn is_value(&self) -> bool {
         matches!(self.origin, Origin::Variable(_) | Origin::Late(_))
     }

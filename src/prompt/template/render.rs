@@ -1,4 +1,4 @@
-//! Rendering, in one pass: what a value holds is never looked at as template text.
+//! Renders templates in one pass: a value is never parsed as template text.
 
 use super::fences::protect;
 use super::load::{Template, TemplatePart};
@@ -7,40 +7,40 @@ use super::piece::{Origin, Piece};
 use crate::source::Place;
 use std::sync::Arc;
 
-/// The most that templates and skills may come to, in bytes; values aside (C14).
+/// The largest size of a template with its skills, in bytes, without values.
 const LARGEST: usize = 1 << 20;
-/// The most references to skills that are followed in one rendering.
+/// The most references to skills that one rendering follows.
 const MOST_SKILLS: usize = 100_000;
 
-/// What stands for a variable.
+/// The value of a variable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Value {
-    /// Its text, verbatim.
+    /// The text, inserted verbatim.
     pub text: String,
-    /// Where the whole is, if this is not it.
+    /// A note with the place of the full text, if the text was truncated.
     pub note: Option<String>,
 }
 
 impl Value {
-    /// A text that is whole.
+    /// Creates a value that is not truncated.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), note: None }
     }
 }
 
-/// The values of variables; none for one that only a run can know, whose name then stands in the text.
+/// Returns the value of a variable; `None` for one that only the run knows, whose name is then left in the text.
 pub type Values<'a> = dyn Fn(&str) -> Option<Value> + 'a;
 
 /// A rendered prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rendered {
-    /// Its pieces, in order.
+    /// The pieces, in order.
     pub pieces: Vec<Piece>,
 }
 
 impl Rendered {
-    /// The prompt.
+    /// Returns the text of the prompt.
     #[must_use]
     pub fn text(&self) -> String {
         self.pieces.iter().map(|piece| piece.text.as_str()).collect()
@@ -50,29 +50,29 @@ impl Rendered {
 /// Why a template cannot be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// A sum over what is no number.
-    #[error("{place}: `{name}` is no whole number: {value}")]
+    /// A sum with a value that is not a whole number.
+    #[error("{place}: `{name}` is not a whole number: {value}")]
     NotANumber {
-        /// Where.
+        /// The place of the tag in the template.
         place: String,
-        /// The variable.
+        /// The name of the variable.
         name: String,
-        /// What it is.
+        /// The value of the variable.
         value: String,
     },
-    /// Templates and skills come to more than may be.
-    #[error("the template and its skills come to more than {LARGEST} bytes")]
+    /// The template and its skills exceed the size limit.
+    #[error("the template and its skills have more than {LARGEST} bytes")]
     TooLarge,
-    /// What cannot be cut is more than may be.
+    /// The parts that cannot be cut exceed the size limit.
     #[error("context too large: the template alone has {0} characters")]
     ContextTooLarge(usize),
 }
 
 impl Template {
-    /// Renders it.
+    /// Renders the template.
     ///
     /// # Errors
-    /// When a sum is none, or it grows past every bound.
+    /// When a sum has a value that is not a number, or the result exceeds a limit.
     pub fn render(&self, values: &Values<'_>) -> Result<Rendered, TemplateError> {
         let mut renderer = Renderer { template: self, values, pieces: Vec::new(), bytes: 0, skills: 0 };
         renderer.part(&self.main, None)?;
@@ -122,7 +122,7 @@ impl Renderer<'_> {
                     if self.skills > MOST_SKILLS {
                         return Err(TemplateError::TooLarge);
                     }
-                    // Loading has found them all.
+                    // Loading has found all skills.
                     if let Some(skill) = self.template.skills.get(name).cloned() {
                         self.part(&skill, Some(name))?;
                     }
@@ -139,7 +139,7 @@ impl Renderer<'_> {
 
     fn variable(&self, name: &str, plus: i64, place: &Place) -> Result<Piece, TemplateError> {
         let Some(value) = (self.values)(name) else {
-            // As it is written: a name that only a run knows, or, leniently, one that nobody knows.
+            // Left as written: a name that only the run knows or, in lenient mode, an unknown name.
             let text = place.source.text.get(place.span.clone()).unwrap_or_default();
             return Ok(Piece::new(text, Origin::Late(name.to_string())));
         };
@@ -161,7 +161,7 @@ impl Renderer<'_> {
         Ok(Piece { note: value.note, ..Piece::new(text, Origin::Variable(name.to_string())) })
     }
 
-    /// What stands before a value on its line, if that is a block quote's signs: every line of the value gets them (C7).
+    /// Returns the block quote prefix before a value on its line. Every line of the value gets the same prefix.
     fn quote_prefix(&self) -> Option<String> {
         let mut line = String::new();
         for piece in self.pieces.iter().rev() {

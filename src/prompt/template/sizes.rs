@@ -1,9 +1,9 @@
-//! How much of what was gathered goes into a prompt (S0-21, C9, C10): limits for each, one for all, in Unicode scalars.
+//! Limits on how much gathered text goes into a prompt: one per value and one for all, in Unicode scalar values.
 
 use super::render::{TemplateError, Value};
 use indexmap::IndexMap;
 
-/// The most of each value, in characters.
+/// The limit of each value, in characters.
 const EACH: [(&str, usize); 11] = [
     ("source_file_content", 10_000),
     ("spec", 10_000),
@@ -17,22 +17,22 @@ const EACH: [(&str, usize); 11] = [
     ("git_status_output", 4_000),
     ("modified_files_list", 4_000),
 ];
-/// The most of all of them and the template together.
+/// The limit of all values and the template together, in characters.
 const ALL: usize = 50_000;
-/// What gives way first when all together are too much; instructions never do.
+/// The values that are cut, in this order, when all together exceed the limit. Instructions are never cut.
 const GIVES_WAY: [&str; 5] =
     ["relevant_files_summary", "agents_md_content", "git_diff_output", "source_file_content", "spec"];
 
-/// A text that was perhaps cut.
+/// A text that may have been cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateCut<'a> {
-    /// What is left of it.
+    /// The text that is left.
     pub text: &'a str,
-    /// Whether anything is missing.
+    /// Whether anything was cut.
     pub is_cut: bool,
 }
 
-/// At most so many characters, up to the end of a line where there is one in the second half.
+/// Returns at most `most` characters, up to the end of a line if there is one in the second half.
 #[must_use]
 pub fn cut(text: &str, most: usize) -> TemplateCut<'_> {
     let Some((end, _)) = text.char_indices().nth(most) else { return TemplateCut { text, is_cut: false } };
@@ -41,11 +41,11 @@ pub fn cut(text: &str, most: usize) -> TemplateCut<'_> {
     TemplateCut { text: &whole[..line.unwrap_or(end)], is_cut: true }
 }
 
-/// Cuts gathered values to their limits, then, in order, as much as all together need. `fixed` are the characters of the
-/// template. `whole` says where all of a value is.
+/// Cuts gathered values to their limits, then cuts more of them, in order, until all fit together. `fixed` is the
+/// number of characters in the template. `whole` returns where the full text of a value is.
 ///
 /// # Errors
-/// When what cannot be cut is too much.
+/// When the parts that cannot be cut exceed the limit.
 pub fn fit(
     gathered: &mut IndexMap<String, Value>,
     fixed: usize,

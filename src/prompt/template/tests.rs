@@ -1,4 +1,4 @@
-//! Templates and skills by the numbers of the founding documents (T1-…, T0-…), and by law.
+//! Tests of templates and skills, with examples and with random input.
 
 use super::*;
 use crate::plan::tests::world;
@@ -6,8 +6,8 @@ use crate::source::Diagnostic;
 use proptest::prelude::*;
 use std::path::Path;
 
-fn places() -> Places {
-    Places { templates: "/root/t".into(), shared: "/root/shared".into(), root: "/root".into() }
+fn places() -> TemplateDirs {
+    TemplateDirs { templates: "/root/t".into(), shared: "/root/shared".into(), root: "/root".into() }
 }
 
 fn loaded(files: &[(&'static str, &str)], name: &str) -> Result<Template, Vec<Diagnostic>> {
@@ -30,13 +30,13 @@ const VALUES: [(&str, &str); 9] = [
     ("git_diff_output", " ```\n-a\n+b\n"),
 ];
 
-#[expect(clippy::unnecessary_wraps, reason = "as `Values` is")]
+#[expect(clippy::unnecessary_wraps, reason = "must have the type of `Values`")]
 fn value(name: &str) -> Option<Value> {
     let known = VALUES.iter().find(|(known, _)| *known == name);
     Some(Value::new(known.map_or("", |(_, value)| *value)))
 }
 
-/// A template of this text, with the skills `a`, `b` (which uses `a`), `outer` (which uses `inner`) and `id`.
+/// Renders a template with this text, and the skills `a`, `b` (which uses `a`), `outer` (which uses `inner`) and `id`.
 fn rendered(text: &str) -> String {
     let files = [
         ("/root/t/x/prompt.md", text),
@@ -122,12 +122,12 @@ fn what_cannot_be_loaded_is_said_with_its_place() {
         ("T1-10", "{{skill:missing}}", "undefined skill: missing"),
         ("T1-11", "{{missing_var}}", "undefined variable: missing_var"),
         ("T1-12", "{{skill:a}}", "skill cycle: a -> b -> a"),
-        ("C13", "{{skill:../x}}", "`../x` cannot name a skill"),
+        ("C13", "{{skill:../x}}", "`../x` is not a valid skill name"),
         ("C6", "{{#if rejected}}", "this block is never closed"),
         ("C6", "{{/if}}", "no block is open here"),
         ("C6", "{{#if rejected}}{{else}}{{else}}{{/if}}", "no block is open here"),
         ("", "---\ntitle: x\n---\n", "front matter has no key `title`"),
-        ("", "---\nsyntax: jinja\n---\n", "no dialect is called `jinja`"),
+        ("", "---\nsyntax: jinja\n---\n", "there is no dialect `jinja`"),
         ("", "---\nsyntax: braces\n", "the front matter is never closed"),
     ] {
         assert_eq!(messages(loaded(&prompt(text), "x")), [expected], "{number}: {text}");
@@ -135,15 +135,14 @@ fn what_cannot_be_loaded_is_said_with_its_place() {
     let fault = loaded(&prompt("ok\n{{task_idd}}"), "x").unwrap_err().swap_remove(0);
     assert_eq!(fault.places[0].0.to_string(), "t/x/prompt.md:2:1");
     assert_eq!(fault.help.as_deref(), Some("did you mean `task_id`?"));
-    // T1-02, T1-03, M-2.
-    assert_eq!(messages(loaded(&[], "carbon")), ["the template of `carbon` is not found: /root/t/carbon/prompt.md"]);
+    // A template that is mandatory, one with an invalid name, and one that is optional.
+    assert_eq!(messages(loaded(&[], "carbon")), ["the template `carbon` was not found: /root/t/carbon/prompt.md"]);
     assert!(messages(loaded(&[], "../x"))[0].contains("invalid role"));
     assert!(load("nobody", false, &places(), true, &world(&[])).unwrap().is_none());
 }
 
 #[test]
 fn a_template_needs_no_skills_folder_and_other_files_in_it_are_not_skills() {
-    // T1-04, T1-05.
     assert_eq!(loaded(&[("/root/t/helium/prompt.md", "x")], "helium").unwrap().skills().count(), 0);
     let files =
         [("/root/t/x/prompt.md", "{{skill:a}}"), ("/root/t/x/skills/a.txt", "no"), ("/root/t/x/skills/sub/a.md", "no")];
@@ -165,7 +164,7 @@ fn every_built_in_template_loads_and_names_only_what_exists() {
         let text = template.render(&value).unwrap().text();
         assert!(text.contains("do {{skill:a}} and {{task_id}}"), "{name}");
         assert!(!text.contains("{{#if") && !text.contains("{{/if"), "{name}: {text}");
-        // A marker or a verdict alone on a line would be taken for one.
+        // A marker or a verdict alone on a line would count as one.
         assert_eq!(crate::marker::count_lines(text.as_bytes(), crate::marker::DEFAULT), 0);
     }
     for (file, text) in built_in_files() {
@@ -181,7 +180,7 @@ fn every_built_in_template_loads_and_names_only_what_exists() {
 
 #[test]
 fn skills_that_multiply_are_bounded_and_deep_ones_refused() {
-    // C14: each of twenty doubles the next.
+    // Each skill includes the next one twice.
     let doubling: Vec<(String, String)> = (0..24)
         .map(|n| (format!("/root/t/x/skills/s{n}.md"), format!("{{{{skill:s{0}}}}}{{{{skill:s{0}}}}}", n + 1)))
         .collect();
@@ -195,12 +194,11 @@ fn skills_that_multiply_are_bounded_and_deep_ones_refused() {
         loaded(&files, "x")
     };
     assert_eq!(with(doubling, "/root/t/x/skills/s24.md").unwrap().render(&value), Err(TemplateError::TooLarge));
-    assert_eq!(messages(with(deep, "/root/t/x/skills/s40.md")), ["skills are nested deeper than 32"]);
+    assert_eq!(messages(with(deep, "/root/t/x/skills/s40.md")), ["skills are nested more than 32 levels deep"]);
 }
 
 #[test]
 fn what_is_too_long_is_cut_at_a_line_and_says_where_the_rest_is() {
-    // T0-04, T0-05, C9.
     let long = "x".repeat(10_001);
     assert_eq!((cut(&long, 10_000).text.len(), cut(&long, 10_000).is_cut), (10_000, true));
     assert!(!cut(&long[1..], 10_000).is_cut);
@@ -220,7 +218,7 @@ fn what_is_too_long_is_cut_at_a_line_and_says_where_the_rest_is() {
         gathered["agents_md_content"].note.as_deref(),
         Some("[Content truncated. Full file at: <agents_md_content>]")
     );
-    // C10: over all, the summary gives way first.
+    // If all together are too long, the summary is cut first.
     fit(&mut gathered, 10_000, &|name| name.to_string()).unwrap();
     let length = |name: &str| gathered[name].text.chars().count();
     assert_eq!((length("relevant_files_summary"), length("agents_md_content"), length("spec")), (5_000, 5_000, 10_000));
@@ -235,7 +233,16 @@ fn the_note_of_a_cut_value_stands_outside_its_fence() {
     assert_eq!(text, "````diff\ngit_diff_output ```\n````\n\n[cut]\nand spec ```\n[cut]\n end\n");
 }
 
-/// Fences of a text as `CommonMark` has them: what stands inside of each.
+/// A closing fence in a quotation closes no block outside of it (the `CommonMark` specification, section 4.5).
+#[test]
+fn a_fence_that_a_quotation_seems_to_close_is_closed_behind_its_value() {
+    let template = "{{task_prompt}}\n\n~~~text\n{{spec}}\n~~~\n";
+    let values = |name: &str| Some(Value::new(if name == "spec" { "x" } else { "\n```\n>    ```\n" }));
+    let text = loaded(&[("/root/t/x/prompt.md", template)], "x").unwrap().render(&values).unwrap().text();
+    assert_eq!(blocks(&text), [">    ```\n", "x\n"], "{text}");
+}
+
+/// Returns the content of each fenced block in a text, by the rules of `CommonMark`.
 fn blocks(text: &str) -> Vec<String> {
     let (mut blocks, mut open): (Vec<String>, Option<(char, usize)>) = (Vec::new(), None);
     for line in text.split_inclusive('\n') {

@@ -1,25 +1,26 @@
-//! The report as one HTML page that needs nothing else: no network, no script. Transcripts are folded, and laid out only where they
-//! are looked at, so that megabytes of them stay usable.
+//! The report as one HTML page that needs neither a network nor scripts. Transcripts are folded and are laid out only
+//! where they are visible, so that megabytes of them stay usable.
 
 use crate::engine::RunState;
 use crate::report::closing::{cost_cell, tokens_cell};
+use crate::report::format::{seconds, thousands};
 use crate::report::page::{
-    Document, Paper, TimelineAttempt, TimelineRow, cases, facts, findings, heading, origin, timeline,
+    AttemptTexts, Document, TimelineAttempt, TimelineRow, cases, facts, findings, heading, origin, timeline,
 };
 use crate::report::paint::printable;
-use crate::report::phrases::{seconds, thousands};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("report.css");
-/// So many lines are laid out at once.
+/// The number of lines that are laid out at once.
 const LINES: usize = 200;
 
-/// Text as it is shown: what steers a terminal or turns the reading direction stands there as what it is. Escaped where it is written.
+/// Makes control characters and changes of the reading direction visible. HTML is escaped later, where the text is
+/// inserted.
 fn shown(text: &str) -> String {
     printable(text)
 }
 
-/// The page.
+/// Returns the page.
 #[must_use]
 pub fn html_page(document: &Document<'_>) -> String {
     let summary = document.summary;
@@ -29,7 +30,7 @@ pub fn html_page(document: &Document<'_>) -> String {
         (true, true) if !summary.totals.unverified.is_empty() => ("open", "complete, unverified"),
         (true, true) => ("good", "complete"),
         (true, false) => ("bad", "not complete"),
-        (false, _) => ("open", "not over"),
+        (false, _) => ("open", "not finished"),
     };
     let rows = timeline(document);
     let page = html! {
@@ -48,7 +49,7 @@ pub fn html_page(document: &Document<'_>) -> String {
                     p class={ "state " (class) } { (state) }
                 }
                 main {
-                    (section("facts", "What it came to", &html! {
+                    (section("facts", "Outcome", &html! {
                         dl {
                             @for (name, value) in facts(document) {
                                 div { dt { (name) } dd { (shown(&value)) } }
@@ -73,7 +74,7 @@ pub fn html_page(document: &Document<'_>) -> String {
     page.into_string() + "\n"
 }
 
-/// A part of the page, named by its heading.
+/// Returns a section of the page, labelled by its heading.
 fn section(id: &str, title: &str, content: &Markup) -> Markup {
     html! {
         section aria-labelledby=(id) {
@@ -133,7 +134,7 @@ fn happened(rows: &[TimelineRow]) -> Markup {
     }
 }
 
-/// An attempt, as long as it took.
+/// Returns an attempt, with a bar whose length is its duration.
 fn bar(tried: &TimelineAttempt, whole: i64) -> Markup {
     let (left, width) = (share(tried.from_ms, whole), share(tried.to_ms - tried.from_ms, whole));
     let used = tried.tokens.map_or_else(String::new, |tokens| format!(", {} tokens", thousands(tokens)));
@@ -150,8 +151,8 @@ fn bar(tried: &TimelineAttempt, whole: i64) -> Markup {
     }
 }
 
-/// A part of a whole, in thousandths.
-#[expect(clippy::cast_precision_loss, reason = "a picture")]
+/// Returns a part of a whole, in thousandths.
+#[expect(clippy::cast_precision_loss, reason = "only for a drawing")]
 fn share(part: i64, whole: i64) -> f64 {
     part.max(0) as f64 * 1000.0 / whole.max(1) as f64
 }
@@ -177,8 +178,8 @@ fn charts(rows: &[TimelineRow]) -> Markup {
     }
 }
 
-/// Bars over attempts.
-#[expect(clippy::cast_precision_loss, reason = "a picture")]
+/// Returns a chart with one bar for each attempt.
+#[expect(clippy::cast_precision_loss, reason = "only for a drawing")]
 fn chart(id: &str, title: &str, values: &[(String, f64)], words: &dyn Fn(f64) -> String) -> Markup {
     let most = values.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
     let width = 760.0 / values.len() as f64;
@@ -232,13 +233,13 @@ fn found(document: &Document<'_>) -> Markup {
     section("findings", "Findings", &table)
 }
 
-fn folded(document: &Document<'_>, paper: &Paper) -> Markup {
+fn folded(document: &Document<'_>, paper: &AttemptTexts) -> Markup {
     let (step, attempt) = paper.of;
     let origin = origin(document, paper).map_or_else(String::new, |origin| format!(" (from {origin})"));
     let parts = [
         (format!("the prompt{origin}"), &paper.prompt),
-        ("what it said".to_string(), &paper.output),
-        ("what it said on standard error".to_string(), &paper.errors),
+        ("its output".to_string(), &paper.output),
+        ("its standard error".to_string(), &paper.errors),
     ];
     html! {
         article id={ "a" (step) "-" (attempt) } {
@@ -251,12 +252,12 @@ fn folded(document: &Document<'_>, paper: &Paper) -> Markup {
                 }
             }
             @if let Some(missing) = &paper.missing { p class="note" { "The rest is lost: " (shown(missing)) "." } }
-            @if paper.cut { p class="note" { "What is longer than 5 MiB ends here; the whole is in the folder." } }
+            @if paper.cut { p class="note" { "Text beyond 5 MiB is left out. The full text is in this directory." } }
         }
     }
 }
 
-/// Lines in blocks, which are laid out only where somebody looks at them.
+/// Returns lines in blocks, which the browser lays out only when they become visible.
 fn blocks(words: &str) -> Markup {
     let lines: Vec<&str> = words.split_inclusive('\n').collect();
     html! {

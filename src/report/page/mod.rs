@@ -1,63 +1,64 @@
-//! A run as a document: its timeline, its findings and its papers, as data that the HTML and the Markdown report are written from.
+//! A run as a document: its timeline, findings and transcripts, as data for the HTML and the Markdown report.
 
 pub(super) mod html;
 
 use crate::engine::{At, AttemptOutcome, EvalLedger, Event, EventKind, RunSummary, State, Sum, Totals};
 use crate::plan::Outline;
 use crate::report::closing::{cost_cell, tokens_cell, used_words};
+use crate::report::format::{first_line, outcome_words, round_words, seconds, waiting_words};
 use crate::report::paint::{Paint, printable};
-use crate::report::phrases::{attempts_words, first_line, outcome_words, round_words, seconds, waiting_words};
 use crate::report::text::evaluation::{evaluation_text, prompt_diff};
 use crate::report::text::history::whole_seconds;
 use crate::report::verdicts::unclear_words;
+use crate::source::counted;
 use crate::verdict::{Decision, FindingRow, ReadFrom};
 use jiff::Timestamp;
 use std::fmt::Write;
 
-/// A run with everything that is told of it.
+/// A run, with everything that the report shows of it.
 #[derive(Debug)]
 pub struct Document<'a> {
-    /// What it came to.
+    /// The summary of the run.
     pub summary: &'a RunSummary,
-    /// What was planned.
+    /// The outline of its plan.
     pub outline: &'a Outline,
-    /// What happened.
+    /// Its events, in order.
     pub events: &'a [Event],
-    /// Why it ended, in a line.
+    /// Why it ended, as one line.
     pub reason: &'a str,
     /// Whether its process is alive.
     pub at_work: bool,
-    /// The words of its attempts.
-    pub papers: Vec<Paper>,
+    /// The prompts and the output of its attempts.
+    pub papers: Vec<AttemptTexts>,
 }
 
-/// What an attempt was told and what it said.
+/// The prompt and the output of an attempt.
 #[derive(Debug, Default)]
-pub struct Paper {
-    /// The prompt; empty without one.
+pub struct AttemptTexts {
+    /// Its prompt; empty if it had none.
     pub prompt: String,
-    /// What it printed, decoded.
+    /// Its output, decoded.
     pub output: String,
-    /// What it said on standard error.
+    /// Its standard error, decoded.
     pub errors: String,
-    /// Where all of it is.
+    /// The directory that has the full texts.
     pub folder: String,
-    /// Which attempt: its step, and its number in it.
+    /// The attempt: the number of its step, and its number within the step.
     pub of: (u32, u32),
-    /// Whether something was left out, being too long.
+    /// Whether a text was truncated because it is too long.
     pub cut: bool,
-    /// What is missing of it although it was there: `stdout.log holds 0 of 12 bytes`.
+    /// What has been lost of the texts: `stdout.log holds 0 of 12 bytes`.
     pub missing: Option<String>,
 }
 
 /// A line of the timeline.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::report) enum TimelineRow {
-    /// A round begins.
+    /// The start of a round.
     Round(String),
     /// An attempt.
     Attempt(Box<TimelineAttempt>),
-    /// Something else that happened, and whether it is bad.
+    /// Another event, and whether it is bad.
     Note(String, bool),
 }
 
@@ -69,12 +70,13 @@ pub(in crate::report) struct TimelineAttempt {
     pub(in crate::report) how: String,
     pub(in crate::report) good: Option<bool>,
     pub(in crate::report) took_ms: u64,
-    /// When it was planned and when it ended, in milliseconds from the run's start.
+    /// When it was planned, in milliseconds from the start of the run.
     pub(in crate::report) from_ms: i64,
+    /// When it ended, in milliseconds from the start of the run.
     pub(in crate::report) to_ms: i64,
     pub(in crate::report) tokens: Option<u64>,
     pub(in crate::report) cost: Option<f64>,
-    /// How many errors a check found; none for an agent, and for a check that passed.
+    /// The number of errors that a check found; `None` for an agent.
     pub(in crate::report) errors: Option<usize>,
 }
 
@@ -82,7 +84,7 @@ fn ms(time: &str) -> Option<i64> {
     time.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 
-/// `2/4 coder, round 2, iteration 1 of 3`.
+/// Returns the label of an attempt: `2/4 coder, round 2, iteration 1 of 3`.
 fn label(outline: &Outline, at: &At) -> String {
     let step = outline.step(at.step);
     let mut label = format!("{}/{} {}", at.step, outline.steps.len(), at.name);
@@ -96,7 +98,7 @@ fn label(outline: &Outline, at: &At) -> String {
     label
 }
 
-/// The timeline of a run.
+/// Returns the timeline of a run.
 pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
     let (mut rows, mut began) = (Vec::new(), Vec::<(At, i64)>::new());
     let start = document.events.first().and_then(|event| ms(&event.at)).unwrap_or(0);
@@ -141,7 +143,7 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
                 let words = match verdict.decision {
                     Decision::Approve => format!("{name} approves"),
                     Decision::Reject if *converged => {
-                        format!("{name} rejects, and names nothing that has to be mended")
+                        format!("{name} rejects, but names nothing that has to be fixed")
                     }
                     Decision::Reject if verdict.from == ReadFrom::Person => {
                         format!("a person rejects: {}", first_line(verdict.notes.trim()))
@@ -157,10 +159,10 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
                 let bad = matches!(verdict.decision, Decision::Reject | Decision::Dispute) && !converged;
                 rows.push(TimelineRow::Note(words, bad));
             }
-            EventKind::VerdictUnclear { at, why, asked } => {
+            EventKind::VerdictUnclear { at, reason: why, asked } => {
                 rows.push(TimelineRow::Note(unclear_words(&at.name, why, *asked), true));
             }
-            EventKind::StepSkipped { name, why, .. } => {
+            EventKind::StepSkipped { name, reason: why, .. } => {
                 rows.push(TimelineRow::Note(format!("{name}: skipped, {why}"), false));
             }
             EventKind::WaitStarted { at, reason, wait_ms, .. } => {
@@ -168,7 +170,7 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
                 rows.push(TimelineRow::Note(words, false));
             }
             EventKind::RunResumed { .. } => {
-                rows.push(TimelineRow::Note("the run goes on after it was cut off".into(), false));
+                rows.push(TimelineRow::Note("the run resumed after an interruption".into(), false));
             }
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => {
                 let why = round_words(feedback);
@@ -177,14 +179,14 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
             _ => {}
         }
     }
-    // What has begun and not ended: at work, or cut off.
+    // Attempts that started and did not end are running, or were interrupted.
     for (at, from_ms) in began {
         let ended = rows.iter().any(|row| matches!(row, TimelineRow::Attempt(tried) if tried.at == at));
         if !ended {
             rows.push(TimelineRow::Attempt(Box::new(TimelineAttempt {
                 label: label(document.outline, &at),
                 at,
-                how: if document.at_work { "under way" } else { "cut off" }.into(),
+                how: if document.at_work { "running" } else { "interrupted" }.into(),
                 good: None,
                 took_ms: 0,
                 from_ms,
@@ -198,7 +200,7 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
     rows
 }
 
-/// The cases of an evaluation, as its own table; nothing for other runs.
+/// Returns the table of the cases of an evaluation; `None` for other runs.
 pub(in crate::report) fn cases(document: &Document<'_>) -> Option<String> {
     let ledger = EvalLedger::of_events(document.events);
     ledger.facts.is_some().then(|| {
@@ -207,7 +209,7 @@ pub(in crate::report) fn cases(document: &Document<'_>) -> Option<String> {
     })
 }
 
-/// The findings of its judges, and what became of them.
+/// Returns the findings of the judges, and their current states.
 pub(in crate::report) fn findings(document: &Document<'_>) -> Vec<FindingRow> {
     let mut state = State::default();
     for event in document.events {
@@ -216,17 +218,17 @@ pub(in crate::report) fn findings(document: &Document<'_>) -> Vec<FindingRow> {
     state.ledger().rows()
 }
 
-/// What a run came to, as names and values.
+/// Returns the outcome of a run, as names and values.
 pub(in crate::report) fn facts(document: &Document<'_>) -> Vec<(&'static str, String)> {
     let summary = document.summary;
     let totals = &summary.totals;
     let mut facts = vec![
         ("chain", summary.chain.clone()),
-        ("ended because", document.reason.to_string()),
-        ("begun", whole_seconds(&summary.started)),
+        ("outcome", document.reason.to_string()),
+        ("started", whole_seconds(&summary.started)),
         ("last event", whole_seconds(&summary.ended)),
         ("attempts", totals.all.attempts.to_string()),
-        ("agents at work", seconds(totals.all.took_ms)),
+        ("time", seconds(totals.all.took_ms)),
     ];
     if let Some(task) = &summary.task {
         facts.push(("task", task.clone()));
@@ -239,7 +241,7 @@ pub(in crate::report) fn facts(document: &Document<'_>) -> Vec<(&'static str, St
         facts.push(("rejections", totals.rejections.to_string()));
         facts.push((
             "rework",
-            format!("{}, {}", attempts_words(totals.rework.attempts), seconds(totals.rework.took_ms)),
+            format!("{}, {}", counted(totals.rework.attempts, "attempt"), seconds(totals.rework.took_ms)),
         ));
     }
     facts
@@ -249,7 +251,7 @@ fn cells(sum: &Sum) -> [String; 4] {
     [sum.attempts.to_string(), seconds(sum.took_ms), tokens_cell(sum), cost_cell(sum)]
 }
 
-/// The steps as a table in Markdown.
+/// Returns the steps as a Markdown table.
 pub(in crate::report) fn steps_table(totals: &Totals) -> String {
     let mut text = String::from("| step | attempts | time | tokens | cost |\n|---|---|---|---|---|\n");
     for step in &totals.steps {
@@ -258,26 +260,26 @@ pub(in crate::report) fn steps_table(totals: &Totals) -> String {
     }
     let _ = writeln!(text, "| **all** | {} |", cells(&totals.all).join(" | "));
     if totals.rework.attempts > 0 {
-        let rejects = if totals.rejections == 1 { "1 reject".into() } else { format!("{} rejects", totals.rejections) };
+        let rejects = counted(totals.rejections, "rejection");
         let _ = writeln!(text, "| rework after {rejects} | {} |", cells(&totals.rework).join(" | "));
     }
     text
 }
 
-/// A text within a table's cell or a line: no table, no HTML, no link and no picture comes of an agent's words.
+/// Escapes a text for a table cell or a line, so that an agent's text cannot form a table, HTML, a link or an image.
 fn cell(text: &str) -> String {
     let text = printable(&text.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " "));
     text.replace('<', "&lt;").replace("](", "]\\(")
 }
 
-/// A fence that nothing in the text closes.
+/// Puts a text into a code fence that nothing in the text can close.
 fn fenced(text: &str) -> String {
     let longest = text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}text\n{}\n{fence}\n", printable(text.trim_end()))
 }
 
-/// The report in Markdown.
+/// Returns the report as Markdown.
 #[must_use]
 pub fn markdown(document: &Document<'_>) -> String {
     let summary = document.summary;
@@ -320,9 +322,7 @@ pub fn markdown(document: &Document<'_>) -> String {
     for paper in &document.papers {
         let _ = writeln!(text, "\n### {}\n", cell(&heading(document, paper)));
         let _ = writeln!(text, "{}\n", cell(&paper.folder));
-        for (name, words) in
-            [("told", &paper.prompt), ("said", &paper.output), ("said on standard error", &paper.errors)]
-        {
+        for (name, words) in [("Prompt", &paper.prompt), ("Output", &paper.output), ("Standard error", &paper.errors)] {
             if !words.trim().is_empty() {
                 let _ = write!(text, "{name}:\n\n{}\n", fenced(words));
             }
@@ -331,14 +331,14 @@ pub fn markdown(document: &Document<'_>) -> String {
             let _ = writeln!(text, "**The rest is lost: {}.**\n", cell(missing));
         }
         if paper.cut {
-            text.push_str("What is longer than 5 MiB ends here; the whole is in the folder.\n");
+            text.push_str("Text beyond 5 MiB is left out. The full text is in this directory.\n");
         }
     }
     text
 }
 
-/// What an attempt's papers stand under.
-pub(in crate::report) fn heading(document: &Document<'_>, paper: &Paper) -> String {
+/// Returns the heading above the prompt and the output of an attempt.
+pub(in crate::report) fn heading(document: &Document<'_>, paper: &AttemptTexts) -> String {
     let at = document.events.iter().find_map(|event| match &event.event {
         EventKind::AttemptPlanned { at, .. } if (at.step, at.attempt) == paper.of => Some(at),
         _ => None,
@@ -347,8 +347,8 @@ pub(in crate::report) fn heading(document: &Document<'_>, paper: &Paper) -> Stri
     format!("{label} (attempt {})", paper.of.1)
 }
 
-/// Where the prompt of an attempt comes from, as far as that is kept.
-pub(in crate::report) fn origin(document: &Document<'_>, paper: &Paper) -> Option<String> {
+/// Returns where the prompt of an attempt comes from, if it was recorded.
+pub(in crate::report) fn origin(document: &Document<'_>, paper: &AttemptTexts) -> Option<String> {
     document.outline.step(paper.of.0)?.origin.clone()
 }
 

@@ -1,4 +1,4 @@
-//! The console: our own lines about a run, a fold over its events. Agents' output passes beside it.
+//! The console: our own lines about a run, derived from its events. The output of agents does not pass through it.
 
 use crate::chain::{Role, show_duration};
 use crate::engine::{
@@ -7,58 +7,60 @@ use crate::engine::{
 };
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::report::closing::used_words;
-use crate::report::endings::{excess, go_on, iterations, limit_words, reason};
-use crate::report::paint::Paint;
-use crate::report::phrases::{
-    attempts_words, edited_words, first_line, leftover_names, outcome_words, refused_words, round_words, seconds,
-    thousands, waiting_words,
+use crate::report::format::{
+    edited_words, first_line, leftover_names, outcome_words, refused_words, round_words, seconds, thousands,
+    waiting_words,
 };
+use crate::report::paint::Paint;
+use crate::report::reasons::{excess, go_on, iterations, limit_words, reason};
 use crate::report::text::dry_run::prompt_block;
 use crate::report::verdicts::{trend, unclear_words, verdict_lines};
+use crate::source::counted;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// How many lines of a hopeless agent are shown.
+/// The maximum number of lines that are shown of an agent in a crash loop.
 const EXCERPT: usize = 10;
 
-/// How much is said.
+/// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
-    /// Failures only.
+    /// Only failures.
     Quiet,
-    /// What begins, what ends and why.
+    /// What starts, what ends, and why.
     Normal,
-    /// Prompts and process ids too.
+    /// Also prompts and process ids.
     Verbose,
 }
 
-/// The fold.
+/// The state from which the lines about a run are derived.
 #[derive(Debug)]
 pub struct Console<'a> {
     pub(in crate::report) outline: &'a Outline,
-    /// For prompts, where they are known.
+    /// The plan, where it is known; it has the prompts.
     plan: Option<&'a Plan>,
     pub(in crate::report) paint: Paint,
     pub(in crate::report) verbosity: Verbosity,
     folder: String,
     pub(in crate::report) resume: String,
-    /// What the run came to so far.
+    /// The summary of the run so far.
     pub(in crate::report) summary: RunSummary,
-    /// The attempt that works just now, and what it has used so far.
+    /// The attempt that is running now.
     pub(in crate::report) under_way: Option<At>,
+    /// What that attempt has used so far.
     pub(in crate::report) spending: Option<Tokens>,
-    /// What each check found the last time.
+    /// The errors that each check found in its last attempt, by step.
     errors: HashMap<u32, Vec<String>>,
     pid: i32,
-    /// Whether a countdown stands in the terminal's current line.
+    /// Whether the current line of the terminal shows a countdown.
     counting: bool,
 }
 
 impl<'a> Console<'a> {
-    /// For a run of this outline, whose transcripts are in `folder`, and which `resume`, a command line, goes on with; the
-    /// plan itself has the prompts that `-v` shows.
+    /// Returns the console of a run. Its transcripts are in `folder`, and `resume` is the command line that resumes it.
+    /// The plan has the prompts that `-v` shows.
     #[must_use]
     pub fn new(
         outline: &'a Outline,
@@ -85,19 +87,19 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// What each line of an agent begins with, where that is asked for.
+    /// Returns the prefix of each line of an agent's output, for `--prefix`.
     pub(super) fn prefix(&self, name: &str, on_terminal: bool) -> String {
         let prefix = format!("{name} {} ", self.paint.sign("│", "|"));
         if on_terminal { self.paint.dim(&prefix) } else { prefix }
     }
 
-    /// What was planned.
+    /// Returns the outline of the plan.
     #[must_use]
     pub fn outline(&self) -> &Outline {
         self.outline
     }
 
-    /// What is said about an event; often nothing.
+    /// Returns the lines about an event; often empty.
     pub fn event(&mut self, event: &Event) -> String {
         self.summary.see(event);
         let text = match &event.event {
@@ -121,20 +123,20 @@ impl<'a> Console<'a> {
                     String::new()
                 }
             }
-            EventKind::AttemptStopped { at, signal } => self
-                .warning(&format!("{} was stopped by signal {signal}; kill -CONT {} lets it go on", at.name, self.pid)),
-            EventKind::AttemptContinued { at } => self.warning(&format!("{} goes on", at.name)),
+            EventKind::AttemptPaused { at, signal } => self
+                .warning(&format!("{} was stopped by signal {signal}; kill -CONT {} continues it", at.name, self.pid)),
+            EventKind::AttemptContinued { at } => self.warning(&format!("{} continues", at.name)),
             EventKind::WaitStarted { at, reason, wait_ms, until } => {
                 self.waiting(at, *reason, *wait_ms, until.as_deref())
             }
             EventKind::RunPaused => {
                 // The terminal has just echoed `^Z`.
                 let echo = if self.paint.terminal { "\n" } else { "" };
-                format!("{echo}{}", self.warning("paused: the agent and every timer stand still until SIGCONT (fg)"))
+                format!("{echo}{}", self.warning("paused: the agent and all timers are stopped until SIGCONT (fg)"))
             }
-            EventKind::RunContinued => self.warning("goes on"),
-            EventKind::AttemptTimedOut { at, why, with } => self.timed_out(at, *why, *with),
-            EventKind::Terminating { why, with } => self.terminating(*why, *with),
+            EventKind::RunContinued => self.warning("continued"),
+            EventKind::AttemptTimedOut { at, reason: why, signal: with } => self.timed_out(at, *why, *with),
+            EventKind::RunStopping { reason: why, signal: with } => self.terminating(*why, *with),
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
                 (self.under_way, self.spending) = (None, None);
                 self.attempt_finished(at, outcome, *marker, finished)
@@ -142,28 +144,28 @@ impl<'a> Console<'a> {
             EventKind::VerdictGiven { verdict, converged, .. } => {
                 verdict_lines(verdict, *converged, self.summary.totals.rejections, self.paint)
             }
-            EventKind::VerdictUnclear { at, why, asked } => self.warning(&unclear_words(&at.name, why, *asked)),
-            EventKind::TemplatesEdited { files, taken, why } => {
+            EventKind::VerdictUnclear { at, reason: why, asked } => self.warning(&unclear_words(&at.name, why, *asked)),
+            EventKind::TemplatesEdited { files, accepted: taken, error: why } => {
                 self.warning(&edited_words(files, *taken, why.as_deref()))
             }
             EventKind::TasksProposed { tasks, unread, .. } => {
-                let count = if tasks.len() == 1 { "a task".into() } else { format!("{} tasks", tasks.len()) };
+                let count = if tasks.len() == 1 { "1 task".into() } else { format!("{} tasks", tasks.len()) };
                 let mut text = format!("  {count} proposed; `forkhestra task list` shows what is new\n");
                 for line in unread {
                     text.push_str(&self.warning(&format!("left out: {line}")));
                 }
                 text
             }
-            EventKind::NothingSubmitted { at } => {
+            EventKind::WorkUnchanged { at } => {
                 self.warning(&format!("{} changed nothing; it is asked once more", at.name))
             }
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => self.round_failed(*round, feedback),
-            EventKind::StepSkipped { step, name, why, .. } => {
+            EventKind::StepSkipped { step, name, reason: why, .. } => {
                 self.warning(&format!("{step}/{} {name}: skipped, {why}", self.outline.steps.len()))
             }
             EventKind::RunFinished { outcome } => {
                 let text = self.run_finished(*outcome);
-                // A failure is said even to those who want quiet.
+                // A failure is printed even in quiet mode.
                 let said = self.verbosity > Verbosity::Quiet || *outcome != RunOutcome::Succeeded;
                 return if said { text } else { String::new() };
             }
@@ -172,7 +174,7 @@ impl<'a> Console<'a> {
         if self.verbosity == Verbosity::Quiet || text.is_empty() {
             return String::new();
         }
-        // A countdown makes room.
+        // The text replaces a countdown.
         if std::mem::take(&mut self.counting) { format!("\r\x1b[K{text}") } else { text }
     }
 
@@ -191,29 +193,30 @@ impl<'a> Console<'a> {
         self.warning(&words)
     }
 
-    /// The line that counts a wait down on a terminal, and when to say it anew.
+    /// Returns the line that counts a wait down on a terminal, and when to draw it again.
     pub(super) fn countdown(&mut self, left: Duration) -> (String, Option<Duration>) {
         if !self.paint.terminal || self.verbosity == Verbosity::Quiet {
             return (String::new(), None);
         }
         self.counting = true;
         let left = Duration::from_secs(u64::try_from(left.as_millis().div_ceil(1000)).unwrap_or(0));
-        let words = format!("  goes on in {}", show_duration(left));
+        let words = format!("  continues in {}", show_duration(left));
         (format!("\r{}\x1b[K", self.paint.dim(&words)), Some(Duration::from_secs(1)))
     }
 
-    /// What is said of something that is no event.
+    /// Returns the lines about a notice, which is not an event.
     pub(super) fn notice(&self, notice: &Notice<'_>) -> String {
         match notice {
-            // It may be an attack: nobody is spared that.
+            // It may be an attack, so it is printed even in quiet mode.
             Notice::PutAside { name, aside } => self.warning(&format!(
-                "the folder of this attempt of {name} was there before it began; nothing in it counts, and it was put aside: {aside}"
+                "the directory of this attempt of {name} existed before it began; nothing in it counts, and it was \
+                 moved to {aside}"
             )),
             _ if self.verbosity == Verbosity::Quiet => String::new(),
             Notice::MarkerInPrompt { name, lines } => {
-                let marker = &self.outline.marker;
+                let (marker, lines) = (&self.outline.marker, counted(*lines, "line"));
                 self.warning(&format!(
-                    "what {name} is told holds {marker} alone on a line ({lines}); as many may be an echo, and do not count"
+                    "the prompt of {name} has {marker} alone on {lines}; that many in its output are ignored as an echo"
                 ))
             }
             Notice::Uncommitted(files) => self.uncommitted(files),
@@ -225,11 +228,13 @@ impl<'a> Console<'a> {
         const NAMED: usize = 3;
         let named = files.iter().take(NAMED).map(|file| first_line(file)).collect::<Vec<_>>().join(", ");
         let more = if files.len() > NAMED { ", …" } else { "" };
-        let count = if files.len() == 1 { "1 file".into() } else { format!("{} files", files.len()) };
-        self.warning(&format!("not committed before this work began, and no part of it: {count}, {named}{more}"))
+        let count = counted(files.len(), "file");
+        self.warning(&format!(
+            "{count} had uncommitted changes when this work began; those changes are not part of it: {named}{more}"
+        ))
     }
 
-    /// The end of what a hopeless agent printed (V-25).
+    /// Returns the end of what an agent in a crash loop printed.
     pub(super) fn excerpt(&self, stream: &str, text: &str) -> String {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         if lines.is_empty() {
@@ -245,7 +250,7 @@ impl<'a> Console<'a> {
     }
 
     fn run_started(&self, run: i64, steps: u32) -> String {
-        let steps = if steps == 1 { "1 step".into() } else { format!("{steps} steps") };
+        let steps = counted(steps, "step");
         let about = format!("(run {run}, {steps})");
         let chain = match self.outline.name {
             Some(_) => format!("  {}\n", self.paint.dim(&self.outline.chain)),
@@ -255,8 +260,8 @@ impl<'a> Console<'a> {
     }
 
     fn run_resumed(&self, run: i64) -> String {
-        let before = attempts_words(self.summary.totals.planned);
-        let about = format!("(run {run} goes on, after {before} and {})", seconds(self.summary.watch.milliseconds()));
+        let before = counted(self.summary.totals.planned, "attempt");
+        let about = format!("(run {run} resumed, after {before} and {})", seconds(self.summary.watch.milliseconds()));
         format!("{} {} {}\n", self.paint.sign("●", "*"), self.paint.bold(self.title()), self.paint.dim(&about))
     }
 
@@ -268,7 +273,7 @@ impl<'a> Console<'a> {
         format!("{}\n", self.paint.bold(&format!("{sign} round {round} of {rounds}")))
     }
 
-    /// `2/5 coder, iteration 1 of 3`.
+    /// Returns the label of an attempt: `2/5 coder, iteration 1 of 3`.
     fn label(&self, at: &At, iterations: Option<u32>) -> String {
         let place = self.paint.dim(&format!("{}/{}", at.step, self.outline.steps.len()));
         let iteration = iterations.map_or_else(String::new, |count| format!(", iteration {} of {count}", at.iteration));
@@ -279,19 +284,19 @@ impl<'a> Console<'a> {
         self.outline.step(at.step)
     }
 
-    /// Of how many iterations an attempt is one.
+    /// Returns the maximum number of iterations of an attempt's loop; `None` outside of loops.
     pub(in crate::report) fn iterations(&self, at: &At) -> Option<u32> {
         iterations(at, &self.summary.totals, self.outline)
     }
 
-    /// Whether a check is optional; none for an agent.
+    /// Returns whether a check is optional; `None` for an agent.
     fn is_check(&self, at: &At) -> Option<bool> {
         let step = self.step(at)?;
         step.check.as_ref().map(|_| step.optional)
     }
 
     fn attempt_planned(&self, at: &At, iterations: Option<u32>, retry: u32) -> String {
-        let again = if retry > 0 { format!(", tried again ({retry} of 3)") } else { String::new() };
+        let again = if retry > 0 { format!(", retry {retry} of 3") } else { String::new() };
         let line = match self.step(at).and_then(|step| step.check.as_deref()) {
             Some(line) => self.paint.dim(&format!("  $ {}", first_line(line))),
             None => String::new(),
@@ -310,32 +315,32 @@ impl<'a> Console<'a> {
         let step = self.step(at);
         let time = |time: Option<&String>| time.cloned().unwrap_or_default();
         let what = match why {
-            Cut::Timeout => format!("timeout of {} is over", time(step.and_then(|step| step.timeout.as_ref()))),
+            Cut::Timeout => format!("timeout of {} has expired", time(step.and_then(|step| step.timeout.as_ref()))),
             Cut::Idle => format!(
-                "idle timeout of {} is over: no output and no CPU time",
+                "idle timeout of {} has expired: no output and no CPU time",
                 time(step.and_then(|step| step.idle_timeout.as_ref()))
             ),
             Cut::Start => format!(
-                "start timeout of {} is over: it has not said a word",
+                "start timeout of {} has expired: no output yet",
                 time(step.and_then(|step| step.start_timeout.as_ref()))
             ),
-            Cut::Lingering => "marker was printed, and it does not exit".into(),
+            Cut::Lingering => "marker was printed, but it does not exit".into(),
         };
-        self.warning(&format!("{}: the {what}; it gets {with}", at.name))
+        self.warning(&format!("{}: the {what}; sending {with}", at.name))
     }
 
     fn terminating(&self, why: Ending, with: Option<Sig>) -> String {
-        let asked = matches!(why, Ending::Asked { .. });
-        let why_is_ctrl_c = why == Ending::Asked { signal: Sig::Int };
+        let asked = matches!(why, Ending::Signal { .. });
+        let why_is_ctrl_c = why == Ending::Signal { signal: Sig::Int };
         let why = match why {
-            Ending::Asked { signal } => format!("{signal} received"),
+            Ending::Signal { signal } => format!("{signal} received"),
             Ending::OutputClosed => "standard output was closed".into(),
             Ending::Limit { limit } => limit_words(limit, &self.summary.totals, self.outline),
         };
         let again = if asked { "a second" } else { "a" };
         let what = match with {
             Some(Sig::Kill) => "; killing the agent".into(),
-            Some(signal) => format!("; the agent gets {signal}, {again} Ctrl-C kills it"),
+            Some(signal) => format!("; sending {signal} to the agent ({again} Ctrl-C kills it)"),
             None => String::new(),
         };
         // The terminal has just echoed `^C`.
@@ -348,7 +353,7 @@ impl<'a> Console<'a> {
         let check = self.is_check(at);
         let judge = self.step(at).is_some_and(|step| step.role == Some(Role::Judge));
         let how = match outcome {
-            AttemptOutcome::Unfinished if judge => "exit 0, no verdict".into(),
+            AttemptOutcome::Unfinished if judge => "exit 0, no clear verdict".into(),
             outcome => outcome_words(outcome, marker, self.iterations(at).is_some()),
         };
         let mut facts = vec![how];
@@ -377,7 +382,7 @@ impl<'a> Console<'a> {
             let _ = writeln!(text, "  {}", self.paint.warn(&words));
         };
         if let Some(error) = &finished.error {
-            // A program that was not started reports nothing.
+            // A program that was not started has reported nothing.
             let is_ours = *outcome == (AttemptOutcome::Unavailable { reason: WaitReason::Machine });
             let who = if is_ours { "" } else { "its program reports: " };
             note(format!("{who}{}", first_line(error)));
@@ -387,7 +392,7 @@ impl<'a> Console<'a> {
             note(refused_words(&finished.denials, step.and_then(|step| step.allows.as_deref())));
         }
         if let Some(line) = finished.near_miss.as_deref().filter(|_| !marker && check.is_none()) {
-            note(format!("the marker counts only alone on its line, not in: {}", first_line(line)));
+            note(format!("the marker counts only on a line of its own, not in: {}", first_line(line)));
         }
         if !finished.voided.is_empty() {
             note(format!("it changed: {}", first_line(&finished.voided.join(", "))));
@@ -400,7 +405,10 @@ impl<'a> Console<'a> {
         }
         if !finished.leftovers.is_empty() {
             let (running, ended): (Vec<_>, Vec<_>) = finished.leftovers.iter().partition(|left| left.running);
-            for (words, left) in [("left running, and ended", ended), ("could not be ended, and still runs", running)] {
+            for (words, left) in [
+                ("left running by the agent, and then stopped", ended),
+                ("left running by the agent; could not be stopped", running),
+            ] {
                 if !left.is_empty() {
                     note(format!("{words}: {}", leftover_names(&left)));
                 }
@@ -415,7 +423,7 @@ impl<'a> Console<'a> {
     }
 
     fn run_finished(&self, outcome: RunOutcome) -> String {
-        let mut facts = vec![attempts_words(self.summary.totals.planned)];
+        let mut facts = vec![counted(self.summary.totals.planned, "attempt")];
         facts.push(seconds(self.summary.watch.milliseconds()));
         facts.extend(used_words(&self.summary.totals.all));
         if outcome == RunOutcome::Succeeded {

@@ -1,7 +1,7 @@
-//! Scripts of events and the lines that people see.
+//! Scripts of events, and the lines that people see.
 
 use super::*;
-use crate::chain::Said;
+use crate::chain::PromptSource;
 use crate::engine::FeedbackCause;
 use crate::engine::Leftover;
 use crate::plan::tests::{planned, world};
@@ -9,7 +9,7 @@ use crate::plan::tests::{planned, world};
 const CONFIG: &str = r#"{"checks": {"t": {"run": "cargo test"}}, "chains": {}}"#;
 
 fn lines(chain: &str, verbosity: Verbosity, paint: Paint, events: Vec<EventKind>) -> String {
-    let plan = planned(&world(&[]), CONFIG, chain, &Said::default(), &[]).unwrap();
+    let plan = planned(&world(&[]), CONFIG, chain, &PromptSource::default(), &[]).unwrap();
     let outline = crate::plan::outline(&plan);
     let (folder, resume) = (Path::new(".forkhestra/runs/7"), "forkhestra resume 7");
     let mut console = Console::new(&outline, Some(&plan), paint, verbosity, folder, resume);
@@ -75,7 +75,7 @@ fn a_stopped_run() -> Vec<EventKind> {
             round: 1,
             ended_by: Some(Feedback { from: at(2, "t", 1, 1), cause: check }),
         },
-        EventKind::RunFinished { outcome: RunOutcome::Exhausted { step: 2 } },
+        EventKind::RunFinished { outcome: RunOutcome::IterationsExhausted { step: 2 } },
     ]
 }
 
@@ -98,8 +98,9 @@ fn quiet_says_only_how_a_failed_run_ended() {
     let quiet = lines("(coder:2 -> t):2", Verbosity::Quiet, Paint::plain(), a_stopped_run());
     assert_eq!(
         quiet,
-        "✗ (coder:2 -> t):2: stopped at step 2 of 2: t still fails in the last round (3 attempts, 9.0 s, 12,345 tokens, \
-         $0.12)\n  transcripts: .forkhestra/runs/7/2-t/1\n  to go on with more of it: forkhestra resume 7 --more 3\n"
+        "✗ (coder:2 -> t):2: stopped at step 2 of 2: t still fails in the last round (3 attempts, 9.0 s, 12,345 \
+         tokens, $0.12)\n  transcripts: .forkhestra/runs/7/2-t/1\n  to continue with a higher count: forkhestra \
+         resume 7 --more 3\n"
     );
     let ended = vec![started(), EventKind::RunFinished { outcome: RunOutcome::Succeeded }];
     assert_eq!(lines("coder", Verbosity::Quiet, Paint::plain(), ended), "");

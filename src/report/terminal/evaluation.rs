@@ -1,4 +1,4 @@
-//! What is seen of an evaluation while it is under way: a line for each case.
+//! The console of an evaluation: a line for each case as it is judged.
 
 use crate::engine::{EvalLedger, Event, Evidence, Notice, Observer};
 use crate::report::paint::Paint;
@@ -7,7 +7,7 @@ use crate::report::text::evaluation::evaluation_line;
 use std::io;
 use std::task::{Context, Poll};
 
-/// Shows an evaluation.
+/// Shows an evaluation while it is running.
 #[derive(Debug)]
 pub struct EvalTerminal {
     screen: Screen,
@@ -18,7 +18,7 @@ pub struct EvalTerminal {
 }
 
 impl EvalTerminal {
-    /// Shows on this screen.
+    /// Returns the console of an evaluation, which prints on this screen.
     #[must_use]
     pub fn new(screen: Screen, paint: Paint, quiet: bool, verbose: bool) -> Self {
         Self { screen, ledger: EvalLedger::default(), paint, quiet, verbose }

@@ -1,30 +1,31 @@
-//! The one line on a terminal that moves while an agent works: where the run is, for how long, since when nothing was heard, and what
-//! it has used. It stands below everything that stays, and makes room for it.
+//! The live line: the one line on a terminal that changes while an agent works. It shows where the run is, for how
+//! long, how long the agent has been silent, and what it has used. It is always the last line, and gives way to lines
+//! that stay.
 
-use crate::report::phrases::{fitted, seconds, thousands};
+use crate::report::format::{fitted, seconds, thousands};
 use crate::report::terminal::console::{Console, Verbosity};
 use std::time::Duration;
 
-/// How often it is drawn anew.
+/// The time between two drawings of the line.
 pub(super) const FRAME: Duration = Duration::from_millis(250);
-/// Silence from here on is worth a word.
+/// The line shows a silence from this length on.
 const SILENT: Duration = Duration::from_secs(5);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const PLAIN_SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
 
-/// What the live line is told about the attempt under way.
+/// The current state of the running attempt, for the live line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
-    /// How long it has been at work.
+    /// How long it has been running.
     pub(super) elapsed: Duration,
-    /// Since when it has said nothing.
+    /// How long it has printed nothing.
     pub(super) silent: Duration,
-    /// How wide the terminal is, in columns.
+    /// The width of the terminal, in columns.
     pub(super) columns: usize,
 }
 
 impl Console<'_> {
-    /// The line now; none where there is nothing to say, or nobody to look.
+    /// Returns the current line; `None` if no attempt is running or the line is not wanted.
     pub(super) fn live(&self, now: Now) -> Option<String> {
         if !self.paint.terminal || self.verbosity == Verbosity::Quiet {
             return None;
@@ -60,7 +61,7 @@ impl Console<'_> {
         };
         words.extend(cost.map(|cost| format!("${cost:.2}")));
         let line = format!("{spinner} {}", words.join(" · "));
-        // One column is left free, so that no terminal wraps.
+        // One column stays free, so that no terminal wraps the line.
         let most = now.columns.saturating_sub(1);
         let line = fitted(&line, most);
         Some(self.paint.dim(&if self.paint.unicode { line } else { line.replace('·', "-").replace('…', "~") }))

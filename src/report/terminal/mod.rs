@@ -1,4 +1,4 @@
-//! What is seen on a terminal while a run is under way.
+//! What a terminal shows while a run is under way.
 
 pub(super) mod console;
 pub(super) mod evaluation;
@@ -18,17 +18,17 @@ use std::time::Duration;
 /// How a terminal shows a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalOptions {
-    /// How agents' output is shown.
+    /// How the output of agents is shown.
     pub pace: Pace,
     /// Whether standard output is a terminal.
     pub on_terminal: bool,
-    /// Whether a line that moves is drawn.
+    /// Whether the live line is drawn.
     pub live: bool,
-    /// Whether each line of an agent begins with its name.
+    /// Whether each line of an agent's output begins with the agent's name.
     pub prefix: bool,
 }
 
-/// Our own lines, agents' output and events for machines, in one order.
+/// Our own lines, the output of agents, and events for programs, in one order.
 #[derive(Debug)]
 pub struct Terminal<'a> {
     screen: Screen,
@@ -38,7 +38,7 @@ pub struct Terminal<'a> {
 }
 
 impl<'a> Terminal<'a> {
-    /// Shows on this screen.
+    /// Returns a terminal that prints on this screen.
     #[must_use]
     pub fn new(mut screen: Screen, console: Console<'a>, sinks: Sinks, options: TerminalOptions) -> Self {
         if sinks.listens_for_errors() {
@@ -69,7 +69,7 @@ impl Observer for Terminal<'_> {
             {
                 errors = evidence.errors(at);
             }
-            EventKind::RunFinished { outcome: RunOutcome::Failing { .. } } => {
+            EventKind::RunFinished { outcome: RunOutcome::CrashLoop { .. } } => {
                 if let Some(last) = &self.console.summary.totals.last {
                     let (stream, words) = evidence.last_words(&last.at);
                     let excerpt = self.console.excerpt(stream, &words);
@@ -143,7 +143,7 @@ impl Observer for Terminal<'_> {
         self.screen.poll_written(context)
     }
 
-    fn hurry(&mut self) {
-        self.screen.hurry();
+    fn stop_pacing(&mut self) {
+        self.screen.stop_pacing();
     }
 }

@@ -1,9 +1,9 @@
-//! The one writer of standard output and standard error while a run goes on: a thread for each, which may block, so that a
-//! stuck reader never keeps a signal from being heard. Everything is written in the order in which it was given, unless it
-//! is hurried: then one stream no longer waits for the other.
+//! The only writer of standard output and standard error during a run. Each stream has its own thread, which may block,
+//! so that a stuck reader never delays the reaction to a signal. Everything is written in the order in which it was
+//! given. After [`Screen::stop_pacing`], one stream no longer waits for the other.
 #![expect(clippy::disallowed_methods, reason = "the owner of the terminal")]
 
-use crate::agent::ForeignWords;
+use crate::agent::ForeignOutput;
 use crate::engine::{CHUNK, Stream};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,65 +18,66 @@ use std::sync::mpsc;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc as async_mpsc;
 
-/// How many pieces may be on their way: one being written while the next is read.
+/// The maximum number of pieces under way: one is written while the next is read.
 const CHUNKS: usize = 2;
 
 #[derive(Debug)]
 struct WriteJob {
     stream: Stream,
     bytes: Vec<u8>,
-    /// Whether it is agents' output, whose amount is bounded, and not a line of ours.
+    /// Whether it is output of an agent, whose amount is bounded, and not a line of our own.
     piece: bool,
 }
 
-/// A job that was written, to be used again, or why its stream takes no more.
+/// A job that was processed, whose buffer can be used again, and the error if its stream could not be written.
 type Written = (WriteJob, Result<(), Errno>);
 
-/// The screen, seen from the run.
+/// The screen, as the run uses it.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each says one thing of the terminal, in any combination")]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of the terminal, in any combination")]
 pub struct Screen {
     writers: [mpsc::Sender<WriteJob>; 2],
     done: async_mpsc::UnboundedReceiver<Written>,
-    /// Given, and waiting for the other stream.
+    /// Jobs that wait for the other stream.
     queue: VecDeque<WriteJob>,
-    /// With the writers, by stream.
+    /// The number of jobs that the writers have, by stream.
     writing: [usize; 2],
     spare: Vec<Vec<u8>>,
     pieces: usize,
     hurried: bool,
-    /// Whether the last thing on the common terminal was half a line of an agent.
+    /// Whether the shared terminal ends with an incomplete line of an agent.
     half_line: bool,
-    /// Whether both streams are one file.
+    /// Whether both streams are the same file.
     shared: bool,
-    /// Whether agents' output goes where our lines go.
+    /// Whether the output of agents goes to the same stream as our lines.
     one_stream: bool,
-    /// What each line of agents' output begins with.
+    /// The prefix of each line of agents' output.
     prefix: String,
-    /// Whether a line that moves stands below everything.
+    /// Whether the live line is shown.
     live: bool,
-    /// By stream: whether its next byte begins a line.
+    /// Whether the next byte begins a line, by stream.
     line_begins: [bool; 2],
-    /// By stream: whether it is a terminal.
+    /// Whether it is a terminal, by stream.
     terminals: [bool; 2],
-    /// By the stream of agents: what passes of it on a terminal, and whether it has used a colour.
-    foreign: [ForeignWords; 2],
+    /// The filter of agents' output on a terminal, by stream.
+    foreign: [ForeignOutput; 2],
+    /// Whether an agent has used escape sequences such as colors, by stream.
     colored: [bool; 2],
-    /// How the terminal was when we began; none without one.
+    /// The modes of the terminal when we began; `None` without a terminal.
     modes: Option<Termios>,
 }
 
-/// The cursor is seen, the mouse is silent, what is pasted is plain, the screen is the first one, and colours end.
+/// Shows the cursor, turns off mouse reports and bracketed paste, returns to the main screen, and ends colors.
 const MODES: &[u8] = b"\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1047l\x1b[0m";
 
-/// Gives the terminal its modes back; false when nobody has changed them, or when it is not ours to change just now.
+/// Restores the modes of the terminal. Returns false if they were not changed, or if we are in the background.
 fn restore(before: &Termios) -> bool {
     let Ok(now) = tcgetattr(stderr()) else { return false };
     let is_same = now.input_modes == before.input_modes
         && now.output_modes == before.output_modes
         && now.local_modes == before.local_modes
         && now.control_modes == before.control_modes;
-    // In the background it would stop us (tcsetattr(3), `SIGTTOU`).
+    // In the background, the call would stop us (tcsetattr(3), `SIGTTOU`).
     let is_ours = tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp());
     !is_same && is_ours && tcsetattr(stderr(), OptionalActions::Now, before).is_ok()
 }
@@ -85,14 +86,14 @@ impl Screen {
     /// Starts the writers.
     ///
     /// # Errors
-    /// When the machine has no room for a thread.
+    /// If the machine lacks the resources for a thread.
     pub fn start() -> io::Result<Self> {
         let (ready, done) = async_mpsc::unbounded_channel();
         let writer = |stream| {
             let (jobs, todo) = mpsc::channel();
             let ready = ready.clone();
             let writes = move || {
-                // Ctrl-Z is for the thread that listens to it. A mask that is valid does not fail.
+                // Another thread handles Ctrl-Z. A valid mask does not fail.
                 let _ = SigSet::from(Signal::SIGTSTP).thread_block();
                 write_all(stream, &todo, &ready);
             };
@@ -117,38 +118,40 @@ impl Screen {
             live: false,
             line_begins: [true; 2],
             terminals: [rustix::termios::isatty(stdout()), rustix::termios::isatty(stderr())],
-            foreign: [ForeignWords::marking(), ForeignWords::marking()],
+            foreign: [ForeignOutput::marking(), ForeignOutput::marking()],
             colored: [false; 2],
             modes: tcgetattr(stderr()).ok(),
         })
     }
 
-    /// Whether another piece of agents' output may be given now; if not, it is the reader who is slow.
+    /// Returns whether another piece of agents' output can be taken now. If not, the reader is slow.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.pieces < CHUNKS
     }
 
-    /// A buffer of [`CHUNK`] bytes to read the next piece into.
+    /// Returns a buffer of [`CHUNK`] bytes for the next piece.
     pub fn buffer(&mut self) -> Vec<u8> {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.resize(CHUNK, 0);
         buffer
     }
 
-    /// Gives a buffer back unused.
+    /// Takes a buffer back.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
         if self.spare.len() <= CHUNKS {
             self.spare.push(buffer);
         }
     }
 
-    /// From now on agents' output goes to standard error, with our lines: a log that reads two pipes keeps no order between them.
+    /// Sends the output of agents to standard error from now on, with our lines. A log that reads two pipes would not
+    /// keep their order.
     pub fn use_one_stream(&mut self) {
         self.one_stream = true;
     }
 
-    /// From now on each line of agents' output begins with this; half a line of another agent is ended first.
+    /// Begins each line of agents' output with this prefix from now on. An incomplete line of another agent is ended
+    /// first.
     pub fn set_prefix(&mut self, prefix: String) {
         for stream in [Stream::Out, Stream::Err] {
             if !std::mem::replace(&mut self.line_begins[stream as usize], true) && !self.prefix.is_empty() {
@@ -161,7 +164,7 @@ impl Screen {
 
     fn prefixed(&mut self, stream: Stream, bytes: &[u8]) -> Vec<u8> {
         let mut prefixed = Vec::with_capacity(bytes.len() * 2);
-        // On a common terminal the other stream may have left half a line.
+        // On a shared terminal, the other stream may have left an incomplete line.
         if self.half_line && self.line_begins[stream as usize] && (self.shared || stream == Stream::Err) {
             prefixed.push(b'\n');
             self.line_begins = [true; 2];
@@ -175,7 +178,7 @@ impl Screen {
         prefixed
     }
 
-    /// Agents' output. On a terminal only what is text passes.
+    /// Takes a piece of agents' output. On a terminal, only text passes.
     pub fn piece(&mut self, stream: Stream, mut bytes: Vec<u8>) {
         let from = stream as usize;
         let stream = if self.one_stream { Stream::Err } else { stream };
@@ -201,7 +204,7 @@ impl Screen {
         self.dispatch();
     }
 
-    /// An agent's output is over: what was held back of it is shown, and a terminal is as it was before.
+    /// Ends an agent's output: what was held back is shown, and the terminal is restored.
     pub fn end_pieces(&mut self) {
         for stream in [Stream::Out, Stream::Err] {
             let to = if self.one_stream { Stream::Err } else { stream };
@@ -213,7 +216,7 @@ impl Screen {
                 self.queue.push_back(WriteJob { stream: to, bytes: [&rest, end].concat(), piece: false });
             }
         }
-        // An agent has no terminal, but may open ours by its path.
+        // An agent has no terminal of its own, but can open ours by its path.
         if let Some(before) = &self.modes
             && restore(before)
         {
@@ -222,7 +225,7 @@ impl Screen {
         self.dispatch();
     }
 
-    /// Lines of our own, on standard error; half a line of an agent is ended first.
+    /// Prints our own lines on standard error. An incomplete line of an agent is ended first.
     pub fn say(&mut self, lines: &str) {
         if lines.is_empty() {
             return;
@@ -234,31 +237,31 @@ impl Screen {
         self.dispatch();
     }
 
-    /// Draws the line that moves, where nothing stands in its way and everything else was written.
+    /// Draws the live line, if the last line is complete and everything else was written.
     pub fn live(&mut self, line: &str) {
         if !self.half_line && self.is_idle() {
             self.live = true;
-            // From the left, and nothing of an earlier one stays.
+            // From the left margin; what is left of an earlier one is erased.
             let bytes = format!("\r{line}\x1b[K").into_bytes();
             self.queue.push_back(WriteJob { stream: Stream::Err, bytes, piece: false });
             self.dispatch();
         }
     }
 
-    /// Takes the line that moves away.
+    /// Erases the live line.
     pub fn clear_live(&mut self) {
         if std::mem::take(&mut self.live) {
             self.queue.push_back(WriteJob { stream: Stream::Err, bytes: b"\r\x1b[K".to_vec(), piece: false });
         }
     }
 
-    /// Whether a line that moves disturbs nothing: both streams are one terminal, or agents' output goes elsewhere.
+    /// Returns whether a live line can be drawn: both streams are one terminal, or agents' output goes elsewhere.
     #[must_use]
     pub fn has_room_for_live(&self, stdout_is_terminal: bool) -> bool {
         self.shared || !stdout_is_terminal
     }
 
-    /// Lines for machines, on standard output.
+    /// Prints lines for programs on standard output.
     pub fn out(&mut self, lines: String) {
         if !lines.is_empty() {
             if self.shared {
@@ -269,8 +272,8 @@ impl Screen {
         }
     }
 
-    /// From now on no stream waits for the other: one of them may be stuck, and the run is to end.
-    pub fn hurry(&mut self) {
+    /// Lets no stream wait for the other from now on: one of them may be stuck, and the run has to end.
+    pub fn stop_pacing(&mut self) {
         self.hurried = true;
         self.dispatch();
     }
@@ -283,17 +286,17 @@ impl Screen {
             }
             if let Some(job) = self.queue.pop_front() {
                 self.writing[own] += 1;
-                // The writer lives as long as we do.
+                // The writer lives as long as the screen.
                 let _ = self.writers[own].send(job);
             }
         }
     }
 
-    /// Is ready when something was written. Never while nothing is on its way.
+    /// Is ready when something was written. It never is while nothing is under way.
     ///
     /// # Errors
-    /// Why standard output takes no more; what is given after that is thrown away. Our own words are a courtesy: a closed
-    /// standard error stops nothing.
+    /// If standard output cannot be written. What is given after that is discarded. A closed standard error is not an
+    /// error: our own lines are optional.
     pub fn poll_written(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Poll::Ready(Some((job, result))) = self.done.poll_recv(context) else { return Poll::Pending };
         self.writing[job.stream as usize] -= 1;
@@ -309,7 +312,7 @@ impl Screen {
         })
     }
 
-    /// Whether everything given was written.
+    /// Returns whether everything that was given has been written.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.writing == [0; 2]
@@ -328,7 +331,7 @@ fn write_all(stream: Stream, todo: &mpsc::Receiver<WriteJob>, ready: &async_mpsc
     }
 }
 
-/// Writes all bytes, past std's line buffer, and also to a descriptor that somebody made non-blocking.
+/// Writes all bytes, without std's line buffer. The descriptor may be non-blocking.
 fn write_whole(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
     while !bytes.is_empty() {
         match rustix::io::write(to, bytes) {
@@ -343,10 +346,10 @@ fn write_whole(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Prints an answer on standard output. A reader that went away is no fault of ours.
+/// Prints an answer on standard output. A reader that has gone away is not an error.
 ///
 /// # Errors
-/// Whatever else keeps it from being written.
+/// If it cannot be written for another reason.
 pub fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -355,16 +358,16 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Prints bytes as they are on standard output.
+/// Prints bytes unchanged on standard output.
 ///
 /// # Errors
-/// When it takes no more.
+/// If they cannot be written.
 pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush())
 }
 
-/// Prints our own words on standard error, outside a run.
+/// Prints our own messages on standard error, outside of a run.
 pub fn print_error(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

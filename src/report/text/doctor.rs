@@ -1,32 +1,32 @@
-//! What `doctor` found, for people.
+//! The findings of `doctor`, for people.
 
+use crate::report::format::{padded, width};
 use crate::report::paint::Paint;
-use crate::report::phrases::{padded, width};
 
-/// How a finding is.
+/// The state of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
     /// As it should be.
     Good,
-    /// Not there, and not needed.
+    /// Missing, but not needed.
     Absent,
-    /// Something to mend.
+    /// Wrong, and has to be fixed.
     Bad,
 }
 
-/// One thing that was looked at.
+/// One thing that `doctor` checked.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// What.
+    /// The name of what was checked.
     pub name: String,
-    /// How it is.
+    /// Its state: `good`, `absent` or `bad`.
     pub health: Health,
-    /// In words, with what to do where something is to be done.
+    /// What was found, and what to do about it if something has to be done.
     pub words: String,
 }
 
-/// All findings, one a line.
+/// Returns all findings, one on each line.
 #[must_use]
 pub fn doctor(heading: &str, findings: &[Finding], paint: Paint) -> String {
     let widest = findings.iter().map(|finding| width(&finding.name)).max().unwrap_or(0);

@@ -1,7 +1,8 @@
-//! A plan for people: what would run, from where, with which words. The bytes shown are those the run delivers.
+//! A plan for people: what would run, from where, and with which prompts. The bytes shown are those that the run
+//! delivers.
 
 use crate::chain::{Delivery, Limit, Role, show_duration};
-use crate::plan::{Absence, Found, Kind, Plan, PlannedIsolation, PlannedStep, Root};
+use crate::plan::{Found, Kind, MissingCommand, Plan, PlannedIsolation, PlannedStep, Root};
 use crate::prompt::{Late, Level, Segment, show};
 use crate::report::paint::{Paint, printable};
 use crate::report::text::earlier::EarlierRuns;
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// The longest part of a prompt that is shown without `-v`, in characters.
 const EXCERPT: usize = 300;
 
-/// The whole plan.
+/// Returns the whole plan.
 #[must_use]
 pub fn dry_run(plan: &Plan, earlier: Option<&EarlierRuns>, paint: Paint, verbose: bool) -> String {
     let mut text = String::new();
@@ -20,7 +21,7 @@ pub fn dry_run(plan: &Plan, earlier: Option<&EarlierRuns>, paint: Paint, verbose
     let _ = writeln!(text, "{} {}\n", paint.bold("Dry run of"), paint.bold(&title));
     let root = match &plan.root {
         Root::Folder(folder) => folder.display().to_string(),
-        Root::Temporary => "a new temporary folder".into(),
+        Root::Temporary => "a new temporary directory".into(),
     };
     row(&mut text, paint, "root", &root);
     let files = plan
@@ -54,14 +55,14 @@ fn row(text: &mut String, paint: Paint, name: &str, value: &str) {
 fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, verbose: bool) {
     let how_often = match (&step.kind, step.limit) {
         (Kind::Check { skipped: Some(why), .. }, _) => format!("skipped: {why}"),
-        (Kind::Check { absence: Some(Absence::LookedForAgain), .. }, _) => {
-            "a check without a command, which is looked for again when it is its turn".into()
+        (Kind::Check { absence: Some(MissingCommand::LookedForAgain), .. }, _) => {
+            "a check without a command, which is looked for again when its turn comes".into()
         }
         (Kind::Check { optional: true, .. }, _) => "an optional check".into(),
         (Kind::Check { .. }, _) => "a check, judged by its exit code".into(),
         (Kind::Agent { role: Role::Judge, .. }, Limit::Once) => "a judge, succeeds when it approves".into(),
         (Kind::Agent { role: Role::Judge, .. }, _) => {
-            "a judge, succeeds when it approves; a count says nothing of a judge".into()
+            "a judge, succeeds when it approves; a count has no effect on a judge".into()
         }
         (_, Limit::Once) => "once, succeeds with exit code 0".into(),
         (_, Limit::UpTo(count)) if count.get() == 1 => "a loop of 1 iteration, needs the marker".into(),
@@ -93,9 +94,9 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
         text.push_str(&prompt_block(step, paint, verbose));
     }
     let time = |time: Option<Duration>| time.map_or_else(|| "none".into(), show_duration);
-    // A check may be silent for as long as it likes.
+    // A check has no idle timeout.
     let idle = step.idle_timeout.map(|idle| format!("; {} when silent and idle", show_duration(idle)));
-    let start = step.start_timeout.map(|start| format!("; {} to its first words", show_duration(start)));
+    let start = step.start_timeout.map(|start| format!("; {} to its first output", show_duration(start)));
     let timeouts = [Some(time(step.timeout)), idle, start].into_iter().flatten().collect::<String>();
     row(text, paint, "timeout", &timeouts);
     let others = step.env.set.iter().filter(|(name, _)| !step.env.settings.contains(name));
@@ -132,7 +133,7 @@ fn found(step: &PlannedStep) -> String {
     }
 }
 
-/// The command as a line that a shell takes. A prompt that is not shown whole stands as `$PROMPT` in it.
+/// Returns the command as a line for a shell. A prompt that is not shown in full appears as `$PROMPT`.
 fn command_line(step: &PlannedStep, verbose: bool) -> String {
     let whole = |text: &str| verbose || text.chars().count() <= EXCERPT;
     let prompt = step.prompt.as_ref().map(|prompt| (prompt.deliver, prompt.show()));
@@ -150,7 +151,7 @@ fn command_line(step: &PlannedStep, verbose: bool) -> String {
     }
 }
 
-/// What stands before the command. The many words of a sandbox only when all is to be shown.
+/// Returns the programs that wrap the command. The many arguments of a sandbox are shown only with `-v`.
 fn wrap_line(isolation: &PlannedIsolation, verbose: bool) -> String {
     let program = quoted(&isolation.program.to_string_lossy());
     let words: Vec<String> = isolation.argv.iter().map(|word| quoted(&show(word))).collect();
@@ -161,8 +162,8 @@ fn wrap_line(isolation: &PlannedIsolation, verbose: bool) -> String {
     }
 }
 
-/// A word for a shell; one with control characters in the `$'…'` form (POSIX 2024), so that it can be pasted and cannot drive
-/// the terminal of the one who reviews it.
+/// Quotes an argument for a shell. Control characters are quoted in the `$'…'` form (POSIX 2024), so that the argument
+/// can be pasted but cannot control the reader's terminal.
 #[must_use]
 pub fn quoted(word: &str) -> String {
     let turns = |next: char| matches!(next, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -187,14 +188,14 @@ pub fn quoted(word: &str) -> String {
     text + "'"
 }
 
-/// Where a step's prompt comes from, how it is delivered, and its text.
+/// Returns where a step's prompt comes from, how it is delivered, and its text.
 pub(in crate::report) fn prompt_block(step: &PlannedStep, paint: Paint, verbose: bool) -> String {
     let mut block = String::new();
     let text = &mut block;
     let Some(prompt) = &step.prompt else {
         let why = match step.level {
-            Level::None => "none: no level has one",
-            _ => "none: an empty one masks the lower levels",
+            Level::None => "none: not set on the command line, the step, the chain or the agent",
+            _ => "none: an empty prompt masks the lower levels",
         };
         row(text, paint, "prompt", why);
         return block;
@@ -209,8 +210,8 @@ pub(in crate::report) fn prompt_block(step: &PlannedStep, paint: Paint, verbose:
     row(text, paint, "prompt", &format!("from {} ({}), {how}", step.level, prompt.origin));
     let more = match (&prompt.around, late.as_slice()) {
         (_, []) => String::new(),
-        (None, _) => ", and from round 2 on the feedback".into(),
-        (Some(_), late) => format!(", and what only a run knows: {}", late.join(", ")),
+        (None, _) => ", plus the feedback from round 2 on".into(),
+        (Some(_), late) => format!(", plus what is known only in a run: {}", late.join(", ")),
     };
     row(text, paint, "", &format!("{known} bytes, about {} tokens{more}", known.div_ceil(4)));
     if let Some(around) = &prompt.around {
@@ -220,7 +221,7 @@ pub(in crate::report) fn prompt_block(step: &PlannedStep, paint: Paint, verbose:
     }
     if !prompt.stayed.is_empty() {
         let names = prompt.stayed.iter().map(|name| format!("${{{name}}}")).collect::<Vec<_>>().join(" ");
-        row(text, paint, "", &format!("stays as it is: {names}"));
+        row(text, paint, "", &format!("left as it is: {names}"));
     }
     let cut = shown.char_indices().nth(EXCERPT).filter(|_| !verbose).map(|(cut, _)| cut);
     let bar = paint.dim(paint.sign("│", "|"));
@@ -228,7 +229,7 @@ pub(in crate::report) fn prompt_block(step: &PlannedStep, paint: Paint, verbose:
         let _ = writeln!(text, "   {bar} {line}");
     }
     if cut.is_some() {
-        let _ = writeln!(text, "   {bar} {}", paint.dim("… the whole text with -v"));
+        let _ = writeln!(text, "   {bar} {}", paint.dim("… the full text with -v"));
     }
     block
 }

@@ -1,38 +1,40 @@
-//! What earlier runs of a chain took and cost, from the journal: the best guess of what the next one will.
+//! The time and the cost of earlier runs of a chain, from the journal: the best estimate for the next one.
 
 use crate::engine::RunRow;
-use crate::report::phrases::{seconds, thousands};
+use crate::report::format::{seconds, thousands};
+use crate::source::counted;
 use serde::Serialize;
 
-/// How many of the last runs are looked at.
+/// The maximum number of recent runs that are used.
 const LAST: usize = 20;
 
-/// The middle and the most of some numbers.
+/// The median and the maximum of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spread<T> {
-    /// The one in the middle.
+    /// The median.
     pub median: T,
-    /// The greatest.
+    /// The maximum.
     pub most: T,
 }
 
-/// What earlier runs of a chain took and cost.
+/// The time, tokens and cost of earlier runs of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EarlierRuns {
-    /// How many runs that ended are meant; 20 at most.
+    /// The number of runs that were used: the last ones that ended, at most 20.
     pub runs: usize,
-    /// How long their agents and checks were at work, in milliseconds.
+    /// The working time of their agents and checks, in milliseconds.
     pub took_ms: Spread<u64>,
-    /// Tokens, where they were reported.
+    /// The tokens of those runs that reported them.
     pub tokens: Option<Spread<u64>>,
-    /// US dollars, where they were reported.
+    /// The cost of those runs that reported it, in US dollars.
     pub cost_usd: Option<Spread<f64>>,
 }
 
 impl EarlierRuns {
-    /// Of the runs of a chain, by its name in the config, else by its text; none where there was no run that ended.
+    /// Selects the runs of a chain by its name in the config, or by its text if it has no name. `None` if no run has
+    /// ended.
     #[must_use]
     pub fn of(rows: &[RunRow], name: Option<&str>, chain: &str) -> Option<Self> {
         let same = |row: &&RunRow| match name {
@@ -48,10 +50,10 @@ impl EarlierRuns {
         })
     }
 
-    /// In words: `8 runs: 21 min 0 s and $2.10 in the middle, 45 min 3 s and $4.80 at most`.
+    /// Returns it as text: `8 runs: median 21 min 0 s and $2.10, at most 45 min 3 s and $4.80`.
     #[must_use]
     pub fn words(&self) -> String {
-        let runs = if self.runs == 1 { "1 run".into() } else { format!("{} runs", self.runs) };
+        let runs = counted(self.runs, "run");
         let used = |cost: Option<f64>, tokens: Option<u64>| match (cost, tokens) {
             (Some(cost), _) => format!(" and ${cost:.2}"),
             (None, Some(tokens)) => format!(" and {} tokens", thousands(tokens)),
@@ -62,11 +64,7 @@ impl EarlierRuns {
         if self.runs == 1 {
             return format!("{runs}: {}{middle}", seconds(self.took_ms.median));
         }
-        format!(
-            "{runs}: {}{middle} in the middle, {}{most} at most",
-            seconds(self.took_ms.median),
-            seconds(self.took_ms.most)
-        )
+        format!("{runs}: median {}{middle}, at most {}{most}", seconds(self.took_ms.median), seconds(self.took_ms.most))
     }
 }
 
@@ -110,7 +108,7 @@ mod tests {
             row("task", 9_000_000, Some(99.0), None),
         ];
         let earlier = EarlierRuns::of(&rows, Some("task"), "a -> b").unwrap();
-        assert_eq!(earlier.words(), "3 runs: 2 min 0 s and $3.50 in the middle, 10 min 0 s and $3.50 at most");
+        assert_eq!(earlier.words(), "3 runs: median 2 min 0 s and $3.50, at most 10 min 0 s and $3.50");
         assert_eq!(EarlierRuns::of(&rows, None, "a -> b"), None);
     }
 }

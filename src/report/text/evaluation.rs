@@ -1,23 +1,22 @@
-//! An evaluation for people: a line as each case is judged, and the table of all cases and generations at its end.
+//! An evaluation for people: a line for each case as it is judged, and at the end a table of all cases and generations.
 
 use crate::engine::{
     AttemptOutcome, CaseResult, EvalEvent, EvalFacts, EvalLedger, Event, EventKind, JudgedBy, RunOutcome, Score,
 };
 use crate::plan::Outline;
+use crate::report::format::{first_line, outcome_words, padded, seconds, thousands, waiting_words, width};
 use crate::report::paint::{Paint, printable};
-use crate::report::phrases::{
-    attempts_words, first_line, outcome_words, padded, seconds, thousands, waiting_words, width,
-};
+use crate::source::counted;
 use serde_json::{Value, json};
 use similar::TextDiff;
 use std::fmt::Write;
 
-/// More cases than these, and the table leaves out those that passed everywhere.
+/// With more cases than this, the table leaves out those that passed in every generation.
 const MANY: usize = 40;
-/// The longest id that is shown, in characters.
+/// The maximum length of an id that is shown, in characters.
 const LONGEST: usize = 32;
 
-/// A generation's name.
+/// Returns the name of a generation.
 fn name_of(generation: u32) -> String {
     if generation == 0 { "original".into() } else { format!("gen {generation}") }
 }
@@ -38,17 +37,17 @@ fn painted(result: &CaseResult, words: &str, paint: Paint) -> String {
     }
 }
 
-/// What people are told of an event as it happens; `ledger` knows it already.
+/// Returns the lines about an event as it happens. `ledger` includes the event already.
 #[must_use]
 pub(in crate::report) fn evaluation_line(event: &Event, ledger: &EvalLedger, paint: Paint, verbose: bool) -> String {
     let warning = |words: &str| format!("{}\n", paint.warn(&format!("  ! {words}")));
     match &event.event {
-        EventKind::Evaluation { what } => told(what, ledger, paint, verbose),
+        EventKind::Evaluation { event: what } => event_lines(what, ledger, paint, verbose),
         EventKind::WaitStarted { at, reason, wait_ms, .. } => {
             warning(&format!("{}: {}, {}", at.name, waiting_words(*reason), seconds(*wait_ms)))
         }
         EventKind::AttemptFinished { at, outcome, finished, .. } => match outcome {
-            // What is wrong with an evaluation comes with its own event.
+            // An event of its own reports what is wrong with an evaluation.
             AttemptOutcome::Completed | AttemptOutcome::Limited | AttemptOutcome::Unfinished => String::new(),
             outcome => {
                 let error = finished.error.as_deref().map(|error| format!(": {}", first_line(error)));
@@ -56,14 +55,14 @@ pub(in crate::report) fn evaluation_line(event: &Event, ledger: &EvalLedger, pai
                 warning(&format!("{} {words}{} (attempt {})", at.name, error.unwrap_or_default(), at.attempt))
             }
         },
-        EventKind::VerdictUnclear { at, why, .. } => warning(&format!("{}: {}", at.name, why.words())),
+        EventKind::VerdictUnclear { at, reason: why, .. } => warning(&format!("{}: {}", at.name, why.words())),
         _ => String::new(),
     }
 }
 
-fn told(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: bool) -> String {
+fn event_lines(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: bool) -> String {
     match what {
-        EvalEvent::Began { facts } => {
+        EvalEvent::Started { facts } => {
             let held = facts.cases.iter().filter(|case| case.held_out).count();
             let count = facts.cases.len();
             let held = if held > 0 { format!(", {held} of them held out") } else { String::new() };
@@ -76,7 +75,7 @@ fn told(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: bool) -> S
             }
             format!("{} {}\n", paint.bold(&format!("{}: {cases}", facts.suite)), paint.dim(&format!("({agents})")))
         }
-        EvalEvent::Judged { result } => {
+        EvalEvent::CaseJudged { result } => {
             let Some(facts) = &ledger.facts else { return String::new() };
             let done = ledger
                 .results
@@ -89,12 +88,12 @@ fn told(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: bool) -> S
             let words = painted(result, &format!("{:10}", score_words(result)), paint);
             let mut notes = Vec::new();
             notes.extend(result.held_out.then(|| "held out".to_string()));
-            notes.extend(result.cached.then(|| "answer known from before".to_string()));
+            notes.extend(result.cached.then(|| "answer reused".to_string()));
             if result.pass && !result.issues.is_empty() {
-                notes.push("passes in spite of issues".into());
+                notes.push("passes despite issues".into());
             }
             if result.dropped > 0 {
-                notes.push(format!("{} of its remarks quoted the expected output, and were dropped", result.dropped));
+                notes.push(format!("dropped {} that quoted the expected output", counted(result.dropped, "remark")));
             }
             let notes = if notes.is_empty() { String::new() } else { paint.dim(&format!(" ({})", notes.join(", "))) };
             let mut text = format!("  {place:9}{generation}{words} {id}{notes}\n");
@@ -108,22 +107,22 @@ fn told(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: bool) -> S
             }
             text
         }
-        EvalEvent::Proposed { generation, tokens, refused, .. } => {
+        EvalEvent::PromptProposed { generation, tokens, refused, .. } => {
             let words = match refused {
-                Some(why) => paint.warn(&format!("{}: not tried, {}", name_of(*generation), refusal(why))),
+                Some(why) => paint.warn(&format!("{} was not tried: {}", name_of(*generation), refusal(why))),
                 None => paint.bold(&format!("{}: {tokens} tokens", name_of(*generation))),
             };
             format!("{words}\n")
         }
-        EvalEvent::Chose { .. } => String::new(),
+        EvalEvent::PromptChosen { .. } => String::new(),
     }
 }
 
 fn refusal(why: &str) -> String {
     match why {
         "empty" => "it is empty".into(),
-        "already_seen" => "it was there before".into(),
-        "leakage_detected" => "it gives a case or an example away (leakage_detected)".into(),
+        "already_seen" => "it is the same as an earlier prompt".into(),
+        "leakage_detected" => "it reveals a case or an example (leakage_detected)".into(),
         "sanity_check:too_short" => "it is too short (sanity_check:too_short)".into(),
         "sanity_check:too_long" => "it is too long (sanity_check:too_long)".into(),
         "sanity_check:too_large_increase" => "it has grown too much (sanity_check:too_large_increase)".into(),
@@ -133,10 +132,10 @@ fn refusal(why: &str) -> String {
 
 fn stopped(why: &str) -> String {
     match why {
-        "pass" => "every case that it is improved by passes".into(),
+        "pass" => "all training cases pass".into(),
         "no_improvement" => "the last candidates were no better".into(),
-        "max_iterations" => "the last generation was tried".into(),
-        "leakage" => "the last candidate gave a case away".into(),
+        "max_iterations" => "all generations have been tried".into(),
+        "leakage" => "the last candidate revealed a case".into(),
         other => match other.strip_prefix("sanity_check:") {
             Some(_) => format!("the last candidate was refused ({other})"),
             None => printable(&first_line(other)),
@@ -151,7 +150,7 @@ fn shortened(id: &str) -> String {
     }
 }
 
-/// Who would be asked what, and how often at most.
+/// Returns which agents would be asked what, and how often at most.
 #[must_use]
 pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prompt: &str, paint: Paint) -> String {
     let held: Vec<&str> = facts.cases.iter().filter(|case| case.held_out).map(|case| case.id.as_str()).collect();
@@ -167,7 +166,7 @@ pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prom
         line(name, &format!("{} ({}{level})", step.name, step.program));
     }
     line("prompt", &format!("{} tokens", facts.tokens));
-    line("cases", &format!("{cases}, {} at once", options.jobs));
+    line("cases", &format!("{cases} (up to {} at a time)", options.jobs));
     if !held.is_empty() {
         line("held out", &held.join(", "));
     }
@@ -177,26 +176,29 @@ pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prom
         let whole = asked * (u64::from(options.generations) + 1) + u64::from(options.generations);
         line(
             "at most",
-            &format!("{whole} attempts in {} generations after the original, retries aside", options.generations),
+            &format!(
+                "{whole} attempts in {} after the original, not counting retries",
+                counted(options.generations, "generation")
+            ),
         );
     } else {
-        line("at most", &format!("{asked} attempts, retries aside"));
+        line("at most", &format!("{}, not counting retries", counted(asked, "attempt")));
     }
     line("limits", &outline.limits.words());
     let _ = write!(
         text,
         "\n{}\n{}\n",
-        paint.dim(&format!("what the executor is asked about `{case}`:")),
+        paint.dim(&format!("the prompt of the executor for `{case}`:")),
         printable(prompt.trim_end())
     );
     let _ = writeln!(text, "\n{}", paint.dim("Nothing was run and nothing was written."));
     text
 }
 
-/// The table of cases and generations, and what came of it.
+/// Returns the table of cases and generations, and the outcome.
 #[must_use]
 pub fn evaluation_text(ledger: &EvalLedger, run: i64, paint: Paint, verbose: bool) -> String {
-    let Some(facts) = &ledger.facts else { return "the evaluation has not begun\n".into() };
+    let Some(facts) = &ledger.facts else { return "the evaluation has not started\n".into() };
     let generations: Vec<u32> = ledger.prompts.keys().copied().collect();
     let shown = |id: &str| {
         verbose || facts.cases.len() <= MANY || {
@@ -263,9 +265,11 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
     let bad = |words: String| paint.bad(&format!("{} {words}", paint.sign("✗", "x")));
     let improves = ledger.facts.as_ref().is_some_and(|facts| facts.options.improves);
     let halted = match ledger.totals.outcome {
-        Some(RunOutcome::LimitReached { limit }) => Some(format!("the limit `{}` is reached", limit.key())),
+        Some(RunOutcome::LimitReached { limit }) => Some(format!("the limit `{}` was reached", limit.key())),
         Some(RunOutcome::Interrupted { signal }) => Some(format!("interrupted by {signal}")),
-        Some(RunOutcome::NeedsHuman { .. }) if improves => Some("an agent could not be understood, or failed".into()),
+        Some(RunOutcome::NeedsHuman { .. }) if improves => {
+            Some("an agent failed, or its answer could not be read".into())
+        }
         _ => None,
     };
     let all = ledger.facts.as_ref().map_or(0, |facts| facts.cases.len());
@@ -273,7 +277,7 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
         _ if halted.is_some() => {
             let judged = ledger.results.values().filter(|result| result.error.is_none()).count();
             let of = if improves { String::new() } else { format!(" of {all}") };
-            bad(format!("{}; {judged}{of} results are there", halted.unwrap_or_default()))
+            bad(format!("{}; {judged}{of} results are available", halted.unwrap_or_default()))
         }
         Some((0, why)) => {
             let whole = [false, true].iter().all(|part| ledger.score(0, *part).is_none_or(|score| score.is_perfect()));
@@ -283,27 +287,30 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
                 .rev()
                 .find(|generation| **generation > 0 && ledger.score(**generation, true).is_some());
             let why = match tried {
-                Some(generation) => format!(
-                    "generation {generation} is better on the cases that it was improved by, and not on the held-out ones"
-                ),
+                Some(generation) => {
+                    format!("generation {generation} is better on the training cases, but not on the held-out cases")
+                }
                 None => stopped(why),
             };
             let words = format!("the original prompt is kept: {why}");
             if whole { good(words) } else { bad(words) }
         }
         Some((generation, why)) => good(format!("generation {generation} is the best: {}", stopped(why))),
-        None if improves => bad("not over yet".into()),
+        None if improves => bad("not finished yet".into()),
         None => match ledger.score(0, false) {
             Some(score) if score.is_perfect() && score.cases == 1 => good("the case passed".into()),
             Some(score) if score.is_perfect() => good(format!("all {} cases passed", score.cases)),
-            Some(score) if score.unjudged > 0 => {
-                bad(format!("{} of {} cases passed, {} could not be judged", score.passed, score.cases, score.unjudged))
-            }
-            Some(score) => bad(format!("{} of {} cases passed", score.passed, score.cases)),
+            Some(score) if score.unjudged > 0 => bad(format!(
+                "{} of {} passed, {} could not be judged",
+                score.passed,
+                counted(score.cases, "case"),
+                score.unjudged
+            )),
+            Some(score) => bad(format!("{} of {} passed", score.passed, counted(score.cases, "case"))),
             None => bad("no case was judged".into()),
         },
     };
-    let mut facts = vec![attempts_words(ledger.totals.planned)];
+    let mut facts = vec![counted(ledger.totals.planned, "attempt")];
     let spent = ledger.totals.all.tokens().unwrap_or(0);
     if spent > 0 {
         facts.push(format!("{} tokens", thousands(spent)));
@@ -321,7 +328,7 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
     text
 }
 
-/// What each generation changed, against the one that it is compared with: the original.
+/// Returns the diff of each generation's prompt against the original.
 #[must_use]
 pub fn prompt_diff(ledger: &EvalLedger, every: bool, paint: Paint) -> String {
     let Some(original) = ledger.prompts.get(&0) else { return String::new() };
@@ -349,7 +356,7 @@ pub fn prompt_diff(ledger: &EvalLedger, every: bool, paint: Paint) -> String {
     text
 }
 
-/// All of it for machines.
+/// Returns the evaluation as JSON.
 #[must_use]
 pub fn evaluation_json(ledger: &EvalLedger, run: i64) -> Value {
     let generations = ledger.prompts.iter().map(|(generation, proposal)| {

@@ -1,36 +1,36 @@
-//! A rendered prompt, piece by piece: where each comes from, and how large it is.
+//! A rendered prompt, piece by piece: where each piece comes from, and how large it is.
 
 use crate::prompt::{Origin, Piece, Rendered};
+use crate::report::format::{padded, width};
 use crate::report::paint::{Paint, printable};
-use crate::report::phrases::{padded, width};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// The longest excerpt of a piece, in characters.
+/// The maximum length of the excerpt of a piece, in characters.
 const EXCERPT: usize = 60;
 
-fn words(origin: &Origin) -> String {
+fn origin_label(origin: &Origin) -> String {
     match origin {
         Origin::Template(place) => format!("{place}"),
         Origin::Skill(name, place) => format!("skill {name} ({place})"),
         Origin::Variable(name) => format!("variable {name}"),
         Origin::Late(name) => format!("variable {name}, known only in a run"),
         Origin::Note => "note that it was cut".into(),
-        Origin::Guard => "fence that the value had left open".into(),
+        Origin::Guard => "fence that the value left open".into(),
     }
 }
 
-/// Tokens, by the usual rule of thumb.
+/// Estimates the number of tokens by the usual rule of thumb: 4 bytes each.
 fn tokens(text: &str) -> usize {
     text.len().div_ceil(4)
 }
 
-/// A table of all pieces, and their sum.
+/// Returns a table of all pieces, and their sum.
 #[must_use]
 pub fn explained(rendered: &Rendered, paint: Paint) -> String {
     let mut text = format!("{}\n", paint.dim(&format!("{:>7}  {:>7}  from", "chars", "~tokens")));
     let shown = || rendered.pieces.iter().filter(|piece| !piece.text.trim().is_empty());
-    let widest = shown().map(|piece| width(&words(&piece.origin))).max().unwrap_or(0);
+    let widest = shown().map(|piece| width(&origin_label(&piece.origin))).max().unwrap_or(0);
     let mut line = |characters: usize, tokens: usize, words: &str| {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{characters:>7}  {tokens:>7}  {words}");
@@ -40,7 +40,7 @@ pub fn explained(rendered: &Rendered, paint: Paint) -> String {
         line(
             piece.text.chars().count(),
             tokens(&piece.text),
-            &format!("{}  {excerpt}", padded(&words(&piece.origin), widest)),
+            &format!("{}  {excerpt}", padded(&origin_label(&piece.origin), widest)),
         );
     }
     let whole = rendered.text();
@@ -57,10 +57,10 @@ fn excerpt(text: &str) -> String {
     }
 }
 
-/// The same for machines, with the texts.
+/// Returns the pieces as JSON, with their texts.
 #[must_use]
 pub fn explained_json(rendered: &Rendered) -> Value {
-    let piece = |piece: &Piece| json!({ "from": words(&piece.origin), "characters": piece.text.chars().count(), "estimatedTokens": tokens(&piece.text), "text": piece.text });
+    let piece = |piece: &Piece| json!({ "from": origin_label(&piece.origin), "characters": piece.text.chars().count(), "estimatedTokens": tokens(&piece.text), "text": piece.text });
     let text = rendered.text();
     json!({
         "characters": text.chars().count(),

@@ -1,14 +1,15 @@
-//! Runs that were: a table of them, and one of them in every attempt.
+//! Past runs: a table of all of them, and the details of one with all its attempts.
 
 use crate::engine::{At, AttemptRow, RunOutcome, RunRow, RunState, RunSummary, State};
 use crate::plan::Outline;
 use crate::report::closing::{closing_table, used_words};
-use crate::report::endings::reason;
+use crate::report::format::{first_line, fitted, outcome_words, padded, seconds, thousands, width};
 use crate::report::paint::Paint;
-use crate::report::phrases::{first_line, fitted, iterations_words, outcome_words, padded, seconds, thousands, width};
+use crate::report::reasons::reason;
+use crate::source::counted;
 use std::fmt::Write;
 
-fn words(state: RunState) -> &'static str {
+fn state_label(state: RunState) -> &'static str {
     match state {
         RunState::Running => "running",
         RunState::Crashed => "crashed",
@@ -19,8 +20,8 @@ fn words(state: RunState) -> &'static str {
         RunState::NoCommand => "no command",
         RunState::Complete => "complete",
         RunState::Incomplete => "incomplete",
-        RunState::Exhausted => "exhausted",
-        RunState::NotMet => "not met",
+        RunState::IterationsExhausted => "exhausted",
+        RunState::CasesFailed => "cases failed",
         RunState::NeverBegan => "never began",
     }
 }
@@ -28,20 +29,20 @@ fn words(state: RunState) -> &'static str {
 fn painted(state: RunState, paint: Paint, words: &str) -> String {
     match state {
         RunState::Complete => paint.good(words),
-        RunState::Incomplete | RunState::Exhausted | RunState::NotMet => paint.bad(words),
+        RunState::Incomplete | RunState::IterationsExhausted | RunState::CasesFailed => paint.bad(words),
         RunState::Running => paint.bold(words),
         _ => paint.warn(words),
     }
 }
 
-/// The longest part of a chain that the table shows, in columns.
+/// The maximum width of a chain in the table, in columns.
 const CHAIN: usize = 41;
 
-/// All runs, the newest first.
+/// Returns a table of all runs, newest first.
 #[must_use]
 pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
     if rows.is_empty() {
-        return "no run yet\n".into();
+        return "no runs yet\n".into();
     }
     let title = |row: &RunRow| shortened(row.name.as_ref().unwrap_or(&row.chain));
     let widest = rows.iter().map(|(row, _)| width(&title(row))).max().unwrap_or(0).max(5);
@@ -49,7 +50,7 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
         "{:>4}  {}  {:20}  {:13}  {:>10}  {:>10}  {}",
         "run",
         padded("chain", widest),
-        "begun",
+        "started",
         "state",
         "iterations",
         "time",
@@ -57,7 +58,7 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
     );
     let mut text = format!("{}\n", paint.dim(&heading));
     for (row, state) in rows {
-        let state = painted(*state, paint, &format!("{:13}", words(*state)));
+        let state = painted(*state, paint, &format!("{:13}", state_label(*state)));
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
@@ -73,7 +74,7 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
     text
 }
 
-/// One run in every attempt.
+/// Returns one run with all its attempts.
 #[must_use]
 pub fn run(
     row: &RunRow,
@@ -90,7 +91,7 @@ pub fn run(
         let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<9}")));
     };
     line("chain", &row.chain);
-    line("begun", &whole_seconds(&row.started));
+    line("started", &whole_seconds(&row.started));
     line("ended", &row.ended.as_deref().map_or_else(|| "not yet".into(), whole_seconds));
     let why = summary
         .totals
@@ -99,7 +100,7 @@ pub fn run(
         .filter(|(outcome, _)| *outcome != RunOutcome::Succeeded || !summary.totals.unverified.is_empty());
     let why =
         why.map_or_else(String::new, |(outcome, outline)| format!(": {}", reason(outcome, &summary.totals, outline)));
-    line("state", &painted(state, paint, &(words(state).to_string() + &why)));
+    line("state", &painted(state, paint, &(state_label(state).to_string() + &why)));
     line("time", &seconds(summary.totals.all.took_ms));
     let used = used_words(&summary.totals.all);
     line("cost", &if used.is_empty() { "-".into() } else { used.join(", ") });
@@ -117,8 +118,8 @@ pub fn run(
         }
         let how = match &attempt.outcome {
             Some(outcome) => outcome_words(outcome, attempt.marker, looped.is_some()),
-            None if state == RunState::Running => "under way".into(),
-            None => "cut off".into(),
+            None if state == RunState::Running => "running".into(),
+            None => "interrupted".into(),
         };
         let took = attempt.took_ms.map_or_else(String::new, |took| format!(", {}", seconds(took)));
         let used = match (attempt.cost_usd, attempt.tokens) {
@@ -135,13 +136,13 @@ pub fn run(
         let _ = write!(text, "\n{table}");
     }
     if state.may_resume() {
-        let more = if state == RunState::Exhausted { " --more N" } else { "" };
-        let _ = writeln!(text, "\n{}", paint.dim(&format!("{resume}{more} goes on with it")));
+        let more = if state == RunState::IterationsExhausted { " --more N" } else { "" };
+        let _ = writeln!(text, "\n{}", paint.dim(&format!("{resume}{more} continues it")));
     }
     text
 }
 
-/// What a resume would do.
+/// Returns what a resume would do.
 #[must_use]
 pub fn resume_plan(
     (run, outline): (i64, &Outline),
@@ -156,7 +157,7 @@ pub fn resume_plan(
         let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<9}")));
     };
     let next = match next {
-        None => "nothing, it would end".into(),
+        None => "nothing, the run would end".into(),
         Some(at) => {
             let step = outline.step(at.step);
             let of = step.and_then(|step| step.iterations).map_or_else(String::new, |most| format!(" of {most}"));
@@ -170,7 +171,7 @@ pub fn resume_plan(
     let tokens = Some(used.total()).filter(|total| *total > 0);
     let so_far = format!(
         "{}, {}, cost {}",
-        iterations_words(state.iterations()),
+        counted(state.iterations(), "iteration"),
         seconds(at_work_ms),
         cost(used.cost_usd, tokens)
     );
@@ -183,7 +184,7 @@ pub fn resume_plan(
     text
 }
 
-/// Without the fraction, in UTC.
+/// Formats a time in UTC, without fractions of a second.
 pub(in crate::report) fn whole_seconds(time: &str) -> String {
     let (date, clock) = time.split_once('T').unwrap_or((time, ""));
     format!("{date} {}Z", clock.split(['.', 'Z']).next().unwrap_or_default())

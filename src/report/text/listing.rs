@@ -1,13 +1,15 @@
-//! What there is to run: `list` and `show`.
+//! The chains, agents and checks that can be run: `list` and `show`.
 
-use crate::chain::{Chain, Command, Config, Entry, Item, LayerKind, Limit, Run, Said, Step, show, show_duration};
+use crate::chain::{
+    Chain, Command, Config, Entry, Item, LayerKind, Limit, PromptSource, Run, Step, show, show_duration,
+};
+use crate::report::format::{padded, width};
 use crate::report::paint::{Paint, printable};
-use crate::report::phrases::{padded, width};
 use crate::source::Text;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// All chains, agents and checks, with their layers.
+/// Returns all chains, agents and checks, with their layers.
 #[must_use]
 pub fn list(config: &Config, paint: Paint) -> String {
     let mut text = String::new();
@@ -44,7 +46,7 @@ pub fn list(config: &Config, paint: Paint) -> String {
         let about = (*about).to_string();
         checks.push(ListRow { name: (*name).to_string(), layer: LayerKind::BuiltIn, about, faulty: false });
     }
-    for (title, rows) in [("Chains", chains), ("Agents", agents), ("Agent CLIs", clis), ("Checks", checks)] {
+    for (title, rows) in [("Chains", chains), ("Agents", agents), ("Backends", clis), ("Checks", checks)] {
         if rows.is_empty() {
             continue;
         }
@@ -54,7 +56,7 @@ pub fn list(config: &Config, paint: Paint) -> String {
         let widest = rows.iter().map(|row| width(&row.name)).max().unwrap_or(0);
         for row in rows {
             let layer = paint.dim(&format!("{:<8}", row.layer.to_string()));
-            let faulty = if row.faulty { paint.bad(" (has faults, see `forkhestra validate`)") } else { String::new() };
+            let faulty = if row.faulty { paint.bad(" (has errors, see `forkhestra validate`)") } else { String::new() };
             let about = printable(row.about.lines().next().unwrap_or_default());
             let _ = writeln!(text, "  {}  {layer}  {about}{faulty}", padded(&row.name, widest));
         }
@@ -62,17 +64,17 @@ pub fn list(config: &Config, paint: Paint) -> String {
     text
 }
 
-/// What the built-in checks do; the project's own commands are detected.
+/// What the built-in checks do. Their commands are detected in the project.
 const BUILT_IN_CHECKS: [(&str, &str); 6] = [
-    ("build", "Builds this project, by the command that its files name (`forkhestra detect`)"),
-    ("test", "Tests it, likewise"),
-    ("lint", "Runs its linter, likewise"),
-    ("syntax", "The cheapest look whether its files can be read at all"),
-    ("verify", "Builds and tests it, as far as the profile says"),
-    ("diagnose", "Finds its first real errors; never fails"),
+    ("build", "Builds this project, with the command that `forkhestra detect` shows"),
+    ("test", "Tests this project, with the command that `forkhestra detect` shows"),
+    ("lint", "Lints this project, with the command that `forkhestra detect` shows"),
+    ("syntax", "Checks quickly that the files of this project can be parsed"),
+    ("verify", "Builds and tests this project, as much as the profile requires"),
+    ("diagnose", "Finds the first real errors of this project; as a step, it never fails"),
 ];
 
-/// Whether an agent is an agent CLI by its bare name, which nobody has configured.
+/// Returns whether a name is a backend that is not configured as an agent.
 fn is_cli(config: &Config, name: &str) -> bool {
     config.backends.contains_key(name) && config.agents.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn)
 }
@@ -88,7 +90,8 @@ struct ListRow {
     faulty: bool,
 }
 
-/// The project's own first, then the user's, then ours; in each the order of the file.
+/// Returns the entries of the project first, then those of the user, then the built-in ones; each in the order of its
+/// file.
 fn rows<T>(entries: &indexmap::IndexMap<String, Entry<T>>, about: impl Fn(&T) -> String) -> Vec<ListRow> {
     let row = |(name, entry): (&String, &Entry<T>)| ListRow {
         name: name.clone(),
@@ -101,7 +104,7 @@ fn rows<T>(entries: &indexmap::IndexMap<String, Entry<T>>, about: impl Fn(&T) ->
     rows
 }
 
-/// The same for machines.
+/// Returns the list as JSON.
 #[must_use]
 pub fn list_json(config: &Config) -> Value {
     let chains = config.chains.iter().map(|(name, entry)| {
@@ -127,7 +130,8 @@ pub fn list_json(config: &Config) -> Value {
     })
 }
 
-/// One chain: as text, and in the chain language. `found` says where a step's name was found, and whether it judges.
+/// Returns one chain, step by step and in the chain language. `found` returns where the name of a step was found, and
+/// whether the step is a judge.
 #[must_use]
 pub fn show_chain(name: &str, entry: &Entry<Chain>, found: &dyn Fn(&Step) -> (String, bool), paint: Paint) -> String {
     let chain = &entry.value;
@@ -141,7 +145,7 @@ pub fn show_chain(name: &str, entry: &Entry<Chain>, found: &dyn Fn(&Step) -> (St
         let _ = writeln!(text, "{}", printable(&description.value));
     }
     let _ = writeln!(text, "\n  {}\n", show(&chain.items));
-    said(&mut text, paint, "prompt", &chain.said);
+    prompt_row(&mut text, paint, "prompt", &chain.prompt);
     for (name, value) in &chain.vars {
         let _ = writeln!(text, "  {} {name}={}", paint.dim("var   "), printable(&value.value));
     }
@@ -171,7 +175,7 @@ fn items(text: &mut String, paint: Paint, found: &dyn Fn(&Step) -> (String, bool
 
 fn step_text(text: &mut String, paint: Paint, (found, judges): (&str, bool), step: &Step, indent: &str) {
     let limit = match step.limit {
-        // It is asked until it is understood, and no count says more.
+        // It is asked until its verdict is clear; a count has no effect.
         _ if judges => "a judge, succeeds when it approves".into(),
         Limit::Once => "once".into(),
         Limit::UpTo(count) => format!("up to {count} iterations, until the marker"),
@@ -182,13 +186,13 @@ fn step_text(text: &mut String, paint: Paint, (found, judges): (&str, bool), ste
         let args = step.args.iter().map(|arg| arg.value.as_str()).collect::<Vec<_>>().join(" ");
         let _ = writeln!(text, "{indent}  {} {}", paint.dim("args  "), printable(&args));
     }
-    said(text, paint, &format!("{indent}prompt"), &step.said);
+    prompt_row(text, paint, &format!("{indent}prompt"), &step.prompt);
 }
 
-fn said(text: &mut String, paint: Paint, label: &str, said: &Said) {
+fn prompt_row(text: &mut String, paint: Paint, label: &str, prompt: &PromptSource) {
     let indent = label.len() - label.trim_start().len();
     let label = format!("{}  {}", &label[..indent], paint.dim(label.trim_start()));
-    match (&said.inline, &said.file) {
+    match (&prompt.inline, &prompt.file) {
         (Some(inline), _) => {
             let _ = writeln!(text, "{label} {}", inline.value.escape_debug());
         }
@@ -199,7 +203,7 @@ fn said(text: &mut String, paint: Paint, label: &str, said: &Said) {
     }
 }
 
-/// The same for machines.
+/// Returns one chain as JSON.
 #[must_use]
 pub fn show_chain_json(name: &str, entry: &Entry<Chain>, is_check: &dyn Fn(&Step) -> bool) -> Value {
     json!({
@@ -209,22 +213,23 @@ pub fn show_chain_json(name: &str, entry: &Entry<Chain>, is_check: &dyn Fn(&Step
         "description": entry.value.description.as_ref().map(|text| &text.value),
         "chain": show(&entry.value.items),
         "vars": entry.value.vars.iter().map(|(name, value)| (name.clone(), json!(value.value))).collect::<serde_json::Map<_, _>>(),
-        "prompt": entry.value.said.inline.as_ref().map(|text| &text.value),
-        "promptFile": entry.value.said.file.as_ref().map(|text| &text.value),
+        "prompt": entry.value.prompt.inline.as_ref().map(|text| &text.value),
+        "promptFile": entry.value.prompt.file.as_ref().map(|text| &text.value),
         "steps": entry.value.items.iter().map(item_json).collect::<Vec<_>>(),
         "entry": long_form(&entry.value, is_check),
     })
 }
 
-/// A chain as it is written in chains.json without the chain language; `is_check` says which steps are checks.
+/// Returns a chain as it is written in chains.json without the chain language. `is_check` returns whether a step is a
+/// check.
 fn long_form(chain: &Chain, is_check: &dyn Fn(&Step) -> bool) -> Value {
     let mut entry = serde_json::Map::new();
     let mut put = |key: &str, value: Option<&Text>| {
         value.and_then(|text| entry.insert(key.into(), json!(text.value)));
     };
     put("description", chain.description.as_ref());
-    put("prompt", chain.said.inline.as_ref());
-    put("promptFile", chain.said.file.as_ref());
+    put("prompt", chain.prompt.inline.as_ref());
+    put("promptFile", chain.prompt.file.as_ref());
     if !chain.vars.is_empty() || !chain.secrets.is_empty() {
         let vars = chain.vars.iter().map(|(name, value)| (name.clone(), json!(value.value)));
         let vars = vars.chain(chain.secrets.keys().map(|name| (name.clone(), json!({ "secret": true }))));
@@ -249,8 +254,8 @@ fn long_item(item: &Item, is_check: &dyn Fn(&Step) -> bool) -> Value {
             put("iterations", if let Limit::UpTo(count) = step.limit { Some(json!(count)) } else { None });
             let args = step.args.iter().map(|arg| arg.value.as_str()).collect::<Vec<_>>();
             put("args", (!args.is_empty()).then(|| json!(args)));
-            put("prompt", step.said.inline.as_ref().map(|text| json!(text.value)));
-            put("promptFile", step.said.file.as_ref().map(|text| json!(text.value)));
+            put("prompt", step.prompt.inline.as_ref().map(|text| json!(text.value)));
+            put("promptFile", step.prompt.file.as_ref().map(|text| json!(text.value)));
             put("timeout", step.timeout.map(|time| json!(show_duration(time))));
             put("idleTimeout", step.idle_timeout.map(|time| json!(show_duration(time))));
         }
@@ -268,8 +273,8 @@ fn item_json(item: &Item) -> Value {
             "name": step.name.value,
             "iterations": match step.limit { Limit::Once => None, Limit::UpTo(count) => Some(count) },
             "args": step.args.iter().map(|arg| &arg.value).collect::<Vec<_>>(),
-            "prompt": step.said.inline.as_ref().map(|text| &text.value),
-            "promptFile": step.said.file.as_ref().map(|text| &text.value),
+            "prompt": step.prompt.inline.as_ref().map(|text| &text.value),
+            "promptFile": step.prompt.file.as_ref().map(|text| &text.value),
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! What verbs print for people: plans, lists, chains, earlier runs and tasks.
+//! The output of commands for people: plans, lists, chains, past runs and tasks.
 
 pub(super) mod doctor;
 pub(super) mod dry_run;

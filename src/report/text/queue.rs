@@ -1,18 +1,19 @@
-//! A queue of tasks when it is over: a table, and what it came to.
+//! A queue of tasks that has ended: a table of its tasks, and the totals.
 
 use crate::engine::{Event, RunSummary, Sum};
 use crate::report::closing::{cost_cell, tokens_cell, used_words};
+use crate::report::format::{first_line, fitted, padded, width};
 use crate::report::paint::Paint;
-use crate::report::phrases::{attempts_words, first_line, fitted, padded, width};
+use crate::source::counted;
 use std::fmt::Write;
 
-/// The longest title, in columns.
+/// The maximum width of a title, in columns.
 const TITLE: usize = 40;
 
-/// A task of a queue, and what its run came to.
+/// A task of a queue, and the totals of its run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueRow {
-    /// Its name.
+    /// The id of the task.
     pub task: String,
     title: String,
     status: &'static str,
@@ -21,14 +22,14 @@ pub struct QueueRow {
 }
 
 impl QueueRow {
-    /// Of a task with this status, whose run, if it had one, told these events.
+    /// Returns the row of a task. `events` are those of its run; empty if it had none.
     #[must_use]
     pub fn of(task: String, title: String, status: &'static str, run: Option<i64>, events: &[Event]) -> Self {
         Self { task, title, status, run, sum: RunSummary::of(events).totals.all }
     }
 }
 
-/// The table, what stopped the queue if something did, and the sum.
+/// Returns the table, why the queue stopped early if it did, and the totals.
 #[must_use]
 pub fn queue_table(rows: &[QueueRow], stopped: Option<&str>, paint: Paint) -> String {
     let widest = |cell: &dyn Fn(&QueueRow) -> usize| rows.iter().map(cell).max().unwrap_or(0).max(5);
@@ -68,11 +69,11 @@ pub fn queue_table(rows: &[QueueRow], stopped: Option<&str>, paint: Paint) -> St
         }
     }
     let counts = counts.iter().map(|(status, count)| format!("{count} {status}")).collect::<Vec<_>>().join(", ");
-    let used = used_words(&all).into_iter().fold(attempts_words(all.attempts), |words, used| words + ", " + &used);
+    let used = used_words(&all).into_iter().fold(counted(all.attempts, "attempt"), |words, used| words + ", " + &used);
     if let Some(why) = stopped {
         let _ = writeln!(text, "{}", paint.warn(&format!("! {why}")));
     }
-    let tasks = if rows.len() == 1 { "1 task".into() } else { format!("{} tasks", rows.len()) };
+    let tasks = counted(rows.len(), "task");
     let _ = writeln!(text, "{}", paint.bold(&format!("{tasks}: {counts} ({used})")));
     text
 }

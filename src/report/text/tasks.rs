@@ -1,7 +1,8 @@
 //! Tasks and disputes for people.
 
+use crate::report::format::{first_line, padded, width};
 use crate::report::paint::Paint;
-use crate::report::phrases::{first_line, padded, width};
+use crate::source::counted;
 use crate::task::{AuditRow, Dispute, Status, Task, waits_for};
 use std::fmt::Write;
 
@@ -14,19 +15,18 @@ fn painted(status: Status, paint: Paint, words: &str) -> String {
     }
 }
 
-/// All tasks, in the order in which they were added.
+/// Returns a table of all tasks, in the order in which they were added.
 #[must_use]
 pub fn tasks_text(tasks: &[Task], paint: Paint) -> String {
     if tasks.is_empty() {
-        return "no task yet; `forkhestra task add \"…\"` adds one\n".into();
+        return "no tasks yet; `forkhestra task add \"…\"` adds one\n".into();
     }
     let widest = tasks.iter().map(|task| width(&task.id)).max().unwrap_or(0).max(4);
     let mut text = format!("{}\n", paint.dim(&format!("{}  {:11}  title", padded("task", widest), "status")));
     for task in tasks {
         let mut notes = Vec::new();
         if task.rejections > 0 {
-            let count =
-                if task.rejections == 1 { "1 rejection".into() } else { format!("{} rejections", task.rejections) };
+            let count = counted(task.rejections, "rejection");
             notes.push(count);
         }
         let waits = waits_for(task, tasks);
@@ -41,7 +41,7 @@ pub fn tasks_text(tasks: &[Task], paint: Paint) -> String {
     text
 }
 
-/// One task, and everything that happened to it.
+/// Returns one task, and everything that has happened to it.
 #[must_use]
 pub fn task_text(
     task: &Task,
@@ -90,11 +90,11 @@ pub fn task_text(
     text
 }
 
-/// All disputes; `is_stale` tells an old one by when it was opened.
+/// Returns all disputes. `is_stale` returns whether a dispute that was opened at this time is old.
 #[must_use]
 pub fn disputes_text(disputes: &[Dispute], is_stale: &dyn Fn(&str) -> bool, paint: Paint) -> String {
     if disputes.is_empty() {
-        return "no dispute\n".into();
+        return "no disputes\n".into();
     }
     let mut text = String::new();
     for dispute in disputes {
@@ -123,7 +123,7 @@ pub fn disputes_text(disputes: &[Dispute], is_stale: &dyn Fn(&str) -> bool, pain
     text
 }
 
-/// One dispute, whole.
+/// Returns one dispute in full.
 #[must_use]
 pub fn dispute_text(dispute: &Dispute, paint: Paint) -> String {
     let mut text =
@@ -132,7 +132,7 @@ pub fn dispute_text(dispute: &Dispute, paint: Paint) -> String {
     if let (Some(decision), Some(resolved)) = (&dispute.decision, &dispute.resolved) {
         let notes = dispute.notes.as_deref().filter(|notes| !notes.is_empty());
         let notes = notes.map_or_else(String::new, |notes| format!(": {notes}"));
-        let _ = writeln!(text, "   {} {resolved}, for {decision}{notes}", paint.dim("resolved"));
+        let _ = writeln!(text, "   {} {resolved}, decision: {decision}{notes}", paint.dim("resolved"));
     }
     let _ = writeln!(text, "\n{}", dispute.reason);
     text

@@ -1,13 +1,14 @@
-//! Several small runs at once, in one process and with one journal: each in its lane, all of them hearing the same signals.
+//! Several small runs at once, in one process and with one journal. A small run has a plan of one agent. Each has its
+//! own lane, and all receive the same signals.
 
 pub(super) mod lane;
 
-use super::cast::{Cast, Failure};
+use super::context::{Failure, RunContext};
 use super::driver::{drive_in_lane, written};
 use super::evidence::Transcripts;
 use super::recorder::Recorder;
-use super::signals::{HeardSignal, Signals};
-use crate::engine::{At, Event, LimitKind, Observer, Quiet, RunOutcome, Sig};
+use super::signals::{ReceivedSignal, Signals};
+use crate::engine::{At, Event, LimitKind, NullObserver, Observer, RunOutcome, Sig};
 use crate::journal::Journal;
 use crate::plan::Plan;
 use crate::proc::LifelineHandle;
@@ -24,30 +25,30 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
-/// How long the lanes may take to stop their agents before we stop ourselves.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How long the lanes may take to pause their agents before this process pauses itself (Ctrl-Z).
+const PAUSE_GRACE: Duration = Duration::from_millis(100);
 
-/// What lanes work with.
+/// Everything that the lanes of a run share.
 #[derive(Debug)]
 pub struct Lanes<'a> {
-    /// How many.
+    /// The number of lanes.
     pub number: usize,
-    /// Where.
+    /// The directory in which they work.
     pub root: &'a Path,
-    /// The ambient.
+    /// The environment, the clocks and our own program.
     pub world: &'a World,
-    /// The journal of the root.
+    /// The journal of that directory.
     pub journal: &'a Journal,
-    /// Who writes down what they do.
+    /// Records the events of all lanes.
     pub recorder: &'a Recorder,
     signals: Signals,
 }
 
 impl<'a> Lanes<'a> {
-    /// Opens them; signals are heard from now on, also between one piece of work and the next.
+    /// Opens the lanes. From now on, signals are received even while no job runs.
     ///
     /// # Errors
-    /// When the operating system does not let us listen.
+    /// When signals cannot be received.
     pub fn open(
         number: usize,
         root: &'a Path,
@@ -60,96 +61,103 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// One thing to do: a plan of one agent.
+/// One job for a lane: a plan of one agent.
 #[derive(Debug)]
 pub struct Job {
-    /// What to run.
+    /// The plan to run.
     pub plan: Plan,
-    /// Its step, round and iteration in the whole; the rest is given to it.
+    /// The step, round and iteration in the whole run; the other fields are filled in by the lane.
     pub at: At,
-    /// What a score out of bounds is.
+    /// How a score out of bounds is treated.
     pub mode: ScoreMode,
-    /// By which whoever gave it knows it.
+    /// A number by which the source of the job recognizes it.
     pub id: usize,
 }
 
-/// Who gives the lanes their work.
-pub trait Work {
-    /// The next thing to do; none while there is nothing, or nothing just now.
+/// The source of the lanes' jobs.
+pub trait JobSource {
+    /// Returns the next job; `None` if there is no more work, or none at the moment.
     fn next(&mut self) -> Result<Option<Job>, Failure>;
-    /// Whether there is more to be asked for at once: what was answered before takes a while too, in sum.
+    /// Returns whether `next` should be called again at once. For an answer that is already known, `next` returns no
+    /// job, even if more questions wait. Many such answers take time, so signals are handled in between.
     fn has_more(&self) -> bool;
-    /// All of us stand still from now on, or go on after so long.
-    fn stand_still(&mut self, over: Option<Duration>) -> Result<(), Failure>;
-    /// What came of it.
+    /// Called with `None` when all lanes pause, and with the length of the pause when they continue.
+    fn paused(&mut self, over: Option<Duration>) -> Result<(), Failure>;
+    /// Called with the answer to a job.
     fn done(&mut self, job: Job, answer: LaneAnswer) -> Result<(), Failure>;
-    /// Something happened meanwhile, as the journal has it.
+    /// Called for each event once it is in the journal.
     fn see(&mut self, event: &Event);
 }
 
-/// Why no more work is begun.
+/// Why no more jobs are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
-    /// A signal came.
+    /// A signal arrived.
     Signal(Sig),
-    /// A limit of the whole was reached.
+    /// A limit of the whole run was reached.
     Limit(LimitKind),
 }
 
 /// What a lane keeps from job to job.
-struct Rig {
+struct LaneResources {
     number: u32,
     journal: Journal,
-    quiet: Quiet,
+    quiet: NullObserver,
     lifeline: Option<LifelineHandle>,
 }
 
-/// A job that is over, what came of it, and the limit that it met.
+/// A finished job, its answer, and the limit that it reached, if any.
 type JobOver = (Job, Result<LaneAnswer, Failure>, Option<LimitKind>);
 
-type Working<'a> = Pin<Box<dyn Future<Output = (Rig, JobOver)> + 'a>>;
+type LaneFuture<'a> = Pin<Box<dyn Future<Output = (LaneResources, JobOver)> + 'a>>;
 
-/// All lanes: those that are at work, and what the others keep.
+/// All lanes: the jobs of those that are at work, and the resources of those that are idle.
 #[derive(Default)]
-struct Crew<'a> {
-    at_work: FuturesUnordered<Working<'a>>,
-    /// By which those at work hear of signals, by their numbers.
-    tell: HashMap<u32, UnboundedSender<HeardSignal>>,
-    idle: Vec<Rig>,
-    /// How many lanes there are.
+struct LanePool<'a> {
+    at_work: FuturesUnordered<LaneFuture<'a>>,
+    /// The channels that pass signals on to the lanes at work, by lane number.
+    tell: HashMap<u32, UnboundedSender<ReceivedSignal>>,
+    idle: Vec<LaneResources>,
+    /// How many lanes have been opened.
     opened: u32,
-    /// What is over, and nobody has looked at.
+    /// Finished jobs that have not been returned yet.
     over: VecDeque<JobOver>,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> LanePool<'a> {
     /// How many lanes hold a job.
     fn busy(&self) -> usize {
         self.at_work.len() + self.over.len()
     }
 
-    /// Gives every lane something to do.
-    fn fill(&mut self, lanes: &Lanes<'a>, work: &mut dyn Work) -> Result<(), Failure> {
+    /// Gives every free lane a job, as long as there are any.
+    fn fill(&mut self, lanes: &Lanes<'a>, work: &mut dyn JobSource) -> Result<(), Failure> {
         while self.busy() < lanes.number {
-            // What is known already gives no job; signals are heard in between.
+            // For an answer that is already known there is no job. The caller handles signals before it calls this
+            // again.
             let Some(job) = work.next()? else { return Ok(()) };
-            let rig = match self.idle.pop() {
-                Some(rig) => rig,
+            let resources = match self.idle.pop() {
+                Some(resources) => resources,
                 None => self.open(lanes)?,
             };
             let (tell, heard) = unbounded_channel();
-            self.tell.insert(rig.number, tell);
-            self.at_work.push(Box::pin(one(lanes.root, lanes.world, lanes.recorder, rig, job, heard)));
+            self.tell.insert(resources.number, tell);
+            self.at_work.push(Box::pin(one(lanes.root, lanes.world, lanes.recorder, resources, job, heard)));
         }
         Ok(())
     }
 
-    fn open(&mut self, lanes: &Lanes<'a>) -> Result<Rig, Failure> {
+    fn open(&mut self, lanes: &Lanes<'a>) -> Result<LaneResources, Failure> {
         self.opened += 1;
-        Ok(Rig { number: self.opened, journal: lanes.journal.sibling()?, quiet: Quiet::default(), lifeline: None })
+        Ok(LaneResources {
+            number: self.opened,
+            journal: lanes.journal.sibling()?,
+            quiet: NullObserver::default(),
+            lifeline: None,
+        })
     }
 
-    /// The next job that is over. Cancel-safe.
+    /// Returns the next finished job. Cancel-safe.
     async fn next(&mut self) -> JobOver {
         loop {
             if let Some(over) = self.over.pop_front() {
@@ -159,84 +167,85 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Lets all of them work until a job is over. Cancel-safe.
+    /// Lets all lanes work until a job is finished. Cancel-safe.
     async fn work_on(&mut self) {
-        let Some((rig, over)) = self.at_work.next().await else { return std::future::pending().await };
-        self.tell.remove(&rig.number);
-        self.idle.push(rig);
+        let Some((resources, over)) = self.at_work.next().await else { return std::future::pending().await };
+        self.tell.remove(&resources.number);
+        self.idle.push(resources);
         self.over.push_back(over);
     }
 
-    fn tell_all(&self, heard: HeardSignal) {
+    fn tell_all(&self, heard: ReceivedSignal) {
         for tell in self.tell.values() {
-            // A lane that is just ending hears nothing more.
+            // A lane that is just ending receives no more signals.
             let _ = tell.send(heard);
         }
     }
 
-    /// Passes a signal on; returns the last that was. Before we stop ourselves the lanes have time to stop their agents.
+    /// Passes a signal on to the lanes, and returns it. Before this process pauses itself, the lanes have time to pause
+    /// their agents.
     async fn hear(
         &mut self,
         signals: &mut Signals,
-        heard: HeardSignal,
-        work: &mut dyn Work,
-    ) -> Result<HeardSignal, Failure> {
+        heard: ReceivedSignal,
+        work: &mut dyn JobSource,
+    ) -> Result<ReceivedSignal, Failure> {
         self.tell_all(heard);
-        if heard != HeardSignal::Pause {
+        if heard != ReceivedSignal::Pause {
             return Ok(heard);
         }
         let since = Instant::now();
-        work.stand_still(None)?;
+        work.paused(None)?;
         let lanes = async {
             loop {
                 self.work_on().await;
             }
         };
-        // Nobody is ready before the time is over.
-        let _: Result<(), _> = timeout(LAST_WORDS, lanes).await;
+        // This future never completes, so the timeout always expires.
+        let _: Result<(), _> = timeout(PAUSE_GRACE, lanes).await;
         signals.stop();
-        work.stand_still(Some(since.elapsed()))?;
+        work.paused(Some(since.elapsed()))?;
         Ok(heard)
     }
 }
 
-/// Works until nothing is left to do and every lane is empty, or until it is to halt.
+/// Works until there are no more jobs and every lane is idle, or until the run has to halt.
 ///
 /// # Errors
-/// When the journal takes no more, or we cannot hear signals; what runs is ended in order first.
+/// When the journal cannot be written, or signals cannot be received; running agents are ended gracefully first.
 pub async fn work_in_lanes(
     lanes: &mut Lanes<'_>,
-    work: &mut dyn Work,
+    work: &mut dyn JobSource,
     observer: &mut dyn Observer,
 ) -> Result<Option<Halt>, Failure> {
-    let mut crew = Crew::default();
+    let mut pool = LanePool::default();
     let (mut halt, mut failure, mut ending) = (None, None, false);
     loop {
         if halt.is_none() && failure.is_none() {
-            failure = crew.fill(lanes, work).err();
+            failure = pool.fill(lanes, work).err();
         }
-        // Whatever takes no more, what runs is ended in order.
+        // Whatever failed, the running agents are ended gracefully.
         if failure.is_some() && !std::mem::replace(&mut ending, true) {
-            crew.tell_all(HeardSignal::End(Sig::Term));
+            pool.tell_all(ReceivedSignal::End(Sig::Term));
         }
-        let running = crew.busy();
+        let running = pool.busy();
         let hungry = halt.is_none() && failure.is_none() && running < lanes.number && work.has_more();
         if running == 0 && !hungry {
-            crew.idle.into_iter().filter_map(|rig| rig.lifeline).for_each(LifelineHandle::end);
+            pool.idle.into_iter().filter_map(|resources| resources.lifeline).for_each(LifelineHandle::end);
             return failure.map_or(Ok(halt), Err);
         }
         let (job, answer, limit) = tokio::select! {
             biased;
             heard = lanes.signals.next() => {
-                match crew.hear(&mut lanes.signals, heard, work).await {
-                    Ok(HeardSignal::End(signal)) => drop(halt.get_or_insert(Halt::Signal(signal))),
+                match pool.hear(&mut lanes.signals, heard, work).await {
+                    Ok(ReceivedSignal::End(signal)) => drop(halt.get_or_insert(Halt::Signal(signal))),
                     Ok(_) => {}
                     Err(error) => drop(failure.get_or_insert(error)),
                 }
                 continue;
             }
-            over = crew.next() => over,
-            // Whoever does not read our lines misses them.
+            over = pool.next() => over,
+            // Write errors are ignored: a reader that has gone away misses our lines.
             _ = written(observer), if !observer.is_idle() => continue,
             () = tokio::task::yield_now(), if hungry => {
                 tell_news(lanes, &mut |event| work.see(event), observer);
@@ -254,12 +263,12 @@ pub async fn work_in_lanes(
     }
 }
 
-/// Tells what is new in the journal: first whoever gives the work, then whoever looks on.
+/// Reports what is new in the journal: first to `see`, for the source of the jobs, then to the observer.
 pub fn tell_news(lanes: &Lanes<'_>, see: &mut dyn FnMut(&Event), observer: &mut dyn Observer) {
     let evidence = Transcripts { journal: lanes.journal, world: lanes.world, run: lanes.recorder.run() };
-    for event in lanes.recorder.news() {
+    for event in lanes.recorder.take_unreported() {
         see(&event);
-        // Whoever does not read our lines misses them.
+        // Write errors are ignored: a reader that has gone away misses our lines.
         let _ = observer.event(&event, &evidence);
     }
 }
@@ -268,21 +277,22 @@ async fn one(
     root: &Path,
     world: &World,
     recorder: &Recorder,
-    mut rig: Rig,
+    mut resources: LaneResources,
     job: Job,
-    heard: UnboundedReceiver<HeardSignal>,
-) -> (Rig, JobOver) {
+    heard: UnboundedReceiver<ReceivedSignal>,
+) -> (LaneResources, JobOver) {
     let lane = Lane {
-        number: rig.number,
+        number: resources.number,
         at: job.at.clone(),
         recorder,
         mode: job.mode,
         attempt: Cell::new(0),
         answer: RefCell::default(),
     };
-    let (plan, journal) = (&job.plan, &mut rig.journal);
-    let cast = Cast { plan, root, replan: None, world, journal, run: recorder.run(), observer: &mut rig.quiet };
-    let ended = drive_in_lane(cast, &lane, heard, &mut rig.lifeline).await;
+    let (plan, journal) = (&job.plan, &mut resources.journal);
+    let context =
+        RunContext { plan, root, replan: None, world, journal, run: recorder.run(), observer: &mut resources.quiet };
+    let ended = drive_in_lane(context, &lane, heard, &mut resources.lifeline).await;
     let limit = match &ended {
         Ok(ended) => match ended.outcome {
             RunOutcome::LimitReached { limit } => Some(limit),
@@ -291,5 +301,5 @@ async fn one(
         Err(_) => None,
     };
     let answer = lane.answer.into_inner();
-    (rig, (job, ended.map(|_| answer), limit))
+    (resources, (job, ended.map(|_| answer), limit))
 }

@@ -1,4 +1,4 @@
-//! A place of its own for every test: folders, a hermetic environment, scripted agents, and no process left behind.
+//! A separate place for every test: directories, a hermetic environment, scripted agents, and no process left behind.
 
 use forkhestra::engine::{Event, EventKind, RunRow, RunSummary, State};
 use forkhestra::plan::Outline;
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take that should take no time; generous, for a loaded machine.
+/// The deadline for what should take no time. It is generous, for a loaded machine.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// What a program printed and how it ended.
+/// The output and the exit code of a program.
 #[derive(Debug)]
 #[must_use = "look at the output or the exit code"]
 pub(crate) struct Ran {
@@ -27,13 +27,13 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Everything, for a snapshot.
+    /// Returns everything, for a snapshot.
     pub(crate) fn all(&self) -> String {
         let code = self.code.map_or_else(|| "killed".to_string(), |code| code.to_string());
         format!("exit {code}\n--- stdout\n{}--- stderr\n{}", self.stdout, self.stderr)
     }
 
-    /// Standard error as one line of words, without the bars and breaks of its layout.
+    /// Returns standard error as one line, without the bars and line breaks of its layout.
     pub(crate) fn words(&self) -> String {
         self.stderr.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -45,7 +45,7 @@ impl Ran {
     }
 }
 
-/// One test's place.
+/// The place of a test.
 pub(crate) struct Place {
     folder: TempDir,
     tag: String,
@@ -56,7 +56,7 @@ impl Place {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        // A path of one length everywhere: messages are wrapped with it in them.
+        // The path has the same length everywhere, because messages are wrapped with it in them.
         let place = Self { folder: tempfile::tempdir_in("/tmp").unwrap(), tag, variables: Vec::new() };
         for name in ["bin", "home", "project", "tmp", "agents"] {
             fs::create_dir(place.path(name)).unwrap();
@@ -68,7 +68,7 @@ impl Place {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// A path in the working folder.
+    /// Returns a path in the working directory.
     pub(crate) fn work(&self, name: &str) -> PathBuf {
         self.path("project").join(name)
     }
@@ -88,7 +88,7 @@ impl Place {
         self.write("forge/chains.json", text)
     }
 
-    /// A program on PATH that follows a script (`tests/fake_agent`).
+    /// Adds a program to PATH that follows a script (`tests/fake_agent`).
     pub(crate) fn agent(&self, name: &str, script: &str) -> &Self {
         let lines: Vec<&str> = script.lines().map(str::trim).collect();
         fs::write(self.path("agents").join(format!("{name}.script")), lines.join("\n")).unwrap();
@@ -99,18 +99,18 @@ impl Place {
         self
     }
 
-    /// How an agent was called the N-th time, from 1: its arguments, variables and the size of its standard input.
+    /// Returns the N-th call of an agent, from 1: its arguments, its variables and the size of its standard input.
     pub(crate) fn call(&self, name: &str, number: u32) -> String {
         let path = self.path("agents").join(format!("{name}.{number}.call"));
         fs::read_to_string(&path).unwrap_or_else(|_| panic!("{name} was not called {number} times"))
     }
 
-    /// What an agent got on standard input the N-th time.
+    /// Returns the standard input of the N-th call of an agent.
     pub(crate) fn stdin_of(&self, name: &str, number: u32) -> Vec<u8> {
         fs::read(self.path("agents").join(format!("{name}.{number}.stdin"))).unwrap()
     }
 
-    /// How often an agent was called.
+    /// Returns how often an agent was called.
     pub(crate) fn calls(&self, name: &str) -> usize {
         (1..100_000).take_while(|number| self.path("agents").join(format!("{name}.{number}.call")).exists()).count()
     }
@@ -120,7 +120,7 @@ impl Place {
         self
     }
 
-    /// The program, ready to be started in the working folder, alone in its process group.
+    /// Returns the program, ready to be started in the working directory, in a process group of its own.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forkhestra"));
         command
@@ -154,7 +154,7 @@ impl Place {
         Running { child: self.command(arguments).spawn().unwrap(), place: self }
     }
 
-    /// Changes the journal behind the program's back, and takes it as it is then.
+    /// Changes the journal without the program, and makes the program accept the change.
     pub(crate) fn sql(&self, statement: &str) {
         let database = rusqlite::Connection::open(self.work(".forkhestra/state.db")).unwrap();
         let select = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";
@@ -171,19 +171,19 @@ impl Place {
         forkhestra::journal::Journal::open(&self.work("")).unwrap().accept().unwrap();
     }
 
-    /// Text with the test's own paths named, so that it is the same everywhere.
+    /// Replaces the test's own paths with names, so that the text is the same everywhere.
     pub(crate) fn plain(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let own = self.path("");
         text.replace(own.to_str().unwrap().trim_end_matches('/'), "$PLACE")
     }
 
-    /// The other way: text with the test's own paths as they are.
+    /// Replaces the names with the test's own paths.
     pub(crate) fn real(&self, text: &str) -> String {
         text.replace("$PLACE", self.path("").to_str().unwrap().trim_end_matches('/'))
     }
 
-    /// Waits until no process of this test is alive, and says which one is if that takes too long.
+    /// Waits until no process of this test is alive. If that takes too long, panics with those that are.
     #[track_caller]
     pub(crate) fn assert_nothing_is_left(&self) {
         let deadline = Instant::now() + LONG;
@@ -197,7 +197,7 @@ impl Place {
         }
     }
 
-    /// Living processes that were given this test's tag.
+    /// Returns the living processes that have this test's tag.
     pub(crate) fn processes(&self) -> Vec<String> {
         let tag = format!("FORKHESTRA_TEST_TAG={}", self.tag);
         let is_ours = |folder: &Path| {
@@ -215,7 +215,7 @@ impl Place {
         .collect()
     }
 
-    /// Waits until a file is there.
+    /// Waits until a file exists.
     #[track_caller]
     pub(crate) fn wait_for(&self, path: &Path) {
         let deadline = Instant::now() + LONG;
@@ -225,7 +225,17 @@ impl Place {
         }
     }
 
-    /// Waits until a file in the working folder holds something.
+    /// Waits until no process of the test has this text in its command line.
+    #[track_caller]
+    pub(crate) fn wait_until_gone(&self, words: &str) {
+        let deadline = Instant::now() + LONG;
+        while self.processes().iter().any(|process| process.contains(words)) {
+            assert!(Instant::now() < deadline, "{words} never ended; alive: {:?}", self.processes());
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits until a file in the working directory is not empty.
     #[track_caller]
     pub(crate) fn wait_for_bytes(&self, name: &str) {
         let deadline = Instant::now() + LONG;
@@ -247,7 +257,7 @@ impl Place {
         }
     }
 
-    /// Holds every event of every run here against the schema, and what the run came to against every other account of it.
+    /// Checks every event of every run here against the schema, and compares all representations of each run's outcome.
     fn check_events(&self) {
         static SCHEMA: OnceLock<(boon::Schemas, boon::SchemaIndex)> = OnceLock::new();
         let (schemas, index) = SCHEMA.get_or_init(|| {
@@ -257,7 +267,7 @@ impl Place {
             let index = compiler.compile("mem:///event.json", &mut schemas).unwrap();
             (schemas, index)
         });
-        // Some tests damage it, or lock it away.
+        // Some tests damage the journal, or make it inaccessible.
         let Ok(Some(journal)) = forkhestra::journal::Journal::existing(&self.path("project")) else { return };
         for row in journal.runs().unwrap_or_default() {
             let events = journal.events(row.id).unwrap_or_default();
@@ -273,7 +283,7 @@ impl Place {
         }
     }
 
-    /// The events of a run as the journal holds them.
+    /// Returns the events of a run from the journal.
     pub(crate) fn events(&self, run: i64) -> Vec<serde_json::Value> {
         let journal = forkhestra::journal::Journal::open(&self.path("project")).unwrap();
         journal.events(run).unwrap().iter().map(|event| serde_json::to_value(event).unwrap()).collect()
@@ -288,7 +298,7 @@ impl Drop for Place {
     }
 }
 
-/// What a run came to is the same for the machine, the list of runs, the console, the report and the summary for machines.
+/// The outcome of a run is the same in the engine, the list of runs, the console, the report and the JSON summary.
 fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
     let summary = RunSummary::of(events);
     let (totals, all) = (&summary.totals, &summary.totals.all);
@@ -298,7 +308,9 @@ fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
     }
     assert_eq!((state.totals(), row.outcome), (totals, totals.outcome), "run {}", row.id);
     assert_eq!((row.iterations, row.took_ms), (totals.planned, all.took_ms), "run {}", row.id);
-    assert_eq!((row.tokens, row.cost_usd), (all.tokens(), all.cost_usd()), "run {}", row.id);
+    // SQLite adds floating-point numbers in a way of its own.
+    let millionths = |cost: Option<f64>| cost.map(|cost| (cost * 1e6).round());
+    assert_eq!((row.tokens, millionths(row.cost_usd)), (all.tokens(), millionths(all.cost_usd())), "run {}", row.id);
     let json = summary_json(&summary, None, None, "", None);
     let sums = json!([all.attempts, all.took_ms, all.tokens(), all.cost_usd(), totals.rejections]);
     assert_eq!(json!([json["attempts"], json["tookMs"], json["tokens"], json["costUsd"], json["rejections"]]), sums);
@@ -322,18 +334,18 @@ fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
     assert_eq!(table.lines().count(), if all.attempts < 2 { 0 } else { rows }, "{table}");
 }
 
-/// Sends a signal by its name. The shell has `kill` built in, so that no package is needed.
+/// Sends a signal by its name. The shell has `kill` built in, so no package is needed.
 pub(crate) fn send(name: &str, pid: &str) {
     assert!(Command::new("/bin/sh").arg("-c").arg(format!("kill -{name} {pid}")).status().unwrap().success());
 }
 
-/// The same to a process that may be gone.
+/// Sends a signal to a process that may have exited.
 pub(crate) fn try_send(name: &str, pid: &str) {
     let mut shell = Command::new("/bin/sh");
     let _ = shell.arg("-c").arg(format!("kill -{name} {pid}")).stderr(Stdio::null()).status();
 }
 
-/// The program under way.
+/// A running program.
 pub(crate) struct Running<'a> {
     pub(crate) child: Child,
     place: &'a Place,

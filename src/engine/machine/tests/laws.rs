@@ -1,8 +1,8 @@
-//! The laws of the machine, for any chain and any history.
+//! Properties of the machine, for any chain and any history.
 
 use super::*;
 
-/// The most attempts of a chain, from its program alone.
+/// Returns the maximum number of attempts of a chain, computed from its program alone.
 fn bound(plan: &Plan) -> u64 {
     let of = |index: usize| {
         let step = &plan.steps[index];
@@ -30,8 +30,9 @@ fn again() -> Input {
     }
 }
 
-/// A run as its driver performs it; the n-th attempt that is not interrupted ends by the n-th letter. With a cut the process
-/// dies when so many batches of events are in the journal, and another one goes on from their fold.
+/// Performs a run as its driver does. The n-th attempt that is not interrupted ends as the n-th letter says. With a
+/// `cut`, the process dies when that many batches of events are in the journal, and another process resumes from their
+/// fold.
 fn driven(plan: &Plan, script: &str, cut: Option<usize>) -> Vec<EventKind> {
     let (mut state, mut log, mut batches) = (State::default(), Vec::new(), 0);
     let (mut inputs, mut ended) = (VecDeque::from([Input::Begin]), 0);
@@ -58,12 +59,13 @@ fn driven(plan: &Plan, script: &str, cut: Option<usize>) -> Vec<EventKind> {
     log
 }
 
-/// The events of a run whose attempts end by the letters of a script; one that is used up ends it by a signal.
+/// Returns the events of a run whose attempts end as the letters of a script say. At the end of the script a signal
+/// stops the run.
 pub(crate) fn drive(plan: &Plan, script: &str) -> Vec<EventKind> {
     run(plan, inputs(script).into_iter().chain([Input::Signal(Sig::Int), UP, exit(1)])).events
 }
 
-/// The attempts that came to their end, and how.
+/// Returns the attempts that were not interrupted, and how they ended.
 fn finished(log: &[EventKind]) -> Vec<(u32, u32, u32, &AttemptOutcome)> {
     let ends = log.iter().filter_map(|event| match event {
         EventKind::AttemptFinished { at, outcome, .. } if *outcome != AttemptOutcome::Interrupted => {
@@ -83,7 +85,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(again()),
         Just(Input::Pause),
         Just(Input::Continue),
-        Just(Input::AgentStopped(19)),
+        Just(Input::AgentPaused(19)),
         Just(Input::AgentContinued),
         (0..9_u64, any::<bool>()).prop_map(|(used, said_all)| Input::Used { tokens: tokens(used), said_all }),
         (0..2_u64).prop_map(|hours| limited(Some(hours * 3_600_000))),
@@ -94,18 +96,18 @@ fn any_input() -> impl Strategy<Value = Input> {
                 tokens: Some(tokens(5)),
                 ..Finished::default()
             }),
-            said: None,
+            verdict: None,
         }),
         (0..2_u32).prop_map(|same| Input::Exited {
             exit: Exit::Code(1),
-            finished: Box::new(Finished { trouble: Some(same.to_string()), ..Finished::default() }),
-            said: None,
+            finished: Box::new(Finished { failure_digest: Some(same.to_string()), ..Finished::default() }),
+            verdict: None,
         }),
         Just(says(verdict(Decided::Approve))),
         Just(says(verdict(Decided::Reject))),
         Just(says(verdict(Decided::Dispute))),
         Just(says(verdict(Decided::Skip))),
-        Just(says(Said::Unclear(Unclear::Nothing))),
+        Just(says(VerdictReading::Unclear(Unclear::Nothing))),
         Just(ended(Finished { unchanged: Some(true), ..Finished::default() })),
         Just(Input::Begin),
         Just(UP),
@@ -119,13 +121,13 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(Input::OutputClosed),
         Just(Input::Signal(Sig::Int)),
         Just(Input::Signal(Sig::Term)),
-        Just(Input::NotStarted { why: "x".into(), busy: false }),
+        Just(Input::NotStarted { error: "x".into(), busy: false }),
         Just(exit(0)),
         Just(exit(0)),
         Just(exit(0)),
         Just(exit(1)),
         Just(exit(1)),
-        Just(Input::Exited { exit: Exit::Signal(11), finished: Box::default(), said: None }),
+        Just(Input::Exited { exit: Exit::Signal(11), finished: Box::default(), verdict: None }),
     ]
 }
 
@@ -173,7 +175,7 @@ proptest! {
                 log.extend(events);
                 prop_assert_eq!(finishes, ended, "an end is told and performed");
             }
-            // As the journal does it: through the text that is stored.
+            // Like the journal: through the stored text.
             let mut again = State::default();
             for event in &log {
                 let stored = serde_json::to_string(event).unwrap();
@@ -197,13 +199,12 @@ proptest! {
             let goes_on = effects.iter().any(|effect| {
                 matches!(effect, Effect::Spawn { .. } | Effect::Finish(_) | Effect::Arm(Timer::Wait, _))
             });
-            // A process that runs cannot fail to have been started.
+            // A process that is already running cannot fail to start.
             prop_assert!(!ends || goes_on || state.is_over() || matches!(state.phase, Phase::Running | Phase::Waiting));
             Ok(())
         })?;
     }
 
-    /// V-50, on paper.
     #[test]
     fn a_run_that_was_cut_off_anywhere_goes_on_to_the_same_end_and_repeats_only_what_was_under_way(
         chain in 0..CHAINS.len(), script in "[.mxMkarudsn]{200}", cut in 1..60_usize,

@@ -1,13 +1,12 @@
-//! What the machine does with signals, timeouts and broken ends, by script.
+//! Scripted tests of how the machine handles signals, timeouts and failures.
 
 use super::*;
 
-/// V-08.
 #[test]
 fn a_pause_stops_the_agent_then_us_and_the_agent_goes_on_after_us() {
     let ran = run(&plan("coder"), [Input::Begin, UP, Input::Pause, Input::Pause, Input::Continue, Input::Continue]);
     let effects: Vec<&Effect> = ran.effects.iter().skip(3).collect();
-    assert_eq!(effects, [&Effect::StopAgent, &Effect::StandStill, &Effect::ContinueAgent]);
+    assert_eq!(effects, [&Effect::PauseAgent, &Effect::StandStill, &Effect::ContinueAgent]);
 }
 
 #[test]
@@ -84,7 +83,7 @@ fn a_marker_before_the_timeout_counts_and_a_signal_outranks_it() {
             UP,
             Input::Marker,
             Input::TimeOver(Timer::Timeout),
-            Input::Exited { exit: Exit::Signal(15), finished: Box::default(), said: None },
+            Input::Exited { exit: Exit::Signal(15), finished: Box::default(), verdict: None },
         ],
     );
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Succeeded }));
@@ -128,19 +127,19 @@ fn an_error_that_the_program_reports_with_exit_0_is_no_success() {
 fn an_exit_before_the_word_of_the_spawn_ends_the_attempt() {
     let ran = run(
         &plan("coder"),
-        [Input::Begin, Input::Exited { exit: Exit::Signal(9), finished: Box::default(), said: None }],
+        [Input::Begin, Input::Exited { exit: Exit::Signal(9), finished: Box::default(), verdict: None }],
     );
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
 }
 
 #[test]
 fn a_program_that_cannot_be_started_stops_the_chain_even_in_a_group() {
-    let ran = run(&plan("(coder -> t):5"), [Input::Begin, Input::NotStarted { why: "ENOENT".into(), busy: false }]);
+    let ran = run(&plan("(coder -> t):5"), [Input::Begin, Input::NotStarted { error: "ENOENT".into(), busy: false }]);
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
 }
 
 #[test]
 fn a_program_that_cannot_be_started_stops_the_chain() {
-    let ran = run(&plan("coder:5 -> x"), [Input::Begin, Input::NotStarted { why: "ENOENT".into(), busy: false }]);
+    let ran = run(&plan("coder:5 -> x"), [Input::Begin, Input::NotStarted { error: "ENOENT".into(), busy: false }]);
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: RunOutcome::Failed { step: 1 } }));
 }

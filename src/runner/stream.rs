@@ -1,4 +1,4 @@
-//! One stream of one attempt: from its pipe into its log, and from there or directly to the observer.
+//! One output stream of one attempt: from its pipe into its log, and to the observer, directly or from the log.
 
 use crate::engine::{CHUNK, Observer, Pace, Stream};
 use crate::journal::{JournalError, Transcript};
@@ -7,10 +7,10 @@ use memchr::memchr;
 use std::io::ErrorKind;
 use tokio::net::unix::pipe::Receiver;
 
-/// How much of a line tells whether it is one of a fence, in bytes.
+/// How much of a line is examined for a code fence, in bytes.
 const LONGEST_FENCE: usize = 4096;
 
-/// What reading from a pipe gave.
+/// The result of a read from a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Got {
     Bytes(usize),
@@ -18,17 +18,17 @@ pub(super) enum Got {
     End,
 }
 
-/// The log of a stream, and how far the screen has followed it.
+/// The log of a stream, and how much of it the screen has shown.
 #[derive(Debug)]
-pub(super) struct Tape {
+pub(super) struct StreamLog {
     stream: Stream,
     log: Transcript,
-    /// The offset in the log up to which the screen has seen it, when it lags behind.
+    /// The offset in the log up to which the screen has shown it, if it lags behind.
     behind: Option<u64>,
     pub(super) open: bool,
 }
 
-impl Tape {
+impl StreamLog {
     pub(super) fn new(stream: Stream, log: Transcript) -> Self {
         Self { stream, log, behind: None, open: true }
     }
@@ -37,7 +37,7 @@ impl Tape {
         self.log.bytes()
     }
 
-    /// The last bytes of it, up to this many.
+    /// Returns the last bytes of the log, up to this many.
     pub(super) fn tail(&self, most: u64) -> Vec<u8> {
         let from = self.bytes().saturating_sub(most);
         let mut tail = vec![0; usize::try_from(self.bytes() - from).unwrap_or(0)];
@@ -46,8 +46,8 @@ impl Tape {
         tail
     }
 
-    /// The last lines of it, of at most so many bytes. A cut creates no line, and opens or closes no fence: one that is open there is
-    /// opened anew.
+    /// Returns the last lines of the log, up to this many bytes. The cut creates no line, and opens or closes no code
+    /// fence: a fence that is open there is opened again.
     pub(super) fn last_lines(&self, most: u64) -> Vec<u8> {
         let tail = self.tail(most);
         let from = self.bytes() - tail.len() as u64;
@@ -73,7 +73,7 @@ impl Tape {
             }
             open.extend_from_slice(&rest[..rest.len().min(LONGEST_FENCE.saturating_sub(open.len()))]);
         }
-        // The line that is cut belongs to what is left out.
+        // The line that the cut goes through is left out.
         let Some(newline) = memchr(b'\n', &tail) else { return Vec::new() };
         open.extend_from_slice(&tail[..newline.min(LONGEST_FENCE)]);
         fences.line(&open);
@@ -82,13 +82,13 @@ impl Tape {
         lines
     }
 
-    /// Whether the screen has still to see something of it.
+    /// Whether the screen has not yet shown all of the log.
     pub(super) fn lags(&self) -> bool {
         self.behind.is_some()
     }
 
-    /// Reads one piece, and logs it before anything else is done with it. A pipe that fails is one that ends: its other side
-    /// is gone either way.
+    /// Reads one piece, and logs it before anything else is done with it. A read error counts as the end of the stream:
+    /// the other side of the pipe is gone either way.
     pub(super) fn read(
         &mut self,
         pipe: &Receiver,
@@ -106,7 +106,7 @@ impl Tape {
         Ok((got, piece))
     }
 
-    /// Paces a piece that was just logged, unless the screen is still to see earlier ones.
+    /// Shows a piece that was just logged, unless the screen has not yet shown the earlier ones.
     pub(super) fn show(&mut self, piece: Vec<u8>, pace: Pace, observer: &mut dyn Observer) {
         if pace == Pace::Nothing || self.lags() {
             observer.give_back(piece);
@@ -120,7 +120,7 @@ impl Tape {
         }
     }
 
-    /// Paces the next pieces of what the screen has missed, as far as it takes them now.
+    /// Shows the next pieces that the screen has missed, as far as it accepts them now.
     pub(super) fn catch_up(&mut self, observer: &mut dyn Observer) {
         while let Some(offset) = self.behind.filter(|_| observer.is_ready()) {
             let mut piece = observer.buffer();

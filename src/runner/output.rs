@@ -1,7 +1,7 @@
-//! One attempt on the stage: its streams, its scanner or reader, its logs, and what is shown of it.
+//! The output side of one attempt: its streams, its scanner or reader, its logs, and what is shown of it.
 
-use super::tape::{Got, Tape};
-use crate::agent::{ErrorClass, ForeignWords, Format, Reader, Report, Usage};
+use super::stream::{Got, StreamLog};
+use crate::agent::{ErrorClass, ForeignOutput, Format, Reader, Report, Usage};
 use crate::engine::{Exit, Finished, Leftover, Observer, Pace, Stream, Tokens, UsageLimit};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
@@ -12,41 +12,41 @@ use tokio::net::unix::pipe::Receiver;
 /// The longest near miss that is kept, in bytes.
 const NEAR_MISS: usize = 400;
 
-/// How much of the end of an output tells it from another's, in bytes.
+/// How much of the end of an output goes into its fingerprint, in bytes.
 const LAST_WORDS: u64 = 64 << 10;
 
 /// The longest answer of an evaluation, in bytes.
 pub const LONGEST_ANSWER: u64 = 1 << 20;
 
 /// The output side of one attempt.
-pub(super) struct Stage {
+pub(super) struct AttemptOutput {
     pace: Pace,
     scanner: Option<Scanner>,
     reader: Option<Reader>,
-    /// Whether there is a reader, or was one.
+    /// Whether the output has a reader, or had one until it was finished.
     structured: bool,
-    /// What passes of decoded text.
-    words: ForeignWords,
-    /// Whether the decoded text that was shown last is the middle of a line.
+    /// Filters decoded text before it is shown.
+    words: ForeignOutput,
+    /// Whether the decoded text that was shown last ends in the middle of a line.
     in_line: bool,
     marker: String,
-    /// Marker lines that an echo of the prompt would show, all that were seen, and those of them that count.
+    /// Numbers of marker lines: those that an echo of the prompt would show, all that were seen, and those that count.
     discount: usize,
     lines: usize,
     seen: usize,
     near_miss: Option<String>,
-    pub(super) stdout: Tape,
-    pub(super) stderr: Tape,
-    /// Whether a final message was looked at.
+    pub(super) stdout: StreamLog,
+    pub(super) stderr: StreamLog,
+    /// Whether a final message was searched for the marker.
     final_noted: bool,
-    /// What has been reported of the tokens, and whether that was told.
+    /// The token usage that the program has reported so far, and what was last passed on of it.
     tokens: Option<Tokens>,
     told: Option<Tokens>,
     report: Report,
     usage_limit: Option<UsageLimit>,
 }
 
-impl Stage {
+impl AttemptOutput {
     /// Opens the logs. `format` is none for a check, whose output is never scanned.
     pub(super) fn open(
         folder: &AttemptFolder,
@@ -57,11 +57,11 @@ impl Stage {
     ) -> Result<Self, JournalError> {
         let reader = format.and_then(Reader::new);
         Ok(Self {
-            // A terminal sees decoded text, which is not what the log holds.
+            // A terminal is shown decoded text, which is not in the log, so it could not catch up from there.
             pace: if reader.is_some() && pace == Pace::CatchUp { Pace::InStep } else { pace },
             scanner: (format == Some(Format::Plain)).then(|| Scanner::new(marker)),
             structured: reader.is_some(),
-            words: ForeignWords::default(),
+            words: ForeignOutput::default(),
             in_line: false,
             reader,
             marker: marker.to_string(),
@@ -69,8 +69,8 @@ impl Stage {
             lines: 0,
             seen: 0,
             near_miss: None,
-            stdout: Tape::new(Stream::Out, folder.transcript("stdout.log")?),
-            stderr: Tape::new(Stream::Err, folder.transcript("stderr.log")?),
+            stdout: StreamLog::new(Stream::Out, folder.transcript("stdout.log")?),
+            stderr: StreamLog::new(Stream::Err, folder.transcript("stderr.log")?),
             final_noted: false,
             tokens: None,
             told: None,
@@ -84,14 +84,14 @@ impl Stage {
         self.pace != Pace::InStep || observer.is_ready()
     }
 
-    /// The run is to end: a reader that is stuck is no longer waited for. What it misses is in the logs.
-    pub(super) fn hurry(&mut self) {
+    /// Stops waiting for a blocked screen, because the run is to end. What the screen misses is in the logs.
+    pub(super) fn stop_pacing(&mut self) {
         if self.pace == Pace::InStep {
             self.pace = Pace::CatchUp;
         }
     }
 
-    /// Reads one piece of stdout: log first, then scanner or reader, then the observer.
+    /// Reads one piece of stdout. It goes to the log first, then to the scanner or reader, then to the observer.
     pub(super) fn read_stdout(&mut self, pipe: &Receiver, observer: &mut dyn Observer) -> Result<Got, JournalError> {
         let (got, piece) = self.stdout.read(pipe, observer)?;
         if let Some(scanner) = &mut self.scanner {
@@ -108,7 +108,7 @@ impl Stage {
         self.tokens = reader.usage().map(tokens);
         let message = reader.final_message().map(str::to_string);
         observer.give_back(piece);
-        // None again, when the program has gone on after it.
+        // The final message is none again if the program has continued after it.
         if message.is_some() || self.final_noted {
             self.final_noted = message.is_some();
             self.note_final(message.as_deref().unwrap_or_default());
@@ -117,9 +117,9 @@ impl Stage {
         Ok(got)
     }
 
-    /// Decoded text is not in the log, so there is nothing to catch up from: a hurried screen misses it.
+    /// Shows decoded text. It is not in the log, so a screen that lags behind cannot catch up and misses it.
     fn show_text(&mut self, text: &str, observer: &mut dyn Observer) {
-        // It is our rendering, wherever it goes: what steers a terminal was an escape in JSON, and harmless until we decoded it.
+        // Always filtered, wherever it goes: a terminal escape in JSON was harmless until we decoded it.
         let text = String::from_utf8_lossy(&self.words.pass(text.as_bytes())).into_owned();
         if !text.is_empty() {
             self.in_line = !text.ends_with('\n');
@@ -136,23 +136,23 @@ impl Stage {
         Ok(got)
     }
 
-    /// Paces what the screen has missed, if it takes it now.
+    /// Shows what the screen has missed, as far as it accepts it now.
     pub(super) fn catch_up(&mut self, observer: &mut dyn Observer) {
         self.stdout.catch_up(observer);
         self.stderr.catch_up(observer);
     }
 
-    /// Whether the screen has still to see something of the logs.
+    /// Whether the screen has not yet shown all of the logs.
     pub(super) fn lags(&self) -> bool {
         self.stdout.lags() || self.stderr.lags()
     }
 
-    /// Whether both streams are over.
+    /// Whether both streams have ended.
     pub(super) fn is_over(&self) -> bool {
         !self.stdout.open && !self.stderr.open
     }
 
-    /// What the agent has used so far, if that is news.
+    /// Returns what the agent has used so far, if that has changed since the last call.
     pub(super) fn used(&mut self) -> Option<Tokens> {
         let news = self.tokens.filter(|_| self.tokens != self.told);
         self.told = self.tokens;
@@ -168,7 +168,7 @@ impl Stage {
         }
     }
 
-    /// The final message; for a plain program the end of its output.
+    /// Returns the final message; for a plain program, the end of its output.
     pub(super) fn message(&self) -> String {
         match &self.report.final_message {
             Some(message) => message.clone(),
@@ -177,7 +177,7 @@ impl Stage {
         }
     }
 
-    /// The final message; for a plain program all that it printed, as far as an answer may go.
+    /// Returns the final message; for a plain program, all of its output up to [`LONGEST_ANSWER`].
     pub(super) fn answer(&self) -> String {
         match &self.report.final_message {
             None if !self.structured => String::from_utf8_lossy(&self.stdout.tail(LONGEST_ANSWER)).into_owned(),
@@ -185,27 +185,27 @@ impl Stage {
         }
     }
 
-    /// How its program ended, but for one that has finished and failed only because of what that cost.
+    /// Returns how the program ended. One that finished and failed only because of its cost counts as successful.
     pub(super) fn exit(&self, exit: Exit) -> Exit {
         if self.report.over_budget { Exit::Code(0) } else { exit }
     }
 
-    /// Whether its program has said its last message, unless it goes on after it.
+    /// Whether the program has printed its last message, unless it continues after it.
     pub(super) fn has_said_all(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| reader.final_message().is_some())
     }
 
-    /// Whether its program has said which message is its last.
+    /// Whether the program has reported which message is its last.
     pub(super) fn has_final(&self) -> bool {
         self.report.final_message.is_some()
     }
 
-    /// Whether its output may begin with an echo of its prompt.
+    /// Whether the output may begin with an echo of the prompt.
     pub(super) fn echoes(&self) -> bool {
         !self.structured
     }
 
-    /// What was said last: the final message, else the end of the output and its length.
+    /// Returns the final message, or the end of the output followed by the output's length.
     pub(super) fn last_words(&self) -> Vec<u8> {
         match &self.report.final_message {
             Some(message) => message.clone().into_bytes(),
@@ -213,17 +213,17 @@ impl Stage {
         }
     }
 
-    /// Whether all that the program says is that it waits for its service: no sign of life (V-20).
+    /// Whether the program reports only that it waits for its service, which is not a sign of life.
     pub(super) fn waits(&self) -> bool {
         self.reader.as_ref().is_some_and(Reader::waits)
     }
 
-    /// Whether the marker counts by now.
+    /// Whether a marker that counts has been seen.
     pub(super) fn marker_seen(&self) -> bool {
         self.seen > 0 && self.lines > self.discount
     }
 
-    /// The streams are over: the last line, and what a structured output said.
+    /// Called when the streams have ended: handles the last line and what a structured output reported.
     pub(super) fn finish(
         &mut self,
         folder: &AttemptFolder,
@@ -238,7 +238,7 @@ impl Stage {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         let mut text = String::new();
         let report = reader.finish(&mut |shown| text.push_str(shown));
-        // It may have been ended in the middle of a line.
+        // The program may have been stopped in the middle of a line.
         if !text.ends_with('\n') && (self.in_line || !text.is_empty()) {
             text.push('\n');
         }
@@ -259,14 +259,14 @@ impl Stage {
         });
         self.report = report;
         if self.report.waits {
-            // It was ended while it waited, or went away without another word.
-            let words = || (ErrorClass::Network, "it waited for its service without end".into());
+            // The program was stopped while it waited, or exited without reporting anything else.
+            let words = || (ErrorClass::Network, "it was still waiting for its service when it ended".into());
             self.report.error.get_or_insert_with(words);
         }
         Ok(())
     }
 
-    /// What is known of the attempt.
+    /// Returns what is known of the attempt.
     pub(super) fn finished(
         self,
         took_ms: u64,

@@ -1,8 +1,10 @@
-//! Whether an iteration changed anything: a fingerprint of the working tree and of what was said last (V-26).
+//! Detects whether an iteration changed anything: a fingerprint of the working tree and of the last output.
 
+use super::own_output::{OwnOutput, own_outputs};
 use super::repository::Repository;
 use ignore::WalkBuilder;
 use sha2::{Digest, Sha256};
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::fs::{self, File, Metadata};
@@ -13,14 +15,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// A larger file is known by its size and time alone.
+/// The largest file whose content is read, in bytes. A larger one is known by its size and time.
 const LARGEST: u64 = 4 << 20;
 
-/// What is no part of the work, whether git would ignore it or not.
+/// Directories that are not part of the work, whether git ignores them or not.
 pub const CACHES: [&str; 8] =
     [".git", ".forkhestra", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox"];
 
-/// Where builds and tests leave what they make.
+/// Names of what builds and tests produce.
 pub const BUILDS: [&str; 17] = [
     "target",
     "dist",
@@ -41,28 +43,29 @@ pub const BUILDS: [&str; 17] = [
     "junit.xml",
 ];
 
-/// A tree at one moment. Comparable with others of its watch.
+/// A tree at one moment. It can be compared only with others of the same watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// By its path from the root, what stands for a file's content.
+    /// For each path from the root, a number that represents the file's content.
     files: HashMap<PathBuf, u64>,
     head: Vec<u8>,
 }
 
-/// Remembers what files held, so that one written anew with the same words is no change. Costs one walk a look, one `stat` a
-/// file, and one reading of each file that was touched since the last look; ignored files are no part of the work.
+/// Remembers the content of files, so that writing the same content again is not a change. Each look costs one walk,
+/// one `stat` per file, and one read of each file touched since the last look. Ignored files are not part of the work.
 #[derive(Debug, Default)]
 pub struct TreeWatch {
-    /// By the hash of a path: what its `stat` said last, and what stands for its content.
+    /// For the hash of each path: the last `stat`, and a number that represents the content.
     files: HashMap<u64, (u64, u64)>,
     looked: bool,
     odd: bool,
+    /// What this process writes itself, once it was looked up.
+    own: OnceCell<Vec<OwnOutput>>,
 }
 
 impl TreeWatch {
-    /// The tree as it is now.
-    /// For a judge with what git keeps in the folders of builds: all else there is left out, and every file is read, so that one
-    /// that is put back is as it was.
+    /// Returns the tree as it is now. For a judge, `tracked` lists the files that git tracks: other build output is
+    /// left out, and every file is read, so that a file that was changed and restored counts as unchanged.
     pub fn snapshot(&mut self, root: &Path, tracked: Option<&HashSet<String>>) -> Snapshot {
         let mut files = HashMap::new();
         self.walk(root, tracked.is_some(), &mut |path, content| {
@@ -74,7 +77,8 @@ impl TreeWatch {
         Snapshot { files, head: head(root) }
     }
 
-    /// The files that were changed, made or removed since, from the root, at most so many; a commit counts as one.
+    /// Returns at most `most` files that were changed, added or removed since `before`, by path from the root. A commit
+    /// counts as one.
     pub fn changes(
         &mut self,
         root: &Path,
@@ -95,7 +99,7 @@ impl TreeWatch {
         changed
     }
 
-    /// The files that were changed or made since, and those that are gone, by path from the root.
+    /// Returns the files that were changed or added since `before`, and those that are gone, by path from the root.
     pub fn touched(
         &mut self,
         root: &Path,
@@ -122,7 +126,7 @@ impl TreeWatch {
         (changed, removed)
     }
 
-    /// The fingerprint, in hexadecimal. Comparable with others of this watch.
+    /// Returns the fingerprint, in hexadecimal. It can be compared only with others of this watch.
     pub fn fingerprint(&mut self, root: &Path, words: &[u8]) -> String {
         let mut tree = Vec::new();
         self.walk(root, false, &mut |path, content| tree.push((hashed(path.as_os_str().as_bytes()), content)));
@@ -142,21 +146,24 @@ impl TreeWatch {
         hexadecimal
     }
 
-    /// Every file that git would not ignore and that is no cache, with the hash of what it holds.
+    /// Visits every file that git would not ignore and that is not in a cache, with the hash of its content.
     fn walk(&mut self, root: &Path, whole: bool, each: &mut dyn FnMut(&Path, u64)) {
         let (walk, odd) = walker(root);
         for entry in walk.build().flatten().filter(|entry| entry.depth() > 0) {
             let Ok(metadata) = entry.metadata() else { continue };
+            if self.own.get_or_init(own_outputs).iter().any(|own| own.is_at(entry.path(), &metadata)) {
+                continue;
+            }
             let path = hashed(entry.path().as_os_str().as_bytes());
             let stat = stat_of(&metadata);
             let content = match self.files.get(&path) {
                 Some((known, content)) if *known == stat && !(whole && *content == stat) => *content,
-                // The first look need not read the whole tree: what is touched later is read then.
+                // The first look need not read the whole tree: files that are touched later are read then.
                 None if !self.looked && !whole => stat,
                 _ => content_of(entry.path(), &metadata).unwrap_or(stat),
             };
             self.files.insert(path, (stat, content));
-            // A folder is known by what is in it.
+            // A directory is known by its entries.
             if !metadata.is_dir() {
                 each(entry.path(), content);
             }
@@ -165,24 +172,24 @@ impl TreeWatch {
         self.odd = !odd.take().is_empty();
     }
 
-    /// Whether the last look found rules of git that cannot be read: whoever asks git waits.
+    /// Returns whether the last look found git rules that cannot be read. They would block git.
     #[must_use]
     pub fn is_odd(&self) -> bool {
         self.odd
     }
 }
 
-/// Files of git's rules that are no ordinary files: whoever reads one waits.
+/// Special files in place of git's rules. Reading one would block.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Odd(Arc<Mutex<Vec<PathBuf>>>);
+pub(super) struct SpecialFiles(Arc<Mutex<Vec<PathBuf>>>);
 
-impl Odd {
-    /// Those that were found so far.
+impl SpecialFiles {
+    /// Returns those found so far.
     pub(super) fn take(&self) -> Vec<PathBuf> {
         self.0.lock().map(|mut found| std::mem::take(&mut *found)).unwrap_or_default()
     }
 
-    /// Whether the rules of a folder can be read.
+    /// Returns whether the rules of a directory can be read.
     fn is_readable(&self, folder: &Path) -> bool {
         let odd: Vec<PathBuf> =
             [".gitignore", ".ignore"].map(|name| folder.join(name)).into_iter().filter(|path| is_odd(path)).collect();
@@ -194,22 +201,23 @@ impl Odd {
     }
 }
 
-/// Whether something stands there that is neither a file nor a folder.
+/// Returns whether a path exists and is neither a file nor a directory.
 fn is_odd(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// What is known of an ordinary file, links followed.
+/// Returns the metadata of an ordinary file, following links.
 pub(super) fn ordinary(path: &Path) -> Option<Metadata> {
     fs::metadata(path).ok().filter(Metadata::is_file)
 }
 
-/// A walk over what git would not ignore and what is no cache. Folders whose rules cannot be read are left out, and noted.
-pub(super) fn walker(root: &Path) -> (WalkBuilder, Odd) {
-    let odd = Odd::default();
+/// Walks over what git would not ignore and what is not a cache. Directories whose rules cannot be read are left out
+/// and recorded.
+pub(super) fn walker(root: &Path) -> (WalkBuilder, SpecialFiles) {
+    let odd = SpecialFiles::default();
     let mut walk = WalkBuilder::new(root);
     walk.hidden(false).require_git(false).git_global(false);
-    // The rules above the root, and those of the repository itself.
+    // The rules of the directories above the root, and those of the repository itself.
     let above = root
         .ancestors()
         .skip(1)
@@ -238,7 +246,7 @@ fn hashed(bytes: &[u8]) -> u64 {
 fn stat_of(metadata: &Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write_u32(metadata.mode());
-    // A folder's own time changes with its entries, which speak for themselves.
+    // The time of a directory changes with its entries, which are visited themselves.
     if !metadata.is_dir() {
         hasher.write_u64(metadata.len());
         hasher.write_i64(metadata.mtime());
@@ -248,7 +256,7 @@ fn stat_of(metadata: &Metadata) -> u64 {
     hasher.finish()
 }
 
-/// What a file holds; none for what is no file, is large, or cannot be read.
+/// Returns the hash of a file's content; `None` if it is not a file, is too large, or cannot be read.
 fn content_of(path: &Path, metadata: &Metadata) -> Option<u64> {
     if metadata.is_symlink() {
         return Some(hashed(fs::read_link(path).ok()?.as_os_str().as_bytes()));
@@ -261,12 +269,12 @@ fn content_of(path: &Path, metadata: &Metadata) -> Option<u64> {
     Some(hashed(&bytes).wrapping_add(u64::from(metadata.mode())))
 }
 
-/// The commit that is checked out, without asking git. Nothing without a repository.
+/// Returns the commit that is checked out, without running git. Empty without a repository.
 fn head(root: &Path) -> Vec<u8> {
     Repository::of(root).map_or_else(Vec::new, |repository| repository.head().into_bytes())
 }
 
-/// Whether a file stands where builds leave what they make, and git does not keep it.
+/// Returns whether a file is build output that git does not track.
 fn is_built(name: &Path, tracked: Option<&HashSet<String>>) -> bool {
     let Some(tracked) = tracked else { return false };
     let built = name.iter().any(|part| BUILDS.iter().any(|build| part == *build));

@@ -1,6 +1,6 @@
-//! Short runs: asking a program for its version, asking git; and running checks and hooks by hand, under a lifeline. Each is ended when it
-//! takes too long, or when we are asked to end.
-#![expect(clippy::disallowed_methods, reason = "the spawner")]
+//! Short-lived programs: queries to git or for a program's version, and checks and hooks that are run by hand, under a
+//! lifeline. Each one is stopped when it takes too long, or when we are asked to stop.
+#![expect(clippy::disallowed_methods, reason = "this module starts processes")]
 
 use super::interrupts::{Interrupts, OF_THE_RUN};
 use super::launch::{Launch, in_memory};
@@ -17,42 +17,44 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// The longest an answer may take.
+/// How long a program may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The most of each stream that is kept, in bytes; the rest is read, and counts for nothing.
+/// How much of each stream is kept, in bytes. The rest is read and discarded.
 const KEPT: usize = 4 << 20;
-/// How many pieces may wait for whoever shows them.
+/// How many pieces of output may wait to be shown.
 const PIECES: usize = 16;
-/// How often the program itself is looked at, and how long a silence after its end says that all was read.
+/// How often the program itself is checked.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long the output of an ended program must be silent before it counts as fully read.
 const DRAIN: Duration = Duration::from_millis(100);
-/// How much is read at once.
+/// How many bytes are read at once.
 const PIECE: usize = 16 << 10;
 
-/// What a program said.
+/// What a program printed, and how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramAnswer {
-    /// Its standard output, as text.
+    /// Its standard output as text.
     pub stdout: String,
-    /// Its standard error, as text.
+    /// Its standard error as text.
     pub stderr: String,
-    /// Its exit code; none when a signal ended it.
+    /// Its exit code; `None` if a signal ended it or it was stopped early.
     pub code: Option<i32>,
-    /// Whether its time was over.
+    /// Whether it was stopped early: its time had expired, or we were asked to stop.
     pub timed_out: bool,
 }
 
-/// What a program says when it is called so; none when it cannot be started or does not answer in time.
+/// Runs a program and returns its output, or `None` if it cannot be started or does not answer in time.
 #[must_use]
-pub fn ask(program: &Path, arguments: &[String], folder: &Path) -> Option<ProgramAnswer> {
-    let answer = ask_with_input(program, arguments, folder, PATIENCE, &[])?;
+pub fn capture(program: &Path, arguments: &[String], folder: &Path) -> Option<ProgramAnswer> {
+    let answer = capture_with_input(program, arguments, folder, PATIENCE, &[])?;
     (!answer.timed_out).then_some(answer)
 }
 
-/// Asks git, free of what a person or an agent has set for it: no variables of the environment, no settings of the system or the
-/// user. `common` is the folder with its config, where that is known. None when it cannot be started or does not answer in time.
+/// Runs git without what a person or an agent has set for it: the `GIT_*` variables (except `GIT_EXEC_PATH`) and the
+/// settings of the system and the user. `common` is the directory with its config, if that is known. Returns `None` if
+/// git cannot be started or does not answer in time.
 #[must_use]
-pub fn ask_git(
+pub fn capture_git(
     arguments: &[String],
     folder: &Path,
     common: Option<&Path>,
@@ -70,36 +72,36 @@ pub fn ask_git(
         ("LC_ALL", "C"),
     ];
     command.args(arguments).envs(own);
-    // Else a file `commondir` that somebody has put there would name it (gitrepository-layout(5)).
+    // Otherwise a planted file `commondir` could choose it (gitrepository-layout(5)).
     command.envs(common.map(|common| ("GIT_COMMON_DIR", common)));
     let answer = run(command, folder, patience, &[])?;
     (!answer.timed_out).then_some(answer)
 }
 
-/// A program of a person's, a check or a hook, that is run by hand: under a lifeline, so that nothing of it outlives us.
+/// A check or a hook that is run by hand. It runs under a lifeline, so that nothing it starts outlives us.
 #[derive(Debug)]
 pub struct ByHand<'a> {
-    /// Our own program, which becomes the lifeline.
+    /// Path of our own program, which becomes the lifeline.
     pub lifeline: &'a Path,
-    /// The program.
+    /// Path of the program.
     pub program: &'a Path,
     /// Its arguments.
     pub arguments: &'a [String],
-    /// Where it runs.
+    /// Its working directory.
     pub folder: &'a Path,
-    /// The longest that it may take.
+    /// How long it may take.
     pub timeout: Duration,
     /// What it reads on its standard input.
     pub input: &'a [u8],
-    /// By what it is ended before its time.
+    /// The signals that stop it early.
     pub interrupts: &'a Interrupts,
 }
 
 impl ByHand<'_> {
-    /// Runs it, shows every piece of its output as it comes, and says how it ended; none when it cannot be started.
+    /// Runs it and passes each piece of its output to `show`. Returns `None` if it cannot be started.
     #[must_use]
     pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Option<ProgramAnswer> {
-        // In memory; the lifeline opens it by our own number, while we wait.
+        // The input is in memory. The lifeline opens it through our /proc entry while we wait.
         let held = if self.input.is_empty() { None } else { Some(in_memory(self.input).ok()?) };
         let stdin = held.as_ref().map(|file| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
         let launch = Launch {
@@ -114,9 +116,9 @@ impl ByHand<'_> {
     }
 }
 
-/// Runs a program with this on its standard input, as a group of its own; none when it cannot be started.
+/// Runs a program in its own process group, with `input` on its standard input. Returns `None` if it cannot be started.
 #[must_use]
-pub fn ask_with_input(
+pub fn capture_with_input(
     program: &Path,
     arguments: &[String],
     folder: &Path,
@@ -128,7 +130,7 @@ pub fn ask_with_input(
     run(command, folder, patience, input)
 }
 
-/// A program that is meant by its name, where PATH has it outside of a project: one inside may be an agent's.
+/// Finds a program on PATH by its name, outside of the project: an agent may have written one inside.
 #[must_use]
 pub fn find_outside(name: &str, project: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
@@ -136,7 +138,8 @@ pub fn find_outside(name: &str, project: &Path) -> Option<PathBuf> {
     places.find_map(|place| Some(place.join(name)).filter(|found| found.is_file()))
 }
 
-/// The same for a program that may be a path; one that is only inside cannot be started.
+/// Resolves a plain name with [`find_outside`]. Without such a program, returns an empty path, which cannot be started.
+/// A path stays as it is.
 pub(super) fn outside(program: &Path, project: &Path) -> PathBuf {
     match program.to_str().filter(|name| !name.contains('/')) {
         Some(name) => find_outside(name, project).unwrap_or_default(),
@@ -149,7 +152,7 @@ fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> 
     let mut tree = Tree::group(&mut command).ok()?;
     let interrupts = OF_THE_RUN.clone();
     if let Some(mut pipe) = tree.input() {
-        // Beside the reading, and one that does not read keeps nobody.
+        // In a thread, because a program that does not read its input must not block us.
         let input = input.to_vec();
         let writes = move || {
             leave_stops_to_others();
@@ -163,7 +166,7 @@ fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> 
     follow(tree, timeout, &interrupts, &mut |_| {})
 }
 
-/// Reads what a program prints until it ends, its time is over, or we are asked to end it.
+/// Reads what a program prints until it ends, its time has expired, or we are asked to stop it.
 fn follow(
     mut tree: Tree,
     timeout: Duration,
@@ -171,7 +174,7 @@ fn follow(
     show: &mut dyn FnMut(&[u8]),
 ) -> Option<ProgramAnswer> {
     let (sender, pieces) = sync_channel(PIECES);
-    // Threads, so that a daemon that holds a pipe keeps nobody: what is read late is not waited for.
+    // In threads, so that a daemon that holds a pipe open cannot block us: late output is not waited for.
     let (out, err) = tree.output();
     for (order, pipe) in [out, err].into_iter().enumerate() {
         let Some(mut pipe) = pipe.map(File::from) else { continue };
@@ -215,7 +218,7 @@ fn follow(
             std::thread::sleep(nap.min(until - now));
             nap = LOOK.min(nap * 2);
         }
-        // A daemon may hold the pipes of a program that has ended: when it is silent there, nothing is left to be read.
+        // A daemon may hold the pipes of an ended program open. Once they are silent, everything has been read.
         if (!open || heard.elapsed() >= DRAIN)
             && let Some(exit) = tree.exit()
         {
@@ -223,7 +226,7 @@ fn follow(
         }
     };
     let is_started = tree.is_started();
-    // What it left behind, or it itself.
+    // Stops the program, if it still runs, and what it left behind.
     tree.end(interrupts.signal().unwrap_or(Signal::TERM.as_raw()));
     if !is_started {
         return None;

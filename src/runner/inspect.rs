@@ -1,8 +1,8 @@
-//! What an attempt decided, and what it did to the tree meanwhile.
+//! Reads what an attempt decided, and what it did to the tree.
 
 use super::driver::Driver;
-use super::fill::{PATIENCE, asking};
-use super::stage::Stage;
+use super::output::AttemptOutput;
+use super::render::{PATIENCE, asking};
 use crate::agent::Format;
 use crate::chain::Role;
 use crate::checks::{OutputErrors, Profile, Tampering, joined, tests_run};
@@ -13,8 +13,8 @@ use crate::marker::is_marker_line;
 use crate::plan::{Kind, PlannedStep};
 use crate::prompt::Segment;
 use crate::verdict::{
-    Answer, Decision, Heard, ProposedTask, Quotable, Said, Unclear, answers, proposed_tasks, read, read_evaluation,
-    stated, without_echo,
+    Answer, Decision, ProposedTask, Quotable, Unclear, VerdictReading, VerdictSources, answers, proposed_tasks, read,
+    read_evaluation, stated, without_echo,
 };
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -22,14 +22,14 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
-/// How many files that a judge changed are named.
+/// How many of the files that a judge changed are named.
 const NAMED: usize = 5;
-/// How much of what a plain program was given to read is looked at for verdicts, in bytes.
+/// How much of the text that a plain program was given to read is searched for verdicts, in bytes.
 const MOST_GIVEN: u64 = 16 << 20;
-/// How much of an answer that was not understood is quoted, in bytes.
+/// How much of an unclear answer is quoted, in bytes.
 const LAST_ANSWER: u64 = 8 << 10;
 
-/// The text of an ordinary file, links followed, as whoever prints it does; nothing for anything else.
+/// Returns the text of a regular file; empty for anything else. Follows links, as a program that prints the file does.
 fn read_text(path: &Path, most: u64) -> String {
     if !fs::metadata(path).is_ok_and(|file| file.is_file()) {
         return String::new();
@@ -39,7 +39,7 @@ fn read_text(path: &Path, most: u64) -> String {
     if read.is_ok() { String::from_utf8_lossy(&bytes).into_owned() } else { String::new() }
 }
 
-/// What git keeps of the folders in which builds leave what they make; the rest of them is no part of what is judged.
+/// Returns the files that git tracks in build directories. Everything else in those directories is not judged.
 fn tracked_builds(root: &Path) -> HashSet<String> {
     let places: Vec<String> =
         BUILDS.iter().flat_map(|build| [format!(":(glob)**/{build}/**"), format!(":(glob)**/{build}")]).collect();
@@ -50,20 +50,20 @@ fn tracked_builds(root: &Path) -> HashSet<String> {
 
 /// What is remembered from before an attempt.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub(super) struct AttemptBaseline {
     tree: Option<Snapshot>,
-    /// Its prompt, as it was delivered.
+    /// The attempt's prompt, as it was delivered.
     pub(super) prompt: String,
 }
 
-/// What was read of an attempt that is over.
+/// What was read of an attempt that has ended.
 #[derive(Debug, Default)]
 pub(super) struct Read {
-    said: Option<Said>,
+    said: Option<VerdictReading>,
     answers: Vec<Answer>,
     unchanged: Option<bool>,
     untouched: bool,
-    trouble: Option<String>,
+    failure_digest: Option<String>,
     tasks: Vec<ProposedTask>,
     unread: Vec<String>,
     guarded: bool,
@@ -74,12 +74,12 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// The facts go to the attempt's end, the decision to the machine.
-    pub(super) fn into_finished(self, finished: &mut Finished) -> Option<Said> {
+    /// Moves the facts into `finished`, and returns the decision for the engine.
+    pub(super) fn into_finished(self, finished: &mut Finished) -> Option<VerdictReading> {
         finished.answers = self.answers;
         finished.unchanged = self.unchanged;
         finished.untouched = self.untouched;
-        finished.trouble = self.trouble;
+        finished.failure_digest = self.failure_digest;
         (finished.tasks, finished.unread) = (self.tasks, self.unread);
         finished.guarded = self.guarded;
         finished.voided = self.tampering.voided;
@@ -93,41 +93,41 @@ impl Read {
 }
 
 impl Driver<'_> {
-    /// Looks at the tree where something depends on it: a judge must not change it, a worker whose work is judged should. Costs
-    /// one walk of the tree.
-    pub(super) fn before(&mut self, at: &At) -> Before {
+    /// Takes a snapshot of the tree where something depends on it: a judge must not change the tree, and a worker in a
+    /// group should. Costs one walk of the tree.
+    pub(super) fn before(&mut self, at: &At) -> AttemptBaseline {
         let looks = match self.role(at) {
             Some(Role::Judge) => true,
             Some(Role::Worker) => self.group_of(at).is_some(),
             None => false,
         };
-        // A judge that is asked again is held against what it found the first time.
+        // A judge that is asked again is compared with the tree that it found the first time.
         let again = self.state.unclear(at.step) > 0 || self.state.is_retry();
         if again
             && let Some((step, tree)) = &self.judged
             && *step == at.step
         {
-            return Before { tree: Some(tree.clone()), prompt: String::new() };
+            return AttemptBaseline { tree: Some(tree.clone()), prompt: String::new() };
         }
         let judge = self.role(at) == Some(Role::Judge);
-        let tracked = judge.then(|| tracked_builds(self.cast.root));
-        let tree = looks.then(|| self.tree.snapshot(self.cast.root, tracked.as_ref()));
+        let tracked = judge.then(|| tracked_builds(self.context.root));
+        let tree = looks.then(|| self.tree.snapshot(self.context.root, tracked.as_ref()));
         self.judged = tree.clone().filter(|_| judge).map(|tree| (at.step, tree));
-        Before { tree, prompt: String::new() }
+        AttemptBaseline { tree, prompt: String::new() }
     }
 
-    /// The decisions that stand as lines or objects of their own in what a plain program was given to read: it may only have
-    /// printed them. Looked for where its output holds one that counts.
+    /// Returns the decisions that are lines or objects of their own in what a plain program was given to read, because
+    /// the program may only have printed them. Searches only if the program's output holds a decision that would count.
     fn given(&mut self, role: Role, message: &str, prompt: &str) -> Vec<Quotable> {
         let said = stated(message);
         if !said.iter().any(|said| said.decision.passes() || role == Role::Worker) {
             return Vec::new();
         }
-        let root = self.cast.root;
-        let spec = self.cast.plan.task.as_ref().map(|task| task.spec.clone()).filter(|spec| !spec.is_empty());
+        let root = self.context.root;
+        let spec = self.context.plan.task.as_ref().map(|task| task.spec.clone()).filter(|spec| !spec.is_empty());
         let work = self.work().unwrap_or_default();
         let mut given = stated(prompt);
-        // What was taken away is shown by git as well.
+        // A diff also shows the lines that were removed.
         let lines = work.diff.as_deref().unwrap_or_default().lines();
         let of_diff: Vec<&str> = lines.map(|line| line.strip_prefix(['+', '-', ' ']).unwrap_or(line)).collect();
         given.extend(stated(&of_diff.join("\n")));
@@ -139,7 +139,7 @@ impl Driver<'_> {
             given.extend(stated(&text));
         }
         if budget == 0 {
-            // Nobody has looked at all of it, so nothing that stands there counts.
+            // Not all of the text was searched, so no decision in the output counts.
             given.extend(said);
         }
         given.extend(stated(&self.commit_messages()));
@@ -147,12 +147,13 @@ impl Driver<'_> {
     }
 
     pub(super) fn role(&self, at: &At) -> Option<Role> {
-        self.cast.plan.step(at.step)?.role()
+        self.context.plan.step(at.step)?.role()
     }
 
-    /// Which part of a built-in check ran last: each command of several is named before its output.
+    /// Returns which part of a built-in check ran last. A check with several commands prints each one before its
+    /// output.
     fn failed_part(&self, at: &At, output: &str) -> Option<String> {
-        let Kind::Check { parts, .. } = &self.cast.plan.step(at.step)?.kind else { return None };
+        let Kind::Check { parts, .. } = &self.context.plan.step(at.step)?.kind else { return None };
         if let [(part, _)] = parts.as_slice() {
             return Some(part.clone());
         }
@@ -163,22 +164,23 @@ impl Driver<'_> {
         output.lines().rev().find_map(named)
     }
 
-    /// What the host has diagnosed is known to an agent that asks for it on the same tree.
+    /// Keeps the host's diagnosis, for an agent that requests one on the same tree.
     fn keep_diagnosis(&mut self, at: &At, exit: Exit) {
-        let step = self.cast.plan.step(at.step).filter(|step| step.name == "diagnose");
+        let step = self.context.plan.step(at.step).filter(|step| step.name == "diagnose");
         if let Some([Segment::Text(line)]) = step.and_then(|step| step.argv.get(1)).map(Vec::as_slice) {
-            let tree = self.tree.fingerprint(self.cast.root, line.as_bytes());
+            let tree = self.tree.fingerprint(self.context.root, line.as_bytes());
             self.diagnosed = Some((tree, exit == Exit::Code(0)));
         }
     }
 
-    /// What the attempt decided; nothing for a check. Its normal form is kept in its folder.
+    /// Returns what the attempt decided and did; a check decides nothing. The verdict's normal form is kept in the
+    /// attempt's directory.
     pub(super) fn read(
         &mut self,
-        stage: &Stage,
+        stage: &AttemptOutput,
         folder: &AttemptFolder,
         token: &str,
-        before: &Before,
+        before: &AttemptBaseline,
         exit: Exit,
     ) -> Result<Read, JournalError> {
         let mut found = Read::default();
@@ -190,9 +192,10 @@ impl Driver<'_> {
             found.failed_part = self.failed_part(&at, &output).filter(|_| exit != Exit::Code(0));
             let errors = (exit != Exit::Code(0)).then(|| OutputErrors::of(&output));
             found.errors = errors.as_ref().map_or_else(Vec::new, OutputErrors::digests);
-            // What tells one failure from the next: the tree that it saw, and its errors without their numbers.
+            // Distinguishes one failure from the next: the tree that it saw, and its errors without their numbers.
             let errors = errors.filter(|_| self.group_of(&at).is_some());
-            found.trouble = errors.map(|errors| self.tree.fingerprint(self.cast.root, errors.signature().as_bytes()));
+            found.failure_digest =
+                errors.map(|errors| self.tree.fingerprint(self.context.root, errors.signature().as_bytes()));
             return Ok(found);
         };
         if let Some(lane) = self.lane {
@@ -200,7 +203,7 @@ impl Driver<'_> {
             let _ = folder.take_calls(token);
             return Ok(found);
         }
-        // Before we write there ourselves.
+        // Must come before our own writes there.
         let planted = self.planted(folder);
         let calls = folder.take_calls(token);
         let file = folder.take_result(token);
@@ -210,73 +213,76 @@ impl Driver<'_> {
         if role == Role::Worker {
             found.answers = answers(&message);
             let proposal = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
-            let proposes = self.cast.plan.proposes_tasks;
+            let proposes = self.context.plan.proposes_tasks;
             let proposal = proposal.unwrap_or_default();
             (found.tasks, found.unread, asks) = (proposal.tasks, proposal.unread, proposes);
         }
-        // The marker beside a verdict says nothing more.
-        let marker = self.cast.plan.marker.as_bytes();
+        // A marker next to a verdict adds nothing.
+        let marker = self.context.plan.marker.as_bytes();
         let spoken =
             message.lines().filter(|line| !is_marker_line(line.as_bytes(), marker)).collect::<Vec<_>>().join("\n");
         let word = word_of_attempt(token);
         let given = if plain { self.given(role, &message, &before.prompt) } else { Vec::new() };
-        let heard = Heard {
+        let heard = VerdictSources {
             calls: &calls,
             file: file.as_deref(),
             message: &spoken,
             nonce: Some(&word),
             given: &given,
-            strict: plain && self.cast.plan.profile == Profile::Strict,
+            strict: plain && self.context.plan.profile == Profile::Strict,
         };
-        let evaluates = self.cast.plan.step(at.step).and_then(PlannedStep::evaluates);
+        let evaluates = self.context.plan.step(at.step).and_then(PlannedStep::evaluates);
         let mut said = match evaluates {
             Some(least) => read_evaluation(file.as_deref().unwrap_or(&message), least),
             None => read(role, heard),
         };
         if asks
             && found.tasks.is_empty()
-            && !matches!(&said, Said::Clear(verdict) if verdict.decision == Decision::Dispute)
+            && !matches!(&said, VerdictReading::Clear(verdict) if verdict.decision == Decision::Dispute)
         {
-            said = Said::Unclear(Unclear::NoTasks { unread: found.unread.clone() });
+            said = VerdictReading::Unclear(Unclear::NoTasks { unread: found.unread.clone() });
         }
         found.guarded = true;
         found.tampering = self.tampering(&at, planted)?;
         if let Some(tree) = &before.tree {
-            let tracked = (role == Role::Judge).then(|| tracked_builds(self.cast.root));
-            let changed = self.tree.changes(self.cast.root, tree, NAMED, tracked.as_ref());
+            let tracked = (role == Role::Judge).then(|| tracked_builds(self.context.root));
+            let changed = self.tree.changes(self.context.root, tree, NAMED, tracked.as_ref());
             match role {
-                // What a judge does to its own records is an edit, too.
+                // A judge that changes its own records has edited files, too.
                 Role::Judge if !found.tampering.voided.is_empty() => {
-                    said = Said::Unclear(Unclear::Edited { files: found.tampering.voided.clone() });
+                    said = VerdictReading::Unclear(Unclear::Edited { files: found.tampering.voided.clone() });
                 }
-                Role::Judge if !changed.is_empty() => said = Said::Unclear(Unclear::Edited { files: changed }),
+                Role::Judge if !changed.is_empty() => {
+                    said = VerdictReading::Unclear(Unclear::Edited { files: changed });
+                }
                 Role::Judge => {}
                 Role::Worker => found.unchanged = Some(changed.is_empty()),
             }
         }
-        let skips = matches!(&said, Said::Clear(verdict) if verdict.decision == Decision::Skip);
+        let skips = matches!(&said, VerdictReading::Clear(verdict) if verdict.decision == Decision::Skip);
         found.untouched = skips && role == Role::Worker && self.is_untouched();
-        if let Said::Clear(verdict) = &said {
+        if let VerdictReading::Clear(verdict) = &said {
             folder.write_verdict(&serde_json::to_string_pretty(verdict).unwrap_or_default())?;
         }
         found.said = Some(said);
         Ok(found)
     }
 
-    /// What the host has to say to an agent about this attempt, beside what ended the last round. `token` is the attempt's.
+    /// Returns the host's notes to an agent about this attempt, in addition to the feedback of the last round. `token`
+    /// is the attempt's token.
     pub(super) fn note(&self, at: &At, token: &str) -> String {
         let mut note = String::new();
-        let (plan, state) = (self.cast.plan, &self.state);
+        let (plan, state) = (self.context.plan, &self.state);
         // Writing to a String cannot fail.
         let step = plan.step(at.step);
         let judge = self.role(at) == Some(Role::Judge);
         let is_plain = step.is_some_and(|step| step.format() == Some(Format::Plain) && step.evaluates().is_none());
-        // A plain program prints what it reads; the word is its own.
+        // A plain program may print what it reads, so it gets a word of its own.
         let word = word_of_attempt(token);
-        let vouched = format!("the word VERDICT, a blank, the word {word}, a colon");
+        let vouched = format!("the word VERDICT, a space, the word {word}, a colon");
         let line = if is_plain { vouched.as_str() } else { "the word VERDICT, a colon" };
         if let Some(why) = state.last_unclear(at.step) {
-            let whole = "\n\n## Your last answer could not be used\n\nAbout it: ";
+            let whole = "\n\n## Your last answer could not be used\n\nReason: ";
             if let Unclear::NoTasks { .. } = why {
                 let _ =
                     writeln!(note, "{whole}{}. End your last message with the tasks as one JSON object.", why.words());
@@ -284,15 +290,17 @@ impl Driver<'_> {
             }
             let _ = write!(
                 note,
-                "\n\n## Your last answer could not be used\n\nAbout it: {}. Judge again, and end your last message with one line of \
-                 its own, outside any code fence: {line}, and approve, reject, dispute or skip. Write nothing on that line or after it.\n",
+                "\n\n## Your last answer could not be used\n\nReason: {}. Judge again, and end your last message with \
+                 a line of its own, outside any code fence: {line}, and then approve, reject, dispute or skip. Write \
+                 nothing else on that line, and nothing after it.\n",
                 why.words()
             );
             note.push_str(&self.last_answer(at));
         } else if judge && is_plain && plan.profile == Profile::Strict {
             let _ = write!(
                 note,
-                "\n\n## How to answer\n\nEnd with one line of its own: {line}, and approve, reject, dispute or skip.\n"
+                "\n\n## How to answer\n\nEnd with a line of its own: {line}, and then approve, reject, dispute or \
+                 skip.\n"
             );
         }
         let idle = |step: usize| {
@@ -305,27 +313,31 @@ impl Driver<'_> {
         if self.role(at) == Some(Role::Worker) && !state.voided().is_empty() {
             let _ = write!(
                 note,
-                "\n\n## Your last attempt does not count\n\nIt changed what decides about your work: {}. Put that back as it was, then \
-                 do what is asked.\n",
+                "\n\n## Your last attempt does not count\n\nIt changed what your work is judged by: {}. Restore it, \
+                 then do what you were asked to do.\n",
                 state.voided().join(", ")
             );
         }
         if self.role(at) == Some(Role::Worker) && plan.submits(at.step) && state.was_idle(at.step) && state.is_retry() {
             note.push_str(
-                "\n\n## Your last attempt changed nothing\n\nNo file was changed and nothing was committed. Do what is asked; if \
-                 there is nothing to do, say why, and end with a line of its own: the word VERDICT, a colon, and skip.\n",
+                "\n\n## Your last attempt changed nothing\n\nNo file was changed and nothing was committed. Do what \
+                 you were asked to do. If there is nothing to do, say why, and end with a line of its own: the word \
+                 VERDICT, a colon, and then skip.\n",
             );
         }
         note
     }
 
-    /// What a judge is told before anything else: what decides about the work is not what it was when the work began, whichever run
-    /// of the task did that.
+    /// Returns what a judge is told before anything else, if what the work is judged by has changed since the work
+    /// began, in whichever run of the task. Empty otherwise, and for other roles.
     pub(super) fn warning(&self, at: &At) -> String {
         if self.role(at) != Some(Role::Judge) {
             return String::new();
         }
-        let fewer = self.fewer_tests().map(|(now, before)| format!("{now} tests ran, and {before} ran before"));
+        let fewer = self.fewer_tests().map(|(now, before)| {
+            let tests = if now == 1 { "test" } else { "tests" };
+            format!("{now} {tests} ran, and {before} ran before")
+        });
         let mut told: Vec<String> = Vec::new();
         for words in self.weakened.iter().chain(self.state.weakened()).cloned().chain(fewer) {
             let line = format!("- {words}");
@@ -337,16 +349,16 @@ impl Driver<'_> {
             return String::new();
         }
         format!(
-            "## What decides about this work was changed\n\nCompared with what it was when the work began:\n\n{}\n\nApprove only if that \
-             was asked for.\n\n",
+            "## What this work is judged by has changed\n\nCompared with the state when the work began:\n\n{}\n\n\
+             Approve only if these changes were asked for.\n\n",
             told.join("\n")
         )
     }
 
-    /// How many tests ran the last time that somebody looked, and how many did before, if those were more: `verify` runs what
+    /// Returns how many tests ran last, and the highest number that ran before, if that was higher. `verify` runs what
     /// `diagnose` and `test` run.
     fn fewer_tests(&self) -> Option<(u32, u32)> {
-        let plan = self.cast.plan;
+        let plan = self.context.plan;
         let mut ran: Vec<(&str, u32, u32)> = Vec::new();
         for step in plan.steps.iter().filter(|step| step.is_check()) {
             let tests = u32::try_from(step.number).ok().and_then(|number| self.state.tests_of(number));
@@ -360,10 +372,10 @@ impl Driver<'_> {
         ran.iter().find_map(fewer)
     }
 
-    /// What a judge said that was not understood, so that it need not judge anew.
+    /// Quotes a judge's last answer, which was unclear, so that the judge need not start over.
     fn last_answer(&self, at: &At) -> String {
         let Some(last) = at.attempt.checked_sub(1).filter(|last| *last > 0) else { return String::new() };
-        let folder = self.cast.journal.attempt_folder(self.cast.run, at.step, &at.name, last);
+        let folder = self.context.journal.attempt_folder(self.context.run, at.step, &at.name, last);
         let [words, _] = folder.last_words(LAST_ANSWER);
         if words.trim().is_empty() {
             return String::new();
@@ -373,6 +385,6 @@ impl Driver<'_> {
     }
 
     fn group_of(&self, at: &At) -> Option<usize> {
-        self.cast.plan.group_of(at.step)
+        self.context.plan.group_of(at.step)
     }
 }

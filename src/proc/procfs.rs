@@ -1,5 +1,5 @@
 //! The process table, as Linux shows it in /proc (proc(5)).
-#![expect(clippy::disallowed_methods, reason = "the process table is this room's to read")]
+#![expect(clippy::disallowed_methods, reason = "this module reads the process table")]
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// After so many ancestors nobody looks any further.
+/// The most values that are collected from ancestors.
 const DEEPEST: usize = 1_000;
 
 /// One process.
@@ -19,18 +19,19 @@ pub(super) struct Process {
     pub(super) parent: i32,
     pub(super) name: String,
     pub(super) zombie: bool,
-    /// Whether it is stopped, or held by a tracer.
+    /// Whether it is stopped or traced.
     pub(super) stopped: bool,
+    /// In clock ticks since boot.
     pub(super) start_time: u64,
-    /// CPU time of the process and of its reaped children, in clock ticks (hundredths of a second on Linux).
+    /// CPU time of the process and its reaped children, in clock ticks (hundredths of a second on Linux).
     pub(super) cpu_ticks: u64,
 }
 
-/// What /proc says of a process; none when it is gone.
+/// Returns what /proc shows of a process; `None` if it is gone.
 pub(super) fn process(pid: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
-    // The name stands in parentheses and may itself hold some.
+    // The name is in parentheses, and may contain some itself.
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let fields: Vec<&str> = stat.get(close + 2..)?.split(' ').collect();
     Some(Process {
@@ -44,13 +45,13 @@ pub(super) fn process(pid: i32) -> Option<Process> {
     })
 }
 
-/// When a living process started, in clock ticks since boot.
+/// Returns when a living process started, in clock ticks since boot.
 #[must_use]
 pub fn start_time(pid: i32) -> Option<u64> {
     process(pid).filter(|process| !process.zombie).map(|process| process.start_time)
 }
 
-/// The values that a variable has in the environments of the processes that we descend from, the nearest first.
+/// Returns the values that a variable has in the environments of our ancestor processes, the nearest first.
 #[must_use]
 pub fn inherited(name: &str) -> Vec<OsString> {
     let mut values = Vec::new();
@@ -65,7 +66,7 @@ pub fn inherited(name: &str) -> Vec<OsString> {
     values
 }
 
-/// The children of a process, by the kernel's own list where it keeps one, else by a walk.
+/// Returns the children of a process, from the kernel's own list if there is one, else by a walk over all processes.
 pub(super) fn children(parent: i32) -> Vec<i32> {
     let mut children = Vec::new();
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return children };
@@ -81,7 +82,7 @@ pub(super) fn children(parent: i32) -> Vec<i32> {
     children
 }
 
-/// All that descends from a process, itself aside.
+/// Returns all descendants of a process, without the process itself.
 pub(super) fn descendants(ancestor: i32) -> Vec<Process> {
     let (mut found, mut open) = (Vec::new(), children(ancestor));
     while let Some(pid) = open.pop() {
@@ -91,32 +92,33 @@ pub(super) fn descendants(ancestor: i32) -> Vec<Process> {
     found
 }
 
-/// Every process there is.
+/// Returns every process in the table.
 pub(super) fn all() -> HashMap<i32, Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter_map(|pid| Some((pid, process(pid)?))).collect()
 }
 
-/// Whether one of its arguments is this.
+/// Returns whether a process has the argument `wanted`.
 pub(super) fn has_argument(pid: i32, wanted: &[u8]) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).any(|word| word == wanted)
 }
 
-/// Whether the process's environment, as it was given at its start, holds such a variable, `NAME=value`.
+/// Returns whether the environment that a process was started with has a variable `NAME=value` that `is_ours` accepts.
 pub(super) fn has_variable(pid: i32, is_ours: &dyn Fn(&[u8]) -> bool) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|&byte| byte == 0).any(is_ours)
 }
 
-/// Whether a process runs the program that we are. One between fork and exec still does.
+/// Returns whether a process runs the same program as we do. One between fork and exec still does.
 pub(super) fn is_of_our_program(pid: i32) -> bool {
     let program = |process: &str| fs::metadata(format!("/proc/{process}/exe")).map(|file| (file.dev(), file.ino()));
     matches!((program("self"), program(&pid.to_string())), (Ok(ours), Ok(theirs)) if ours == theirs)
 }
 
-/// Whether a process shares in a lock of a file (`flock(2)`), which is told with each of its open files (`proc_pid_fdinfo(5)`).
+/// Returns whether a process shares a lock on a file (`flock(2)`). /proc shows that for each of its open files
+/// (`proc_pid_fdinfo(5)`).
 pub(super) fn locks(pid: i32, file: &Metadata) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     descriptors.flatten().any(|descriptor| {
@@ -128,8 +130,8 @@ pub(super) fn locks(pid: i32, file: &Metadata) -> bool {
     })
 }
 
-/// Sends a signal to exactly this process: a pidfd holds it, and its start time tells that the number is still its own.
-/// A zombie is left alone.
+/// Sends a signal to exactly this process: a pidfd refers to it, and its start time shows that the number was not
+/// reused. A zombie is left alone.
 pub(super) fn kill(target: &Process, signal: Signal) {
     let Some(number) = pid(target.pid).filter(|_| !target.zombie) else { return };
     match pidfd_open(number, PidfdFlags::empty()) {
@@ -139,14 +141,14 @@ pub(super) fn kill(target: &Process, signal: Signal) {
             }
         }
         Err(rustix::io::Errno::SRCH) => {}
-        // No descriptor is left, or the kernel knows no pidfds: better the number than nothing.
+        // No descriptor is left, or the kernel has no pidfds: the number is better than nothing.
         Err(_) => {
             let _ = rustix::process::kill_process(number, signal);
         }
     }
 }
 
-/// A pid as the system calls want it.
+/// Converts a pid to the type that system calls take; `None` for 0.
 pub(super) fn pid(raw: i32) -> Option<Pid> {
     Pid::from_raw(raw)
 }

@@ -1,80 +1,75 @@
-//! Outcomes, times and numbers in a few words.
+//! Short texts for outcomes, times and numbers.
 
 use crate::engine::{AttemptOutcome, Feedback, FeedbackCause, Leftover, WaitReason};
+use crate::source::counted;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How an attempt ended, in a few words.
+/// Returns how an attempt ended, as a short text that can follow the name of its step: `failed with exit code 1`.
 pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool) -> String {
-    let in_spite = if marker && looped { " in spite of the marker" } else { "" };
+    let in_spite = if marker && looped { " despite the marker" } else { "" };
     match outcome {
         AttemptOutcome::Completed if looped => "done, marker seen".into(),
         AttemptOutcome::Completed => "done".into(),
-        AttemptOutcome::Unfinished if !looped => "exit 0, and not done".into(),
+        AttemptOutcome::Unfinished if !looped => "did not complete (exit code 0)".into(),
         AttemptOutcome::Unfinished => "exit 0, no marker yet".into(),
         AttemptOutcome::Failed { code } => format!("failed with exit code {code}{in_spite}"),
-        AttemptOutcome::Crashed { signal } => format!("killed by signal {signal}{in_spite}"),
-        AttemptOutcome::Errored => format!("failed with exit code 0 and an error{in_spite}"),
-        AttemptOutcome::NotStarted { why } => format!("could not be started: {}", first_line(why)),
-        AttemptOutcome::TimedOut => "ended, its timeout is over".into(),
-        AttemptOutcome::Idle => "ended, it was silent and idle for too long".into(),
-        AttemptOutcome::Voided => "does not count: it changed what decides about its work".into(),
-        AttemptOutcome::Limited => "a usage limit; the iteration does not count".into(),
+        AttemptOutcome::Crashed { signal } => format!("was killed by signal {signal}{in_spite}"),
+        AttemptOutcome::Errored => format!("reported an error (exit code 0){in_spite}"),
+        AttemptOutcome::NotStarted { error: why } => format!("could not be started: {}", first_line(why)),
+        AttemptOutcome::TimedOut => "timed out".into(),
+        AttemptOutcome::Idle => "timed out (silent and idle for too long)".into(),
+        AttemptOutcome::Voided => "modified protected files, so the attempt does not count".into(),
+        AttemptOutcome::Limited => "hit a usage limit; the iteration does not count".into(),
         AttemptOutcome::Unavailable { reason } => format!("{}; the iteration does not count", reason_words(*reason)),
         AttemptOutcome::Interrupted => "interrupted".into(),
     }
 }
 
-/// Why an attempt could not work.
+/// Returns why an attempt could not work, as a text that can follow the name of its step.
 fn reason_words(reason: WaitReason) -> &'static str {
     match reason {
-        WaitReason::UsageLimit => "a usage limit",
-        WaitReason::Service => "its service is not available",
-        WaitReason::Login => "its login is refused",
-        WaitReason::Start => "it said nothing at its start",
-        WaitReason::Machine => "the machine has no room for another process",
+        WaitReason::UsageLimit => "hit a usage limit",
+        WaitReason::Service => "found its service unavailable",
+        WaitReason::Login => "could not log in",
+        WaitReason::Start => "printed nothing after its start",
+        WaitReason::Machine => "could not be started",
     }
 }
 
-/// What is waited for.
+/// Returns what the run is waiting for.
 pub(super) fn waiting_words(reason: WaitReason) -> &'static str {
     match reason {
         WaitReason::UsageLimit => "waiting for the usage limit to end",
         WaitReason::Service => "waiting for the service",
         WaitReason::Login => "waiting for a login",
-        WaitReason::Start => "waiting before it is started again",
-        WaitReason::Machine => "waiting for the machine",
+        WaitReason::Start => "waiting before restarting it",
+        WaitReason::Machine => "waiting for free resources",
     }
 }
 
-pub(super) fn iterations_words(count: u32) -> String {
-    if count == 1 { "1 iteration".into() } else { format!("{count} iterations") }
-}
-
-pub(super) fn attempts_words(count: u32) -> String {
-    if count == 1 { "1 attempt".into() } else { format!("{count} attempts") }
-}
-
-/// What ended a round.
+/// Returns what ended a round.
 pub(super) fn round_words(feedback: &Feedback) -> String {
     let name = &feedback.from.name;
     match &feedback.cause {
         FeedbackCause::CheckFailed { .. } => format!("{name} failed"),
-        FeedbackCause::Exhausted { iterations } => format!("{name} did not finish in {iterations}"),
+        FeedbackCause::IterationsExhausted { iterations } => {
+            format!("{name} did not finish within {}", counted(*iterations, "iteration"))
+        }
         FeedbackCause::Rejected { .. } => format!("{name} rejected"),
     }
 }
 
-/// How many columns of a terminal a text takes (Unicode Standard Annex 11).
+/// Returns the number of terminal columns that a text takes (Unicode Standard Annex 11).
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text with blanks behind it, up to so many columns.
+/// Pads a text with spaces to a number of columns.
 pub(super) fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// As much of a text as fits into so many columns; what was cut off is told by `…`.
+/// Truncates a text to a number of columns, and marks the cut with `…`.
 pub(super) fn fitted(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_string();
@@ -99,7 +94,7 @@ pub(super) fn first_line(text: &str) -> String {
     }
 }
 
-/// `0.3 s`, `2 min 5 s`, `1 h 3 min`.
+/// Formats a duration: `0.3 s`, `2 min 5 s`, `1 h 3 min`.
 pub(super) fn seconds(milliseconds: u64) -> String {
     let whole = milliseconds / 1000;
     match whole {
@@ -109,7 +104,7 @@ pub(super) fn seconds(milliseconds: u64) -> String {
     }
 }
 
-/// `12,345`.
+/// Formats a number with separators: `12,345`.
 pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -122,7 +117,7 @@ pub(super) fn thousands(number: u64) -> String {
     grouped
 }
 
-/// Tools that were refused, with what they were called with, and the line of the config that allows them.
+/// Returns the tools that were refused, with their arguments, and the line of the config that allows them.
 pub(super) fn refused_words(denials: &[String], allows: Option<&str>) -> String {
     let mut told: Vec<&str> = Vec::new();
     for denial in denials {
@@ -132,7 +127,7 @@ pub(super) fn refused_words(denials: &[String], allows: Option<&str>) -> String 
     }
     let refused = first_line(&told.join(", "));
     let Some(form) = allows else {
-        return format!("refused: {refused}; its agent CLI has no list of allowed tools: `permissions` allows more");
+        return format!("refused: {refused}; its backend has no list of allowed tools; `permissions` can allow more");
     };
     let mut rules: Vec<String> = Vec::new();
     for denial in told {
@@ -145,10 +140,11 @@ pub(super) fn refused_words(denials: &[String], allows: Option<&str>) -> String 
     format!("refused: {refused}; to allow it: \"allowedTools\": [{rules}]")
 }
 
-/// What allows a refused call, in the terms of its agent CLI: `Bash(curl:*)` for `Bash(curl -s http://x)`, `WebFetch` for
-/// `WebFetch(http://x)`.
+/// Returns the rule that allows a refused call, in the syntax of its backend: `Bash(curl:*)` for `Bash(curl -s
+/// http://x)`,
+/// `WebFetch` for `WebFetch(http://x)`.
 fn rule(denial: &str, form: &str) -> String {
-    /// Programs whose first argument says what they do.
+    /// Programs whose first argument is a subcommand.
     const WITH_VERBS: [&str; 12] =
         ["git", "npm", "pnpm", "yarn", "npx", "cargo", "go", "docker", "kubectl", "gh", "pip", "python3"];
     let (tool, input) = denial.split_once('(').unwrap_or((denial, ""));
@@ -162,20 +158,20 @@ fn rule(denial: &str, form: &str) -> String {
     form.replace("{}", &second.map_or_else(|| first.to_string(), |second| format!("{first} {second}")))
 }
 
-/// At most ten of them by name.
+/// Returns the names of leftover processes, at most ten of them.
 pub(super) fn leftover_names(leftovers: &[&Leftover]) -> String {
     let mut names: Vec<String> = leftovers.iter().take(10).map(|left| first_line(&left.to_string())).collect();
     names.extend(leftovers.len().checked_sub(11).map(|more| format!("and {} more", more + 1)));
     names.join(", ")
 }
 
-/// What becomes of templates that were edited meanwhile.
+/// Returns what happens with templates that were edited during the run.
 pub(super) fn edited_words(files: &[String], taken: bool, why: Option<&str>) -> String {
     let (files, has) = (files.join(", "), if files.len() == 1 { "has" } else { "have" });
     match why {
-        _ if taken => format!("{files} {has} changed; the next attempts read it"),
-        Some(why) => format!("{files} {has} changed, and cannot be read: {why}; the old text stays"),
-        None => format!("{files} {has} changed; this run keeps the old text (--accept-changes reads the new one)"),
+        _ if taken => format!("{files} {has} changed; the next attempts use the new text"),
+        Some(why) => format!("{files} {has} changed, but cannot be read: {why}; this run keeps the old text"),
+        None => format!("{files} {has} changed; this run keeps the old text (--accept-changes uses the new one)"),
     }
 }
 

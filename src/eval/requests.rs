@@ -1,4 +1,4 @@
-//! What an evaluation asks of whom: the exact prompt, and the plan of the agent that is asked.
+//! What an evaluation asks its agents: the exact prompt, and the plan of the agent that gets it.
 
 use super::candidate::Guards;
 use super::errors;
@@ -6,7 +6,7 @@ use super::feedback::{CaseFeedback, listed};
 use super::prompts::{Prompts, declares_text, filled, with_text};
 use super::suite::{Case, Suite};
 use super::tokens::{allowed, tokens};
-use crate::chain::{Chain, Config, Group, Item, Limit, Said, Step, Wants};
+use crate::chain::{Chain, Config, Group, Item, Limit, PromptSource, Step, StepTarget};
 use crate::plan::{Part, Plan, Request, RunSettings, build, outline};
 use crate::prompt::{Level, show};
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -15,32 +15,32 @@ use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
-/// What stands in the arguments of an agent that goes on with an earlier session of its own.
+/// Arguments with which an agent continues an earlier session of its own.
 const SESSIONS: [&str; 9] =
     ["--continue", "-c", "--resume", "-r", "resume", "--session-id", "--session", "-s", "--restore-chat-history"];
 
 /// Everything that prompts are made of, and that agents are found by.
 #[derive(Debug)]
-pub struct Desk<'a> {
-    /// The ambient.
+pub struct EvalContext<'a> {
+    /// The host environment.
     pub world: &'a World,
     /// The merged config.
     pub config: &'a Config,
-    /// The folder that agents work in.
+    /// The directory in which agents work.
     pub root: &'a Path,
-    /// The suite.
+    /// The suite to evaluate.
     pub suite: &'a Suite,
-    /// The three prompts.
+    /// The three prompts of the evaluation.
     pub prompts: &'a Prompts,
-    /// What else the command line says; below its limits the suite's.
+    /// The other settings of the command line; its limits take precedence over the suite's.
     pub settings: &'a RunSettings,
 }
 
-impl Desk<'_> {
-    /// What the executor is asked about a case.
+impl EvalContext<'_> {
+    /// The prompt that asks the executor about a case.
     ///
     /// # Errors
-    /// Why the template cannot be filled in.
+    /// The reason why the template cannot be filled in.
     pub fn execute_prompt(&self, prompt: &str, case: &Case) -> Result<String, String> {
         let prompt = with_text(prompt, &case.text, declares_text(&self.suite.prompt));
         let values = [
@@ -60,7 +60,7 @@ impl Desk<'_> {
             .map(|template| template.render(&|_| None).map_or_else(|_| String::new(), |text| text.text()))
     }
 
-    /// What the evaluator is asked about an output.
+    /// The prompt that asks the evaluator about an output.
     pub(super) fn evaluate_prompt(&self, case: &Case, output: &str) -> Result<String, String> {
         let values = [
             ("task_type", self.suite.task_type.as_str()),
@@ -71,7 +71,7 @@ impl Desk<'_> {
         filled(&self.prompts.evaluate, &values).map_err(|error| error.to_string())
     }
 
-    /// What the improver is asked: of the evaluations it learns issues and suggestions only (P-7).
+    /// The prompt for the improver: of the evaluations, it contains issues and suggestions only.
     pub(super) fn improve_prompt(
         &self,
         prompt: &str,
@@ -95,38 +95,39 @@ impl Desk<'_> {
         self.suite.format_requirements.as_deref().unwrap_or_default()
     }
 
-    /// The plan of one agent that is asked one thing.
+    /// Returns the plan of one agent that is given one prompt.
     ///
     /// # Errors
-    /// Every fault that would stop it.
+    /// All errors that would stop it.
     pub fn plan(&self, agent: &Text, part: Part, prompt: &str) -> Result<Plan, Vec<Diagnostic>> {
         let source = Source::new("the prompt", "", self.root);
         let step = Step {
             name: agent.clone(),
-            wants: Wants::Agent,
+            wants: StepTarget::Agent,
             limit: Limit::Once,
             args: Vec::new(),
-            said: Said::default(),
+            prompt: PromptSource::default(),
             timeout: None,
             idle_timeout: None,
         };
-        // In a group an agent that fails is tried again in place.
+        // In a group, an agent that fails is retried in place.
         let group = Group { items: vec![Item::Step(step)], rounds: None, at: agent.at.clone() };
         let chain = Chain {
             name: None,
             at: agent.at.clone(),
             description: None,
-            said: Said::default(),
+            prompt: PromptSource::default(),
             vars: IndexMap::new(),
             secrets: IndexMap::new(),
             items: vec![Item::Group(group)],
         };
-        let said = Said { inline: Some(Text { value: prompt.to_string(), at: Place::whole(&source) }), file: None };
+        let said =
+            PromptSource { inline: Some(Text { value: prompt.to_string(), at: Place::whole(&source) }), file: None };
         let request = Request {
             chain: &chain,
             config: self.config,
             root: self.root,
-            said: &said,
+            prompt: &said,
             given: &IndexMap::new(),
             settings: self.settings,
             task: None,
@@ -140,16 +141,16 @@ impl Desk<'_> {
         }
     }
 
-    /// Everything that can be known to go wrong before anything is asked, all at once; what could be is warned of.
+    /// Checks everything that can be checked before anything is asked, and returns the warnings.
     ///
     /// # Errors
-    /// The faults.
+    /// All errors.
     pub fn check(&self, improves: bool, most_tokens: usize) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         let (suite, mut faults) = (self.suite, Vec::new());
         let mut warnings = Vec::new();
         let mut keep = |planned: Result<Plan, Vec<Diagnostic>>| match planned {
             Ok(plan) => {
-                // That an evaluator stands alone is as it should be.
+                // An evaluator without other steps is expected here.
                 let other = |warning: &&Diagnostic| warning.code != "plan/judge-first";
                 let news = plan.warnings.iter().filter(|warning| !warnings.contains(*warning)).filter(other).cloned();
                 warnings.extend(news.collect::<Vec<_>>());
@@ -194,7 +195,7 @@ impl Desk<'_> {
     }
 }
 
-/// By which words both agents would go on in one session, if they would.
+/// Returns the arguments by which both agents would continue the same session, if there are any.
 fn shared_session(one: &Plan, other: &Plan) -> Option<String> {
     let sessions = |plan: &Plan| -> Vec<String> {
         let Some(step) = plan.steps.first() else { return Vec::new() };
@@ -213,7 +214,7 @@ fn shared_session(one: &Plan, other: &Plan) -> Option<String> {
     shared.split_once('\n').map(|(_, words)| words.to_string())
 }
 
-/// What a plan asks of whom, as one word: the same prompt to the same agent.
+/// Returns a key for a plan of one agent: the same for the same prompt to the same agent.
 pub(super) fn key_of(plan: &Plan) -> String {
     let outline = outline(plan);
     let asked = outline.steps.first().map(|step| {

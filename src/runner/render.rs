@@ -1,80 +1,83 @@
-//! A template's prompt for one attempt: what it names is gathered, cut to size, and filled in.
+//! Renders a template for one attempt: the values that it names are gathered, shortened, and filled in.
 
 use crate::context::{Repository, TreeChanges, gather};
 use crate::engine::At;
-use crate::plan::{Around, TaskFacts};
-use crate::proc::ask_git;
+use crate::plan::{TaskFacts, WrappingTemplate};
+use crate::proc::capture_git;
 use crate::prompt::{Rendered, TemplateError, Value, fit};
 use indexmap::IndexMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What is known of an attempt beside its plan.
-pub struct Moment<'a> {
+/// What is known of an attempt in addition to its plan.
+pub struct AttemptContext<'a> {
     /// The run's number.
     pub run: i64,
-    /// Where it is.
+    /// The attempt's place in the run.
     pub at: &'a At,
     /// The user's prompt.
     pub task: &'a str,
-    /// What ended the last round; empty in the first one.
+    /// Why the last round ended; empty in the first one.
     pub feedback: &'a str,
-    /// What a judge said when it rejected the work last; empty if none did.
+    /// A judge's notes from the last rejection; empty if there was none.
     pub reviewer_notes: &'a str,
-    /// Whether it was a judge that ended the last round.
+    /// Whether a judge ended the last round.
     pub rejected: bool,
     /// The task, if the run works on one.
     pub work: Option<&'a TaskFacts>,
-    /// Every finding so far, and what became of it; empty for none.
+    /// Every finding so far, with its status; empty for none.
     pub issues: &'a str,
-    /// What the last handoff of a judge wants next.
+    /// The next tasks from a judge's last handoff, one per line.
     pub next_tasks: &'a str,
     /// How often the work was rejected.
     pub rejections: u32,
-    /// The first errors that `diagnose` has found; empty for none.
+    /// The first errors that `diagnose` found; empty for none.
     pub diagnostics: &'a str,
-    /// What was changed since the work began.
+    /// What has changed since the work began.
     pub changed: Option<&'a TreeChanges>,
-    /// The attempt's folder.
+    /// The attempt's directory.
     pub folder: &'a Path,
-    /// Where its agent may leave files of another protocol.
+    /// The directory in which the agent may leave files of another protocol.
     pub artifacts: &'a Path,
 }
 
-/// The prompt, and the whole diff where it had to be cut.
+/// Renders the prompt. Also returns the whole diff if it had to be shortened.
 ///
 /// # Errors
 /// When the template cannot be rendered.
-pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Rendered, Option<String>), TemplateError> {
+pub fn fill(
+    around: &WrappingTemplate,
+    root: &Path,
+    facts: &AttemptContext<'_>,
+) -> Result<(Rendered, Option<String>), TemplateError> {
     let wanted = around.template.variables();
     let fact = |name: &str| around.facts.get(name).map_or("", String::as_str);
-    let title =
-        if moment.task.is_empty() { fact("task_title") } else { moment.task.lines().next().unwrap_or_default() };
-    let mut gathered: IndexMap<String, Value> = gather(&wanted, root, fact("source_file"), title, moment.changed)
+    let title = if facts.task.is_empty() { fact("task_title") } else { facts.task.lines().next().unwrap_or_default() };
+    let mut gathered: IndexMap<String, Value> = gather(&wanted, root, fact("source_file"), title, facts.changed)
         .into_iter()
         .map(|(name, text)| (name, Value::new(text)))
         .collect();
-    // What is known before the run is not gathered.
+    // Values that are known before the run are not gathered.
     gathered.retain(|name, _| name != "agents_md_content" || !around.knows(name));
     let diff = gathered.get("git_diff_output").map(|diff| diff.text.clone());
-    for (name, text) in [("feedback", moment.feedback), ("reviewer_notes", moment.reviewer_notes)] {
+    for (name, text) in [("feedback", facts.feedback), ("reviewer_notes", facts.reviewer_notes)] {
         if wanted.contains(name) {
             gathered.insert(name.into(), Value::new(text));
         }
     }
     if wanted.contains("issues") {
-        gathered.insert("issues".into(), Value::new(moment.issues));
+        gathered.insert("issues".into(), Value::new(facts.issues));
     }
     if wanted.contains("diagnostics") {
-        gathered.insert("diagnostics".into(), Value::new(moment.diagnostics));
+        gathered.insert("diagnostics".into(), Value::new(facts.diagnostics));
     }
-    let patch = moment.folder.join("diff.patch").display().to_string();
+    let patch = facts.folder.join("diff.patch").display().to_string();
     let whole = |name: &str| match name {
         "git_diff_output" => patch.clone(),
         "agents_md_content" => "AGENTS.md".into(),
         "source_file_content" | "spec" => fact("source_file").to_string(),
         "git_status_output" | "modified_files_list" => "`git status`".into(),
-        _ => "the logs of the attempt that it is about".into(),
+        _ => "the logs of the attempt that it describes".into(),
     };
     let fixed = around.render("", &|_| Some(Value::new("1")))?.text().chars().count();
     fit(&mut gathered, fixed, &whole)?;
@@ -83,35 +86,35 @@ pub fn fill(around: &Around, root: &Path, moment: &Moment<'_>) -> Result<(Render
             return Some(value.clone());
         }
         let text = match name {
-            "task_id" if !around.knows(name) => format!("run-{}", moment.run),
-            "run" => moment.run.to_string(),
-            "next_tasks" => moment.next_tasks.to_string(),
-            "round" => moment.at.round.to_string(),
-            "next_rejection" => moment.rejections.saturating_add(1).to_string(),
-            "iteration" => moment.at.iteration.to_string(),
-            "rejection_count" => moment.rejections.to_string(),
-            "rejected" => if moment.rejected { "true" } else { "" }.into(),
-            "previous_status" => match moment.work {
-                Some(task) if moment.at.round == 1 => task.status.clone(),
-                _ => if moment.feedback.is_empty() { "pending" } else { "review" }.into(),
+            "task_id" if !around.knows(name) => format!("run-{}", facts.run),
+            "run" => facts.run.to_string(),
+            "next_tasks" => facts.next_tasks.to_string(),
+            "round" => facts.at.round.to_string(),
+            "next_rejection" => facts.rejections.saturating_add(1).to_string(),
+            "iteration" => facts.at.iteration.to_string(),
+            "rejection_count" => facts.rejections.to_string(),
+            "rejected" => if facts.rejected { "true" } else { "" }.into(),
+            "previous_status" => match facts.work {
+                Some(task) if facts.at.round == 1 => task.status.clone(),
+                _ => if facts.feedback.is_empty() { "pending" } else { "review" }.into(),
             },
-            "artifacts_root" => moment.artifacts.display().to_string(),
-            // What later parts of the flow bring is empty until then; facts are asked before.
+            "artifacts_root" => facts.artifacts.display().to_string(),
+            // A value that a later part of the flow provides is empty until then. Known facts take precedence.
             _ if around.knows(name) => return None,
             _ => String::new(),
         };
         Some(Value::new(text))
     };
-    let rendered = around.render(moment.task, &values)?;
+    let rendered = around.render(facts.task, &values)?;
     let is_cut = gathered.get("git_diff_output").is_some_and(|diff| diff.note.is_some());
     Ok((rendered, diff.filter(|_| is_cut)))
 }
 
-/// The longest that all questions to git of one prompt may take together: meanwhile no signal is heard.
+/// The longest that all git commands for one prompt may take together: no signals are handled meanwhile.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// git, read and never written: no pager, hooks, filters of others, or locks that it could take away from somebody; and nothing of
-/// the project's settings that would change what is read.
+/// Options with which git only reads: no pager, no hooks, no external filters, and no locks that another process may
+/// need. Project settings that would change what is read are switched off.
 const QUIET: [&str; 27] = [
     "--no-pager",
     "--no-optional-locks",
@@ -142,7 +145,8 @@ const QUIET: [&str; 27] = [
     "--no-replace-objects",
 ];
 
-/// Asks git questions for so long as there is patience. Which repository is asked, and where its working tree is, is said by us.
+/// Returns a function that runs git commands until `patience` has passed since this call. We set the repository and its
+/// working tree explicitly.
 pub(super) fn asking(root: &Path, patience: Duration) -> impl Fn(&[&str]) -> Option<String> + '_ {
     #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
     let until = Instant::now() + patience;
@@ -158,7 +162,7 @@ pub(super) fn asking(root: &Path, patience: Duration) -> impl Fn(&[&str]) -> Opt
         all.extend(words.iter().map(|word| (*word).to_string()));
         #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
         let left = until.saturating_duration_since(Instant::now());
-        let answer = if left.is_zero() { None } else { ask_git(&all, root, common.as_deref(), left) }?;
+        let answer = if left.is_zero() { None } else { capture_git(&all, root, common.as_deref(), left) }?;
         (answer.code == Some(0)).then_some(answer.stdout)
     }
 }

@@ -1,7 +1,8 @@
-//! What decides about the work, as it stands in the tree: read once whole, later only where it was touched.
+//! Watches the files that determine how the work is judged: tests, commands and config. Reads all of them once, later
+//! only those that were touched.
 
 use super::git_state::{digest, git_state};
-use super::tree::{ordinary, walker};
+use super::worktree::{ordinary, walker};
 use crate::checks::{Deciding, Tests, commands_of, files_named, lines_of, says_commands, tests_of};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, Metadata};
@@ -9,40 +10,41 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A larger file holds no tests that anybody reads; it is known by its size and times.
+/// The largest file that is searched for tests, in bytes. A larger one is known by its size and times.
 const LARGEST: u64 = 1 << 20;
 
-/// What is known of files by what their `stat` said.
+/// Caches what is known of files, keyed by path and `stat`.
 #[derive(Debug, Default)]
 pub struct GuardWatch {
     known: HashMap<PathBuf, (Stat, GuardedFile)>,
 }
 
-/// Size, times and inode; nobody sets the time of a change (stat(2), `st_ctime`).
+/// Size, times and inode of a file. The time of the last status change cannot be set (stat(2), `st_ctime`).
 type Stat = (u64, i64, i64, u64, i64, i64);
 
 #[derive(Debug, Clone, Default)]
 struct GuardedFile {
     tests: Option<Tests>,
     commands: Option<String>,
-    /// Files that its lines name, from its own folder.
+    /// Files that its command lines name, relative to its own directory.
     names: Vec<String>,
-    /// A digest of all of it.
+    /// A digest of the whole file.
     whole: Option<String>,
 }
 
-/// What has to be looked at, beside the tree.
+/// What is watched in addition to the tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Guarded<'a> {
-    /// Our config and templates and what makes verdicts: files, and folders with everything below, whether they are there or not.
+    /// The config, the templates, and the programs and prompts of judges: files and whole directories, whether they
+    /// exist or not.
     pub config: &'a [PathBuf],
-    /// The lines that checks run.
+    /// The command lines that checks run.
     pub lines: &'a [String],
 }
 
 impl GuardWatch {
-    /// Looks at the tree, and at what else decides. Costs a walk, and a reading of each source file that was touched since the last
-    /// look.
+    /// Looks at the tree and at everything else that is watched. Costs one walk, and a read of each source file that
+    /// was touched since the last look.
     pub fn look(&mut self, root: &Path, guarded: Guarded<'_>) -> Deciding {
         let mut deciding = Deciding::default();
         let mut named: BTreeSet<PathBuf> = BTreeSet::new();
@@ -72,14 +74,14 @@ impl GuardWatch {
         for place in guarded.config {
             self.config(root, place, &mut deciding);
         }
-        // What would keep whoever reads it waiting for ever.
+        // A special file would block a program that reads it.
         for path in odd.take() {
             deciding.config.insert(name_of(root, &path), "not an ordinary file".into());
         }
         deciding
     }
 
-    /// A file of ours, or a folder with everything below it, also what git ignores: it decides all the same.
+    /// Adds a file, or a directory with everything below it, including files that git ignores, which matter too.
     fn config(&mut self, root: &Path, place: &Path, deciding: &mut Deciding) {
         let Ok(found) = fs::metadata(place) else { return };
         if !found.is_dir() {
@@ -144,7 +146,7 @@ fn read(path: &Path, name: &str, metadata: &Metadata, whole: bool) -> GuardedFil
     }
 }
 
-/// The digest by which a file of the config is known; empty for one that is not there.
+/// Returns the digest of a config file; empty if it does not exist.
 #[must_use]
 pub fn config_digest(path: &Path) -> String {
     let Some(metadata) = ordinary(path) else { return String::new() };

@@ -1,15 +1,16 @@
-//! Holds a tree against the keys: unknown, doubled, missing and misplaced ones, and values of the wrong kind, all at once.
+//! Checks a tree against the tables of keys. Unknown, duplicate, missing and misplaced keys and values of the wrong
+//! type are all reported at once.
 
-use super::duration::{DurationFault, parse_duration};
+use super::duration::{DurationError, parse_duration};
 use super::errors;
+use super::json5_tree::{Member, Node, Value};
 use super::keys::shape::{Object, Shape};
 use super::name::check_name;
-use super::tree::{Member, Node, Value};
 use crate::source::{Diagnostic, Place, Source, Span};
 use std::sync::Arc;
 
-/// Reports into `faults` everything in `node` that `object` does not allow. With `shallow`, the entries of named objects are
-/// left out: their faults belong to them.
+/// Adds to `faults` everything in `node` that `object` does not allow. With `shallow`, the entries of named objects are
+/// skipped, because their errors are kept with each entry.
 pub fn check(source: &Arc<Source>, node: &Node, object: &Object, shallow: bool, faults: &mut Vec<Diagnostic>) {
     Checker { source, shallow, faults }.object(node, object);
 }
@@ -105,7 +106,7 @@ impl Checker<'_> {
                 }
             }
             (Shape::Duration, Value::Number(number)) => {
-                let fault = if *number > 0.0 { DurationFault::NoUnit } else { DurationFault::NotPositive };
+                let fault = if *number > 0.0 { DurationError::NoUnit } else { DurationError::NotPositive };
                 let (at, what) = (self.place(&node.span), format!("`{key}`"));
                 self.faults.push(errors::bad_duration(&at, &what, &number.to_string(), fault));
             }
@@ -176,7 +177,7 @@ impl Checker<'_> {
             Value::Text(text) if text.trim().is_empty() => {
                 self.faults.push(errors::no_steps(&self.place(&node.span), key));
             }
-            // The parser of the chain language says what is wrong with it.
+            // The parser of the chain language reports its errors.
             Value::Text(_) => {}
             Value::List(nodes) if nodes.is_empty() => self.faults.push(errors::no_steps(&self.place(&node.span), key)),
             Value::List(nodes) => {
@@ -192,13 +193,13 @@ impl Checker<'_> {
     }
 }
 
-/// The steps that a list may stand for, of an object that is nothing but them in short.
+/// Returns the table of steps for an object that may be written in short form as a list of steps.
 fn steps_of(object: &Object) -> Option<&'static Object> {
     object.text?;
     object.keys.iter().find_map(|key| if let Shape::Steps(steps) = key.shape { Some(steps) } else { None })
 }
 
-/// Whether this may name a variable: `[A-Za-z_][A-Za-z0-9_]*`.
+/// Whether this is a valid variable name: `[A-Za-z_][A-Za-z0-9_]*`.
 pub(super) fn is_variable_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -210,7 +211,7 @@ fn wanted(shape: Shape) -> &'static str {
         Shape::TextOrTexts => "a string or an array of strings",
         Shape::Texts => "an array of strings",
         Shape::TextMap | Shape::Variables(_) => "an object of strings",
-        Shape::Duration => "a length of time in a string, such as `10m`",
+        Shape::Duration => "a length of time as a string, such as `10m`",
         Shape::Flag => "true or false",
         Shape::Count(_) => "a whole number",
         Shape::Amount | Shape::Share => "a number",

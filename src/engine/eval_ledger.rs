@@ -1,64 +1,64 @@
-//! What is remembered of an evaluation: a fold of its events, and the sums over it.
+//! The state of an evaluation, as a fold of its events, and the scores computed from it.
 
-use super::evaluated::{CaseResult, EvalEvent, EvalFacts, JudgedBy};
+use super::eval_event::{CaseResult, EvalEvent, EvalFacts, JudgedBy};
 use super::event::{Event, EventKind};
 use super::totals::Totals;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How a prompt did on some cases.
+/// The score of a prompt on a set of cases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Score {
-    /// Cases that were tried.
+    /// The number of cases that were tried.
     pub cases: usize,
-    /// Those that passed.
+    /// The number of cases that passed.
     pub passed: usize,
-    /// Those that nobody judged.
+    /// The number of cases that were not judged.
     pub unjudged: usize,
-    /// The mean of their scores, from 0 to 1; what nobody judged has 0.
+    /// The mean of their scores, from 0 to 1. A case that was not judged counts as 0.
     pub mean: f64,
-    /// How like their expectations the outputs are, from 0 to 1.
+    /// The mean similarity of the outputs to the expected outputs, from 0 to 1.
     pub closeness: f64,
 }
 
 impl Score {
-    /// Whether every case passed.
+    /// Returns whether every case passed.
     #[must_use]
     pub fn is_perfect(&self) -> bool {
         self.passed == self.cases
     }
 }
 
-/// A prompt of one generation.
+/// The prompt of one generation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
-    /// The prompt.
+    /// The text of the prompt.
     pub prompt: String,
-    /// How many tokens it has.
+    /// The length of the prompt, in tokens.
     pub tokens: usize,
-    /// Why it was not tried, if it was not.
+    /// Why the prompt was not tried; `None` if it was.
     pub refused: Option<String>,
 }
 
-/// What is remembered.
+/// The state of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EvalLedger {
-    /// What it is about; none before its first event.
+    /// The facts of the evaluation; `None` before its first event.
     pub facts: Option<EvalFacts>,
     /// The prompts by generation; the original is 0.
     pub prompts: BTreeMap<u32, Proposal>,
-    /// Results by generation and case; the last of each counts.
+    /// The results by generation and case id. A later result replaces an earlier one.
     pub results: BTreeMap<(u32, String), CaseResult>,
-    /// The generation that has won, and why nothing more was tried.
+    /// The generation of the chosen prompt, and why no further prompt was tried.
     pub chosen: Option<(u32, String)>,
-    /// The sums of its attempts, and how it ended, if it did.
+    /// The totals of its attempts, and its outcome if it has ended.
     pub totals: Totals,
 }
 
 impl EvalLedger {
-    /// What these events come to.
+    /// Returns the state after these events.
     #[must_use]
     pub fn of_events(events: &[Event]) -> Self {
         let mut ledger = Self::default();
@@ -68,55 +68,56 @@ impl EvalLedger {
         ledger
     }
 
-    /// Remembers an event.
+    /// Applies an event.
     pub fn evolve(&mut self, event: &EventKind) {
         self.totals.evolve(event);
-        if let EventKind::Evaluation { what } = event {
+        if let EventKind::Evaluation { event: what } = event {
             match what {
-                EvalEvent::Began { facts } => {
+                EvalEvent::Started { facts } => {
                     let original = Proposal { prompt: facts.prompt.clone(), tokens: facts.tokens, refused: None };
                     self.prompts.insert(0, original);
                     self.facts = Some(facts.clone());
                     self.chosen = None;
                 }
-                EvalEvent::Judged { result } => {
+                EvalEvent::CaseJudged { result } => {
                     self.results.insert((result.generation, result.case.clone()), result.clone());
                 }
-                EvalEvent::Proposed { generation, prompt, tokens, refused } => {
+                EvalEvent::PromptProposed { generation, prompt, tokens, refused } => {
                     let proposal = Proposal { prompt: prompt.clone(), tokens: *tokens, refused: refused.clone() };
                     self.prompts.insert(*generation, proposal);
                 }
-                EvalEvent::Chose { generation, why } => self.chosen = Some((*generation, why.clone())),
+                EvalEvent::PromptChosen { generation, reason: why } => self.chosen = Some((*generation, why.clone())),
             }
         }
     }
 
-    /// The result of a case, if somebody judged it.
+    /// Returns the result of a case, if it was judged.
     #[must_use]
     pub fn judged(&self, generation: u32, case: &str) -> Option<&CaseResult> {
         let result = self.results.get(&(generation, case.to_string()))?;
         (result.judged_by != JudgedBy::Nobody).then_some(result)
     }
 
-    /// The results of a generation, in the cases' order.
+    /// Returns the results of a generation, in the order of the cases.
     pub fn of(&self, generation: u32) -> impl Iterator<Item = &CaseResult> {
         let cases = self.facts.iter().flat_map(|facts| &facts.cases);
         cases.filter_map(move |case| self.results.get(&(generation, case.id.clone())))
     }
 
-    /// How a generation did on one of the two parts; none where nothing of it was tried.
+    /// Returns the score of a generation on the held-out cases or on the others; `None` if none of them was tried.
     #[must_use]
     pub fn score(&self, generation: u32, held_out: bool) -> Option<Score> {
         self.score_by(generation, held_out, &|_| true)
     }
 
-    /// The same by the cases that somebody judged with the original: what nobody could judge says nothing of any prompt (C39).
+    /// Like [`Self::score`], but only over the cases that were judged with the original prompt. A case that could not
+    /// be judged says nothing about any prompt.
     #[must_use]
     pub fn comparable_score(&self, generation: u32, held_out: bool) -> Option<Score> {
         self.score_by(generation, held_out, &|result| self.judged(0, &result.case).is_some())
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a file's cases")]
+    #[expect(clippy::cast_precision_loss, reason = "a suite has few cases")]
     fn score_by(&self, generation: u32, held_out: bool, counts: &dyn Fn(&CaseResult) -> bool) -> Option<Score> {
         let of_part = |result: &&CaseResult| result.held_out == held_out && counts(result);
         let results: Vec<&CaseResult> = self.of(generation).filter(of_part).collect();

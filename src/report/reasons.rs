@@ -1,37 +1,38 @@
-//! Why a run ended, and how to go on.
+//! Why a run ended, and how to continue it.
 
 use crate::chain::{Role, show_duration};
 use crate::engine::{
     At, AttemptOutcome, HumanNeeded, LastAttempt, LimitKind, RunOutcome, RunState, Totals, unverified_words,
 };
 use crate::plan::Outline;
-use crate::report::phrases::{iterations_words, outcome_words, thousands};
+use crate::report::format::{outcome_words, thousands};
 use crate::report::verdicts::human_words;
+use crate::source::counted;
 
-/// Why a run ended, in a line without signs.
+/// Returns why a run ended, as one line without symbols.
 #[must_use]
 pub fn reason(outcome: RunOutcome, totals: &Totals, outline: &Outline) -> String {
     match outcome {
         RunOutcome::Succeeded if totals.unverified.is_empty() => "complete".into(),
         RunOutcome::Succeeded => format!("complete, {}", unverified_words(&totals.unverified)),
         RunOutcome::Failed { step }
-        | RunOutcome::Exhausted { step }
-        | RunOutcome::Failing { step }
+        | RunOutcome::IterationsExhausted { step }
+        | RunOutcome::CrashLoop { step }
         | RunOutcome::Rejected { step }
         | RunOutcome::NeedsHuman { step, .. }
         | RunOutcome::Stalled { step } => stopped(step, outcome, totals, outline),
         RunOutcome::LimitReached { limit } => limit_words(limit, totals, outline),
         RunOutcome::OutOfResources { step } => {
             let name = outline.step(step).map_or("?", |step| &step.name);
-            format!("{name} could not be started, the machine has no room for another process")
+            format!("{name} could not be started: the machine lacks the resources for another process")
         }
         RunOutcome::Interrupted { signal } => format!("interrupted by {signal}"),
-        RunOutcome::OutputClosed => "stopped, standard output was closed".into(),
-        RunOutcome::NotMet => "not every case passed".into(),
+        RunOutcome::OutputClosed => "stopped because standard output was closed".into(),
+        RunOutcome::CasesFailed => "not every case passed".into(),
     }
 }
 
-/// By how much a run that is complete exceeded a limit: its last attempt counts all the same.
+/// Returns by how much a complete run exceeded a limit. Its last attempt counts nevertheless.
 pub(super) fn excess(totals: &Totals, outline: &Outline) -> Option<String> {
     let (limits, used) = (&outline.limits, &totals.all);
     if let Some((most, cost)) = limits.cost.zip(used.cost_usd()).filter(|(most, cost)| cost > most) {
@@ -41,40 +42,45 @@ pub(super) fn excess(totals: &Totals, outline: &Outline) -> Option<String> {
     Some(format!("the limit `tokens` of {} was exceeded by {}", thousands(most), thousands(tokens - most)))
 }
 
-/// How to go on with a run that was ended before its aim.
+/// Returns how to continue a run that did not complete.
 #[must_use]
 pub fn go_on(outcome: RunOutcome, totals: &Totals, outline: &Outline, resume: &str) -> Option<String> {
     match outcome {
         RunOutcome::LimitReached { limit } => {
-            Some(format!("to go on under a higher limit: {resume} --limit {}=…", limit.key()))
+            Some(format!("to continue with a higher limit: {resume} --limit {}=…", limit.key()))
         }
-        RunOutcome::Rejected { .. } => {
-            Some(format!("to have it mended, repeat the steps in rounds: \"({}):5\"", outline.chain))
-        }
+        RunOutcome::Rejected { .. } => Some(format!(
+            "to let an agent fix what was found, run a chain with the steps in rounds: \"({}):5\"",
+            outline.chain
+        )),
         RunOutcome::Failed { .. }
             if totals.last.as_ref().is_some_and(|last| last.outcome == AttemptOutcome::Voided) =>
         {
-            Some("put back what was changed (git checkout …), then begin a new run".into())
+            Some("restore the changed files (git checkout …), then start a new run".into())
         }
-        // More rounds would end at once: only a decision helps.
-        RunOutcome::NeedsHuman { why: HumanNeeded::Rejections, .. }
+        // More rounds would end at once. Only a decision helps.
+        RunOutcome::NeedsHuman { reason: HumanNeeded::Rejections, .. }
             if totals.rejections >= outline.limits.rejections =>
         {
             Some(format!("to decide: {resume} --approve, or --reject \"what has to be fixed\""))
         }
+        RunOutcome::NeedsHuman {
+            reason: HumanNeeded::Disputed | HumanNeeded::NotAJudge | HumanNeeded::NoJudge,
+            ..
+        } => Some(format!("to decide: {resume} --approve, or --reject \"what has to be fixed\"")),
         outcome if outcome.is_exhausted() => {
             let decide = if matches!(outcome, RunOutcome::NeedsHuman { .. }) {
                 ", or decide: --approve, --reject \"why\""
             } else {
                 ""
             };
-            Some(format!("to go on with more of it: {resume} --more 3{decide}"))
+            Some(format!("to continue with a higher count: {resume} --more 3{decide}"))
         }
-        outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to go on: {resume}")),
+        outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to continue: {resume}")),
     }
 }
 
-/// Which limit was reached, as it is written in `limits`.
+/// Returns which limit was reached, with its value as it is written in `limits`.
 pub(super) fn limit_words(limit: LimitKind, totals: &Totals, outline: &Outline) -> String {
     let limits = &outline.limits;
     let value = match limit {
@@ -86,7 +92,7 @@ pub(super) fn limit_words(limit: LimitKind, totals: &Totals, outline: &Outline) 
     };
     let until = totals.last.as_ref().and_then(|last| last.resets_at.as_ref()).filter(|_| limit == LimitKind::Wait);
     let until = until.map_or_else(String::new, |until| format!("; the usage limit ends at {until}"));
-    format!("the limit `{}` of {} is reached{until}", limit.key(), value.unwrap_or_default())
+    format!("the limit `{}` of {} was reached{until}", limit.key(), value.unwrap_or_default())
 }
 
 fn stopped(step: u32, outcome: RunOutcome, totals: &Totals, outline: &Outline) -> String {
@@ -97,46 +103,49 @@ fn stopped(step: u32, outcome: RunOutcome, totals: &Totals, outline: &Outline) -
     let why = match &totals.last {
         _ if matches!(outcome, RunOutcome::Rejected { .. }) => format!("{name} rejected"),
         _ if matches!(outcome, RunOutcome::NeedsHuman { .. }) => match outcome {
-            RunOutcome::NeedsHuman { why, .. } => human_words(name, why, totals.rejections),
+            RunOutcome::NeedsHuman { reason: why, .. } => human_words(name, why, totals.rejections),
             _ => String::new(),
         },
         _ if is_check && matches!(outcome, RunOutcome::Stalled { .. }) => {
-            format!("{name} fails in the same way on a tree that it has seen before: the rounds move in a circle")
+            format!("{name} failed in the same way on the same files in an earlier round, so the group is cycling")
         }
-        Some(LastAttempt { at, outcome: how, marker, .. }) if matches!(outcome, RunOutcome::Exhausted { .. }) => {
+        Some(LastAttempt { at, outcome: how, marker, .. })
+            if matches!(outcome, RunOutcome::IterationsExhausted { .. }) =>
+        {
             match (iterations(at, totals, outline), how) {
                 (Some(count), AttemptOutcome::Unfinished) => {
-                    format!("{name} did not print {} in {}", outline.marker, iterations_words(count))
+                    format!("{name} did not print {} in {}", outline.marker, counted(count, "iteration"))
                 }
                 (Some(count), how) => {
                     let last = outcome_words(how, *marker, true);
-                    format!("{name} did not complete in {}; the last one {last}", iterations_words(count))
+                    format!("{name} did not complete in {}; the last one {last}", counted(count, "iteration"))
                 }
                 (None, _) => format!("{name} still fails in the last round"),
             }
         }
-        Some(LastAttempt { outcome: how, marker, .. }) if matches!(outcome, RunOutcome::Failing { .. }) => {
-            format!("{name} fails again and again, at once: {}", outcome_words(how, *marker, true))
+        Some(LastAttempt { outcome: how, marker, .. }) if matches!(outcome, RunOutcome::CrashLoop { .. }) => {
+            format!("{name} is in a crash loop: {}", outcome_words(how, *marker, true))
         }
         Some(_)
             if matches!(outcome, RunOutcome::Stalled { .. })
                 && planned.is_some_and(|step| step.role == Some(Role::Judge)) =>
         {
-            format!("{name} rejects the same again, and nothing that git would see was changed in between")
+            format!("{name} rejected the work again, and nothing that git can see was changed in between")
         }
         Some(_) if matches!(outcome, RunOutcome::Stalled { .. }) => format!(
-            "{name} changed nothing and said the same in {} in a row (`stalledAfter`)",
-            iterations_words(outline.limits.stalled_after)
+            "{name} changed nothing and said the same thing in {} in a row (`stalledAfter`)",
+            counted(outline.limits.stalled_after, "iteration")
         ),
         Some(LastAttempt { at, outcome: how, marker, .. }) => {
-            format!("{name}, {}", outcome_words(how, *marker, iterations(at, totals, outline).is_some()))
+            format!("{name} {}", outcome_words(how, *marker, iterations(at, totals, outline).is_some()))
         }
         None => name.to_string(),
     };
     format!("{of}: {why}")
 }
 
-/// Of how many iterations an attempt is one: as it was planned, which may be more than the chain says; `None` outside of loops.
+/// Returns the maximum number of iterations of an attempt's loop, as it was planned. `resume --more` can make it higher
+/// than the chain says. `None` outside of loops.
 pub(super) fn iterations(at: &At, totals: &Totals, outline: &Outline) -> Option<u32> {
     let step = outline.step(at.step)?;
     step.iterations.map(|iterations| totals.iterations(at).unwrap_or(iterations))

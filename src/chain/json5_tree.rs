@@ -1,7 +1,7 @@
-//! JSON and JSON5 as one tree with places, so that everything past the syntax can be reported at once.
+//! JSON and JSON5 as one tree with places, so that all errors other than syntax errors can be reported at once.
 //!
-//! `json5` gives places only in its errors, but it lends strings out of the source: a key or a value without escapes knows
-//! where it stands by its address. Everything else is found from the key before it.
+//! `json5` reports places only in its errors, but it borrows strings from the source. The address of a key or a value
+//! without escapes therefore shows its place. The places of all other values are found from the key before them.
 
 use super::errors;
 use super::raw::{DEEPEST, Raw};
@@ -10,19 +10,19 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Larger files are refused before parsing, in bytes.
+/// The largest file that is parsed, in bytes.
 pub(super) const LARGEST: usize = 1 << 20;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// What it is.
+    /// The value.
     pub value: Value,
-    /// The value's own place, or that of its key.
+    /// The place of the value itself, or of its key.
     pub span: Span,
 }
 
-/// What a value is.
+/// A JSON5 value.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// `null`.
@@ -39,21 +39,21 @@ pub enum Value {
     Object(Vec<Member>),
 }
 
-/// A key of an object, duplicates kept.
+/// A member of an object. Duplicates are kept.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// The key.
     pub key: String,
-    /// Where it stands.
+    /// The place of the key.
     pub key_span: Span,
-    /// Its value.
+    /// The value of the key.
     pub node: Node,
-    /// Where the same key stood before, in the same object.
+    /// The place of the first occurrence of the same key in the same object, if this is a duplicate.
     pub(super) duplicates: Option<Span>,
 }
 
 impl Node {
-    /// As JSON, without places. Whole numbers stay whole.
+    /// Converts the node to JSON without places. Whole numbers stay integers.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
@@ -74,7 +74,7 @@ impl Node {
 }
 
 impl Value {
-    /// What kind of value it is, with its article.
+    /// Returns the type of the value, with its article.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -90,15 +90,15 @@ impl Value {
 /// Parses a config.
 ///
 /// # Errors
-/// The first fault of the syntax, or a source that is too large or nested too deep.
+/// The first syntax error, or a source that is too large or nested too deeply.
 pub(super) fn parse(source: &Arc<Source>) -> Result<Node, Diagnostic> {
     parse_within(source, LARGEST)
 }
 
-/// Parses a source of at most so many bytes.
+/// Parses a source of at most `largest` bytes.
 ///
 /// # Errors
-/// The first fault of the syntax, or a source that is too large or nested too deep.
+/// The first syntax error, or a source that is too large or nested too deeply.
 pub fn parse_within(source: &Arc<Source>, largest: usize) -> Result<Node, Diagnostic> {
     if source.text.len() > largest {
         return Err(errors::too_large(&source.name, source.text.len(), largest));
@@ -114,25 +114,29 @@ fn syntax_fault(source: &Arc<Source>, error: &json5::Error) -> Diagnostic {
         error.position().map_or(source.text.len(), |position| offset_of(&source.text, position.line, position.column));
     let end = source.text[offset..].chars().next().map_or(offset, |next| offset + next.len_utf8());
     let place = Place::new(source, offset..end);
-    // The parser knows no depth; this is our own word, passed through it.
-    if error.code().is_none() { errors::nested_too_deep(&place, DEEPEST) } else { errors::syntax(&place, &said(error)) }
+    // The parser has no depth limit of its own: an error without a code is ours, passed through it.
+    if error.code().is_none() {
+        errors::nested_too_deep(&place, DEEPEST)
+    } else {
+        errors::syntax(&place, &parser_message(error))
+    }
 }
 
-/// The parser's words, its position left out.
-fn said(error: &json5::Error) -> String {
+/// Returns the parser's message without its position.
+fn parser_message(error: &json5::Error) -> String {
     use json5::ErrorCode::{EofParsingArray, EofParsingComment, EofParsingObject, EofParsingString, EofParsingValue};
     match error.code() {
         Some(EofParsingObject) => "this object is never closed".into(),
         Some(EofParsingArray) => "this array is never closed".into(),
         Some(EofParsingString) => "this string is never closed".into(),
         Some(EofParsingComment) => "this comment is never closed".into(),
-        Some(EofParsingValue) => "the file ends where a value should stand".into(),
+        Some(EofParsingValue) => "the file ends where a value should be".into(),
         Some(code) => code.to_string().replace("EOF parsing", "the file ends inside a"),
         None => error.to_string(),
     }
 }
 
-/// The offset of the quote that ends the string which begins at `start`, or the end.
+/// Returns the offset of the quote that ends the string beginning at `start`, or the end of the text.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < bytes.len() && bytes[at] != bytes[start] {
@@ -141,11 +145,11 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// The offset past the comment that begins at `start`; `start` itself if none does.
+/// Returns the offset after the comment that begins at `start`, or `start` if there is no comment.
 fn comment_end(bytes: &[u8], start: usize) -> usize {
     let rest = &bytes[start..];
     if rest.starts_with(b"//") {
-        // JSON5 ends a line also at CR, U+2028 and U+2029.
+        // In JSON5 a line also ends at CR, U+2028 and U+2029.
         let ends = |at: &usize| {
             matches!(rest[*at], b'\n' | b'\r')
                 || rest[*at..].starts_with(b"\xe2\x80\xa8")
@@ -160,7 +164,7 @@ fn comment_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// The byte offset of a line and a character column, both from 0, by the parser's own idea of a line.
+/// Returns the byte offset of a line and a character column, both from 0, by the parser's own definition of a line.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let mut start = 0;
     for _ in 0..line {
@@ -177,7 +181,7 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
     text[start..].char_indices().nth(column).map_or(text.len(), |(offset, _)| start + offset)
 }
 
-/// Where the value stands whose key ends at `key_end`, if it is a scalar.
+/// Returns the place of the value whose key ends at `key_end`, if it is a scalar.
 fn scalar_after(text: &str, key_end: usize) -> Option<Span> {
     let bytes = text.as_bytes();
     let mut at = key_end;
@@ -210,14 +214,14 @@ fn scalar_after(text: &str, key_end: usize) -> Option<Span> {
     }
 }
 
-/// Where a slice of the source stands in it, by its address.
+/// Returns the place of a slice within the source, from its address.
 fn span_in(source: &str, slice: &str) -> Option<Span> {
     let start = (slice.as_ptr() as usize).checked_sub(source.as_ptr() as usize)?;
     let span = start..start + slice.len();
     (source.get(span.clone()) == Some(slice)).then_some(span)
 }
 
-/// Gives every value its place; `fallback` is that of a value which has none of its own.
+/// Gives every value its place; `fallback` is for a value that has none of its own.
 fn place(raw: Raw<'_>, source: &str, fallback: Span) -> Node {
     let mut span = fallback.clone();
     let value = match raw {
@@ -235,7 +239,7 @@ fn place(raw: Raw<'_>, source: &str, fallback: Span) -> Node {
             let mut members: Vec<Member> =
                 raws.into_iter().map(|(key, raw)| member(key, raw, source, &fallback)).collect();
             mark_duplicates(&mut members);
-            // An object in an array has no place of its own but its first key.
+            // An object in an array has no place of its own except that of its first key.
             if let Some(first) = members.first() {
                 span = first.key_span.clone();
             }

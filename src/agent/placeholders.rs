@@ -1,20 +1,21 @@
-//! The words of a backend, with their values in them.
+//! Fills the placeholders in the arguments of a backend.
 
 use super::allowed::Allowed;
 use crate::chain::{Backend, Level};
 
-/// Words for one value: `{}` is the value, `{json}` the value as a JSON string, which is a TOML string as well.
+/// Fills arguments for one value: `{}` is the value, `{json}` the value as a JSON string, which is also a TOML string.
 #[must_use]
 pub fn fill(words: &[String], value: &str) -> Vec<String> {
     let json = serde_json::Value::from(value).to_string();
-    // One pass, so that a value with braces stays as it is.
+    // In one pass, so that a value with braces stays unchanged.
     words
         .iter()
         .map(|word| if word.contains("{json}") { word.replace("{json}", &json) } else { word.replace("{}", value) })
         .collect()
 }
 
-/// Words for a list: `{}` is all values with commas, a word with `{each}` is repeated for each.
+/// Fills arguments for a list: `{}` is all values separated by commas; an argument with `{each}` is repeated for each
+/// value.
 #[must_use]
 pub fn fill_list(words: &[String], values: &[String]) -> Vec<String> {
     if let [one] = values
@@ -29,8 +30,8 @@ pub fn fill_list(words: &[String], values: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The arguments of a level of permissions, and its environment. A word with `{git}` is left out where there is no repository, one with
-/// `{judging}` for an agent that is no judge.
+/// Returns the arguments and the environment of a permission level. An argument with `{git}` is left out if there is no
+/// repository, and one with `{judging}` if the agent is not a judge.
 #[must_use]
 pub fn level_words(
     backend: &Backend,

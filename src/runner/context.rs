@@ -1,0 +1,83 @@
+//! The driver's context, how a run begins, and how it ends.
+
+use super::templates::Replan;
+use crate::engine::{Event, Leftover, Observer, RunOutcome};
+use crate::journal::{Journal, JournalError};
+use crate::plan::{Overrides, Plan};
+use crate::verdict::Verdict;
+use crate::world::World;
+use std::io;
+use std::path::Path;
+
+/// Everything that the driver works with.
+#[derive(Debug)]
+pub struct RunContext<'a> {
+    /// The plan to run.
+    pub plan: &'a Plan,
+    /// The directory in which the run works.
+    pub root: &'a Path,
+    /// Builds the plan again, if templates that are edited during the run are to be read.
+    pub replan: Option<Replan<'a>>,
+    /// The environment, the clocks and our own program.
+    pub world: &'a World,
+    /// The journal of that directory.
+    pub journal: &'a mut Journal,
+    /// The run's number in the journal.
+    pub run: i64,
+    /// Receives the run's events and output.
+    pub observer: &'a mut dyn Observer,
+}
+
+/// How a run begins.
+#[derive(Debug)]
+pub enum RunStart {
+    /// A new run, with the overrides of the command line. In a queue of tasks, also with the backends whose login has
+    /// already worked in that queue.
+    New(Box<Overrides>, Option<Vec<String>>),
+    /// A run that continues where an earlier process stopped.
+    Resumed(Box<ResumePoint>),
+}
+
+/// What a resumed run starts from.
+#[derive(Debug)]
+pub struct ResumePoint {
+    /// The run's events so far, in order.
+    pub events: Vec<Event>,
+    /// The processes that outlived the earlier forkhestra process and were terminated.
+    pub leftovers: Vec<Leftover>,
+    /// The limits that the command line sets.
+    pub limits: Vec<String>,
+    /// A person's decision about the work, if the run waits for one.
+    pub decided: Option<Verdict>,
+    /// How many more iterations or rounds are allowed, if they were used up.
+    pub more: Option<u32>,
+}
+
+/// How a run ended, and why standard output failed if it did.
+#[derive(Debug)]
+pub struct RunEnd {
+    /// How the run ended, as the engine decided it.
+    pub outcome: RunOutcome,
+    /// The error from writing to standard output, if there was one.
+    pub output_error: Option<io::Error>,
+}
+
+/// Why a run could not continue. Its agent and everything that the agent started have been terminated.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Signals cannot be received, so the run could not be stopped.
+    #[error("cannot listen to signals: {0}")]
+    Signals(#[source] io::Error),
+    /// The engine produced no next action, which is a bug in forkhestra.
+    #[error("internal error: the engine produced no next action; please report it with `forkhestra runs events N`")]
+    Lost,
+    /// The machine cannot start another thread for forkhestra itself.
+    #[error("cannot start a thread: {0}")]
+    Threads(#[source] io::Error),
+    /// The system has no random bytes for a token.
+    #[error("cannot generate a token: {0}")]
+    Token(#[source] io::Error),
+}
