@@ -37,12 +37,13 @@ fn with_a_bubblewrap() -> Place {
 fn wrap_stands_before_the_command_of_agents_and_checks() {
     let place = Place::new();
     place.config(
-        r#"{ "wrap": ["nice", "-n", "5"],
-             "agents": { "w": { "command": ["nice"] }, "free": { "command": ["nice"], "wrap": [] },
-                         "own": { "command": ["nice"], "wrap": ["nice", "-n", "7"] } },
-             "checks": { "c": "nice" }, "chains": {} }"#,
+        r#"{ "wrap": ["env", "BY=config"],
+             "agents": { "w": { "command": ["sh", "-c", "echo by $BY"] },
+                         "free": { "command": ["sh", "-c", "echo by $BY"], "wrap": [] },
+                         "own": { "command": ["sh", "-c", "echo by $BY"], "wrap": ["env", "BY=agent"] } },
+             "checks": { "c": "echo by $BY" }, "chains": {} }"#,
     );
-    assert_eq!(place.run(&["w -> c -> free -> own"]).code(0).stdout, "5\n5\n0\n7\n");
+    assert_eq!(place.run(&["w -> c -> free -> own"]).code(0).stdout, "by config\nby config\nby\nby agent\n");
 }
 
 #[test]
