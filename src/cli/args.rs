@@ -360,20 +360,16 @@ pub(super) enum RunsVerb {
     /// List all runs, the last one first; the same as `runs` alone
     #[command(alias = "ls")]
     List,
-    /// Show one run: every step, iteration and round, how it ended, where its log is
+    /// Show one run: how it ended and why, and every attempt with its verdict, findings and warnings
     Show {
         /// The run's number [default: the last run]
         run: Option<i64>,
     },
-    /// Print the output of an agent, or its prompt
+    /// Show a run as the console showed it, with the output of its agents; or show one attempt
+    #[command(alias = "replay")]
     Log(LogArgs),
     /// Print every event, one JSON object per line
     Events {
-        /// The run's number [default: the last run]
-        run: Option<i64>,
-    },
-    /// Show the console output of a run again
-    Replay {
         /// The run's number [default: the last run]
         run: Option<i64>,
     },
@@ -384,23 +380,40 @@ pub(super) enum RunsVerb {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(super) struct LogArgs {
-    /// The run's number [default: the last run]
-    pub(super) run: Option<i64>,
-    /// A step of the run, or STEP.ITERATION [default: the last attempt]
-    #[arg(value_name = "STEP[.ITERATION]")]
-    pub(super) step: Option<String>,
-    /// Print standard error instead
-    #[arg(long, conflicts_with_all = ["prompt", "last"])]
+    /// The run's number, or an attempt of it: 12.2.3 [default: the last run]
+    #[arg(value_name = "RUN[.ATTEMPT]")]
+    pub(super) run: Option<String>,
+    /// An attempt, written STEP.ATTEMPT, or STEP for its last attempt [default: the whole run]
+    #[arg(value_name = "STEP[.ATTEMPT]")]
+    pub(super) attempt: Option<String>,
+    /// Print only standard output, byte for byte
+    #[arg(long, group = "file")]
+    pub(super) raw: bool,
+    /// Print only standard error, byte for byte
+    #[arg(long, group = "file")]
     pub(super) stderr: bool,
     /// Print the prompt instead, byte for byte as it was delivered
-    #[arg(long, conflicts_with = "last")]
+    #[arg(long, group = "file")]
     pub(super) prompt: bool,
     /// Print the final message of a backend instead
-    #[arg(long = "final")]
+    #[arg(long = "final", group = "file")]
     pub(super) last: bool,
-    /// Follow the output until it ends
+    /// Follow until the end; without a run also the runs that a queue starts next
     #[arg(short, long)]
     pub(super) follow: bool,
+}
+
+impl LogArgs {
+    /// The file of the attempt that is printed as it is; `None` for what the console shows.
+    pub(super) fn file(&self) -> Option<&'static str> {
+        let files = [
+            (self.raw, "stdout.log"),
+            (self.stderr, "stderr.log"),
+            (self.prompt, "prompt.md"),
+            (self.last, "final.md"),
+        ];
+        files.into_iter().find_map(|(wanted, file)| wanted.then_some(file))
+    }
 }
 
 #[derive(Debug, Args)]

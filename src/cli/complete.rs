@@ -219,7 +219,8 @@ fn command(world: &World) -> Command {
             all.mut_subcommand("show", |show| show.mut_arg("run", |arg| arg.add(named(runs.clone())))).mut_subcommand(
                 "log",
                 |log| {
-                    log.mut_arg("run", |arg| arg.index(1).add(named(runs.clone()))).mut_arg("step", |arg| arg.index(2))
+                    log.mut_arg("run", |arg| arg.index(1).add(named(runs.clone())))
+                        .mut_arg("attempt", |arg| arg.index(2))
                 },
             )
         })

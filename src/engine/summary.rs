@@ -30,9 +30,12 @@ pub struct RunRow {
     pub name: Option<String>,
     /// How the run ended, if it has.
     pub outcome: Option<RunOutcome>,
-    /// The number of iterations of all steps together.
-    pub iterations: u32,
-    /// How long these iterations took together, in milliseconds.
+    /// The task that the run works on: its id and its title.
+    pub task: Option<String>,
+    /// The number of attempts of all steps together.
+    #[serde(rename = "attemptCount")]
+    pub attempts: u32,
+    /// How long these attempts took together, in milliseconds.
     pub took_ms: u64,
     /// The tokens of every kind together, as far as they were reported.
     pub tokens: Option<u64>,
@@ -70,9 +73,6 @@ pub struct AttemptRow {
     pub folder: String,
     /// The id of the session that its program can resume, if it was requested.
     pub session: Option<String>,
-    /// Whether its marker was seen.
-    #[serde(skip)]
-    pub marker: bool,
 }
 
 /// The current state of a run.

@@ -198,6 +198,8 @@ pub struct RunSummary {
     pub name: Option<String>,
     /// The id of the task that the run worked on.
     pub task: Option<String>,
+    /// The prompt that was given on the command line.
+    pub prompt: Option<String>,
     /// The workspace: the path of the directory in which the run worked.
     pub root: String,
     /// When the run started, in UTC (RFC 3339).
@@ -225,9 +227,10 @@ impl RunSummary {
     pub fn see(&mut self, event: &Event) {
         self.run = event.run;
         self.ended.clone_from(&event.at);
-        if let EventKind::RunStarted { chain, name, task, root, .. } = &event.event {
+        if let EventKind::RunStarted { chain, name, task, root, prompt, .. } = &event.event {
             (self.chain, self.name) = (chain.clone(), name.clone());
             self.task = task.as_ref().map(|task| task.id.clone());
+            self.prompt.clone_from(prompt);
             (self.root, self.started) = (root.clone(), event.at.clone());
         }
         self.watch.see(event);

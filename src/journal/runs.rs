@@ -28,7 +28,9 @@ pub struct Lease {
 const RUNS: &str = "
     SELECT id, started, ended, chain, runs.name, runs.outcome, count(step), coalesce(sum(took_ms), 0), sum(tokens), sum(cost_usd),
            EXISTS (SELECT 1 FROM events WHERE events.run = id),
-           EXISTS (SELECT 1 FROM events WHERE events.run = id AND seq = 2 AND type = 'evaluation')
+           EXISTS (SELECT 1 FROM events WHERE events.run = id AND seq = 2 AND type = 'evaluation'),
+           (SELECT event ->> '$.event.task.id' || ': ' || (event ->> '$.event.task.title')
+            FROM events WHERE events.run = id AND seq = 1)
     FROM runs LEFT JOIN iterations ON run = id";
 
 /// Reads a column as unsigned. SQLite's integers are signed, but these values are never negative.
@@ -52,7 +54,8 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         chain: row.get(3)?,
         name: row.get(4)?,
         outcome: outcome(row, 5)?,
-        iterations: row.get(6)?,
+        attempts: row.get(6)?,
+        task: row.get(12)?,
         took_ms: row.get::<_, i64>(7)?.cast_unsigned(),
         tokens: unsigned(row, 8)?,
         cost_usd: row.get(9)?,
@@ -116,7 +119,6 @@ impl Journal {
                 tokens: unsigned(row, 7)?,
                 cost_usd: row.get(8)?,
                 session: None,
-                marker: false,
                 folder,
             })
         };

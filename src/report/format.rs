@@ -2,6 +2,8 @@
 
 use crate::engine::{AttemptOutcome, Feedback, FeedbackCause, Leftover, WaitReason};
 use crate::source::counted;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Returns how an attempt ended, as a short text that can follow the name of its step: `failed with exit code 1`.
@@ -102,6 +104,20 @@ pub(super) fn seconds(milliseconds: u64) -> String {
         60..3600 => format!("{} min {} s", whole / 60, whole % 60),
         _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
     }
+}
+
+/// Formats a time in the machine's time zone: `2026-11-23 06:30:05`. A text that is not a time is returned unchanged.
+pub(super) fn local_time(time: &str) -> String {
+    zoned(time).map_or_else(|| time.to_string(), |zoned| zoned.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// Formats a time of day in the machine's time zone: `06:30:05`.
+pub(super) fn time_of_day(time: &str) -> String {
+    zoned(time).map_or_else(|| time.to_string(), |zoned| zoned.strftime("%H:%M:%S").to_string())
+}
+
+fn zoned(time: &str) -> Option<Zoned> {
+    Some(time.parse::<Timestamp>().ok()?.to_zoned(TimeZone::system()))
 }
 
 /// Formats a number with separators: `12,345`.

@@ -34,3 +34,4 @@ pub use text::history::{resume_plan, run, runs};
 pub use text::listing::{list, list_json, show_chain, show_chain_json};
 pub use text::queue::{QueueRow, queue_table};
 pub use text::tasks::{dispute_text, disputes_text, task_text, tasks_text};
+pub use text::timeline::timeline;

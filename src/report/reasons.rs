@@ -5,7 +5,7 @@ use crate::engine::{
     At, AttemptOutcome, HumanNeeded, LastAttempt, LimitKind, RunOutcome, RunState, Totals, unverified_words,
 };
 use crate::plan::Outline;
-use crate::report::format::{outcome_words, thousands};
+use crate::report::format::{local_time, outcome_words, thousands};
 use crate::report::verdicts::human_words;
 use crate::source::counted;
 
@@ -91,7 +91,7 @@ pub(super) fn limit_words(limit: LimitKind, totals: &Totals, outline: &Outline) 
         LimitKind::Wait => Some(show_duration(limits.wait)),
     };
     let until = totals.last.as_ref().and_then(|last| last.resets_at.as_ref()).filter(|_| limit == LimitKind::Wait);
-    let until = until.map_or_else(String::new, |until| format!("; the usage limit ends at {until}"));
+    let until = until.map_or_else(String::new, |until| format!("; the usage limit ends at {}", local_time(until)));
     format!("the limit `{}` of {} was reached{until}", limit.key(), value.unwrap_or_default())
 }
 

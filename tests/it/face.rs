@@ -64,7 +64,7 @@ fn the_summary_for_machines_says_what_happened_why_and_what_it_cost() {
             &1.into(),
             &"incomplete".into(),
             &"stopped at step 1 of 1: c failed with exit code 3".into(),
-            &"forkhestra runs log 2 1".into()
+            &"forkhestra runs log 2.1.1".into()
         )
     );
 }
@@ -174,7 +174,7 @@ fn a_report_of_what_was_cut_off_or_measured_says_so_and_a_device_stays_one() {
     let _ = running.end_by("KILL");
     let page = place.run(&["report", "--format", "md", "-o", "-"]).code(0).stdout.clone();
     assert!(
-        page.contains("its process died; forkhestra resume 1 continues it") && page.contains("1/1 a: interrupted"),
+        page.contains("its process died; forkhestra resume 1 continues it") && page.contains("1.1 a: interrupted"),
         "{page}"
     );
     place.agent("a", "print 4");

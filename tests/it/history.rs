@@ -41,11 +41,13 @@ fn runs_are_listed_and_shown_in_every_attempt() {
 }
 
 #[test]
-fn the_words_of_an_attempt_are_found_by_run_step_and_iteration() {
+fn runs_log_shows_an_attempt_by_run_step_and_attempt() {
     let place = three_runs();
     let said = |words: &[&str]| place.run(words).code(0).stdout.clone();
-    assert_eq!(said(&["runs", "log", "2"]), "x\n");
-    assert!(said(&["runs", "log", "1", "1"]).contains("all of it"), "the last attempt of the step");
+    assert_eq!(said(&["runs", "log", "2.1"]), "x\n");
+    assert!(said(&["runs", "log", "1.1.1", "--raw"]).starts_with(r#"{"type":"result""#));
+    assert!(said(&["runs", "log", "1", "1", "--raw"]).contains("all of it"), "the last attempt of the step");
+    assert_eq!(said(&["runs", "log", "1", "1"]), "on the side\n", "decoded, and standard error behind it");
     assert_eq!(said(&["runs", "log", "1", "1", "--final"]), "all of it");
     assert!(said(&["runs", "log", "1", "1", "--prompt"]).starts_with("Do it.\n\n## Feedback"));
     assert_eq!(said(&["runs", "log", "1", "1", "--stderr"]), "on the side\n");
@@ -53,7 +55,9 @@ fn the_words_of_an_attempt_are_found_by_run_step_and_iteration() {
     assert_eq!(both.lines().count(), 2);
     for (words, expected) in [
         (&["runs", "log", "1", "7"][..], "run 1 has no such attempt"),
-        (&["runs", "log", "1", "one"], "`one` is not a step"),
+        (&["runs", "log", "1", "one"], "`one` is not an attempt"),
+        (&["runs", "log", "1.1", "1"], "`1` is not an attempt"),
+        (&["runs", "log", "first"], "`first` is not a run"),
         (&["runs", "log", "2", "--final"], "there is no"),
     ] {
         let ran = place.run(words);
@@ -69,7 +73,7 @@ fn everything_is_there_for_machines_too() {
     assert_eq!(runs.as_array().unwrap().len(), 3);
     assert_eq!((&runs[0]["state"], &runs[2]["state"]), (&"limitReached".into(), &"complete".into()));
     assert_eq!(
-        (&runs[2]["costUsd"], &runs[2]["tokens"], &runs[2]["iterations"]),
+        (&runs[2]["costUsd"], &runs[2]["tokens"], &runs[2]["attemptCount"]),
         (&0.75.into(), &2468.into(), &4.into())
     );
     let shown = json(&["runs", "show", "1", "--json"]);
@@ -121,8 +125,14 @@ fn a_run_and_a_reader_that_follows_it_do_not_disturb_each_other() {
         .collect();
     assert_eq!(run.end().code, Some(1));
     let log = |attempt| place.read(&format!(".forkhestra/runs/1/1-a/{attempt}/stdout.log"));
-    let expected: Vec<String> = (1..=30).map(|attempt| format!("== 1-a/{attempt}\n{}", log(attempt))).collect();
-    assert!(seen.iter().all(|seen| *seen == expected.concat()));
+    for seen in &seen {
+        let mut rest = seen.as_str();
+        for attempt in 1..=30 {
+            let shown = format!("▶ 1.{attempt} a, iteration {attempt} of 30\n{}○ 1.{attempt} a", log(attempt));
+            rest = rest.split_once(&shown).unwrap_or_else(|| panic!("{shown} is not in {rest}")).1;
+        }
+        assert!(rest.contains("a did not print FORKHESTRA_COMPLETE in 30 iterations"), "{rest}");
+    }
 }
 
 #[test]
@@ -203,7 +213,10 @@ fn following_a_run_that_was_killed_comes_to_an_end() {
     let reader = place.command(&["runs", "log", "-f"]).spawn().unwrap();
     assert_eq!(run.end_by("KILL").code, None);
     let seen = reader.wait_with_output().unwrap();
-    assert_eq!((seen.status.code(), String::from_utf8_lossy(&seen.stdout).as_ref()), (Some(0), "== 1-a/1\nx\n"));
+    assert_eq!(
+        (seen.status.code(), String::from_utf8_lossy(&seen.stdout).as_ref()),
+        (Some(0), "● a (run 1, 1 step)\n▶ 1.1 a\nx\n")
+    );
     assert_eq!(place.run(&["runs", "log", "1", "1", "-f"]).code(0).stdout, "x\n");
 }
 

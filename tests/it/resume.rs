@@ -450,7 +450,7 @@ fn the_limit_on_time_counts_what_was_cut_off() {
     }
     assert_eq!(running.end_by("KILL").code, None);
     let told = place.run(&["resume", "--dry-run"]);
-    let worked = told.code(0).stdout.split("1 iteration, ").nth(1).unwrap_or_default();
+    let worked = told.code(0).stdout.split("1 attempt, ").nth(1).unwrap_or_default();
     let seconds: f64 = worked.split(' ').next().unwrap_or_default().parse().unwrap_or_default();
     assert!(seconds >= 1.0, "{}", told.stdout);
 }

@@ -102,7 +102,7 @@ fn a_line_moves_below_what_stays_and_is_gone_at_the_end() {
     for (rows, columns) in [(24, 80), (50, 200)] {
         let (place, go) = place();
         let (mut child, screen) = Screen::start(&place, &["(worker:3 -> check):3", "-p", "Do it."], rows, columns);
-        screen.wait_for("⠋ 1/2 worker · iteration 1/3 · T");
+        screen.wait_for("⠋ 1.1 worker · step 1/2 · iteration 1/3 · T");
         insta::assert_snapshot!(format!("live_{columns}x{rows}"), screen.shown());
         std::fs::write(&go, "").unwrap();
         insta::assert_snapshot!(format!("ended_{columns}x{rows}"), screen.end(&mut child));
@@ -114,17 +114,17 @@ fn a_line_moves_below_what_stays_and_is_gone_at_the_end() {
 fn a_narrower_terminal_gets_a_shorter_line_and_a_stop_takes_it_away() {
     let (place, go) = place();
     let (mut child, screen) = Screen::start(&place, &["worker:3", "-p", "Do it."], 24, 80);
-    screen.wait_for("⠋ 1/1 worker · iteration 1/3 · T");
+    screen.wait_for("⠋ 1.1 worker · iteration 1/3 · T");
     screen.parser.lock().unwrap().screen_mut().set_size(cells(24), cells(24));
     tcsetwinsize(&screen.person, size(24, 24)).unwrap();
-    screen.wait_for("⠋ 1/1 worker · iterati…");
+    screen.wait_for("⠋ 1.1 worker · iterati…");
     // The pause is reported, and nothing changes until the run continues.
     super::support::send("TSTP", &child.id().to_string());
     screen.wait_for("! paused");
     assert!(!screen.shown().contains('⠋'), "{}", screen.shown());
     super::support::send("CONT", &child.id().to_string());
     screen.wait_for("! continued");
-    screen.wait_for("⠋ 1/1 worker · iterati…");
+    screen.wait_for("⠋ 1.1 worker · iterati…");
     std::fs::write(&go, "").unwrap();
     let shown = screen.end(&mut child);
     assert!(shown.contains("✓ worker:3: complete") && !shown.contains('⠋'), "{shown}");
@@ -135,7 +135,7 @@ fn without_colour_the_line_moves_all_the_same_and_a_dumb_terminal_has_none() {
     let (mut place, go) = place();
     place.set("NO_COLOR", "1");
     let (mut child, screen) = Screen::start(&place, &["worker:3", "-p", "Do it."], 24, 80);
-    screen.wait_for("⠋ 1/1 worker");
+    screen.wait_for("⠋ 1.1 worker");
     let colours = |screen: &Screen| {
         let parser = screen.parser.lock().unwrap();
         (0..24).any(|row| {

@@ -29,7 +29,7 @@ const FOREIGN: [(&[&str], &str); 18] = [
     ),
     (
         &["events", "replay"],
-        "`forkhestra runs events` prints the events of a run, `forkhestra runs replay` shows it again",
+        "`forkhestra runs events` prints the events of a run, `forkhestra runs log` shows it again",
     ),
     (&["prune", "clean", "gc", "rm"], "`forkhestra runs prune` removes old runs"),
     (

@@ -195,7 +195,7 @@ pub(in crate::cli) fn next(outcome: RunOutcome, summary: &RunSummary, resume: &s
         (RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed, _) => resume.to_string(),
         (RunOutcome::NeedsHuman { .. }, _) if summary.task.is_some() => format!("forkhestra dispute list{cwd}"),
         (RunOutcome::Succeeded, _) | (_, None) => format!("forkhestra report {run}{cwd}"),
-        (_, Some(last)) => format!("forkhestra runs log {run} {}{cwd}", last.at.step),
+        (_, Some(last)) => format!("forkhestra runs log {run}.{}.{}{cwd}", last.at.step, last.at.attempt),
     }
 }
 

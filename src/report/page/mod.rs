@@ -5,10 +5,9 @@ pub(super) mod html;
 use crate::engine::{At, AttemptOutcome, EvalLedger, Event, EventKind, RunSummary, State, Sum, Totals};
 use crate::plan::Outline;
 use crate::report::closing::{cost_cell, tokens_cell, used_words};
-use crate::report::format::{first_line, outcome_words, round_words, seconds, waiting_words};
+use crate::report::format::{first_line, local_time, outcome_words, round_words, seconds, waiting_words};
 use crate::report::paint::{Paint, printable};
 use crate::report::text::evaluation::{evaluation_text, prompt_diff};
-use crate::report::text::history::whole_seconds;
 use crate::report::verdicts::unclear_words;
 use crate::source::counted;
 use crate::verdict::{Decision, FindingRow, ReadFrom};
@@ -87,7 +86,7 @@ fn ms(time: &str) -> Option<i64> {
 /// Returns the label of an attempt: `2/4 coder, round 2, iteration 1 of 3`.
 fn label(outline: &Outline, at: &At) -> String {
     let step = outline.step(at.step);
-    let mut label = format!("{}/{} {}", at.step, outline.steps.len(), at.name);
+    let mut label = format!("{}.{} {}", at.step, at.attempt, at.name);
     // Writing to a String cannot fail.
     if at.round > 1 {
         let _ = write!(label, ", round {}", at.round);
@@ -225,8 +224,8 @@ pub(in crate::report) fn facts(document: &Document<'_>) -> Vec<(&'static str, St
     let mut facts = vec![
         ("chain", summary.chain.clone()),
         ("outcome", document.reason.to_string()),
-        ("started", whole_seconds(&summary.started)),
-        ("last event", whole_seconds(&summary.ended)),
+        ("started", local_time(&summary.started)),
+        ("last event", local_time(&summary.ended)),
         ("attempts", totals.all.attempts.to_string()),
         ("time", seconds(totals.all.took_ms)),
     ];
@@ -343,8 +342,7 @@ pub(in crate::report) fn heading(document: &Document<'_>, paper: &AttemptTexts) 
         EventKind::AttemptPlanned { at, .. } if (at.step, at.attempt) == paper.of => Some(at),
         _ => None,
     });
-    let label = at.map_or_else(|| format!("{}", paper.of.0), |at| label(document.outline, at));
-    format!("{label} (attempt {})", paper.of.1)
+    at.map_or_else(|| format!("{}.{}", paper.of.0, paper.of.1), |at| label(document.outline, at))
 }
 
 /// Returns where the prompt of an attempt comes from, if it was recorded.

@@ -8,8 +8,8 @@ use crate::engine::{
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::report::closing::used_words;
 use crate::report::format::{
-    edited_words, first_line, leftover_names, outcome_words, refused_words, round_words, seconds, thousands,
-    waiting_words,
+    edited_words, first_line, leftover_names, local_time, outcome_words, refused_words, round_words, seconds,
+    thousands, waiting_words,
 };
 use crate::report::paint::Paint;
 use crate::report::reasons::{excess, go_on, iterations, limit_words, reason};
@@ -54,6 +54,8 @@ pub struct Console<'a> {
     /// The errors that each check found in its last attempt, by step.
     errors: HashMap<u32, Vec<String>>,
     pid: i32,
+    /// The last signal with which the running attempt was asked to end.
+    sent: Option<Sig>,
     /// Whether the current line of the terminal shows a countdown.
     counting: bool,
 }
@@ -83,6 +85,7 @@ impl<'a> Console<'a> {
             spending: None,
             errors: HashMap::new(),
             pid: 0,
+            sent: None,
             counting: false,
         }
     }
@@ -115,7 +118,7 @@ impl<'a> Console<'a> {
                 String::new()
             }
             EventKind::AttemptStarted { at, pid, .. } => {
-                self.pid = *pid;
+                (self.pid, self.sent) = (*pid, None);
                 (self.under_way, self.spending) = (Some(at.clone()), None);
                 if self.verbosity == Verbosity::Verbose {
                     self.paint.dim(&format!("  pid {pid}\n"))
@@ -136,7 +139,7 @@ impl<'a> Console<'a> {
             }
             EventKind::RunContinued => self.warning("continued"),
             EventKind::AttemptTimedOut { at, reason: why, signal: with } => self.timed_out(at, *why, *with),
-            EventKind::RunStopping { reason: why, signal: with } => self.terminating(*why, *with),
+            EventKind::RunStopping { reason: why, signal: with } => self.stopping(*why, *with),
             EventKind::AttemptFinished { at, outcome, marker, finished } => {
                 (self.under_way, self.spending) = (None, None);
                 self.attempt_finished(at, outcome, *marker, finished)
@@ -183,7 +186,7 @@ impl<'a> Console<'a> {
     }
 
     fn waiting(&self, at: &At, reason: WaitReason, wait_ms: u64, until: Option<&str>) -> String {
-        let until = until.map_or_else(String::new, |until| format!(", until {until}"));
+        let until = until.map_or_else(String::new, |until| format!(", until {}", local_time(until)));
         let words = format!(
             "{}: {}, {}{until}, then the same iteration again",
             at.name,
@@ -273,11 +276,15 @@ impl<'a> Console<'a> {
         format!("{}\n", self.paint.bold(&format!("{sign} round {round} of {rounds}")))
     }
 
-    /// Returns the label of an attempt: `2/5 coder, iteration 1 of 3`.
+    /// Returns the label of an attempt: `2.4 coder, iteration 1 of 3` for the fourth attempt of step 2.
     fn label(&self, at: &At, iterations: Option<u32>) -> String {
-        let place = self.paint.dim(&format!("{}/{}", at.step, self.outline.steps.len()));
         let iteration = iterations.map_or_else(String::new, |count| format!(", iteration {} of {count}", at.iteration));
-        format!("{place} {}{iteration}", self.paint.bold(&at.name))
+        format!("{} {}{iteration}", self.paint.dim(&format!("{}.{}", at.step, at.attempt)), self.paint.bold(&at.name))
+    }
+
+    /// Returns the label of an attempt, with its place in its loop.
+    pub(in crate::report) fn place(&self, at: &At) -> String {
+        self.label(at, self.iterations(at))
     }
 
     fn step(&self, at: &At) -> Option<&OutlineStep> {
@@ -311,7 +318,10 @@ impl<'a> Console<'a> {
         format!("{} {}{again}{line}\n{prompt}", self.paint.sign("▶", ">"), self.label(at, iterations))
     }
 
-    fn timed_out(&self, at: &At, why: Cut, with: Sig) -> String {
+    fn timed_out(&mut self, at: &At, why: Cut, with: Sig) -> String {
+        if self.sent.replace(with).is_some() {
+            return self.still_running(&at.name, with);
+        }
         let step = self.step(at);
         let time = |time: Option<&String>| time.cloned().unwrap_or_default();
         let what = match why {
@@ -329,11 +339,26 @@ impl<'a> Console<'a> {
         self.warning(&format!("{}: the {what}; sending {with}", at.name))
     }
 
-    fn terminating(&self, why: Ending, with: Option<Sig>) -> String {
+    /// Returns the line about a stronger signal, after an earlier one did not end the attempt.
+    fn still_running(&self, name: &str, with: Sig) -> String {
+        let what = if with == Sig::Kill { "killing it".into() } else { format!("sending {with}") };
+        self.warning(&format!("{name} is still running; {what}"))
+    }
+
+    fn stopping(&mut self, why: Ending, with: Option<Sig>) -> String {
+        let before = self.sent;
+        self.sent = with.or(before);
+        if let (Some(before), Some(with), Some(at)) = (before, with, &self.under_way)
+            // After SIGINT or SIGHUP only a second signal kills at once.
+            && (with == Sig::Term || before == Sig::Term)
+        {
+            return self.still_running(&at.name, with);
+        }
+        let once_more = if before.is_some() { " again" } else { "" };
         let asked = matches!(why, Ending::Signal { .. });
         let why_is_ctrl_c = why == Ending::Signal { signal: Sig::Int };
         let why = match why {
-            Ending::Signal { signal } => format!("{signal} received"),
+            Ending::Signal { signal } => format!("{signal} received{once_more}"),
             Ending::OutputClosed => "standard output was closed".into(),
             Ending::Limit { limit } => limit_words(limit, &self.summary.totals, self.outline),
         };
@@ -354,6 +379,7 @@ impl<'a> Console<'a> {
         let judge = self.step(at).is_some_and(|step| step.role == Some(Role::Judge));
         let how = match outcome {
             AttemptOutcome::Unfinished if judge => "exit 0, no clear verdict".into(),
+            AttemptOutcome::Completed if judge => "verdict given".into(),
             outcome => outcome_words(outcome, marker, self.iterations(at).is_some()),
         };
         let mut facts = vec![how];

@@ -38,7 +38,10 @@ impl Console<'_> {
             PLAIN_SPINNER[frame % PLAIN_SPINNER.len()]
         };
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let mut words = vec![format!("{}/{} {}", at.step, self.outline.steps.len(), at.name)];
+        let mut words = vec![format!("{}.{} {}", at.step, at.attempt, at.name)];
+        if self.outline.steps.len() > 1 {
+            words.push(format!("step {}/{}", at.step, self.outline.steps.len()));
+        }
         if let Some(most) = self.iterations(at) {
             words.push(format!("iteration {}/{most}", at.iteration));
         }

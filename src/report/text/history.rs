@@ -1,11 +1,11 @@
 //! Past runs: a table of all of them, and the details of one with all its attempts.
 
-use crate::engine::{At, AttemptRow, RunOutcome, RunRow, RunState, RunSummary, State};
+use crate::engine::{At, RunOutcome, RunRow, RunState, RunSummary, State};
 use crate::plan::Outline;
 use crate::report::closing::{closing_table, used_words};
-use crate::report::format::{first_line, fitted, outcome_words, padded, seconds, thousands, width};
+use crate::report::format::{first_line, fitted, local_time, padded, seconds, thousands, width};
 use crate::report::paint::Paint;
-use crate::report::reasons::reason;
+use crate::report::reasons::{go_on, reason};
 use crate::source::counted;
 use std::fmt::Write;
 
@@ -19,8 +19,8 @@ fn state_label(state: RunState) -> &'static str {
         RunState::NeedsHuman => "needs a human",
         RunState::NoCommand => "no command",
         RunState::Complete => "complete",
-        RunState::Incomplete => "incomplete",
-        RunState::IterationsExhausted => "exhausted",
+        RunState::Incomplete => "not complete",
+        RunState::IterationsExhausted => "count used up",
         RunState::CasesFailed => "cases failed",
         RunState::NeverBegan => "never began",
     }
@@ -47,26 +47,26 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
     let title = |row: &RunRow| shortened(row.name.as_ref().unwrap_or(&row.chain));
     let widest = rows.iter().map(|(row, _)| width(&title(row))).max().unwrap_or(0).max(5);
     let heading = format!(
-        "{:>4}  {}  {:20}  {:13}  {:>10}  {:>10}  {}",
+        "{:>4}  {}  {:19}  {:14}  {:>8}  {:>10}  {}",
         "run",
         padded("chain", widest),
         "started",
         "state",
-        "iterations",
+        "attempts",
         "time",
         "cost"
     );
     let mut text = format!("{}\n", paint.dim(&heading));
     for (row, state) in rows {
-        let state = painted(*state, paint, &format!("{:13}", state_label(*state)));
+        let state = painted(*state, paint, &format!("{:14}", state_label(*state)));
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{:>4}  {}  {:20}  {state}  {:>10}  {:>10}  {}",
+            "{:>4}  {}  {:19}  {state}  {:>8}  {:>10}  {}",
             row.id,
             padded(&title(row), widest),
-            whole_seconds(&row.started),
-            row.iterations,
+            local_time(&row.started),
+            row.attempts,
             seconds(row.took_ms),
             cost(row.cost_usd, row.tokens)
         );
@@ -74,70 +74,52 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
     text
 }
 
-/// Returns one run with all its attempts.
+/// Returns one run: what was asked, how it ended and why, its timeline, and what to type next.
 #[must_use]
 pub fn run(
     row: &RunRow,
     state: RunState,
     summary: &RunSummary,
-    attempts: &[AttemptRow],
     outline: Option<&Outline>,
-    resume: &str,
+    (timeline, folder, resume): (&str, &str, &str),
     paint: Paint,
 ) -> String {
     let title = row.name.as_ref().unwrap_or(&row.chain);
     let mut text = format!("{} {}\n", paint.bold(&format!("run {}", row.id)), paint.bold(title));
     let mut line = |name: &str, words: &str| {
-        let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<9}")));
+        let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<11}")));
     };
     line("chain", &row.chain);
-    line("started", &whole_seconds(&row.started));
-    line("ended", &row.ended.as_deref().map_or_else(|| "not yet".into(), whole_seconds));
-    let why = summary
-        .totals
-        .outcome
-        .zip(outline)
-        .filter(|(outcome, _)| *outcome != RunOutcome::Succeeded || !summary.totals.unverified.is_empty());
-    let why =
-        why.map_or_else(String::new, |(outcome, outline)| format!(": {}", reason(outcome, &summary.totals, outline)));
-    line("state", &painted(state, paint, &(state_label(state).to_string() + &why)));
-    line("time", &seconds(summary.totals.all.took_ms));
+    if let Some(task) = &row.task {
+        line("task", task);
+    }
+    if let Some(prompt) = &summary.prompt {
+        line("prompt", &first_line(prompt));
+    }
+    line("started", &local_time(&row.started));
+    line("ended", &row.ended.as_deref().map_or_else(|| "not yet".into(), local_time));
+    let ended = summary.totals.outcome.zip(outline);
+    let why = ended.filter(|(outcome, _)| *outcome != RunOutcome::Succeeded || !summary.totals.unverified.is_empty());
+    let why = why.map(|(outcome, outline)| reason(outcome, &summary.totals, outline));
+    line("state", &painted(state, paint, state_label(state)));
+    if let Some(why) = why {
+        line("reason", &why);
+    }
+    line("time", &seconds(summary.watch.milliseconds()));
     let used = used_words(&summary.totals.all);
     line("cost", &if used.is_empty() { "-".into() } else { used.join(", ") });
-    text.push('\n');
-    let steps = outline.map_or(0, |outline| outline.steps.len());
-    for attempt in attempts {
-        let looped = outline.and_then(|outline| outline.step(attempt.step)?.iterations);
-        let of = if steps > 0 { format!("/{steps}") } else { String::new() };
-        let mut place = format!("{}{of} {}", attempt.step, attempt.name);
-        if attempt.round > 1 {
-            let _ = write!(place, ", round {}", attempt.round);
-        }
-        if let Some(most) = looped {
-            let _ = write!(place, ", iteration {} of {most}", attempt.iteration);
-        }
-        let how = match &attempt.outcome {
-            Some(outcome) => outcome_words(outcome, attempt.marker, looped.is_some()),
-            None if state == RunState::Running => "running".into(),
-            None => "interrupted".into(),
-        };
-        let took = attempt.took_ms.map_or_else(String::new, |took| format!(", {}", seconds(took)));
-        let used = match (attempt.cost_usd, attempt.tokens) {
-            (None, None) => String::new(),
-            (dollars, tokens) => format!(", {}", cost(dollars, tokens)),
-        };
-        let _ = writeln!(text, "{place}: {how}{took}{used}\n  {}", paint.dim(&attempt.folder));
-        if let Some(session) = &attempt.session {
-            let _ = writeln!(text, "  {}", paint.dim(&format!("its session: {}", first_line(session))));
-        }
-    }
+    line("transcripts", folder);
+    let _ = write!(text, "\n{timeline}");
     let table = closing_table(summary, paint);
     if !table.is_empty() {
         let _ = write!(text, "\n{table}");
     }
-    if state.may_resume() {
-        let more = if state == RunState::IterationsExhausted { " --more N" } else { "" };
-        let _ = writeln!(text, "\n{}", paint.dim(&format!("{resume}{more} continues it")));
+    let next = match ended {
+        Some((outcome, outline)) => go_on(outcome, &summary.totals, outline, resume),
+        None => state.may_resume().then(|| format!("to continue: {resume}")),
+    };
+    if let Some(next) = next {
+        let _ = writeln!(text, "\n{}", paint.dim(&next));
     }
     text
 }
@@ -171,7 +153,7 @@ pub fn resume_plan(
     let tokens = Some(used.total()).filter(|total| *total > 0);
     let so_far = format!(
         "{}, {}, cost {}",
-        counted(state.iterations(), "iteration"),
+        counted(state.totals().planned, "attempt"),
         seconds(at_work_ms),
         cost(used.cost_usd, tokens)
     );
@@ -182,12 +164,6 @@ pub fn resume_plan(
     }
     let _ = writeln!(text, "\n{}", paint.dim("Nothing was run and nothing was written."));
     text
-}
-
-/// Formats a time in UTC, without fractions of a second.
-pub(in crate::report) fn whole_seconds(time: &str) -> String {
-    let (date, clock) = time.split_once('T').unwrap_or((time, ""));
-    format!("{date} {}Z", clock.split(['.', 'Z']).next().unwrap_or_default())
 }
 
 fn shortened(chain: &str) -> String {

@@ -9,3 +9,4 @@ pub(super) mod history;
 pub(super) mod listing;
 pub(super) mod queue;
 pub(super) mod tasks;
+pub(super) mod timeline;

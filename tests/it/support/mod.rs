@@ -131,6 +131,7 @@ impl Place {
             .env("HOME", self.path("home"))
             .env("TMPDIR", self.path("tmp"))
             .env("LANG", "C.UTF-8")
+            .env("TZ", "UTC")
             .env("FAKE_AGENT_DIR", self.path("agents"))
             .env("FORKHESTRA_TEST_TAG", &self.tag)
             .env("FORKHESTRA_TEST_STILL_CLOCK", "1")
@@ -307,7 +308,7 @@ fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
         state.evolve(&event.event);
     }
     assert_eq!((state.totals(), row.outcome), (totals, totals.outcome), "run {}", row.id);
-    assert_eq!((row.iterations, row.took_ms), (totals.planned, all.took_ms), "run {}", row.id);
+    assert_eq!((row.attempts, row.took_ms), (totals.planned, all.took_ms), "run {}", row.id);
     // SQLite adds floating-point numbers in a way of its own.
     let millionths = |cost: Option<f64>| cost.map(|cost| (cost * 1e6).round());
     assert_eq!((row.tokens, millionths(row.cost_usd)), (all.tokens(), millionths(all.cost_usd())), "run {}", row.id);

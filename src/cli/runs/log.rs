@@ -1,0 +1,311 @@
+//! `runs log`: shows a run as the live console shows it, or what one attempt printed.
+
+use crate::agent::{Format, Reader};
+use crate::cli::args::{Common, LogArgs};
+use crate::cli::respond::{Answered, answer, json_line};
+use crate::cli::run::execute::resume_line;
+use crate::cli::run::output::{last_words, verbosity};
+use crate::cli::runs::broken;
+use crate::cli::runs::history::{journal, meant, state};
+use crate::cli::runs::place::{AttemptPlace, RunPlace};
+use crate::engine::{AttemptRow, EventKind, RunRow, RunState, RunSummary};
+use crate::exit::Exit;
+use crate::journal::{Journal, RunLock};
+use crate::plan::Outline;
+use crate::report::{Console, Paint, print_bytes, print_error};
+use crate::source::Diagnostic;
+use crate::world::World;
+use serde_json::json;
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The interval at which a log that is followed is read.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Why a log is not shown to its end.
+enum Cut {
+    /// The reader has gone away, as `head` does.
+    ReaderGone,
+    /// There is an error.
+    Failed(Diagnostic),
+}
+
+impl From<Diagnostic> for Cut {
+    fn from(error: Diagnostic) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Prints bytes unchanged.
+fn show(bytes: &[u8]) -> Result<(), Cut> {
+    match print_bytes(bytes) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Cut::ReaderGone),
+        Err(error) => Err(Cut::Failed(no_output(&error))),
+    }
+}
+
+/// Carries out `runs log`.
+pub(super) fn log(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Answered {
+    let place = RunPlace::of(args.run.as_deref(), args.attempt.as_deref())?;
+    let (project, journal) = journal(world, common)?;
+    let (row, _) = meant(&journal, place.run, |_, _| true, "yet")?;
+    let shown = match (args.file(), place.attempt) {
+        (None, None) if !as_json => {
+            let player = Player { world, common, journal: &journal, root: &project.root };
+            player.runs(row, args.follow, args.follow && place.run.is_none())
+        }
+        (file, attempt) => {
+            let row = (attempt, row);
+            one_attempt(world, &journal, row, args.follow, file, as_json)
+        }
+    };
+    match shown {
+        Ok(()) | Err(Cut::ReaderGone) => Ok(Exit::Success),
+        Err(Cut::Failed(error)) => Err(error.into()),
+    }
+}
+
+fn console<'a>(
+    world: &World,
+    common: &Common,
+    journal: &Journal,
+    root: &Path,
+    outline: &'a Outline,
+    run: i64,
+) -> Console<'a> {
+    let folder = world.relative(&journal.run_folder(run));
+    let resume = resume_line(world, common, root, run);
+    Console::new(outline, None, Paint::for_stdout(world).still(), verbosity(common), Path::new(&folder), &resume)
+}
+
+/// Shows runs from the journal, as the live console showed them.
+struct Player<'a> {
+    world: &'a World,
+    common: &'a Common,
+    journal: &'a Journal,
+    root: &'a Path,
+}
+
+impl Player<'_> {
+    /// Shows a run; with `and_next` also the runs that a queue starts after it.
+    fn runs(&self, mut row: RunRow, follow: bool, and_next: bool) -> Result<(), Cut> {
+        loop {
+            self.run(&row, follow)?;
+            match if and_next { self.next_run(row.id)? } else { None } {
+                Some(next) => row = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits for the next run of a process that is still at work; `None` if there is none.
+    fn next_run(&self, id: i64) -> Result<Option<RunRow>, Diagnostic> {
+        loop {
+            // Checked before the journal is read, so that a run that was begun before the end is not missed.
+            let at_work = RunLock::is_held(self.root).map_err(broken)?;
+            match self.journal.last_run().map_err(broken)?.filter(|last| last.id > id) {
+                Some(next) => return Ok(Some(next)),
+                None if !at_work => return Ok(None),
+                None => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    /// Shows one run; with `follow` until it has ended.
+    fn run(&self, row: &RunRow, follow: bool) -> Result<(), Cut> {
+        let outline = self.journal.outline(row.id).map_err(broken)?.ok_or_else(|| too_old(row.id))?;
+        let mut console = console(self.world, self.common, self.journal, self.root, &outline, row.id);
+        let (mut open, mut seq, mut summary): (Option<Output>, u64, RunSummary) = (None, 0, RunSummary::default());
+        loop {
+            // Checked before the last read, so that nothing written before the end is missed.
+            let at_work = follow && current(self.journal, row)? == RunState::Running;
+            for event in self.journal.events_after(row.id, seq).map_err(broken)? {
+                seq = event.seq;
+                summary.see(&event);
+                let ends = matches!(event.event, EventKind::AttemptFinished { .. } | EventKind::RunResumed { .. });
+                if let Some(output) = open.take_if(|_| ends) {
+                    output.finish(self.world, self.journal, row.id)?;
+                }
+                if let EventKind::AttemptPlanned { at, .. } = &event.event
+                    && !self.common.quiet
+                {
+                    let format = outline.step(at.step).map_or(Format::Plain, |step| step.format);
+                    open = Some(Output::of(self.journal, row.id, (at.step, &at.name, at.attempt), format));
+                }
+                show(console.event(&event).as_bytes())?;
+            }
+            if let Some(output) = &mut open {
+                output.print(self.journal)?;
+            }
+            if !at_work {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        if let Some(output) = open {
+            output.finish(self.world, self.journal, row.id)?;
+        }
+        if !self.common.quiet {
+            let resume = resume_line(self.world, self.common, self.root, row.id);
+            show(last_words(&summary, &outline, &resume, Paint::for_stdout(self.world)).as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// What an attempt prints, as the console shows it: standard output decoded if the run decoded it, then standard error.
+struct Output {
+    step: u32,
+    name: String,
+    attempt: u32,
+    stdout: (PathBuf, u64),
+    stderr: Option<(PathBuf, u64)>,
+    reader: Option<Reader>,
+}
+
+impl Output {
+    fn of(journal: &Journal, run: i64, (step, name, attempt): (u32, &str, u32), format: Format) -> Self {
+        let folder = journal.attempt_folder(run, step, name, attempt);
+        let file = |name: &str| (folder.path().join(name), 0);
+        let (stdout, stderr) = (file("stdout.log"), Some(file("stderr.log")));
+        Self { step, name: name.into(), attempt, stdout, stderr, reader: Reader::new(format) }
+    }
+
+    /// One file of the attempt instead, byte for byte.
+    fn only(self, file: &str) -> Self {
+        let path = self.stdout.0.with_file_name(file);
+        Self { stdout: (path, 0), stderr: None, reader: None, ..self }
+    }
+
+    /// Prints what is new.
+    fn print(&mut self, journal: &Journal) -> Result<(), Cut> {
+        if let Some(reader) = &mut self.reader {
+            loop {
+                let piece = journal.piece(&self.stdout.0, self.stdout.1).map_err(broken)?;
+                if piece.is_empty() {
+                    break;
+                }
+                self.stdout.1 += piece.len() as u64;
+                let mut decoded = String::new();
+                reader.feed(&piece, &mut |text| decoded.push_str(text));
+                show(decoded.as_bytes())?;
+            }
+        } else {
+            pass_on(journal, &mut self.stdout)?;
+        }
+        self.stderr.as_mut().map_or(Ok(()), |stderr| pass_on(journal, stderr))
+    }
+
+    /// Prints the rest, and says what is missing.
+    fn finish(mut self, world: &World, journal: &Journal, run: i64) -> Result<(), Cut> {
+        self.print(journal)?;
+        if let Some(reader) = self.reader {
+            let mut decoded = String::new();
+            let _ = reader.finish(&mut |text| decoded.push_str(text));
+            show(decoded.as_bytes())?;
+        }
+        Ok(say_missing(world, journal, run, (self.step, &self.name, self.attempt))?)
+    }
+}
+
+/// Shows one attempt: what it printed, or one of its files.
+fn one_attempt(
+    world: &World,
+    journal: &Journal,
+    (place, run): (Option<AttemptPlace>, RunRow),
+    follow: bool,
+    file: Option<&str>,
+    as_json: bool,
+) -> Result<(), Cut> {
+    let attempts = journal.attempts(run.id).map_err(broken)?;
+    let attempt = place.map_or_else(|| attempts.last(), |place| place.find(&attempts));
+    let attempt = attempt.ok_or_else(|| no_attempt(run.id, &attempts))?;
+    if as_json {
+        let path = Path::new(&attempt.folder).join(file.unwrap_or("stdout.log"));
+        let _ = answer(&json_line(json!({ "run": run.id, "attempt": attempt, "path": path })));
+        return Ok(());
+    }
+    let outline = journal.outline(run.id).map_err(broken)?;
+    let step = outline.as_ref().and_then(|outline| outline.step(attempt.step));
+    let format = step.map_or(Format::Plain, |step| step.format);
+    let mut output = Output::of(journal, run.id, (attempt.step, &attempt.name, attempt.attempt), format);
+    if let Some(name) = file {
+        output = output.only(name);
+    }
+    loop {
+        let over = !follow || is_over(journal, &run, attempt)?;
+        output.print(journal)?;
+        if over {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    match &output.stdout {
+        (path, 0) if file.is_some() && !path.exists() => Err(no_log(path).into()),
+        _ => output.finish(world, journal, run.id),
+    }
+}
+
+/// Reports which part of a shown output is missing.
+fn say_missing(
+    world: &World,
+    journal: &Journal,
+    run: i64,
+    (step, name, attempt): (u32, &str, u32),
+) -> Result<(), Diagnostic> {
+    if let Some(words) = journal.missing_output(run, step, name, attempt).map_err(broken)? {
+        let words = format!("! the rest is lost: {words}");
+        print_error(&format!("{}\n", Paint::for_stderr(world).warn(&words)));
+    }
+    Ok(())
+}
+
+/// The state of a run now.
+fn current(journal: &Journal, row: &RunRow) -> Result<RunState, Diagnostic> {
+    state(journal, &journal.run(row.id).map_err(broken)?.unwrap_or_else(|| row.clone()))
+}
+
+/// Whether an attempt prints nothing more: it has ended, or its run has died.
+fn is_over(journal: &Journal, row: &RunRow, attempt: &AttemptRow) -> Result<bool, Diagnostic> {
+    if attempt.outcome.is_some() || journal.is_over(row.id, attempt.step, attempt.attempt).map_err(broken)? {
+        return Ok(true);
+    }
+    Ok(current(journal, row)? != RunState::Running)
+}
+
+/// Prints a log from the offset on.
+fn pass_on(journal: &Journal, (path, offset): &mut (PathBuf, u64)) -> Result<(), Cut> {
+    loop {
+        let piece = journal.piece(path, *offset).map_err(broken)?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        *offset += piece.len() as u64;
+        show(&piece)?;
+    }
+}
+
+fn no_output(error: &Error) -> Diagnostic {
+    Diagnostic::error("runs/output", format!("cannot write to standard output: {error}"))
+        .help("the log contains the rest")
+}
+
+fn no_attempt(run: i64, attempts: &[AttemptRow]) -> Diagnostic {
+    let last = attempts.last().map_or_else(
+        || "it has no attempts".into(),
+        |last| format!("its last attempt is {}.{}; `forkhestra runs show {run}` lists all", last.step, last.attempt),
+    );
+    Diagnostic::error("runs/no-attempt", format!("run {run} has no such attempt")).help(last)
+}
+
+fn no_log(path: &Path) -> Diagnostic {
+    Diagnostic::error("runs/no-log", format!("there is no {}", path.display()))
+        .help("a check has no prompt, and only backends with structured output have a final message")
+}
+
+fn too_old(run: i64) -> Diagnostic {
+    Diagnostic::error("runs/too-old", format!("run {run} was recorded by a version that stored no outline"))
+        .help(format!("`forkhestra runs events {run}` shows what it did store"))
+}
