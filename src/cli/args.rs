@@ -58,6 +58,16 @@ Examples:
 A run continues at the iteration that was interrupted; steps that had finished do not run again. If
 anything that would run has changed since, it is named, and used only with --accept-changes.";
 
+const DIFF: &str = "\
+Examples:
+  forkhestra diff                       show what the last run changed
+  forkhestra diff 12 --stat             list the files that run 12 changed
+  forkhestra diff 12.2.3                show what attempt 2.3 of run 12 changed
+  forkhestra diff 12.2.1..2.3           show what changed from the end of attempt 2.1 to the end of 2.3
+  forkhestra diff 12 | git apply -R     take back what run 12 changed
+
+Changes come from snapshots that forkhestra takes after each attempt, not from git's index.";
+
 const REPORT: &str = "\
 Examples:
   forkhestra report                     write the last run to report.html, next to its transcripts
@@ -114,6 +124,9 @@ pub(super) enum Verb {
     /// Write a report of a run as one self-contained page: what happened, why, what it cost, and every prompt
     #[command(after_long_help = REPORT)]
     Report(ReportArgs),
+    /// Show what a run or an attempt changed in the files
+    #[command(after_long_help = DIFF)]
+    Diff(DiffArgs),
     /// Manage tasks: add, list, show, run, approve, reject, skip, reset, delete
     #[command(alias = "tasks")]
     Task(TaskArgs),
@@ -368,6 +381,8 @@ pub(super) enum RunsVerb {
     /// Show a run as the console showed it, with the output of its agents; or show one attempt
     #[command(alias = "replay")]
     Log(LogArgs),
+    /// Write the files as they were after a run or an attempt to a directory
+    Restore(RestoreArgs),
     /// Print every event, one JSON object per line
     Events {
         /// The run's number [default: the last run]
@@ -414,6 +429,32 @@ impl LogArgs {
         ];
         files.into_iter().find_map(|(wanted, file)| wanted.then_some(file))
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArgs {
+    /// A run, an attempt of it, or two attempts: 12, 12.2.3, 12.2.1..2.3 [default: the last run]
+    #[arg(value_name = "RUN[.ATTEMPT][..ATTEMPT]")]
+    pub(super) what: Option<String>,
+    /// List the files and count their lines
+    #[arg(long)]
+    pub(super) stat: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "stat")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RestoreArgs {
+    /// A run, or an attempt of it: 12, or 12.2.3
+    #[arg(value_name = "RUN[.ATTEMPT]")]
+    pub(super) what: String,
+    /// The directory to write to, which must not exist or must be empty
+    #[arg(long, value_name = "DIR")]
+    pub(super) to: PathBuf,
+    /// Write the files as they were before
+    #[arg(long)]
+    pub(super) before: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,11 +5,12 @@ use crate::source::Diagnostic;
 use clap::CommandFactory;
 use std::ffi::{OsStr, OsString};
 
-pub(super) const VERBS: [&str; 25] = [
+pub(super) const VERBS: [&str; 26] = [
     "run",
     "resume",
     "runs",
     "report",
+    "diff",
     "task",
     "dispute",
     "eval",

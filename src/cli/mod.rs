@@ -2,6 +2,7 @@
 
 mod args;
 mod argv;
+mod changes;
 mod checks;
 mod complete;
 mod config;
@@ -60,6 +61,7 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
         Verb::Run(args) => run::run(world, &common, &args),
         Verb::Resume(args) => run::resume::resume(world, &common, &args),
         Verb::Runs(args) => runs::runs(world, &common, &args),
+        Verb::Diff(args) => changes::diff(world, &common, &args),
         Verb::List(args) => Ok(list::list(world, &common, &args)),
         Verb::Show(args) => show::show(world, &common, &args),
         Verb::Validate(args) => validate::validate(world, &common, &args),

@@ -5,6 +5,7 @@
 use super::own_output::own_outputs;
 use super::repository::Repository;
 use super::worktree::CACHES;
+use crate::engine::FileChange;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::fs;
@@ -188,6 +189,25 @@ impl Snapshots {
             changes.push(Changed { status, path: self.rooted(path) });
         }
         Some(changes)
+    }
+
+    /// Returns the files that differ between two trees, by path, with the numbers of their lines. `None` if one of the
+    /// trees is gone.
+    #[must_use]
+    pub fn numstat(&self, before: &str, now: &str, git: &Git<'_>) -> Option<Vec<FileChange>> {
+        let changes = self.changes(before, now, git)?;
+        let told = self.ask(git, &["diff-tree", "-r", "-z", "--no-renames", "--numstat", before, now])?;
+        // `12<TAB>4<TAB>path`, or `-<TAB>-<TAB>path` for a binary file, in the order of the changes.
+        let lines = told.split('\0').filter_map(|line| {
+            let mut words = line.splitn(3, '\t');
+            Some((words.next()?.parse().ok(), words.next()?.parse().ok()))
+        });
+        let counted = changes.into_iter().zip(lines);
+        Some(
+            counted
+                .map(|(Changed { status, path }, (added, removed))| FileChange { status, path, added, removed })
+                .collect(),
+        )
     }
 
     /// Returns the tree `base` with some paths as they are in `now`.

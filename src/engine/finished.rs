@@ -148,6 +148,10 @@ pub struct Finished {
     pub error_class: Option<ErrorClass>,
     /// The usage limit that ended the attempt.
     pub usage_limit: Option<UsageLimit>,
+    /// The tree with which the attempt ended, as the ID of a git tree in forkhestra's own store. Absent if no snapshot
+    /// was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
     /// In a loop, a digest of the working tree and of the agent's last output. Equal digests mean that nothing changed.
     pub fingerprint: Option<String>,
     /// For a worker in a group, whether it left the working tree unchanged.

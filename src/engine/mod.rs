@@ -14,6 +14,7 @@ mod state;
 mod stopwatch;
 mod summary;
 mod totals;
+mod trees;
 mod verdicts;
 mod waits;
 
@@ -31,3 +32,4 @@ pub use state::State;
 pub use stopwatch::Stopwatch;
 pub use summary::{AttemptRow, RunKind, RunRow, RunState, unverified_words};
 pub use totals::{LastAttempt, RunSummary, StepSum, Sum, Totals};
+pub use trees::{AttemptTrees, FileChange, RunTrees};

@@ -4,6 +4,7 @@ use super::event::{At, Event, EventKind};
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, RunOutcome};
 use super::stopwatch::Stopwatch;
+use super::trees::RunTrees;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -210,6 +211,10 @@ pub struct RunSummary {
     pub watch: Stopwatch,
     /// The totals of the run.
     pub totals: Totals,
+    /// The trees between which its attempts worked.
+    pub trees: RunTrees,
+    /// How tests and other protected files have changed since the work began, as descriptions.
+    pub weakened: Vec<String>,
 }
 
 impl RunSummary {
@@ -226,6 +231,12 @@ impl RunSummary {
     /// Applies the next event.
     pub fn see(&mut self, event: &Event) {
         self.run = event.run;
+        self.trees.evolve(&event.event);
+        if let EventKind::AttemptFinished { finished, .. } = &event.event
+            && finished.guarded
+        {
+            self.weakened = finished.weakened.iter().chain(&finished.touched).cloned().collect();
+        }
         self.ended.clone_from(&event.at);
         if let EventKind::RunStarted { chain, name, task, root, prompt, .. } = &event.event {
             (self.chain, self.name) = (chain.clone(), name.clone());

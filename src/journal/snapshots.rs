@@ -29,7 +29,9 @@ pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool, ignored: &
     let info = ours.make_below(["info"]).map_err(|error| ours.refused("info", error))?;
     let objects_info = ours.below(["objects", "info"]).map_err(|error| ours.refused("objects", error))?;
     let version = if sha256 { "1\n[extensions]\n\tobjectformat = sha256\n[core]" } else { "0" };
-    let config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\tlooseCompression = 1\n");
+    let config = format!(
+        "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\tlooseCompression = 1\n[gc]\n\tauto = 0\n"
+    );
     let mut borrowed: String = objects.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join("\n");
     borrowed.push('\n');
     let files = [

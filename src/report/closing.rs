@@ -1,8 +1,9 @@
 //! The outcome of a run: the closing table for people, and the summary for programs.
 
-use crate::engine::{RunState, RunSummary, StepSum, Sum};
-use crate::report::format::{padded, seconds, thousands, width};
+use crate::engine::{FileChange, RunState, RunSummary, StepSum, Sum};
+use crate::report::format::{first_line, padded, seconds, thousands, width};
 use crate::report::paint::Paint;
+use crate::report::text::changes::changes_line;
 use crate::source::counted;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -85,16 +86,41 @@ pub fn closing_table(summary: &RunSummary, paint: Paint) -> String {
     text
 }
 
+/// What a summary says in addition to the totals of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SummaryFacts<'a> {
+    /// The exit code; `None` if the run has not ended.
+    pub exit: Option<u8>,
+    /// Why the run ended; `None` if it has not.
+    pub reason: Option<&'a str>,
+    /// The directory of its transcripts.
+    pub transcripts: &'a str,
+    /// The command to type next.
+    pub next: Option<&'a str>,
+    /// The files that it changed; `None` if there were no snapshots.
+    pub changes: Option<&'a [FileChange]>,
+}
+
+/// Returns lines about what a run changed: the files, and what was weakened. Empty if there were no snapshots.
+#[must_use]
+pub fn closing_changes(summary: &RunSummary, changes: Option<&[FileChange]>, diff: &str, paint: Paint) -> String {
+    let mut text = String::new();
+    if let Some(files) = changes {
+        let see = if files.is_empty() { String::new() } else { format!("; to see it: {diff}") };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {}", paint.dim(&format!("{}{see}", changes_line(files))));
+    }
+    for words in &summary.weakened {
+        let _ = writeln!(text, "  {}", paint.warn(&format!("since the work began: {}", first_line(words))));
+    }
+    text
+}
+
 /// Returns the summary as JSON, for `--output json`, hooks and `runs show --json`. A run that has not ended has neither
 /// an exit code nor a reason.
 #[must_use]
-pub fn summary_json(
-    summary: &RunSummary,
-    exit: Option<u8>,
-    reason: Option<&str>,
-    transcripts: &str,
-    next: Option<&str>,
-) -> Value {
+pub fn summary_json(summary: &RunSummary, facts: &SummaryFacts<'_>) -> Value {
+    let SummaryFacts { exit, reason, transcripts, next, changes } = facts;
     let totals = &summary.totals;
     json!({
         "version": VERSION,
@@ -121,6 +147,8 @@ pub fn summary_json(
         "rejections": totals.rejections,
         "rework": totals.rework,
         "steps": totals.steps,
+        "changes": changes,
+        "weakened": summary.weakened,
         "transcripts": transcripts,
         "next": next,
         "taskStatus": null,

@@ -13,7 +13,7 @@ mod terminal;
 mod text;
 mod verdicts;
 
-pub use closing::{closing_table, summary_json};
+pub use closing::{SummaryFacts, closing_changes, closing_table, summary_json};
 pub use diagnostics::{diagnostic_json, render};
 pub use github::step_summary;
 pub use page::html::html_page;
@@ -25,6 +25,7 @@ pub use terminal::console::{Console, Verbosity};
 pub use terminal::evaluation::EvalTerminal;
 pub use terminal::screen::{Screen, print, print_bytes, print_error};
 pub use terminal::{Terminal, TerminalOptions};
+pub use text::changes::{changed_files, painted_patch};
 pub use text::doctor::{Finding, Health, doctor};
 pub use text::dry_run::{dry_run, quoted};
 pub use text::earlier::{EarlierRuns, Spread};

@@ -344,6 +344,7 @@ impl<'a> Attempt<'a> {
         let read = driver.read(&self.stage, self.folder, self.token, &self.before, exit)?;
         let mut finished: Finished = self.stage.finished(took_ms, held_open, leftovers, fingerprint);
         let said = read.into_finished(&mut finished);
+        finished.tree = driver.tree_now();
         finished.lifeline = self.lost.map(str::to_string);
         if let (Exit::Code(code @ 1..), None) = (exit, &finished.error) {
             finished.error = driver.exit_words(code);

@@ -1,6 +1,7 @@
 //! The module that acts: it runs a plan, attempt by attempt, as the engine decides.
 
 mod attempt;
+mod changes;
 mod context;
 mod driver;
 mod evidence;
@@ -20,6 +21,7 @@ mod templates;
 mod timers;
 mod work;
 
+pub use changes::{files_between, files_of_run, patch_between, write_tree};
 pub use context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 pub use driver::{drive, flushed};
 pub use lanes::lane::LaneAnswer;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long the first snapshot may take; it reads every file once.
-const FIRST_PATIENCE: Duration = Duration::from_mins(2);
+pub(super) const FIRST_PATIENCE: Duration = Duration::from_mins(2);
 
 /// The state that the work is compared with.
 #[derive(Debug, Default)]
@@ -28,6 +28,8 @@ pub(super) struct WorkBaseline {
     /// The user's own ignore rules when the work began.
     pub(super) rules: Option<String>,
     sha256: bool,
+    /// The last snapshot, with the fingerprint of the working tree right before it.
+    last: Option<(String, String)>,
     /// The working tree as this process found it.
     found: Option<crate::context::Snapshot>,
 }
@@ -175,6 +177,7 @@ impl Driver<'_> {
     /// Called before the first attempt of a run: determines what its work is compared with.
     pub(super) fn begin_work(&mut self, overrides: &Overrides) -> Result<(), JournalError> {
         if !self.looks_at_work() {
+            self.begun.now = self.first_tree()?;
             return Ok(());
         }
         let (root, plan) = (self.context.root, self.context.plan);
@@ -201,7 +204,7 @@ impl Driver<'_> {
         };
         let judge = plan.steps.iter().position(|step| step.role() == Some(Role::Judge));
         let worked = plan.steps[..judge.unwrap_or(0)].iter().any(|step| step.role() == Some(Role::Worker));
-        let now = if worked || task.is_some() { snapshots.take(&git) } else { None };
+        let now = snapshots.take(&git);
         self.begun.now.clone_from(&now);
         self.begun.tree = match (&overrides.base, kept) {
             (Some(base), _) => resolve(base),
@@ -230,10 +233,10 @@ impl Driver<'_> {
     /// continues with.
     pub(super) fn begin_work_again(&mut self, began: &EventKind) -> Result<Option<String>, JournalError> {
         let EventKind::RunStarted { base, tree, rules, .. } = began else { return Ok(None) };
-        if !self.looks_at_work() {
-            return Ok(None);
-        }
         self.begun.rules.clone_from(rules);
+        if !self.looks_at_work() {
+            return self.first_tree();
+        }
         self.open_snapshots()?;
         self.begun.commit.clone_from(base);
         let git = asking(self.context.root, FIRST_PATIENCE);
@@ -246,12 +249,41 @@ impl Driver<'_> {
             // The run was begun before there were snapshots.
             None => base.as_deref().and_then(|commit| snapshots.of_commit(commit, &git)),
         };
-        let Some(task) = &self.context.plan.task else { return Ok(None) };
         let now = snapshots.take(&git);
-        if let (Some(tree), Some(now)) = (&self.begun.tree, &now) {
+        if let (Some(task), Some(tree), Some(now)) = (&self.context.plan.task, &self.begun.tree, &now) {
             self.begun.tree = Some(own_base(self.context.journal, snapshots, &git, &task.id, (tree, now))?);
         }
         Ok(now)
+    }
+
+    /// Returns the tree with which the run begins, if nothing but the record of its changes needs it. A run without an
+    /// agent that works has no record. The first snapshot of a commit copies its objects: about 0.2 s for 2,000 files;
+    /// a later run takes about 30 ms.
+    fn first_tree(&mut self) -> Result<Option<String>, JournalError> {
+        let works = self.context.plan.steps.iter().any(|step| step.role() == Some(Role::Worker));
+        if self.lane.is_some() || !works {
+            return Ok(None);
+        }
+        self.open_snapshots()?;
+        let git = asking(self.context.root, FIRST_PATIENCE);
+        Ok(self.begun.snapshots.as_ref().and_then(|snapshots| snapshots.take(&git)))
+    }
+
+    /// Returns the tree as it is now; `None` without snapshots. Costs a walk of the tree, and two git commands if it
+    /// has changed since the last time.
+    pub(super) fn tree_now(&mut self) -> Option<String> {
+        let root = self.context.root;
+        self.begun.snapshots.as_ref()?;
+        let fingerprint = self.tree.fingerprint(root, b"");
+        if let Some((_, tree)) = self.begun.last.as_ref().filter(|(known, _)| *known == fingerprint) {
+            return Some(tree.clone());
+        }
+        if self.tree.is_odd() || self.prepare_store().is_err() {
+            return None;
+        }
+        let tree = self.begun.snapshots.as_ref()?.take(&asking(root, PATIENCE))?;
+        self.begun.last = Some((fingerprint, tree.clone()));
+        Some(tree)
     }
 
     fn open_snapshots(&mut self) -> Result<(), JournalError> {

@@ -273,6 +273,18 @@ impl World {
         tempfile::Builder::new().prefix("forkhestra-").tempdir_in(self.temporary())
     }
 
+    /// Creates a directory that the user requested, and the directories above it.
+    ///
+    /// # Errors
+    /// When it cannot be created, or exists and is not an empty directory.
+    pub fn make_empty(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)?;
+        match fs::read_dir(path)?.next() {
+            Some(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty")),
+            None => Ok(()),
+        }
+    }
+
     /// Creates a file that the user requested, and the directories above it. An existing file is never touched.
     ///
     /// # Errors

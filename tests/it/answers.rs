@@ -20,6 +20,7 @@ fn check(definition: &str, answer: &str) {
 #[test]
 fn every_verb_that_tells_something_has_a_documented_form() {
     let place = Place::new();
+    std::process::Command::new("git").args(["init", "-q"]).current_dir(place.work("")).status().unwrap();
     place.agent("a", "sh date +%N > w\nnext\nexit 3");
     place.config(
         r#"{"agents": {"a": {"command": "a"}}, "checks": {"t": "true"}, "chains": {"one": {"prompt": "P", "vars": {"V": "1"}, "steps": "a -> t"}, "task": "a"}}"#,
@@ -34,6 +35,7 @@ fn every_verb_that_tells_something_has_a_documented_form() {
         ("codes", &["explain"]),
         ("explain", &["explain", "chain/arrow"]),
         ("runs", &["runs"]),
+        ("diff", &["diff"]),
         ("run", &["runs", "show", "2"]),
         ("log", &["runs", "log", "1", "1"]),
         ("plan", &["one", "--dry-run"]),

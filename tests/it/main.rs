@@ -8,6 +8,7 @@ mod answers;
 mod backlog;
 mod bytes;
 mod chain_text;
+mod changes;
 mod checks;
 mod clis;
 mod corpus;

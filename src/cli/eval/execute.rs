@@ -13,8 +13,8 @@ use crate::journal::Journal;
 use crate::plan::Part;
 use crate::proc::SleepInhibitor;
 use crate::report::{
-    EvalTerminal, Paint, Screen, evaluation_json, evaluation_text, print_error, prompt_diff, reason, render,
-    summary_json,
+    EvalTerminal, Paint, Screen, SummaryFacts, evaluation_json, evaluation_text, print_error, prompt_diff, reason,
+    render, summary_json,
 };
 use crate::runner::Failure;
 use crate::source::{Diagnostic, Files};
@@ -71,7 +71,13 @@ pub(super) fn perform(
                 context.plan(&ready.suite.executor, Part::Answers, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
             let why = reason(outcome, &summary.totals, &ready.outline);
             let folder = world.relative(&journal.run_folder(run));
-            let json = summary_json(&summary, Some(exit.code()), Some(&why), &folder, None).to_string() + "\n";
+            let facts = SummaryFacts {
+                exit: Some(exit.code()),
+                reason: Some(&why),
+                transcripts: &folder,
+                ..SummaryFacts::default()
+            };
+            let json = summary_json(&summary, &facts).to_string() + "\n";
             run_hooks(world, common, &hooks, &project.root, &summary, &json);
             match written {
                 Ok(words) => {

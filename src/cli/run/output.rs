@@ -4,13 +4,15 @@ use crate::chain::{HookKind, show_duration};
 use crate::cli::args::Common;
 use crate::cli::config::shell;
 use crate::cli::options::OutputArgs;
-use crate::engine::{LimitKind, RunOutcome, RunState, RunSummary};
+use crate::engine::{FileChange, LimitKind, RunOutcome, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::plan::{Hook, Limits, Outline};
 use crate::proc::{ByHand, Interrupts};
 use crate::report::{
-    Ndjson, Paint, Sinks, Verbosity, closing_table, go_on, print, print_error, reason, step_summary, summary_json,
+    Ndjson, Paint, Sinks, SummaryFacts, Verbosity, closing_changes, closing_table, go_on, print, print_error, reason,
+    step_summary, summary_json,
 };
+use crate::runner::files_of_run;
 use crate::source::{Diagnostic, Env, Files, Kind};
 use crate::world::World;
 use std::io;
@@ -117,10 +119,18 @@ pub(in crate::cli) fn close(
     let outcome = summary.totals.outcome?;
     let (why, good) = (reason(outcome, &summary.totals, outline), outcome == RunOutcome::Succeeded);
     let next = next(outcome, &summary, &over.resume, &outline.limits);
+    let changes = files_of_run(&summary);
     if !common.quiet {
-        print_error(&last_words(&summary, outline, &over.resume, Paint::for_stderr(world)));
+        print_error(&last_words(&summary, changes.as_deref(), outline, &over.resume, Paint::for_stderr(world)));
     }
-    let mut json = summary_json(&summary, Some(over.exit.code()), Some(&why), &over.transcripts, Some(&next));
+    let facts = SummaryFacts {
+        exit: Some(over.exit.code()),
+        reason: Some(&why),
+        transcripts: &over.transcripts,
+        next: Some(&next),
+        changes: changes.as_deref(),
+    };
+    let mut json = summary_json(&summary, &facts);
     json["taskStatus"] = over.task_status.into();
     json["commit"] = over.commit.clone().into();
     let json = json.to_string() + "\n";
@@ -170,7 +180,13 @@ pub(in crate::cli) fn run_hooks(
 }
 
 /// The last lines of a run for people: the outcome of each step, and what to type next.
-pub(in crate::cli) fn last_words(summary: &RunSummary, outline: &Outline, resume: &str, paint: Paint) -> String {
+pub(in crate::cli) fn last_words(
+    summary: &RunSummary,
+    changes: Option<&[FileChange]>,
+    outline: &Outline,
+    resume: &str,
+    paint: Paint,
+) -> String {
     let Some(outcome) = summary.totals.outcome else { return String::new() };
     let next = match go_on(outcome, &summary.totals, outline, resume) {
         // It was already shown. After a failure, the log comes first.
@@ -181,13 +197,18 @@ pub(in crate::cli) fn last_words(summary: &RunSummary, outline: &Outline, resume
         }
         _ => paint.dim(&format!("  next: {}\n", next(outcome, summary, resume, &outline.limits))),
     };
-    closing_table(summary, paint) + &next
+    let diff = format!("forkhestra diff {}{}", summary.run, cwd_of(resume));
+    closing_table(summary, paint) + &closing_changes(summary, changes, &diff, paint) + &next
+}
+
+/// The option `--cwd` of a command line that resumes a run; empty if it has none.
+fn cwd_of(resume: &str) -> String {
+    resume.split_once(" --cwd ").map_or_else(String::new, |(_, folder)| format!(" --cwd {folder}"))
 }
 
 /// The one command to type next.
 pub(in crate::cli) fn next(outcome: RunOutcome, summary: &RunSummary, resume: &str, limits: &Limits) -> String {
-    let cwd = resume.split_once(" --cwd ").map_or_else(String::new, |(_, folder)| format!(" --cwd {folder}"));
-    let run = summary.run;
+    let (cwd, run) = (cwd_of(resume), summary.run);
     match (outcome, &summary.totals.last) {
         (RunOutcome::LimitReached { limit }, _) => {
             format!("{resume} --limit {}={}", limit.key(), doubled(limit, limits))

@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::journal::{Journal, RunLock};
 use crate::plan::Outline;
 use crate::report::{Console, Paint, print_bytes, print_error};
+use crate::runner::files_of_run;
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
@@ -149,7 +150,10 @@ impl Player<'_> {
         }
         if !self.common.quiet {
             let resume = resume_line(self.world, self.common, self.root, row.id);
-            show(last_words(&summary, &outline, &resume, Paint::for_stdout(self.world)).as_bytes())?;
+            let changes = files_of_run(&summary);
+            show(
+                last_words(&summary, changes.as_deref(), &outline, &resume, Paint::for_stdout(self.world)).as_bytes(),
+            )?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ pub(in crate::cli) mod place;
 use crate::agent::fill;
 use crate::chain::parse_duration;
 use crate::cli::args::{Common, PruneArgs, RunsArgs, RunsVerb};
+use crate::cli::changes;
 use crate::cli::config::{Project, project};
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
@@ -16,7 +17,8 @@ use crate::cli::runs::history::{is_alive, journal, meant, state};
 use crate::engine::{Event, EventKind, RunKind, RunRow, RunState, RunSummary};
 use crate::journal::{Journal, JournalError};
 use crate::plan::Outline;
-use crate::report::{Console, Paint, reason, run as run_text, runs as runs_text, summary_json, timeline};
+use crate::report::{Console, Paint, SummaryFacts, reason, run as run_text, runs as runs_text, summary_json, timeline};
+use crate::runner::files_of_run;
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
@@ -29,6 +31,7 @@ pub(in crate::cli) fn runs(world: &World, common: &Common, args: &RunsArgs) -> A
         Some(RunsVerb::Show { run }) => show(world, common, *run, args.json),
         Some(RunsVerb::Events { run }) => events(world, common, *run),
         Some(RunsVerb::Log(log)) => log::log(world, common, log, args.json),
+        Some(RunsVerb::Restore(restore)) => changes::restore(world, common, restore),
         Some(RunsVerb::Prune(prune)) => forget(world, common, prune, args.json),
     }
 }
@@ -84,7 +87,9 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
     } else {
         String::new()
     };
-    let text = run_text(&row, state, &summary, outline.as_ref(), (&timeline, &folder, &resume), paint);
+    let changes = files_of_run(&summary);
+    let text =
+        run_text(&row, state, &summary, outline.as_ref(), changes.as_deref(), (&timeline, &folder, &resume), paint);
     Ok(answer(&(text + &results)))
 }
 
@@ -113,7 +118,15 @@ fn shown(
     let next = ended.map(|(outcome, outline)| next(outcome, &summary, resume, &outline.limits));
     let exit = summary.totals.outcome.map(|outcome| exit_of(outcome).code());
     let folder = world.relative(&journal.run_folder(row.id));
-    shown["summary"] = summary_json(&summary, exit, why.as_deref(), &folder, next.as_deref());
+    let changes = files_of_run(&summary);
+    let facts = SummaryFacts {
+        exit,
+        reason: why.as_deref(),
+        transcripts: &folder,
+        next: next.as_deref(),
+        changes: changes.as_deref(),
+    };
+    shown["summary"] = summary_json(&summary, &facts);
     Ok(shown)
 }
 

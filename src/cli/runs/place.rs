@@ -26,11 +26,14 @@ impl AttemptPlace {
         Ok(Self { step: number(step)?, attempt: attempt.map(number).transpose()? })
     }
 
+    /// Returns whether an attempt can be meant.
+    pub(in crate::cli) fn names(self, step: u32, attempt: u32) -> bool {
+        step == self.step && self.attempt.is_none_or(|number| number == attempt)
+    }
+
     /// Returns the attempt that is meant: the last one of the step unless it is named.
-    pub(in crate::cli) fn find<'a>(&self, attempts: &'a [AttemptRow]) -> Option<&'a AttemptRow> {
-        let wanted =
-            |row: &&AttemptRow| row.step == self.step && self.attempt.is_none_or(|number| number == row.attempt);
-        attempts.iter().rfind(wanted)
+    pub(in crate::cli) fn find(self, attempts: &[AttemptRow]) -> Option<&AttemptRow> {
+        attempts.iter().rfind(|row| self.names(row.step, row.attempt))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Past runs: a table of all of them, and the details of one with all its attempts.
 
-use crate::engine::{At, RunOutcome, RunRow, RunState, RunSummary, State};
+use crate::engine::{At, FileChange, RunOutcome, RunRow, RunState, RunSummary, State};
 use crate::plan::Outline;
 use crate::report::closing::{closing_table, used_words};
 use crate::report::format::{first_line, fitted, local_time, padded, seconds, thousands, width};
 use crate::report::paint::Paint;
 use crate::report::reasons::{go_on, reason};
+use crate::report::text::changes::changes_line;
 use crate::source::counted;
 use std::fmt::Write;
 
@@ -81,6 +82,7 @@ pub fn run(
     state: RunState,
     summary: &RunSummary,
     outline: Option<&Outline>,
+    changes: Option<&[FileChange]>,
     (timeline, folder, resume): (&str, &str, &str),
     paint: Paint,
 ) -> String {
@@ -108,6 +110,12 @@ pub fn run(
     line("time", &seconds(summary.watch.milliseconds()));
     let used = used_words(&summary.totals.all);
     line("cost", &if used.is_empty() { "-".into() } else { used.join(", ") });
+    if let Some(files) = changes {
+        line("changes", &changes_line(files));
+    }
+    for words in &summary.weakened {
+        line("weakened", &paint.warn(&first_line(words)));
+    }
     line("transcripts", folder);
     let _ = write!(text, "\n{timeline}");
     let table = closing_table(summary, paint);

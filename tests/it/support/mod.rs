@@ -2,7 +2,9 @@
 
 use forkhestra::engine::{Event, EventKind, RunRow, RunSummary, State};
 use forkhestra::plan::Outline;
-use forkhestra::report::{Console, Document, Paint, Verbosity, closing_table, markdown, reason, summary_json};
+use forkhestra::report::{
+    Console, Document, Paint, SummaryFacts, Verbosity, closing_table, markdown, reason, summary_json,
+};
 use serde_json::json;
 use std::fs;
 use std::io::Read;
@@ -312,7 +314,7 @@ fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
     // SQLite adds floating-point numbers in a way of its own.
     let millionths = |cost: Option<f64>| cost.map(|cost| (cost * 1e6).round());
     assert_eq!((row.tokens, millionths(row.cost_usd)), (all.tokens(), millionths(all.cost_usd())), "run {}", row.id);
-    let json = summary_json(&summary, None, None, "", None);
+    let json = summary_json(&summary, &SummaryFacts::default());
     let sums = json!([all.attempts, all.took_ms, all.tokens(), all.cost_usd(), totals.rejections]);
     assert_eq!(json!([json["attempts"], json["tookMs"], json["tokens"], json["costUsd"], json["rejections"]]), sums);
     let Some((outcome, outline)) = totals.outcome.zip(outline) else { return };

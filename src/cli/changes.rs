@@ -1,0 +1,144 @@
+//! `diff` and `runs restore`: what attempts changed, from the snapshots of their run.
+
+use crate::cli::args::{Common, DiffArgs, RestoreArgs};
+use crate::cli::config::shell;
+use crate::cli::respond::{Answered, answer, broken_journal, json_line};
+use crate::cli::runs::history::{journal, meant};
+use crate::cli::runs::place::{AttemptPlace, RunPlace};
+use crate::context::Repository;
+use crate::engine::{AttemptTrees, FileChange, RunTrees};
+use crate::report::{Paint, changed_files, painted_patch};
+use crate::runner::{files_between, patch_between, write_tree};
+use crate::source::Diagnostic;
+use crate::world::World;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Two trees of a run.
+struct Span {
+    root: PathBuf,
+    run: i64,
+    before: String,
+    after: String,
+}
+
+/// Carries out `diff`.
+pub(super) fn diff(world: &World, common: &Common, args: &DiffArgs) -> Answered {
+    let span = span(world, common, args.what.as_deref().unwrap_or_default())?;
+    let Span { root, run, before, after } = &span;
+    let paint = Paint::for_stdout(world);
+    if args.json || args.stat {
+        let files = files_between(root, before, after).ok_or_else(|| gone(root))?;
+        return Ok(answer(&if args.json {
+            in_json(*run, before, after, &files)
+        } else {
+            changed_files(&files, paint)
+        }));
+    }
+    let patch = patch_between(root, before, after).ok_or_else(|| gone(root))?;
+    Ok(answer(&if paint.terminal { painted_patch(&patch, paint) } else { patch }))
+}
+
+fn in_json(run: i64, before: &str, after: &str, files: &[FileChange]) -> String {
+    let files: Vec<_> = files
+        .iter()
+        .map(|file| json!({ "status": file.status.to_string(), "path": file.path, "added": file.added, "removed": file.removed }))
+        .collect();
+    json_line(json!({ "run": run, "before": before, "after": after, "files": files }))
+}
+
+/// Carries out `runs restore`.
+pub(super) fn restore(world: &World, common: &Common, args: &RestoreArgs) -> Answered {
+    let place = RunPlace::parse(&args.what)?;
+    let (root, run, trees) = trees(world, common, place.run)?;
+    let tree = match place.attempt {
+        Some(attempt) if args.before => find(&trees, run, attempt)?.before.clone(),
+        Some(attempt) => find(&trees, run, attempt)?.after.clone(),
+        None if args.before => trees.began.clone(),
+        None => trees.last().map(str::to_string),
+    };
+    let tree = tree.ok_or_else(|| no_snapshot(run, place.attempt, reason(&root, &trees, place.attempt)))?;
+    let to = shell(world, common).join(&args.to);
+    world.make_empty(&to).map_err(|error| not_empty(&to, &error.to_string()))?;
+    let scratch = world.scratch_folder().map_err(|error| not_restored(&to, &error.to_string()))?;
+    if !write_tree(&root, scratch.path(), &tree, &to) {
+        return Err(not_restored(&to, "git could not write the snapshot").into());
+    }
+    Ok(answer(&format!("{}\n", to.display())))
+}
+
+fn trees(world: &World, common: &Common, run: Option<i64>) -> Result<(PathBuf, i64, RunTrees), Diagnostic> {
+    let (project, journal) = journal(world, common)?;
+    let (row, _) = meant(&journal, run, |_, _| true, "yet")?;
+    let events = journal.events(row.id).map_err(|error| broken_journal(&error))?;
+    Ok((project.root, row.id, RunTrees::of(&events)))
+}
+
+/// Returns why there is no snapshot after an attempt, or after a run.
+fn reason(root: &Path, trees: &RunTrees, place: Option<AttemptPlace>) -> &'static str {
+    let attempt = |place: AttemptPlace| trees.attempts.iter().rfind(|one| place.names(one.at.step, one.at.attempt));
+    if Repository::of(root).is_none() {
+        "this is not a git repository; git takes the snapshots"
+    } else if trees.began.is_none() {
+        "no agent of the run works, git could not be run, or the run is of an older version"
+    } else if place.and_then(attempt).is_some_and(|one| one.after.is_none()) {
+        "the attempt has not ended, or git could not be run then"
+    } else {
+        "git could not be run then"
+    }
+}
+
+/// Returns the two trees that `[RUN[.ATTEMPT]][..ATTEMPT]` names.
+fn span(world: &World, common: &Common, text: &str) -> Result<Span, Diagnostic> {
+    let (first, last) = match text.split_once("..") {
+        Some((first, last)) => (first, Some(AttemptPlace::parse(last)?)),
+        None => (text, None),
+    };
+    let first = if first.is_empty() { RunPlace::default() } else { RunPlace::parse(first)? };
+    let (root, run, trees) = trees(world, common, first.run)?;
+    let began = trees.began.clone();
+    let (before, after) = match (first.attempt, last) {
+        (None, None) => (began, trees.last().map(str::to_string)),
+        (None, Some(last)) => (began, find(&trees, run, last)?.after.clone()),
+        (Some(only), None) => {
+            let found = find(&trees, run, only)?;
+            (found.before.clone(), found.after.clone())
+        }
+        (Some(first), Some(last)) => (find(&trees, run, first)?.after.clone(), find(&trees, run, last)?.after.clone()),
+    };
+    let place = last.or(first.attempt);
+    let (before, after) = before.zip(after).ok_or_else(|| no_snapshot(run, place, reason(&root, &trees, place)))?;
+    Ok(Span { root, run, before, after })
+}
+
+fn find(trees: &RunTrees, run: i64, place: AttemptPlace) -> Result<&AttemptTrees, Diagnostic> {
+    trees.attempts.iter().rfind(|trees| place.names(trees.at.step, trees.at.attempt)).ok_or_else(|| {
+        Diagnostic::error("runs/no-attempt", format!("run {run} has no such attempt"))
+            .help(format!("`forkhestra runs show {run}` lists its attempts"))
+    })
+}
+
+fn no_snapshot(run: i64, place: Option<AttemptPlace>, why: &str) -> Diagnostic {
+    let what = match place {
+        Some(AttemptPlace { step, attempt: Some(attempt) }) => format!("attempt {step}.{attempt} of run {run}"),
+        Some(AttemptPlace { step, attempt: None }) => format!("step {step} of run {run}"),
+        None => format!("run {run}"),
+    };
+    Diagnostic::error("changes/no-snapshot", format!("there is no snapshot of the files for {what}: {why}"))
+        .help("`git diff` shows what is not committed")
+}
+
+fn gone(root: &Path) -> Diagnostic {
+    Diagnostic::error("changes/gone", format!("the snapshots of {} cannot be read", root.display()))
+        .help("they are in .forkhestra/snapshots, and git reads them; were they deleted, or is git missing?")
+}
+
+fn not_empty(to: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error("changes/not-empty", format!("cannot restore to {}: {why}", to.display()))
+        .help("name a directory that does not exist yet, or is empty")
+}
+
+fn not_restored(to: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error("changes/restore", format!("cannot restore to {}: {why}", to.display()))
+        .help("is there enough space, and was .forkhestra/snapshots deleted? git reads the snapshots from there")
+}

@@ -1,0 +1,49 @@
+//! What attempts changed, read from the snapshots of their run, and trees written back to a directory.
+
+use super::render::asking;
+use super::work::FIRST_PATIENCE;
+use crate::context::{Repository, Snapshots};
+use crate::engine::{FileChange, RunSummary};
+use crate::journal::{prepare_store, snapshot_store};
+use std::path::Path;
+
+/// Returns the difference between two trees of a root's snapshots as a patch. `None` if there is no repository or one of
+/// the trees is gone.
+#[must_use]
+pub fn patch_between(root: &Path, before: &str, after: &str) -> Option<String> {
+    Snapshots::of(root, snapshot_store(root))?.diff(before, after, &asking(root, FIRST_PATIENCE))
+}
+
+/// Returns the files that differ between two trees of a root's snapshots, with the numbers of their lines. `None` if
+/// there is no repository or one of the trees is gone.
+#[must_use]
+pub fn files_between(root: &Path, before: &str, after: &str) -> Option<Vec<FileChange>> {
+    if before == after {
+        return Some(Vec::new());
+    }
+    Snapshots::of(root, snapshot_store(root))?.numstat(before, after, &asking(root, FIRST_PATIENCE))
+}
+
+/// Returns the files that a run changed, from its first tree to its last. `None` if there were no snapshots.
+#[must_use]
+pub fn files_of_run(summary: &RunSummary) -> Option<Vec<FileChange>> {
+    let (began, last) = (summary.trees.began.as_deref()?, summary.trees.last()?);
+    files_between(Path::new(&summary.root), began, last)
+}
+
+/// Writes a tree of a root's snapshots to an empty directory. `scratch` is an empty directory that is not used
+/// afterwards. Returns whether git could write all of it.
+#[must_use]
+pub fn write_tree(root: &Path, scratch: &Path, tree: &str, to: &Path) -> bool {
+    let Some(repository) = Repository::of(root) else { return false };
+    // An index of its own, because a run that is at work uses that of the store.
+    let store = scratch.join("store");
+    if prepare_store(&store, &[snapshot_store(root).join("objects")], repository.is_sha256(), "").is_err() {
+        return false;
+    }
+    let (store, to) = (store.display().to_string(), to.display().to_string());
+    let git = asking(root, FIRST_PATIENCE);
+    let own = ["--no-replace-objects", "--git-dir", &store, "--work-tree", &to];
+    let all = |words: &[&str]| git(&[&own[..], words].concat()).is_some();
+    all(&["read-tree", tree]) && all(&["checkout-index", "--all"])
+}

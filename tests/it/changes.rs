@@ -1,0 +1,130 @@
+//! `diff` and `runs restore`: what each attempt changed.
+
+use super::support::Place;
+use serde_json::Value;
+use std::fs;
+
+fn git(place: &Place, words: &[&str]) -> String {
+    let identity = ["-c", "user.name=x", "-c", "user.email=x@x"];
+    let done =
+        std::process::Command::new("git").args(identity).args(words).current_dir(place.work("")).output().unwrap();
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+/// A coder that writes in two attempts, with a check between them that changes nothing.
+fn two_rounds() -> Place {
+    let place = Place::new();
+    place.write("old.txt", "one\ntwo\n").write(".gitignore", "ignored\n");
+    git(&place, &["init", "-q"]);
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "begin"]);
+    place.write("mine.txt", "not committed\n");
+    place.agent(
+        "c",
+        "sh printf 'one\\nthree\\n' > old.txt; echo x > ignored\nnext\nsh printf 'new\\n' > new.txt; rm mine.txt; touch good",
+    );
+    place.config(r#"{"checks": {"t": "test -f good"}, "chains": {}}"#);
+    place
+}
+
+#[test]
+fn diff_shows_what_a_run_an_attempt_and_a_range_of_attempts_changed() {
+    let place = two_rounds();
+    let before = git(&place, &["status", "--porcelain"]);
+    let ran = place.run(&["(c -> t):3"]);
+    let line = "4 files changed (+2 -2): good, mine.txt, new.txt, …; to see it: forkhestra diff 1";
+    assert!(ran.code(0).stderr.contains(line), "{}", ran.stderr);
+    let diff = |words: &[&str]| {
+        let words: Vec<&str> = std::iter::once("diff").chain(words.iter().copied()).collect();
+        place.run(&words).code(0).stdout.clone()
+    };
+    insta::assert_snapshot!(diff(&["--stat"]), @r"
+    A good      +0 -0
+    D mine.txt  +0 -1
+    A new.txt   +1 -0
+    M old.txt   +1 -1
+    4 files changed (+2 -2)
+    ");
+    insta::assert_snapshot!(diff(&["1.1.1"]), @r"
+    diff --git a/old.txt b/old.txt
+    index 814f4a4..4c7442b 100644
+    --- a/old.txt
+    +++ b/old.txt
+    @@ -1,2 +1,2 @@
+     one
+    -two
+    +three
+    ");
+    let shown = place.run(&["runs", "show"]);
+    assert!(
+        shown.stdout.contains("changes     4 files changed (+2 -2): good, mine.txt, new.txt, …"),
+        "{}",
+        shown.stdout
+    );
+    assert_eq!(diff(&["1.1.2", "--stat"]), diff(&["1.1.1..1.2", "--stat"]));
+    assert_eq!(diff(&["1..1.1"]), diff(&["1.1.1"]));
+    assert_eq!(diff(&["1.2.1"]), "", "the check changed nothing");
+    let json: Value = serde_json::from_str(&diff(&["1.1", "--json"])).unwrap();
+    let files: Vec<String> =
+        json["files"].as_array().unwrap().iter().map(|file| format!("{} {}", file["status"], file["path"])).collect();
+    assert_eq!(files, [r#""A" "good""#, r#""D" "mine.txt""#, r#""A" "new.txt""#]);
+    // The patch takes the work back, and what was not committed comes back as well.
+    place.write("back.patch", diff(&["1"]));
+    git(&place, &["apply", "-R", "back.patch"]);
+    fs::remove_file(place.work("back.patch")).unwrap();
+    assert_eq!(git(&place, &["status", "--porcelain"]), before);
+}
+
+#[test]
+fn restore_writes_the_files_of_an_attempt_beside_the_users_own() {
+    let place = two_rounds();
+    place.run(&["(c -> t):3"]).code(0);
+    let restored = |words: &[&str], to: &str| {
+        let to = place.path(to);
+        let ran = place.run(&[&["runs", "restore"], words, &["--to", &to.display().to_string()]].concat());
+        assert_eq!(place.real(&ran.code(0).stdout), format!("{}\n", to.display()));
+        let mut names: Vec<String> =
+            fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names.join(" ")
+    };
+    assert_eq!(restored(&["1.1.1"], "first"), ".gitignore forge mine.txt old.txt");
+    assert_eq!(fs::read_to_string(place.path("first/old.txt")).unwrap(), "one\nthree\n");
+    assert_eq!(restored(&["1"], "last"), ".gitignore forge good new.txt old.txt");
+    assert_eq!(restored(&["1", "--before"], "begin"), ".gitignore forge mine.txt old.txt");
+    assert_eq!(fs::read_to_string(place.path("begin/old.txt")).unwrap(), "one\ntwo\n");
+    let to = place.path("first").display().to_string();
+    let refused = place.run(&["runs", "restore", "1", "--to", &to]);
+    assert!(refused.code(2).words().contains("the directory is not empty"), "{}", refused.stderr);
+}
+
+#[test]
+fn diff_of_an_attempt_without_a_snapshot_says_why() {
+    let place = Place::new();
+    place.agent("a", "sh date > x");
+    place.run(&["a"]).code(0);
+    let outside = place.run(&["diff"]);
+    insta::assert_snapshot!(outside.code(2).stderr, @r"
+    changes/no-snapshot
+
+      × there is no snapshot of the files for run 1: this is not a git repository;
+      │ git takes the snapshots
+      help: `git diff` shows what is not committed
+    ");
+    assert!(place.run(&["diff", "1.4"]).code(2).words().contains("run 1 has no such attempt"));
+    assert!(place.run(&["runs", "restore", "1.1", "--to", "x"]).code(2).words().contains("no snapshot"));
+}
+
+#[test]
+fn what_a_person_changes_before_a_resume_is_no_change_of_an_attempt() {
+    let place = two_rounds();
+    place.agent("d", "sh echo 1 > d1\nexit 1\nnext\nsh echo 2 > d2");
+    place.run(&["d"]).code(1);
+    place.write("person.txt", "by hand\n");
+    place.run(&["resume"]).code(0);
+    let stat = |what: &str| place.run(&["diff", what, "--stat"]).code(0).stdout.clone();
+    assert!(stat("1.1.1").starts_with("A d1"), "{}", stat("1.1.1"));
+    assert!(stat("1.1.2").starts_with("A d2") && !stat("1.1.2").contains("person.txt"), "{}", stat("1.1.2"));
+    assert!(stat("1").contains("person.txt"));
+}
