@@ -7,8 +7,8 @@ use crate::engine::{FileChange, RunSummary};
 use crate::journal::{prepare_store, snapshot_store};
 use std::path::Path;
 
-/// Returns the difference between two trees of a root's snapshots as a patch. `None` if there is no repository or one of
-/// the trees is gone.
+/// Returns the difference between two trees of a root's snapshots as a patch. `None` if there is no repository or one
+/// of the trees is gone.
 #[must_use]
 pub fn patch_between(root: &Path, before: &str, after: &str) -> Option<String> {
     Snapshots::of(root, snapshot_store(root))?.diff(before, after, &asking(root, FIRST_PATIENCE))
