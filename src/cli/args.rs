@@ -71,6 +71,7 @@ Changes come from snapshots that forkhestra takes after each attempt, not from g
 const REPORT: &str = "\
 Examples:
   forkhestra report                     write the last run to report.html, next to its transcripts
+  forkhestra report --since 12h         write all runs of the last 12 hours to one page
   forkhestra report 12 -o run.html      write a run to another file
   forkhestra report --format md -o -    print Markdown to standard output
 
@@ -177,6 +178,18 @@ pub(super) enum Verb {
 pub(super) struct ReportArgs {
     /// The run's number [default: the last run]
     pub(super) run: Option<i64>,
+    /// Report all runs on one page
+    #[arg(long, conflicts_with = "run")]
+    pub(super) all: bool,
+    /// Report the runs of this time on one page: 12h, 2d
+    #[arg(long, value_name = "AGE", conflicts_with_all = ["run", "all"])]
+    pub(super) since: Option<String>,
+    /// Report the runs of a task on one page
+    #[arg(long, value_name = "ID", conflicts_with = "run")]
+    pub(super) task: Option<String>,
+    /// Write the report again every few seconds until the runs have ended; the page reloads itself
+    #[arg(long)]
+    pub(super) follow: bool,
     /// Write to this file; - is standard output [default: report.html or report.md next to the transcripts]
     #[arg(short, long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
@@ -186,6 +199,13 @@ pub(super) struct ReportArgs {
     /// Print JSON: the run and the file
     #[arg(long)]
     pub(super) json: bool,
+}
+
+impl ReportArgs {
+    /// Whether the options select runs in the plural.
+    pub(super) fn several(&self) -> bool {
+        self.all || self.since.is_some() || self.task.is_some()
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,70 +1,180 @@
-//! `report`: a run as a self-contained document.
+//! `report`: one run or several as a self-contained document.
 
 use crate::agent::{Format, Reader};
+use crate::chain::parse_duration;
 use crate::cli::args::{Common, ReportArgs};
 use crate::cli::config::shell;
-use crate::cli::respond::{Answered, answer, broken_journal, json_line};
+use crate::cli::respond::{Answered, Stopped, answer, broken_journal, json_line};
 use crate::cli::run::execute::resume_line;
-use crate::cli::runs::history::{journal, meant};
-use crate::engine::{At, EventKind, RunState, RunSummary};
-use crate::journal::{Journal, JournalError};
+use crate::cli::runs::history::{journal, meant, state};
+use crate::cli::runs::{bad_age, broken};
+use crate::engine::{At, Event, EventKind, FileChange, RunRow, RunState, RunSummary};
+use crate::exit::Exit;
+use crate::journal::Journal;
 use crate::plan::Outline;
-use crate::report::{AttemptTexts, Document, html_page, markdown, reason};
+use crate::report::{AttemptTexts, Document, Refresh, html_page, markdown, print, reason};
+use crate::runner::{files_of_run, patch_between};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// The size up to which a log of an attempt is included, in bytes.
+/// The size up to which a log of an attempt, or the patch of a run, is included, in bytes.
 const LONGEST: usize = 5 << 20;
+/// The interval at which a report that follows its runs is written again.
+const AGAIN: Duration = Duration::from_secs(3);
+
+/// Everything that is read of a run for its report.
+struct RunData {
+    row: RunRow,
+    summary: RunSummary,
+    outline: Outline,
+    events: Vec<Event>,
+    reason: String,
+    resume: String,
+    at_work: bool,
+    changes: Option<Vec<FileChange>>,
+    patch: String,
+    papers: Vec<AttemptTexts>,
+}
 
 /// Writes the report and prints its path.
 pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Answered {
-    Ok(answer(&written(world, common, args)?))
+    let (project, journal) = journal(world, common)?;
+    let mut printed = false;
+    loop {
+        let runs = chosen(world, &journal, args)?;
+        let several = runs.len() != 1 || args.several();
+        let data: Vec<RunData> = runs
+            .into_iter()
+            .map(|(row, state)| read(world, common, (&project.root, &journal), row, state))
+            .collect::<Result<_, _>>()?;
+        let at_work = data.iter().any(|run| run.at_work);
+        let follows = args.follow && at_work;
+        let documents: Vec<Document<'_>> = data.iter().map(RunData::document).collect();
+        let refresh = if follows { Refresh::Every(AGAIN) } else { Refresh::Never };
+        let text =
+            if args.format == "md" { markdown(&documents, several) } else { html_page(&documents, several, refresh) };
+        let first = data.first().filter(|_| !several).map(|run| run.row.id);
+        let Some(file) = written(world, common, args, &journal, first, &text)? else { return Ok(answer(&text)) };
+        if !std::mem::replace(&mut printed, true) {
+            let words = if args.json {
+                json_line(json!({ "run": first, "path": file }))
+            } else {
+                format!("{}\n", world.relative(&file))
+            };
+            if print(&words).is_err() || !follows {
+                return Ok(Exit::Success);
+            }
+        }
+        if !follows {
+            return Ok(Exit::Success);
+        }
+        std::thread::sleep(AGAIN);
+    }
 }
 
-fn written(world: &World, common: &Common, args: &ReportArgs) -> Result<String, Diagnostic> {
-    let broken = |error: JournalError| broken_journal(&error);
-    let (project, journal) = journal(world, common)?;
-    let (row, state) = meant(&journal, args.run, |_, _| true, "yet")?;
+/// Returns the runs that are meant, the oldest first.
+fn chosen(world: &World, journal: &Journal, args: &ReportArgs) -> Result<Vec<(RunRow, RunState)>, Diagnostic> {
+    if !args.several() {
+        return Ok(vec![meant(journal, args.run, |_, _| true, "yet")?]);
+    }
+    let since = args.since.as_deref().map(|age| parse_duration(age).map_err(|_| bad_age(age))).transpose()?;
+    let since = since.map(|age| world.timestamp_before(age));
+    let mut runs = Vec::new();
+    for row in journal.runs().map_err(broken)? {
+        let of_task = |task: &String| row.task.as_ref().is_some_and(|known| known.split(':').next() == Some(task));
+        let wanted = args.task.as_ref().is_none_or(of_task)
+            && since.as_ref().is_none_or(|since| row.ended.as_ref().is_none_or(|ended| ended >= since));
+        let state = state(journal, &row)?;
+        // A run that died long ago has no end.
+        let old = row.ended.is_none()
+            && state != RunState::Running
+            && since.as_ref().is_some_and(|since| row.started < *since);
+        if wanted && !old && row.began {
+            runs.push((row, state));
+        }
+    }
+    if runs.is_empty() {
+        return Err(none_chosen());
+    }
+    runs.reverse();
+    Ok(runs)
+}
+
+fn read(
+    world: &World,
+    common: &Common,
+    (root, journal): (&Path, &Journal),
+    row: RunRow,
+    state: RunState,
+) -> Result<RunData, Diagnostic> {
     let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(no_outline(row.id)) };
     let events = journal.events(row.id).map_err(broken)?;
     let summary = RunSummary::of(&events);
-    let resume = resume_line(world, common, &project.root, row.id);
+    let resume = resume_line(world, common, root, row.id);
     let why = match (summary.totals.outcome, state) {
         (Some(outcome), _) => reason(outcome, &summary.totals, &outline),
         (None, RunState::Running) => "it is still running".into(),
-        (None, _) => format!("its process died; {resume} continues it"),
+        (None, _) => "its process died".into(),
     };
     let mut papers = Vec::new();
     for event in &events {
         if let EventKind::AttemptPlanned { at, .. } = &event.event {
-            papers.push(paper(world, &journal, &outline, row.id, at)?);
+            papers.push(paper(world, journal, &outline, row.id, at)?);
         }
     }
-    let document = Document {
-        summary: &summary,
-        outline: &outline,
-        events: &events,
-        reason: &why,
-        at_work: state == RunState::Running,
-        papers,
-    };
-    let text = if args.format == "md" { markdown(&document) } else { html_page(&document) };
-    let file = match &args.out {
-        Some(out) if out.as_os_str() == "-" => return Ok(text),
+    let (changes, patch) = (files_of_run(&summary), patch(root, &summary));
+    let at_work = state == RunState::Running;
+    Ok(RunData { row, summary, outline, events, reason: why, resume, at_work, changes, patch, papers })
+}
+
+impl RunData {
+    fn document(&self) -> Document<'_> {
+        Document {
+            summary: &self.summary,
+            outline: &self.outline,
+            events: &self.events,
+            reason: &self.reason,
+            at_work: self.at_work,
+            resume: &self.resume,
+            changes: self.changes.as_deref(),
+            patch: &self.patch,
+            papers: &self.papers,
+        }
+    }
+}
+
+/// Writes the report and returns its path; `None` if it is for standard output.
+fn written(
+    world: &World,
+    common: &Common,
+    args: &ReportArgs,
+    journal: &Journal,
+    run: Option<i64>,
+    text: &str,
+) -> Result<Option<PathBuf>, Stopped> {
+    match &args.out {
+        Some(out) if out.as_os_str() == "-" => Ok(None),
         Some(out) => {
-            let shell = shell(world, common);
-            let path = shell.join(out);
-            world.write(&path, &text).map_err(|error| not_written(&path, &error.to_string()))?;
-            path
+            let path = shell(world, common).join(out);
+            world.write(&path, text).map_err(|error| not_written(&path, &error.to_string()))?;
+            Ok(Some(path))
         }
-        None => journal.keep_report(row.id, args.format.as_str(), &text).map_err(broken)?,
-    };
-    if args.json {
-        return Ok(json_line(json!({ "run": row.id, "path": file })));
+        None => Ok(Some(journal.keep_report(run, args.format.as_str(), text)?)),
     }
-    Ok(format!("{}\n", world.relative(&file)))
+}
+
+/// The changes of a run as a patch; empty if there are none.
+fn patch(root: &Path, summary: &RunSummary) -> String {
+    let trees = summary.trees.began.as_deref().zip(summary.trees.last()).filter(|(began, last)| began != last);
+    let mut patch = trees.and_then(|(began, last)| patch_between(root, began, last)).unwrap_or_default();
+    if patch.len() > LONGEST {
+        let end = patch[..patch.floor_char_boundary(LONGEST)].rfind('\n').map_or(0, |end| end + 1);
+        patch.truncate(end);
+    }
+    patch
 }
 
 /// The prompt and the output of an attempt, decoded as on the terminal.
@@ -87,7 +197,7 @@ fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At)
         output,
         errors: String::from_utf8_lossy(&errors).into_owned(),
         folder: world.relative(folder.path()),
-        of: (at.step, at.attempt),
+        at: at.clone(),
         cut: cut || cut_too,
         missing: journal.missing_output(run, at.step, &at.name, at.attempt).map_err(|error| broken_journal(&error))?,
     })
@@ -117,4 +227,8 @@ fn no_outline(run: i64) -> Diagnostic {
 fn not_written(path: &Path, why: &str) -> Diagnostic {
     Diagnostic::error("report/write", format!("cannot write {}: {why}", path.display()))
         .help("name another file; `-o -` writes to standard output")
+}
+
+fn none_chosen() -> Diagnostic {
+    Diagnostic::error("report/none", "no run is meant by these options").help("`forkhestra runs` lists all runs")
 }

@@ -302,13 +302,15 @@ impl Journal {
         AttemptFolder::at(&self.ours, run, step, name, attempt)
     }
 
-    /// Stores a report next to a run's transcripts, replaces an earlier one, and returns its path.
+    /// Stores a report next to a run's transcripts, or a report of several runs above them. Replaces an earlier one,
+    /// and returns its path.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep_report(&self, run: i64, format: &str, text: &str) -> Result<PathBuf, JournalError> {
-        let (run, name) = (run.to_string(), format!("report.{format}"));
-        let folder = self.ours.make_below(["runs", &run]).map_err(|error| self.ours.refused("runs", error))?;
+    pub fn keep_report(&self, run: Option<i64>, format: &str, text: &str) -> Result<PathBuf, JournalError> {
+        let (run, name) = (run.map(|run| run.to_string()), format!("report.{format}"));
+        let place = std::iter::once("runs").chain(run.as_deref());
+        let folder = self.ours.make_below(place).map_err(|error| self.ours.refused("runs", error))?;
         folder.replace(&name, text.as_bytes())?;
         let path = folder.path().join(name);
         Ok(path)

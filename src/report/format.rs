@@ -27,6 +27,15 @@ pub(super) fn outcome_words(outcome: &AttemptOutcome, marker: bool, looped: bool
     }
 }
 
+/// Like [`outcome_words`], for an attempt of a judge: success is a verdict, whatever the verdict is.
+pub(super) fn judge_words(outcome: &AttemptOutcome) -> String {
+    match outcome {
+        AttemptOutcome::Completed => "verdict given".into(),
+        AttemptOutcome::Unfinished => "exit 0, no clear verdict".into(),
+        outcome => outcome_words(outcome, false, false),
+    }
+}
+
 /// Returns why an attempt could not work, as a text that can follow the name of its step.
 fn reason_words(reason: WaitReason) -> &'static str {
     match reason {

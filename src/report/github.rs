@@ -2,9 +2,10 @@
 //! becomes the step summary (docs.github.com, "Workflow commands").
 
 use crate::checks::Failure;
-use crate::engine::{AttemptOutcome, Event, EventKind, RunSummary};
+use crate::engine::{AttemptOutcome, Event, EventKind, RunOutcome};
 use crate::plan::Outline;
 use crate::report::format::first_line;
+use crate::report::page::{Document, markdown_overview};
 use crate::verdict::Severity;
 use std::fmt::Write;
 
@@ -85,15 +86,14 @@ pub(super) fn around(event: &Event, outline: &Outline, errors: &[Failure], word:
     (before, after)
 }
 
-/// Returns the outcome of a run as Markdown, for the step summary.
+/// Returns the first screen of a run's report as Markdown, for the step summary.
 #[must_use]
-pub fn step_summary(summary: &RunSummary, good: bool, reason: &str) -> String {
+pub fn step_summary(document: &Document<'_>) -> String {
+    let summary = document.summary;
     let title = summary.name.as_ref().unwrap_or(&summary.chain);
-    let sign = if good { "✅" } else { "❌" };
-    let mut text = format!("### {sign} forkhestra: `{}`, {}\n\n", title.replace('`', "'"), reason);
-    text.push_str(&crate::report::page::steps_table(&summary.totals));
-    text.push('\n');
-    text
+    let sign = if summary.totals.outcome == Some(RunOutcome::Succeeded) { "✅" } else { "❌" };
+    let first = format!("### {sign} forkhestra: `{}`, {}\n\n", title.replace('`', "'"), document.reason);
+    first + &markdown_overview(document) + "\n"
 }
 
 #[cfg(test)]

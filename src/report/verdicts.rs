@@ -45,7 +45,7 @@ pub(super) fn verdict_lines(verdict: &Verdict, converged: bool, rejection: u32, 
     text
 }
 
-fn finding_line(finding: &Finding) -> String {
+pub(super) fn finding_line(finding: &Finding) -> String {
     let line = finding.line.map_or_else(String::new, |line| format!(":{line}"));
     let place = finding.file.as_ref().map_or_else(String::new, |file| format!("{file}{line}: "));
     let minor = if finding.severity == Severity::Minor { "minor: " } else { "" };

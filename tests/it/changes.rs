@@ -1,16 +1,8 @@
 //! `diff` and `runs restore`: what each attempt changed.
 
-use super::support::Place;
+use super::support::{Place, git};
 use serde_json::Value;
 use std::fs;
-
-fn git(place: &Place, words: &[&str]) -> String {
-    let identity = ["-c", "user.name=x", "-c", "user.email=x@x"];
-    let done =
-        std::process::Command::new("git").args(identity).args(words).current_dir(place.work("")).output().unwrap();
-    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8_lossy(&done.stdout).into_owned()
-}
 
 /// A coder that writes in two attempts, with a check between them that changes nothing.
 fn two_rounds() -> Place {

@@ -174,7 +174,9 @@ fn a_report_of_what_was_cut_off_or_measured_says_so_and_a_device_stays_one() {
     let _ = running.end_by("KILL");
     let page = place.run(&["report", "--format", "md", "-o", "-"]).code(0).stdout.clone();
     assert!(
-        page.contains("its process died; forkhestra resume 1 continues it") && page.contains("1.1 a: interrupted"),
+        page.contains("its process died")
+            && page.contains("to continue: forkhestra resume 1")
+            && page.contains("1.1 a: interrupted"),
         "{page}"
     );
     place.agent("a", "print 4");

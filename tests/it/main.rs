@@ -38,6 +38,7 @@ mod preflight;
 mod promises;
 mod prompts;
 mod queue;
+mod reports;
 mod resume;
 mod roles;
 mod run;

@@ -9,8 +9,8 @@ use crate::exit::Exit;
 use crate::plan::{Hook, Limits, Outline};
 use crate::proc::{ByHand, Interrupts};
 use crate::report::{
-    Ndjson, Paint, Sinks, SummaryFacts, Verbosity, closing_changes, closing_table, go_on, print, print_error, reason,
-    step_summary, summary_json,
+    Document, Ndjson, Paint, Sinks, SummaryFacts, Verbosity, closing_changes, closing_table, go_on, print, print_error,
+    reason, step_summary, summary_json,
 };
 use crate::runner::files_of_run;
 use crate::source::{Diagnostic, Env, Files, Kind};
@@ -117,7 +117,7 @@ pub(in crate::cli) fn close(
 ) -> Option<(RunSummary, String, io::Result<()>)> {
     let (summary, outline) = (over.summary, over.outline);
     let outcome = summary.totals.outcome?;
-    let (why, good) = (reason(outcome, &summary.totals, outline), outcome == RunOutcome::Succeeded);
+    let why = reason(outcome, &summary.totals, outline);
     let next = next(outcome, &summary, &over.resume, &outline.limits);
     let changes = files_of_run(&summary);
     if !common.quiet {
@@ -137,8 +137,19 @@ pub(in crate::cli) fn close(
     let printed = if output.json { print(&json) } else { Ok(()) };
     let job = world.var("GITHUB_STEP_SUMMARY").filter(|_| in_github(world));
     if let Some(file) = job {
+        let document = Document {
+            summary: &summary,
+            outline,
+            events: &[],
+            reason: &why,
+            at_work: false,
+            resume: &over.resume,
+            changes: changes.as_deref(),
+            patch: "",
+            papers: &[],
+        };
         // If it cannot be written, the run is not affected.
-        let _ = world.append(Path::new(&file), &step_summary(&summary, good, &why));
+        let _ = world.append(Path::new(&file), &step_summary(&document));
     }
     Some((summary, json, printed))
 }

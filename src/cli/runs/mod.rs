@@ -37,7 +37,7 @@ pub(in crate::cli) fn runs(world: &World, common: &Common, args: &RunsArgs) -> A
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn broken(error: JournalError) -> Diagnostic {
+pub(in crate::cli) fn broken(error: JournalError) -> Diagnostic {
     broken_journal(&error)
 }
 
@@ -186,7 +186,7 @@ fn number_of_runs(count: usize) -> String {
     if count == 1 { "1 run".into() } else { format!("{count} runs") }
 }
 
-fn bad_age(text: &str) -> Diagnostic {
+pub(in crate::cli) fn bad_age(text: &str) -> Diagnostic {
     Diagnostic::error("runs/age", format!("`{text}` is not an age")).help("write it like 30d, 12h or 90m")
 }
 

@@ -4,11 +4,13 @@
 use crate::engine::RunState;
 use crate::report::closing::{cost_cell, tokens_cell};
 use crate::report::format::{seconds, thousands};
-use crate::report::page::{
-    AttemptTexts, Document, TimelineAttempt, TimelineRow, cases, facts, findings, heading, origin, timeline,
-};
+use crate::report::page::overview::{OverviewRow, overview};
+use crate::report::page::patch::by_file;
+use crate::report::page::timeline::{TimelineAttempt, TimelineRow, timeline};
+use crate::report::page::{AttemptTexts, Document, cases, findings, heading, origin, title};
 use crate::report::paint::printable;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::time::Duration;
 
 const STYLE: &str = include_str!("report.css");
 /// The number of lines that are laid out at once.
@@ -20,19 +22,22 @@ fn shown(text: &str) -> String {
     printable(text)
 }
 
-/// Returns the page.
+/// Whether the browser loads the page again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refresh {
+    /// It does not.
+    Never,
+    /// It does, at this interval, without a script.
+    Every(Duration),
+}
+
+/// Returns the page: of one run, or of several, with a table of all of them first.
 #[must_use]
-pub fn html_page(document: &Document<'_>) -> String {
-    let summary = document.summary;
-    let title = shown(&format!("Run {}: {}", summary.run, summary.name.as_ref().unwrap_or(&summary.chain)));
-    let good = RunState::of(summary.totals.outcome, false) == RunState::Complete;
-    let (class, state) = match (summary.totals.outcome.is_some(), good) {
-        (true, true) if !summary.totals.unverified.is_empty() => ("open", "complete, unverified"),
-        (true, true) => ("good", "complete"),
-        (true, false) => ("bad", "not complete"),
-        (false, _) => ("open", "not finished"),
+pub fn html_page(documents: &[Document<'_>], several: bool, refresh: Refresh) -> String {
+    let title = match documents {
+        [document] if !several => run_title(document),
+        documents => title(documents),
     };
-    let rows = timeline(document);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -40,38 +45,101 @@ pub fn html_page(document: &Document<'_>) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                @if let Refresh::Every(interval) = refresh { meta http-equiv="refresh" content=(interval.as_secs()); }
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                header {
-                    h1 { (title) }
-                    p class={ "state " (class) } { (state) }
-                }
-                main {
-                    (section("facts", "Outcome", &html! {
-                        dl {
-                            @for (name, value) in facts(document) {
-                                div { dt { (name) } dd { (shown(&value)) } }
+                @if several {
+                    header { h1 { (title) } }
+                    main {
+                        (all_runs(documents))
+                        @for document in documents {
+                            section class="run" aria-labelledby={ "run-" (document.summary.run) } {
+                                h2 id={ "run-" (document.summary.run) } { (run_title(document)) }
+                                (run_state(document))
+                                (run_parts(document, &format!("r{}-", document.summary.run)))
                             }
                         }
-                        (steps(document))
-                    }))
-                    (section("timeline", "What happened", &happened(&rows)))
-                    (charts(&rows))
-                    @if let Some(cases) = cases(document) {
-                        (section("cases", "Cases", &html! { pre tabindex="0" { (shown(&cases)) } }))
                     }
-                    (found(document))
-                    (section("papers", "Prompts and answers", &html! {
-                        @for paper in &document.papers { (folded(document, paper)) }
-                    }))
+                } @else {
+                    @for document in documents {
+                        header { h1 { (title) } (run_state(document)) }
+                        main { (run_parts(document, "")) }
+                    }
                 }
                 footer { "forkhestra " (env!("CARGO_PKG_VERSION")) }
             }
         }
     };
     page.into_string() + "\n"
+}
+
+fn run_title(document: &Document<'_>) -> String {
+    let summary = document.summary;
+    shown(&format!("Run {}: {}", summary.run, summary.name.as_ref().unwrap_or(&summary.chain)))
+}
+
+fn run_state(document: &Document<'_>) -> Markup {
+    let totals = &document.summary.totals;
+    let good = RunState::of(totals.outcome, false) == RunState::Complete;
+    let (class, state) = match (totals.outcome.is_some(), good) {
+        (true, true) if !totals.unverified.is_empty() => ("open", "complete, unverified"),
+        (true, true) => ("good", "complete"),
+        (true, false) => ("bad", "not complete"),
+        (false, _) => ("open", "not finished"),
+    };
+    html! { p class={ "state " (class) } { (state) } }
+}
+
+/// Returns the table of all runs of a page.
+fn all_runs(documents: &[Document<'_>]) -> Markup {
+    let names = ["run", "asked", "outcome", "changed", "used", "next"];
+    html! {
+        div class="wide" role="region" aria-label="All runs" tabindex="0" {
+            table {
+                thead { tr { @for name in names { th scope="col" { (name) } } } }
+                tbody {
+                    @for row in documents.iter().map(OverviewRow::of) {
+                        tr {
+                            th scope="row" { a href={ "#run-" (row.run) } { (row.run) } }
+                            td data-name="asked" { (shown(&row.asked)) }
+                            td data-name="outcome" class=[row.bad.then_some("bad")] { (shown(&row.outcome)) }
+                            td data-name="changed" { (shown(&row.changed)) }
+                            td data-name="used" { (row.used) }
+                            td data-name="next" { (shown(&row.next)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the sections of one run. `prefix` begins every id, so that several runs fit on one page.
+fn run_parts(document: &Document<'_>, prefix: &str) -> Markup {
+    let rows = timeline(document);
+    let id = |name: &str| format!("{prefix}{name}");
+    html! {
+        (section(&id("facts"), "Overview", &html! {
+            dl {
+                @for fact in overview(document) {
+                    div class=[fact.bad.then_some("bad")] { dt { (fact.name) } dd { (shown(&fact.words)) } }
+                }
+            }
+        }))
+        (section(&id("timeline"), "What happened", &happened(&rows, prefix)))
+        (section(&id("steps"), "Steps", &steps(document)))
+        (charts(&rows, prefix))
+        @if let Some(cases) = cases(document) {
+            (section(&id("cases"), "Cases", &html! { pre tabindex="0" { (shown(&cases)) } }))
+        }
+        (found(document, &id("findings")))
+        (changed(document, &id("changes")))
+        (section(&id("papers"), "Prompts and answers", &html! {
+            @for paper in document.papers { (folded(document, paper, prefix)) }
+        }))
+    }
 }
 
 /// Returns a section of the page, labelled by its heading.
@@ -87,7 +155,6 @@ fn section(id: &str, title: &str, content: &Markup) -> Markup {
 fn steps(document: &Document<'_>) -> Markup {
     html! {
         table {
-            caption { "By step" }
             thead { tr { @for name in ["step", "attempts", "time", "tokens", "cost"] { th scope="col" { (name) } } } }
             tbody {
                 @for step in &document.summary.totals.steps {
@@ -119,7 +186,7 @@ fn tried(rows: &[TimelineRow]) -> impl Iterator<Item = &TimelineAttempt> {
     })
 }
 
-fn happened(rows: &[TimelineRow]) -> Markup {
+fn happened(rows: &[TimelineRow], prefix: &str) -> Markup {
     let whole = tried(rows).map(|tried| tried.to_ms).max().unwrap_or(0).max(1);
     html! {
         ol class="timeline" {
@@ -127,7 +194,7 @@ fn happened(rows: &[TimelineRow]) -> Markup {
                 @match row {
                     TimelineRow::Round(words) => li class="round" { (shown(words)) },
                     TimelineRow::Note(words, bad) => li class={ "note" @if *bad { " bad" } } { (shown(words)) },
-                    TimelineRow::Attempt(tried) => (bar(tried, whole)),
+                    TimelineRow::Attempt(tried) => (bar(tried, whole, prefix)),
                 }
             }
         }
@@ -135,13 +202,13 @@ fn happened(rows: &[TimelineRow]) -> Markup {
 }
 
 /// Returns an attempt, with a bar whose length is its duration.
-fn bar(tried: &TimelineAttempt, whole: i64) -> Markup {
+fn bar(tried: &TimelineAttempt, whole: i64, prefix: &str) -> Markup {
     let (left, width) = (share(tried.from_ms, whole), share(tried.to_ms - tried.from_ms, whole));
     let used = tried.tokens.map_or_else(String::new, |tokens| format!(", {} tokens", thousands(tokens)));
     let cost = tried.cost.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
     html! {
         li class={ "attempt " (class_of(tried.good)) } {
-            a href={ "#a" (tried.at.step) "-" (tried.at.attempt) } { (shown(&tried.label)) }
+            a href={ "#" (prefix) "a" (tried.at.step) "-" (tried.at.attempt) } { (shown(&tried.label)) }
             " " span { (shown(&tried.how)) ", " (seconds(tried.took_ms)) (used) (cost) }
             svg class="bar" viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true" {
                 rect class="track" width="1000" height="8" {}
@@ -157,7 +224,7 @@ fn share(part: i64, whole: i64) -> f64 {
     part.max(0) as f64 * 1000.0 / whole.max(1) as f64
 }
 
-fn charts(rows: &[TimelineRow]) -> Markup {
+fn charts(rows: &[TimelineRow], prefix: &str) -> Markup {
     let errors: Vec<(String, f64)> = tried(rows)
         .filter_map(|tried| Some((tried.label.clone(), f64::from(u32::try_from(tried.errors?).unwrap_or(u32::MAX)))))
         .collect();
@@ -170,10 +237,10 @@ fn charts(rows: &[TimelineRow]) -> Markup {
         .collect();
     html! {
         @if errors.iter().any(|(_, count)| *count > 0.0) {
-            (chart("errors", "Errors that the checks found", &errors, &|value| format!("{value:.0}")))
+            (chart(&format!("{prefix}errors"), "Errors that the checks found", &errors, &|value| format!("{value:.0}")))
         }
         @if costs.len() > 1 {
-            (chart("cost", "Cost so far, in US dollars", &costs, &|value| format!("{value:.2}")))
+            (chart(&format!("{prefix}cost"), "Cost so far, in US dollars", &costs, &|value| format!("{value:.2}")))
         }
     }
 }
@@ -209,7 +276,7 @@ fn chart(id: &str, title: &str, values: &[(String, f64)], words: &dyn Fn(f64) ->
     )
 }
 
-fn found(document: &Document<'_>) -> Markup {
+fn found(document: &Document<'_>, id: &str) -> Markup {
     let rows = findings(document);
     if rows.is_empty() {
         return html! {};
@@ -230,11 +297,40 @@ fn found(document: &Document<'_>) -> Markup {
             }
         }
     };
-    section("findings", "Findings", &table)
+    section(id, "Findings", &table)
 }
 
-fn folded(document: &Document<'_>, paper: &AttemptTexts) -> Markup {
-    let (step, attempt) = paper.of;
+fn changed(document: &Document<'_>, id: &str) -> Markup {
+    if document.patch.is_empty() {
+        return html! {};
+    }
+    let files = html! {
+        @for file in by_file(document.patch) {
+            details {
+                summary { (shown(&file.path)) " " span class="good" { "+" (file.added) } " " span class="bad" { "-" (file.removed) } }
+                pre tabindex="0" {
+                    @for block in file.lines.chunks(LINES) {
+                        span class="block" { @for line in block { (diff_line(line)) } }
+                    }
+                }
+            }
+        }
+    };
+    section(id, "Changes", &files)
+}
+
+fn diff_line(line: &str) -> Markup {
+    let class = match line.as_bytes().first() {
+        Some(b'+') => "good",
+        Some(b'-') => "bad",
+        Some(b'@') => "hunk",
+        _ => return html! { (shown(line)) "\n" },
+    };
+    html! { span class=(class) { (shown(line)) } "\n" }
+}
+
+fn folded(document: &Document<'_>, paper: &AttemptTexts, prefix: &str) -> Markup {
+    let (step, attempt) = (paper.at.step, paper.at.attempt);
     let origin = origin(document, paper).map_or_else(String::new, |origin| format!(" (from {origin})"));
     let parts = [
         (format!("the prompt{origin}"), &paper.prompt),
@@ -242,7 +338,7 @@ fn folded(document: &Document<'_>, paper: &AttemptTexts) -> Markup {
         ("its standard error".to_string(), &paper.errors),
     ];
     html! {
-        article id={ "a" (step) "-" (attempt) } {
+        article id={ (prefix) "a" (step) "-" (attempt) } {
             h3 { (shown(&heading(document, paper))) }
             p class="folder" { (shown(&paper.folder)) }
             @for (name, words) in parts.iter().filter(|(_, words)| !words.trim().is_empty()) {

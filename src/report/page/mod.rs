@@ -1,17 +1,20 @@
 //! A run as a document: its timeline, findings and transcripts, as data for the HTML and the Markdown report.
 
 pub(super) mod html;
+mod overview;
+mod patch;
+mod timeline;
 
-use crate::engine::{At, AttemptOutcome, EvalLedger, Event, EventKind, RunSummary, State, Sum, Totals};
+use crate::engine::{At, EvalLedger, Event, FileChange, RunSummary, State, Sum, Totals};
 use crate::plan::Outline;
-use crate::report::closing::{cost_cell, tokens_cell, used_words};
-use crate::report::format::{first_line, local_time, outcome_words, round_words, seconds, waiting_words};
+use crate::report::closing::{cost_cell, tokens_cell};
+use crate::report::format::{local_time, seconds};
+use crate::report::page::overview::{Fact, OverviewRow, overview};
+use crate::report::page::timeline::{TimelineRow, label, timeline};
 use crate::report::paint::{Paint, printable};
 use crate::report::text::evaluation::{evaluation_text, prompt_diff};
-use crate::report::verdicts::unclear_words;
 use crate::source::counted;
-use crate::verdict::{Decision, FindingRow, ReadFrom};
-use jiff::Timestamp;
+use crate::verdict::FindingRow;
 use std::fmt::Write;
 
 /// A run, with everything that the report shows of it.
@@ -27,12 +30,18 @@ pub struct Document<'a> {
     pub reason: &'a str,
     /// Whether its process is alive.
     pub at_work: bool,
+    /// The command line that resumes it.
+    pub resume: &'a str,
+    /// The files that it changed; `None` if there were no snapshots.
+    pub changes: Option<&'a [FileChange]>,
+    /// These changes as a patch; empty if there are none or they are not shown.
+    pub patch: &'a str,
     /// The prompts and the output of its attempts.
-    pub papers: Vec<AttemptTexts>,
+    pub papers: &'a [AttemptTexts],
 }
 
 /// The prompt and the output of an attempt.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AttemptTexts {
     /// Its prompt; empty if it had none.
     pub prompt: String,
@@ -42,161 +51,12 @@ pub struct AttemptTexts {
     pub errors: String,
     /// The directory that has the full texts.
     pub folder: String,
-    /// The attempt: the number of its step, and its number within the step.
-    pub of: (u32, u32),
+    /// The attempt.
+    pub at: At,
     /// Whether a text was truncated because it is too long.
     pub cut: bool,
     /// What has been lost of the texts: `stdout.log holds 0 of 12 bytes`.
     pub missing: Option<String>,
-}
-
-/// A line of the timeline.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::report) enum TimelineRow {
-    /// The start of a round.
-    Round(String),
-    /// An attempt.
-    Attempt(Box<TimelineAttempt>),
-    /// Another event, and whether it is bad.
-    Note(String, bool),
-}
-
-/// An attempt on the timeline.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::report) struct TimelineAttempt {
-    pub(in crate::report) at: At,
-    pub(in crate::report) label: String,
-    pub(in crate::report) how: String,
-    pub(in crate::report) good: Option<bool>,
-    pub(in crate::report) took_ms: u64,
-    /// When it was planned, in milliseconds from the start of the run.
-    pub(in crate::report) from_ms: i64,
-    /// When it ended, in milliseconds from the start of the run.
-    pub(in crate::report) to_ms: i64,
-    pub(in crate::report) tokens: Option<u64>,
-    pub(in crate::report) cost: Option<f64>,
-    /// The number of errors that a check found; `None` for an agent.
-    pub(in crate::report) errors: Option<usize>,
-}
-
-fn ms(time: &str) -> Option<i64> {
-    time.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
-}
-
-/// Returns the label of an attempt: `2/4 coder, round 2, iteration 1 of 3`.
-fn label(outline: &Outline, at: &At) -> String {
-    let step = outline.step(at.step);
-    let mut label = format!("{}.{} {}", at.step, at.attempt, at.name);
-    // Writing to a String cannot fail.
-    if at.round > 1 {
-        let _ = write!(label, ", round {}", at.round);
-    }
-    if let Some(most) = step.and_then(|step| step.iterations) {
-        let _ = write!(label, ", iteration {} of {most}", at.iteration);
-    }
-    label
-}
-
-/// Returns the timeline of a run.
-pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
-    let (mut rows, mut began) = (Vec::new(), Vec::<(At, i64)>::new());
-    let start = document.events.first().and_then(|event| ms(&event.at)).unwrap_or(0);
-    let mut totals = Totals::default();
-    for event in document.events {
-        totals.evolve(&event.event);
-        let now = ms(&event.at).unwrap_or(start) - start;
-        match &event.event {
-            EventKind::RoundStarted { group, round, rounds, .. } if *rounds > 1 => {
-                rows.push(TimelineRow::Round(format!("round {round} of group {group}")));
-            }
-            EventKind::AttemptPlanned { at, .. } => began.push((at.clone(), now)),
-            EventKind::AttemptFinished { at, outcome, marker, finished } => {
-                let from_ms = began.iter().rev().find(|(known, _)| known == at).map_or(now, |(_, from)| *from);
-                let step = document.outline.step(at.step);
-                let looped = step.is_some_and(|step| step.iterations.is_some());
-                let good = match outcome {
-                    AttemptOutcome::Completed => Some(true),
-                    AttemptOutcome::Unfinished => None,
-                    outcome if !outcome.counts() => None,
-                    _ => Some(false),
-                };
-                let check = step.is_some_and(|step| step.check.is_some());
-                rows.push(TimelineRow::Attempt(Box::new(TimelineAttempt {
-                    at: at.clone(),
-                    label: label(document.outline, at),
-                    how: outcome_words(outcome, *marker, looped),
-                    good,
-                    took_ms: finished.took_ms,
-                    from_ms,
-                    to_ms: now.max(from_ms),
-                    tokens: finished.tokens.map(|tokens| tokens.total()),
-                    cost: finished.tokens.and_then(|tokens| tokens.cost_usd),
-                    errors: check.then_some(finished.errors.len()),
-                })));
-                let error =
-                    finished.error.as_deref().map(|error| format!("its program reports: {}", first_line(error)));
-                rows.extend(error.map(|words| TimelineRow::Note(words, true)));
-            }
-            EventKind::VerdictGiven { at, verdict, converged } => {
-                let name = &at.name;
-                let words = match verdict.decision {
-                    Decision::Approve => format!("{name} approves"),
-                    Decision::Reject if *converged => {
-                        format!("{name} rejects, but names nothing that has to be fixed")
-                    }
-                    Decision::Reject if verdict.from == ReadFrom::Person => {
-                        format!("a person rejects: {}", first_line(verdict.notes.trim()))
-                    }
-                    Decision::Reject => {
-                        let number = totals.rejections;
-                        format!("{name} rejects (rejection {number}): {}", first_line(verdict.notes.trim()))
-                    }
-                    Decision::Dispute => format!("{name} disputes: {}", first_line(verdict.notes.trim())),
-                    Decision::Skip => format!("{name} skips: {}", first_line(verdict.notes.trim())),
-                    Decision::Submit | Decision::Done => continue,
-                };
-                let bad = matches!(verdict.decision, Decision::Reject | Decision::Dispute) && !converged;
-                rows.push(TimelineRow::Note(words, bad));
-            }
-            EventKind::VerdictUnclear { at, reason: why, asked } => {
-                rows.push(TimelineRow::Note(unclear_words(&at.name, why, *asked), true));
-            }
-            EventKind::StepSkipped { name, reason: why, .. } => {
-                rows.push(TimelineRow::Note(format!("{name}: skipped, {why}"), false));
-            }
-            EventKind::WaitStarted { at, reason, wait_ms, .. } => {
-                let words = format!("{}: {}, {}", at.name, waiting_words(*reason), seconds(*wait_ms));
-                rows.push(TimelineRow::Note(words, false));
-            }
-            EventKind::RunResumed { .. } => {
-                rows.push(TimelineRow::Note("the run resumed after an interruption".into(), false));
-            }
-            EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => {
-                let why = round_words(feedback);
-                rows.push(TimelineRow::Note(format!("round {round} ends: {why}"), false));
-            }
-            _ => {}
-        }
-    }
-    // Attempts that started and did not end are running, or were interrupted.
-    for (at, from_ms) in began {
-        let ended = rows.iter().any(|row| matches!(row, TimelineRow::Attempt(tried) if tried.at == at));
-        if !ended {
-            rows.push(TimelineRow::Attempt(Box::new(TimelineAttempt {
-                label: label(document.outline, &at),
-                at,
-                how: if document.at_work { "running" } else { "interrupted" }.into(),
-                good: None,
-                took_ms: 0,
-                from_ms,
-                to_ms: from_ms,
-                tokens: None,
-                cost: None,
-                errors: None,
-            })));
-        }
-    }
-    rows
 }
 
 /// Returns the table of the cases of an evaluation; `None` for other runs.
@@ -215,35 +75,6 @@ pub(in crate::report) fn findings(document: &Document<'_>) -> Vec<FindingRow> {
         state.evolve(&event.event);
     }
     state.ledger().rows()
-}
-
-/// Returns the outcome of a run, as names and values.
-pub(in crate::report) fn facts(document: &Document<'_>) -> Vec<(&'static str, String)> {
-    let summary = document.summary;
-    let totals = &summary.totals;
-    let mut facts = vec![
-        ("chain", summary.chain.clone()),
-        ("outcome", document.reason.to_string()),
-        ("started", local_time(&summary.started)),
-        ("last event", local_time(&summary.ended)),
-        ("attempts", totals.all.attempts.to_string()),
-        ("time", seconds(totals.all.took_ms)),
-    ];
-    if let Some(task) = &summary.task {
-        facts.push(("task", task.clone()));
-    }
-    if !used_words(&totals.all).is_empty() {
-        facts.push(("tokens", tokens_cell(&totals.all)));
-        facts.push(("cost", cost_cell(&totals.all)));
-    }
-    if totals.rejections > 0 {
-        facts.push(("rejections", totals.rejections.to_string()));
-        facts.push((
-            "rework",
-            format!("{}, {}", counted(totals.rework.attempts, "attempt"), seconds(totals.rework.took_ms)),
-        ));
-    }
-    facts
 }
 
 fn cells(sum: &Sum) -> [String; 4] {
@@ -278,17 +109,59 @@ fn fenced(text: &str) -> String {
     format!("{fence}text\n{}\n{fence}\n", printable(text.trim_end()))
 }
 
-/// Returns the report as Markdown.
+/// Returns the report as Markdown: of one run, or of several with a table of all of them.
 #[must_use]
-pub fn markdown(document: &Document<'_>) -> String {
+pub fn markdown(documents: &[Document<'_>], several: bool) -> String {
+    let mut text = String::new();
+    if several {
+        let _ = write!(text, "# {}\n\n{}\n", title(documents), overview_table(documents));
+    }
+    for (index, document) in documents.iter().enumerate() {
+        text.push_str(if index > 0 { "\n" } else { "" });
+        text.push_str(&markdown_of_run(document));
+    }
+    text
+}
+
+/// Returns the title of a report of several runs.
+pub(in crate::report) fn title(documents: &[Document<'_>]) -> String {
+    let began = documents.iter().map(|document| document.summary.started.as_str()).min().unwrap_or_default();
+    let ended = documents.iter().map(|document| document.summary.ended.as_str()).max().unwrap_or_default();
+    format!("{}, {} to {}", counted(documents.len(), "run"), local_time(began), local_time(ended))
+}
+
+fn overview_table(documents: &[Document<'_>]) -> String {
+    let mut text = String::from("| run | asked | outcome | changed | used | next |\n|---|---|---|---|---|---|\n");
+    for document in documents {
+        let OverviewRow { run, asked, outcome, changed, used, next, .. } = OverviewRow::of(document);
+        let _ = writeln!(
+            text,
+            "| {run} | {} | {} | {} | {used} | {} |",
+            cell(&asked),
+            cell(&outcome),
+            cell(&changed),
+            cell(&next)
+        );
+    }
+    text
+}
+
+/// Returns the first screen of a run, and its steps.
+pub(in crate::report) fn markdown_overview(document: &Document<'_>) -> String {
+    let mut text = String::new();
+    for Fact { name, words, .. } in overview(document) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "- **{name}**: {}", cell(&words));
+    }
+    text + "\n" + &steps_table(&document.summary.totals)
+}
+
+fn markdown_of_run(document: &Document<'_>) -> String {
     let summary = document.summary;
     let title = summary.name.as_ref().unwrap_or(&summary.chain);
     let mut text = format!("# Run {}: {}\n\n", summary.run, cell(title));
-    for (name, value) in facts(document) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "- **{name}**: {}", cell(&value));
-    }
-    let _ = write!(text, "\n{}\n## What happened\n\n", steps_table(&summary.totals));
+    // Writing to a String cannot fail.
+    let _ = write!(text, "{}\n## What happened\n\n", markdown_overview(document));
     for row in timeline(document) {
         let _ = match row {
             TimelineRow::Round(words) => writeln!(text, "\n**{words}**\n"),
@@ -317,8 +190,11 @@ pub fn markdown(document: &Document<'_>) -> String {
             );
         }
     }
+    if !document.patch.is_empty() {
+        let _ = write!(text, "\n## Changes\n\n{}", fenced(document.patch));
+    }
     text.push_str("\n## Prompts and answers\n");
-    for paper in &document.papers {
+    for paper in document.papers {
         let _ = writeln!(text, "\n### {}\n", cell(&heading(document, paper)));
         let _ = writeln!(text, "{}\n", cell(&paper.folder));
         for (name, words) in [("Prompt", &paper.prompt), ("Output", &paper.output), ("Standard error", &paper.errors)] {
@@ -338,16 +214,12 @@ pub fn markdown(document: &Document<'_>) -> String {
 
 /// Returns the heading above the prompt and the output of an attempt.
 pub(in crate::report) fn heading(document: &Document<'_>, paper: &AttemptTexts) -> String {
-    let at = document.events.iter().find_map(|event| match &event.event {
-        EventKind::AttemptPlanned { at, .. } if (at.step, at.attempt) == paper.of => Some(at),
-        _ => None,
-    });
-    at.map_or_else(|| format!("{}.{}", paper.of.0, paper.of.1), |at| label(document.outline, at))
+    label(document.outline, &paper.at)
 }
 
 /// Returns where the prompt of an attempt comes from, if it was recorded.
 pub(in crate::report) fn origin(document: &Document<'_>, paper: &AttemptTexts) -> Option<String> {
-    document.outline.step(paper.of.0)?.origin.clone()
+    document.outline.step(paper.at.step)?.origin.clone()
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use crate::engine::{
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::report::closing::used_words;
 use crate::report::format::{
-    edited_words, first_line, leftover_names, local_time, outcome_words, refused_words, round_words, seconds,
-    thousands, waiting_words,
+    edited_words, first_line, judge_words, leftover_names, local_time, outcome_words, refused_words, round_words,
+    seconds, thousands, waiting_words,
 };
 use crate::report::paint::Paint;
 use crate::report::reasons::{excess, go_on, iterations, limit_words, reason};
@@ -377,11 +377,8 @@ impl<'a> Console<'a> {
         let label = self.label(at, self.iterations(at));
         let check = self.is_check(at);
         let judge = self.step(at).is_some_and(|step| step.role == Some(Role::Judge));
-        let how = match outcome {
-            AttemptOutcome::Unfinished if judge => "exit 0, no clear verdict".into(),
-            AttemptOutcome::Completed if judge => "verdict given".into(),
-            outcome => outcome_words(outcome, marker, self.iterations(at).is_some()),
-        };
+        let how =
+            if judge { judge_words(outcome) } else { outcome_words(outcome, marker, self.iterations(at).is_some()) };
         let mut facts = vec![how];
         if check == Some(true) && *outcome != AttemptOutcome::Completed {
             facts.push("optional".into());

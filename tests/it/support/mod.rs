@@ -329,8 +329,18 @@ fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
         [&why, &attempts, &tokens].iter().all(|words| last.contains(words.as_str())),
         "{last}{why} {attempts} {tokens}"
     );
-    let document = Document { summary: &summary, outline, events, reason: &why, at_work: false, papers: Vec::new() };
-    let (page, cells) = (markdown(&document), format!("| **all** | {} |", all.attempts));
+    let document = Document {
+        summary: &summary,
+        outline,
+        events,
+        reason: &why,
+        at_work: false,
+        resume: "",
+        changes: None,
+        patch: "",
+        papers: &[],
+    };
+    let (page, cells) = (markdown(&[document], false), format!("| **all** | {} |", all.attempts));
     assert!(page.contains(&cells), "{page}");
     let rows = 1 + totals.steps.len() + usize::from(totals.rework.attempts > 0);
     let table = closing_table(&summary, Paint::plain());
@@ -391,4 +401,12 @@ impl<'a> Running<'a> {
         self.place.assert_nothing_is_left();
         Ran { code: status.code(), stdout: self.place.plain(&stdout), stderr: self.place.plain(&stderr) }
     }
+}
+
+/// Runs git in a project, and returns what it printed.
+pub(crate) fn git(place: &Place, words: &[&str]) -> String {
+    let identity = ["-c", "user.name=x", "-c", "user.email=x@x"];
+    let done = Command::new("git").args(identity).args(words).current_dir(place.work("")).output().unwrap();
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned()
 }
