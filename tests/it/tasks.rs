@@ -333,6 +333,8 @@ fn a_resume_looks_at_its_task_and_a_human_is_heard() {
     // What a human says about a dispute reaches the worker, without any mention of a crash.
     place.agent("c", "print VERDICT: dispute\nnext\nsh date +%N >> work.txt");
     place.run(&["task", "run", "2"]).code(3);
+    let silent = place.run(&["dispute", "resolve", "1", "custom", "--notes", " "]);
+    assert!(silent.code(2).stderr.contains("dispute/no-notes"), "{}", silent.stderr);
     place.run(&["dispute", "resolve", "1", "custom", "--notes", "USE THE SECOND READING"]).code(0);
     place.run(&["task", "run", "2"]).code(0);
     assert!(

@@ -53,7 +53,7 @@ pub(in crate::cli) enum DisputeVerb {
         /// In whose favor to decide
         #[arg(value_parser = ["coder", "reviewer", "custom"])]
         decision: String,
-        /// The reason, for the agents that continue
+        /// The reason, for the agents that continue; `custom` requires it
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, allow_hyphen_values = true)]
         notes: String,
     },

@@ -73,6 +73,16 @@ pub(in crate::cli) fn no_dispute(id: &str) -> Diagnostic {
         .help("`forkhestra dispute list` shows all disputes")
 }
 
+pub(in crate::cli) fn custom_without_notes(id: i64) -> Diagnostic {
+    Diagnostic::error(
+        "dispute/no-notes",
+        "`custom` means that the work continues as your notes say, and there are none",
+    )
+    .help(format!(
+        "add them: forkhestra dispute resolve {id} custom --notes \"…\"; or decide for the coder or the reviewer"
+    ))
+}
+
 pub(in crate::cli) fn reject_without_notes() -> Diagnostic {
     Diagnostic::error("task/notes", "a rejection must say what has to be fixed").help("add --notes \"…\"")
 }

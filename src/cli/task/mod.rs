@@ -221,9 +221,12 @@ fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, note
     let (project, mut journal) = journal(world, common)?;
     let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
     let dispute = known_dispute(&disputes, id)?;
+    let resolution = Resolution::named(decision).unwrap_or(Resolution::Custom);
+    if resolution == Resolution::Custom && notes.trim().is_empty() {
+        return Err(errors::custom_without_notes(id));
+    }
     not_at_work(&project.root, &journal, &dispute.task)?;
     let minor = !dispute.is_open() && dispute.resolved.is_none();
-    let resolution = Resolution::named(decision).unwrap_or(Resolution::Custom);
     let change = |from: Status| resolve(from, resolution, notes);
     match journal.resolve_dispute(id, decision, &change, &world.timestamp()).map_err(|error| broken_journal(&error))? {
         Ok(task) if minor => Ok(answer(&format!("dispute {id} is marked as resolved; task {task} does not change\n"))),
