@@ -22,17 +22,17 @@ mod runs;
 mod show;
 mod task;
 mod trust;
+mod usage;
 mod validate;
 mod verdict;
 
 use crate::cli::respond::Stopped;
 use crate::exit::Exit;
-use crate::source::Diagnostic;
 use crate::verdict::Decision;
 use crate::world::World;
 use args::{Cli, Common, RunArgs, Verb};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Command, FromArgMatches, Parser};
+use clap::error::ErrorKind;
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;
 
 /// Runs a command line, given without the program's name.
@@ -44,9 +44,9 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
     };
     let (common, verb) = match quick_run(&arguments) {
         Some((common, args)) => (common, Verb::Run(Box::new(args))),
-        None => match Cli::try_parse_from(std::iter::once("forkhestra".into()).chain(arguments)) {
+        None => match Cli::try_parse_from(std::iter::once("forkhestra".into()).chain(arguments.iter().cloned())) {
             Ok(cli) => (cli.common, cli.verb),
-            Err(error) => return usage(world, &error),
+            Err(error) => return not_parsed(world, &error, &arguments),
         },
     };
     if let Some(choice) = &common.color {
@@ -113,53 +113,11 @@ pub fn candidates(world: &World, arguments: &[OsString]) -> Exit {
 }
 
 /// Prints help and versions to standard output with exit code 0, errors to standard error with 2.
-fn usage(world: &World, error: &clap::Error) -> Exit {
+fn not_parsed(world: &World, error: &clap::Error, arguments: &[OsString]) -> Exit {
     if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Stopped::from(usage_fault(error)).exit(world);
+        return Stopped::from(usage::fault(error, &Cli::command(), arguments)).exit(world);
     }
     // A closed stream is not an error.
     let _ = error.print();
     if error.use_stderr() { Exit::Refused } else { Exit::Success }
-}
-
-/// Converts an error of clap to a diagnostic. Leaves out clap's tip to pass an option as a value, which is never meant.
-fn usage_fault(error: &clap::Error) -> Diagnostic {
-    let of = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
-        _ => None,
-    };
-    let text = error.to_string();
-    let mut words =
-        text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
-    let message = words.by_ref().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
-    let message = message.trim_start_matches("error: ").to_string();
-    let values = text.lines().map(str::trim).find(|line| line.starts_with("[possible values")).map(ToString::to_string);
-    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).map(|usage| format!("usage: {usage}"));
-    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
-        .into_iter()
-        .find_map(of);
-    let near = near.map(|near| format!("did you mean `{near}`?"));
-    let help = near.or(values).or(usage).unwrap_or_else(|| "forkhestra --help".into());
-    let fault = match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let option = of(ContextKind::InvalidArg).unwrap_or_default();
-            let message = if option.starts_with('-') {
-                format!("there is no option `{option}` here")
-            } else {
-                format!("the argument `{option}` is not expected here")
-            };
-            Diagnostic::error("usage/unknown-option", message)
-        }
-        ErrorKind::InvalidSubcommand => {
-            let verb = of(ContextKind::InvalidSubcommand).unwrap_or_default();
-            Diagnostic::error("usage/unknown-verb", format!("there is no command `{verb}` here"))
-        }
-        ErrorKind::ArgumentConflict => Diagnostic::error("usage/conflict", message),
-        ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => {
-            Diagnostic::error("usage/missing", message)
-        }
-        _ => Diagnostic::error("usage/value", message),
-    };
-    fault.help(help)
 }

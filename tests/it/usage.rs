@@ -13,7 +13,7 @@ fn place() -> Place {
 #[test]
 fn wrong_command_lines_are_refused_with_what_to_do() {
     let place = place();
-    let lines: [&[&str]; 21] = [
+    let lines: [&[&str]; 36] = [
         &["a", "--dryrun"],
         &["-n", "a"],
         &["--promt", "hello", "a"],
@@ -35,6 +35,21 @@ fn wrong_command_lines_are_refused_with_what_to_do() {
         &["task", "shwo"],
         &["task", "add"],
         &["show"],
+        &["runs", "show", "x"],
+        &["runs", "events", "99999999999999999999"],
+        &["resume", "--more", "0"],
+        &["eval", "run", "s.json", "-j", "0"],
+        &["eval", "improve", "s.json", "--max-tokens", "1"],
+        &["eval", "improve", "s.json", "--holdout", "2"],
+        &["-C", "runs", "dispute", "resolve", "1", "nobody"],
+        &["dispute", "resolve"],
+        &["dispute", "--reason", "x", "list"],
+        &["runs", "prune"],
+        &["resume", "--notes", "x"],
+        &["list", "x"],
+        &["runs", "log", "--raw", "--stderr"],
+        &["list", "--json=yes"],
+        &["task", "-q"],
     ];
     let mut all = String::new();
     for line in lines {

@@ -90,6 +90,6 @@ pub(in crate::cli) struct EvalImproveArgs {
 fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
-        _ => Err("a share is at least 0 and below 1, such as 0.3".into()),
+        _ => Err("a share of at least 0 and below 1, such as 0.3".into()),
     }
 }

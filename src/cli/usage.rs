@@ -1,0 +1,169 @@
+//! Wrong command lines: every error of clap in our words, with the command whose help says more.
+
+use crate::source::{Diagnostic, nearest};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+use std::error::Error;
+use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
+
+/// Converts an error of clap, given the tables of the commands and the arguments without the program's name.
+pub(super) fn fault(error: &clap::Error, command: &Command, arguments: &[OsString]) -> Diagnostic {
+    let named = command_line(command, arguments);
+    let more = format!("{named} --help");
+    let of = |kind| texts(error, kind);
+    let arg = of(ContextKind::InvalidArg).first().map_or_else(String::new, |arg| written(arg));
+    let value = of(ContextKind::InvalidValue).concat();
+    let near =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].into_iter().find_map(|kind| of(kind).pop());
+    let help = near.map_or_else(|| more.clone(), |near| format!("did you mean `{near}`?"));
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let option = of(ContextKind::InvalidArg).concat();
+            let message = if option.starts_with('-') {
+                format!("there is no option `{option}` here")
+            } else {
+                format!("the argument `{option}` is not expected here")
+            };
+            Diagnostic::error("usage/unknown-option", message).help(help)
+        }
+        ErrorKind::InvalidSubcommand => {
+            let verb = of(ContextKind::InvalidSubcommand).concat();
+            Diagnostic::error("usage/unknown-verb", format!("there is no command `{verb}` here")).help(help)
+        }
+        ErrorKind::ArgumentConflict => Diagnostic::error("usage/conflict", conflict(error, &arg)).help(more),
+        ErrorKind::MissingRequiredArgument => {
+            let missing: Vec<String> = of(ContextKind::InvalidArg).iter().map(|arg| quoted(arg)).collect();
+            let are = if missing.len() == 1 { "is" } else { "are" };
+            let message = format!("{} {are} missing", missing.join(" and "));
+            Diagnostic::error("usage/missing", message).help(match usage(error) {
+                Some(usage) => format!("usage: {usage}\n{more}"),
+                None => more,
+            })
+        }
+        ErrorKind::MissingSubcommand => {
+            Diagnostic::error("usage/missing", format!("`{named}` needs a command")).help(more)
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            Diagnostic::error("usage/value", format!("the value of `{arg}` is missing"))
+                .help(one_of(&of(ContextKind::ValidValue)).unwrap_or(more))
+        }
+        ErrorKind::InvalidValue => Diagnostic::error("usage/value", format!("`{arg}` cannot be `{value}`")).help(
+            match one_of(&of(ContextKind::ValidValue)) {
+                Some(values) => match nearest(&value, of(ContextKind::ValidValue).iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`? It is {values}"),
+                    None => values,
+                },
+                None => more,
+            },
+        ),
+        ErrorKind::ValueValidation => {
+            let why = error.source().map_or_else(|| "a different value".into(), expected);
+            Diagnostic::error("usage/value", format!("`{arg}` cannot be `{value}`: it must be {why}")).help(more)
+        }
+        ErrorKind::TooManyValues => {
+            Diagnostic::error("usage/value", format!("`{arg}` does not take the value `{value}`")).help(more)
+        }
+        ErrorKind::InvalidUtf8 => Diagnostic::error("usage/value", "an argument is not valid UTF-8").help(more),
+        _ => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
+            Diagnostic::error("usage/value", first).help(more)
+        }
+    }
+}
+
+fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns an argument as people name it: `--prompt` for `--prompt <TEXT>`, `RUN` for `[RUN]`.
+fn written(arg: &str) -> String {
+    if arg.starts_with('-') {
+        return arg.split([' ', '=']).next().unwrap_or(arg).into();
+    }
+    arg.trim_end_matches('.').trim_matches(['[', ']', '<', '>']).into()
+}
+
+/// Returns a missing argument in quotes, an option with the name of its value.
+fn quoted(arg: &str) -> String {
+    let arg = if arg.starts_with('-') { arg.replace(['<', '>'], "") } else { written(arg) };
+    format!("`{arg}`")
+}
+
+fn conflict(error: &clap::Error, arg: &str) -> String {
+    let others: Vec<String> = texts(error, ContextKind::PriorArg).iter().map(|other| written(other)).collect();
+    let verb = texts(error, ContextKind::InvalidSubcommand).concat();
+    let arg = if arg.is_empty() { verb.as_str() } else { arg };
+    match others.as_slice() {
+        [] => format!("`{arg}` cannot be combined with the other options"),
+        [other] if other == arg => format!("`{arg}` was given twice"),
+        others => {
+            let others = others.iter().map(|other| format!("`{other}`")).collect::<Vec<_>>().join(" or ");
+            format!("`{arg}` cannot be combined with {others}")
+        }
+    }
+}
+
+fn one_of(values: &[String]) -> Option<String> {
+    (!values.is_empty()).then(|| format!("one of: {}", values.join(", ")))
+}
+
+/// Returns what a value has to be, given why it could not be read: `a number from 1 to 64`.
+fn expected(why: &(dyn Error + 'static)) -> String {
+    if let Some(why) = why.downcast_ref::<ParseIntError>() {
+        return match why.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "a smaller number".into(),
+            IntErrorKind::Zero => "a number of at least 1".into(),
+            _ => "a whole number".into(),
+        };
+    }
+    let text = why.to_string();
+    let Some((from, to)) = text.split_once(" is not in ").and_then(|(_, range)| range.split_once("..")) else {
+        return text;
+    };
+    // Without an upper bound, clap names the largest number that fits.
+    match to.strip_prefix('=').filter(|to| to.parse::<u32>().is_ok_and(|to| to < u32::MAX)) {
+        Some(to) => format!("a number from {from} to {to}"),
+        None => format!("a number of at least {from}"),
+    }
+}
+
+/// Returns the usage of the command that an argument is missing from.
+fn usage(error: &clap::Error) -> Option<String> {
+    let text = error.to_string();
+    text.lines().find_map(|line| line.strip_prefix("Usage: ")).map(str::to_string)
+}
+
+/// Returns the command that the arguments name: `forkhestra runs show`.
+fn command_line(root: &Command, arguments: &[OsString]) -> String {
+    let (mut command, mut named) = (root, String::from("forkhestra"));
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    while let Some(word) = words.next() {
+        if let Some(found) = command.find_subcommand(word) {
+            named.extend([" ", found.get_name()]);
+            command = found;
+        } else if word.starts_with('-') {
+            // The value of a global option can have the name of a command.
+            if root.get_arguments().chain(command.get_arguments()).any(|option| takes_next(option, word)) {
+                words.next();
+            }
+        } else {
+            break;
+        }
+    }
+    named
+}
+
+/// Whether this word is the option, and the next word is its value.
+fn takes_next(option: &Arg, word: &str) -> bool {
+    let is_it = match word.strip_prefix("--") {
+        Some(long) => option.get_long() == Some(long),
+        None => option.get_short().is_some_and(|short| word.strip_prefix('-') == Some(&short.to_string())),
+    };
+    is_it && option.get_action().takes_values()
+}
