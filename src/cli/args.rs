@@ -1,5 +1,6 @@
 //! The command line as clap reads it. No I/O.
 
+use crate::cli::checks::kinds;
 use crate::cli::eval::args::EvalArgs;
 use crate::cli::options::{OutputArgs, RunOptions};
 use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
@@ -244,7 +245,7 @@ pub(super) struct DetectArgs {
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
     /// Run only one kind: build, test, lint or syntax
-    #[arg(value_parser = ["verify", "build", "test", "lint", "syntax"], hide_possible_values = true)]
+    #[arg(value_parser = kinds(), hide_possible_values = true)]
     pub(super) kind: Option<String>,
     /// How much to run [default: fast]
     #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]

@@ -13,7 +13,7 @@ fn place() -> Place {
 #[test]
 fn wrong_command_lines_are_refused_with_what_to_do() {
     let place = place();
-    let lines: [&[&str]; 36] = [
+    let lines: [&[&str]; 37] = [
         &["a", "--dryrun"],
         &["-n", "a"],
         &["--promt", "hello", "a"],
@@ -50,6 +50,7 @@ fn wrong_command_lines_are_refused_with_what_to_do() {
         &["runs", "log", "--raw", "--stderr"],
         &["list", "--json=yes"],
         &["task", "-q"],
+        &["verify", "bild"],
     ];
     let mut all = String::new();
     for line in lines {
