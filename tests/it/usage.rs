@@ -13,7 +13,7 @@ fn place() -> Place {
 #[test]
 fn wrong_command_lines_are_refused_with_what_to_do() {
     let place = place();
-    let lines: [&[&str]; 37] = [
+    let lines: [&[&str]; 38] = [
         &["a", "--dryrun"],
         &["-n", "a"],
         &["--promt", "hello", "a"],
@@ -51,6 +51,7 @@ fn wrong_command_lines_are_refused_with_what_to_do() {
         &["list", "--json=yes"],
         &["task", "-q"],
         &["verify", "bild"],
+        &["a", "--backend", "gpt"],
     ];
     let mut all = String::new();
     for line in lines {

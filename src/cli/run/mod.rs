@@ -10,6 +10,7 @@ pub(super) mod sandbox;
 pub(super) mod start_at;
 pub(super) mod survivors;
 
+use crate::agent::backend;
 use crate::chain::{Chain, CliValue, Config, PromptSource};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::{Project, project};
@@ -208,7 +209,17 @@ pub(in crate::cli) fn planned(
         task: typed.task.as_ref(),
         own_program: world.own_program(),
     };
-    build(&request, world, world)
+    let built = build(&request, world, world);
+    // The option is checked even if no step uses a backend: it may be a typo.
+    let named = config.backend.as_ref().filter(|_| typed.overrides.backend.is_some());
+    match named.map(|name| backend(name, &config)) {
+        Some(Err(unknown)) => {
+            let mut faults = built.err().unwrap_or_default();
+            faults.extend(unknown.into_iter().filter(|fault| !faults.contains(fault)).collect::<Vec<_>>());
+            Err(faults)
+        }
+        _ => built,
+    }
 }
 
 /// The config with the backend and the model of the command line.
