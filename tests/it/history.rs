@@ -41,6 +41,16 @@ fn runs_are_listed_and_shown_in_every_attempt() {
 }
 
 #[test]
+fn a_journal_without_runs_says_that_there_are_none_yet() {
+    let place = Place::new();
+    place.run(&["task", "add", "One"]).code(0);
+    for verb in [&["runs", "show", "5"][..], &["resume", "5"]] {
+        let words = place.run(verb).code(2).words();
+        assert!(words.contains("there is no run 5 help: there are no runs yet"), "{words}");
+    }
+}
+
+#[test]
 fn runs_log_shows_an_attempt_by_run_step_and_attempt() {
     let place = three_runs();
     let said = |words: &[&str]| place.run(words).code(0).stdout.clone();

@@ -95,8 +95,11 @@ fn no_journal(root: &Path) -> Diagnostic {
 }
 
 fn unknown_run(id: i64, last: &[String]) -> Diagnostic {
-    Diagnostic::error("journal/unknown-run", format!("there is no run {id}"))
-        .help(format!("the last runs: {}; `forkhestra runs` lists all of them", last.join(", ")))
+    let help = match last {
+        [] => "there are no runs yet".into(),
+        last => format!("the last runs: {}; `forkhestra runs` lists all of them", last.join(", ")),
+    };
+    Diagnostic::error("journal/unknown-run", format!("there is no run {id}")).help(help)
 }
 
 fn no_such_run(wanted: &str, last: &[String]) -> Diagnostic {
