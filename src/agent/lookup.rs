@@ -58,7 +58,9 @@ pub fn lookup<'a>(step: &Step, config: &'a Config, files: &dyn Files, env: &dyn 
     }
     match find_all_on_path(name, files, env).into_iter().next() {
         Some(path) => Ok(Found::Program(path)),
-        None if check.is_some() => Err(errors::check_named_as_agent(&step.name.at, name)),
+        None if check.is_some() || BUILT_IN_CHECKS.contains(&name) => {
+            Err(errors::check_named_as_agent(&step.name.at, name))
+        }
         None => Err(match find_not_executable(name, files, env) {
             Some(path) => errors::not_executable(&step.name.at, &path),
             None => unknown(step, config),

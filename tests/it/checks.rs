@@ -54,6 +54,15 @@ fn a_check_without_a_command_is_named_and_not_passed() {
 }
 
 #[test]
+fn a_built_in_check_that_a_chain_names_as_an_agent_is_shown_as_a_check() {
+    let place = Place::new();
+    place.config(r#"{"chains": {"ship": [{"agent": "verify"}]}}"#);
+    let words = place.run(&["--chain", "ship"]).code(2).words();
+    assert!(words.contains("`verify` is a check, not an agent"), "{words}");
+    assert!(words.contains(r#"write { "check": "verify" }"#), "{words}");
+}
+
+#[test]
 fn detect_names_what_was_found_and_the_config_stands_before_it() {
     let place = Place::new();
     place.write("package.json", r#"{"scripts": {"build": "b", "test": "t"}}"#).write("Cargo.toml", "");
