@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 /// The other tool's names of roles, and ours.
 const ROLES: [(&str, &str); 2] = [("builder", "carbon"), ("inspector", "helium")];
 
+/// Directories that hold what belongs to several roles, and are never the name of one.
+const SHARED: [&str; 6] = ["agents", "forge", "prompts", "roles", "skills", "templates"];
+
 /// A file that was converted.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Migrated {
@@ -23,19 +26,20 @@ pub(in crate::cli) fn migrated(path: &Path, text: &str) -> Option<Migrated> {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     let (file, folders) = parts.split_last()?;
     let stem = file.strip_suffix(".md")?;
-    // In a directory `templates` of all roles, the file name starts with the role.
-    let first = folders
-        .first()
-        .map(|first| if *first == "templates" { stem.split('.').next().unwrap_or(stem) } else { *first });
-    let role = first.map(|role| ROLES.iter().find(|(theirs, _)| *theirs == role).map_or(role, |(_, ours)| *ours));
     let is_skill = folders.last() == Some(&"skills");
+    if !is_skill && !stem.contains("template") && stem != "prompt" {
+        return None;
+    }
+    let role = folders.iter().rev().find(|folder| !SHARED.contains(folder)).copied();
+    // In a directory of all roles, the file name starts with the role: `builder.template.md`.
+    let named = || stem.split_once('.').map(|(role, _)| role).filter(|role| !["prompt", "template"].contains(role));
+    let role = if is_skill { role } else { role.or_else(named) };
+    let role = role.map(|role| ROLES.iter().find(|(theirs, _)| *theirs == role).map_or(role, |(_, ours)| *ours));
     let path = match (role, is_skill) {
-        (Some("skills") | None, true) => PathBuf::from("forge/skills").join(file),
+        (None, true) => PathBuf::from("forge/skills").join(file),
         (Some(role), true) => Path::new("forge/agents").join(role).join("skills").join(file),
-        (Some(role), false) if stem.contains("template") || stem == "prompt" => {
-            Path::new("forge/agents").join(role).join("prompt.md")
-        }
-        _ => return None,
+        (Some(role), false) => Path::new("forge/agents").join(role).join("prompt.md"),
+        (None, false) => return None,
     };
     let (text, left) = converted(text);
     Some(Migrated { path, text, left })
@@ -157,6 +161,16 @@ mod tests {
         assert_eq!(of("templates/inspector.template.md", "").unwrap().path, Path::new("forge/agents/helium/prompt.md"));
         assert_eq!(of("inspector/skills/rules.md", "").unwrap().path, Path::new("forge/agents/helium/skills/rules.md"));
         assert_eq!(of("skills/a.md", "{skill:b}").unwrap().text, "{{skill:b}}");
+        for (path, placed) in [
+            ("agents/coder/prompt.md", "forge/agents/coder/prompt.md"),
+            ("forge/agents/builder/skills/a.md", "forge/agents/carbon/skills/a.md"),
+            ("forge/skills/a.md", "forge/skills/a.md"),
+            ("templates/coder/prompt.md", "forge/agents/coder/prompt.md"),
+            ("builder.template.md", "forge/agents/carbon/prompt.md"),
+        ] {
+            assert_eq!(of(path, "").unwrap().path, Path::new(placed), "{path}");
+        }
+        assert_eq!(of("agents/prompt.md", "x"), None, "an agent without a name");
         assert_eq!(of("builder/notes.md", "x"), None);
         assert_eq!(of("builder/prompt.txt", "x"), None);
     }
