@@ -9,6 +9,17 @@ pub(super) fn not_closed(at: &Place) -> Diagnostic {
         .help("close it with {{/if}}, or {end_if} in the braces dialect")
 }
 
+pub(super) fn bad_tag(at: &Place, is_closed: bool) -> Diagnostic {
+    let (message, label) = if is_closed {
+        ("this is not a valid tag", "cannot be read")
+    } else {
+        ("this tag is never closed", "opened here")
+    };
+    Diagnostic::error("template/tag", message)
+        .at(at, label)
+        .help("write {{name}}, {{name + 1}}, {{skill:name}} or {{#if name}}…{{/if}}, each on one line; for literal braces, write \\{{")
+}
+
 pub(super) fn not_open(at: &Place) -> Diagnostic {
     Diagnostic::error("template/not-open", "no block is open here")
         .at(at, "belongs to no block")

@@ -61,6 +61,11 @@ pub(super) fn parse(
             Syntax::Braces => braces(&text[next..], &mut escaped, known),
         };
         let Some((tag, length)) = found else {
+            if syntax == Syntax::Mustache
+                && let Some((length, is_closed)) = bad_tag(&text[next..], known)
+            {
+                parser.bad_tag(next, next + length, is_closed);
+            }
             let sign = text[next..].chars().next().map_or(1, char::len_utf8);
             parser.text(&text[at..next + sign], at);
             at = next + sign;
@@ -170,6 +175,12 @@ impl TemplateParser<'_> {
         }
     }
 
+    fn bad_tag(&mut self, from: usize, to: usize, is_closed: bool) {
+        self.faults.truncate(MOST_FAULTS);
+        let place = Place::new(self.source, self.offset + from..self.offset + to);
+        self.faults.push(errors::bad_tag(&place, is_closed));
+    }
+
     fn finish(mut self) -> (Vec<TemplateNode>, Vec<Diagnostic>) {
         while self.open.len() > 1 {
             if let Some(TemplateBlock { span, then, otherwise, .. }) = self.open.pop() {
@@ -204,6 +215,21 @@ fn mustache(text: &str) -> Option<(Tag, usize)> {
         }
     };
     Some((tag, length))
+}
+
+/// Returns the length of what is meant as a tag but is none, such as `{{task_id` or `{{skill name}}`, and whether it is
+/// closed. Two braces before any other word are text.
+fn bad_tag(text: &str, known: &dyn Fn(&str) -> bool) -> Option<(usize, bool)> {
+    let inside = beginning(text.strip_prefix("{{")?);
+    let blanks = inside.len() - inside.trim_start().len();
+    let is_part = |next: char| next.is_ascii_alphanumeric() || matches!(next, '_' | '.' | '#' | '/');
+    let end = inside[blanks..].find(|next| !is_part(next)).map_or(inside.len(), |end| blanks + end);
+    let word = &inside[blanks..end];
+    if !["skill", "#if", "/if", "else"].contains(&word) && !known(word) {
+        return None;
+    }
+    let close = inside.find("}}").filter(|close| !inside[..*close].contains("{{"));
+    Some((2 + close.map_or(end, |close| close + 2), close.is_some()))
 }
 
 /// Returns the part of a text that a tag may span: up to the end of its line, and at most 200 characters.

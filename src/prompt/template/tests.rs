@@ -124,6 +124,14 @@ fn what_cannot_be_loaded_is_said_with_its_place() {
         ("T1-12", "{{skill:a}}", "skill cycle: a -> b -> a"),
         ("C13", "{{skill:../x}}", "`../x` is not a valid skill name"),
         ("C6", "{{#if rejected}}", "this block is never closed"),
+        ("C6", "{{task_prompt", "this tag is never closed"),
+        ("C6", "{{task_prompt}", "this tag is never closed"),
+        ("C6", "{{task_prompt\n}}", "this tag is never closed"),
+        ("C6", "{{ task_id and {{task_id}}", "this tag is never closed"),
+        ("C6", "{{skill:a", "this tag is never closed"),
+        ("C6", "{{skill foo}}", "this is not a valid tag"),
+        ("C6", "{{rejection_count * 2}}", "this is not a valid tag"),
+        ("C6", "{{#if}}", "this is not a valid tag"),
         ("C6", "{{/if}}", "no block is open here"),
         ("C6", "{{#if rejected}}{{else}}{{else}}{{/if}}", "no block is open here"),
         ("", "---\ntitle: x\n---\n", "front matter has no key `title`"),
@@ -132,6 +140,8 @@ fn what_cannot_be_loaded_is_said_with_its_place() {
     ] {
         assert_eq!(messages(loaded(&prompt(text), "x")), [expected], "{number}: {text}");
     }
+    let fault = loaded(&prompt("ok\n a {{skill foo}} b"), "x").unwrap_err().swap_remove(0);
+    assert_eq!(fault.places[0].0.to_string(), "t/x/prompt.md:2:4");
     let fault = loaded(&prompt("ok\n{{task_idd}}"), "x").unwrap_err().swap_remove(0);
     assert_eq!(fault.places[0].0.to_string(), "t/x/prompt.md:2:1");
     assert_eq!(fault.help.as_deref(), Some("did you mean `task_id`?"));
