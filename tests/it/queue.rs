@@ -34,6 +34,19 @@ fn repository(place: &Place) {
     git(place, &["commit", "-q", "--allow-empty", "-m", "begin"]);
 }
 
+/// What refuses every task is said once, and nothing has run.
+#[test]
+fn a_queue_that_cannot_run_anything_says_why_once_and_is_refused() {
+    let place = Place::new();
+    for title in ["One", "Two", "Three"] {
+        place.run(&["task", "add", title]).code(0);
+    }
+    let ran = place.run(&["task", "run", "--all"]);
+    assert_eq!(ran.code(2).stderr.matches("agent/no-backend").count(), 2, "coder and reviewer: {}", ran.stderr);
+    assert!(ran.stderr.ends_with("task 2\nrefused for the same reason; the other tasks wait\n"), "{}", ran.stderr);
+    assert_eq!(place.run(&["task", "list"]).code(0).stdout.matches("pending").count(), 3);
+}
+
 #[test]
 fn a_queue_ends_with_one_table_and_one_exit_code_that_says_the_worst() {
     let place = place("");

@@ -33,6 +33,8 @@ struct QueueProgress {
     logins: BTreeSet<String>,
     rows: Vec<QueueRow>,
     worst: Exit,
+    /// The errors for which the last task was refused; empty if it was not.
+    refused: Vec<Diagnostic>,
 }
 
 /// Why no further task is started.
@@ -85,6 +87,10 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
     if sofar.rows.is_empty() {
         return Err(errors::nothing_to_run().into());
     }
+    let by_itself = matches!(stopped, Stop::Done | Stop::With(_));
+    if by_itself && !sofar.refused.is_empty() && sofar.rows.iter().all(QueueRow::has_no_run) {
+        return Ok(Exit::Refused);
+    }
     let exit = match &stopped {
         Stop::Done | Stop::With(_) => sofar.worst,
         Stop::Limit(_) => worse(sofar.worst, Exit::LimitReached),
@@ -136,7 +142,24 @@ fn task_after(
     let limits = written(&stricter(&left, each), args);
     let is_of_the_whole = |limit: LimitKind| is_stricter(limit, &left, each);
     let to_run = (queue.to_run)(id.clone(), limits, sofar.logins.iter().cloned().collect());
-    let exit = driven::run(world, common, &to_run).unwrap_or_else(|stopped| stopped.exit(world));
+    let exit = match driven::run(world, common, &to_run) {
+        // The errors are not those of one task, then: every other task would be refused, too.
+        Err(Stopped::Refused(faults)) if faults == sofar.refused => {
+            if !common.quiet {
+                print_error("refused for the same reason; the other tasks wait\n");
+            }
+            return Ok(Some(Stop::With(Exit::Refused)));
+        }
+        Err(Stopped::Refused(faults)) => {
+            sofar.refused.clone_from(&faults);
+            Stopped::Refused(faults).exit(world)
+        }
+        Err(stopped) => stopped.exit(world),
+        Ok(exit) => {
+            sofar.refused.clear();
+            exit
+        }
+    };
     let run = journal.runs_of(&id).map_err(broken)?.last().copied().filter(|run| before != Some(*run));
     let events = match run {
         Some(run) => journal.events(run).map_err(broken)?,

@@ -27,6 +27,12 @@ impl QueueRow {
     pub fn of(task: String, title: String, status: &'static str, run: Option<i64>, events: &[Event]) -> Self {
         Self { task, title, status, run, sum: RunSummary::of(events).totals.all }
     }
+
+    /// Whether no run of the task has begun.
+    #[must_use]
+    pub fn has_no_run(&self) -> bool {
+        self.run.is_none()
+    }
 }
 
 /// Returns the table, why the queue stopped early if it did, and the totals.
