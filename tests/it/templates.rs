@@ -99,6 +99,29 @@ fn a_link_out_of_its_folder_is_no_template_and_no_skill() {
     assert!(place.run(&["a"]).code(2).words().contains("leads outside its directory"));
 }
 
+/// The same file is refused whether a path or a link leads to it.
+#[test]
+fn a_template_outside_the_project_is_refused() {
+    let place = Place::new();
+    place.agent("a", "print x").write("forge/own/y.md", "Do it.");
+    place.config(
+        r#"{"agents": {
+            "out": {"command": "a", "template": "../x.md"},
+            "far": {"command": "a", "template": "forge/../../x.md"},
+            "in": {"command": "a", "template": "forge/own/y.md"},
+            "up": {"command": "a", "template": "forge/../forge/own/y.md"}
+        }, "chains": {}}"#,
+    );
+    std::fs::write(place.work("../x.md"), "Do it.").unwrap();
+    for outside in ["out", "far"] {
+        let words = place.run(&[outside]).code(2).words();
+        assert!(words.contains("template/outside") && words.contains("is outside the project"), "{words}");
+    }
+    for inside in ["in", "up"] {
+        place.run(&[inside]).code(0);
+    }
+}
+
 /// The attempt fails with a clear message in its directory. The program does not fail.
 #[test]
 fn a_template_that_cannot_be_rendered_fails_its_attempt_with_the_reason_in_its_folder() {

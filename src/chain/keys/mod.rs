@@ -227,7 +227,7 @@ const AGENT_AFTER: &[Key] = &[
     key(
         "template",
         Shape::Text,
-        "The template around the prompt: a directory in `templates`, or a `.md` file. Default: the template with the agent's name, if there is one.",
+        "The template around the prompt: a directory in `templates`, or a `.md` file in the project. Default: the template with the agent's name, if there is one.",
     ),
     key(
         "role",

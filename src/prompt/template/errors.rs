@@ -83,6 +83,11 @@ pub(super) fn outside(path: &Path) -> Diagnostic {
         .help("a template or skill must be in its own directory, even if it is a symbolic link")
 }
 
+pub(super) fn outside_the_project(path: &Path) -> Diagnostic {
+    Diagnostic::error("template/outside", format!("the template {} is outside the project", path.display()))
+        .help("copy it into the project; or keep it in the directory that `templates` names")
+}
+
 pub(super) fn invalid_role(name: &str) -> Diagnostic {
     Diagnostic::error("template/invalid-role", format!("invalid role: `{name}` is not a valid template name"))
         .help("name a directory of the templates; its name has letters, digits, `.`, `_`, `-` and `:`")

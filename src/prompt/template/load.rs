@@ -153,6 +153,9 @@ pub fn load(
     let path = if by_path { places.root.join(name) } else { folder.join("prompt.md") };
     let own = if by_path { path.parent().unwrap_or(&places.root).to_path_buf() } else { folder };
     let loader = Loader { places, own, strict, files };
+    if by_path && !loader.is_inside(&path) {
+        return Err(vec![errors::outside_the_project(&path)]);
+    }
     let source = match loader.read(&path, loader.own.as_path()) {
         Ok(Some(source)) => source,
         Err(fault) => return Err(vec![fault]),
@@ -192,6 +195,16 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
+    /// Whether the directory of a template is in the project, or in the directory of the templates. One that does not
+    /// exist is reported when the template is read.
+    fn is_inside(&self, path: &Path) -> bool {
+        let own = path.parent().unwrap_or(path);
+        let Ok(real) = self.files.canonical(own) else { return true };
+        [&self.places.root, &self.places.templates]
+            .into_iter()
+            .any(|folder| self.files.canonical(folder).is_ok_and(|folder| real.starts_with(folder)))
+    }
+
     /// Reads a file of `folder` and normalizes its text; `None` if there is no such file.
     fn read(&self, path: &Path, folder: &Path) -> Result<Option<Arc<Source>>, Diagnostic> {
         match self.files.kind(path) {
