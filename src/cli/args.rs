@@ -3,6 +3,7 @@
 use crate::cli::checks::kinds;
 use crate::cli::eval::args::EvalArgs;
 use crate::cli::options::{OutputArgs, RunOptions};
+use crate::cli::runs::args::{DiffArgs, ReportArgs, RunsArgs};
 use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -176,40 +177,6 @@ pub(super) enum Verb {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ReportArgs {
-    /// The run's number [default: the last run]
-    pub(super) run: Option<i64>,
-    /// Report all runs on one page
-    #[arg(long, conflicts_with = "run")]
-    pub(super) all: bool,
-    /// Report the runs of this time on one page: 12h, 2d
-    #[arg(long, value_name = "AGE", conflicts_with_all = ["run", "all"])]
-    pub(super) since: Option<String>,
-    /// Report the runs of a task on one page
-    #[arg(long, value_name = "ID", conflicts_with = "run")]
-    pub(super) task: Option<String>,
-    /// Write the report again every few seconds until the runs have ended; the page reloads itself
-    #[arg(long)]
-    pub(super) follow: bool,
-    /// Write to this file; - is standard output [default: report.html or report.md next to the transcripts]
-    #[arg(short, long, value_name = "FILE")]
-    pub(super) out: Option<PathBuf>,
-    /// The format of the report
-    #[arg(long, value_name = "FORMAT", default_value = "html", value_parser = ["html", "md"])]
-    pub(super) format: String,
-    /// Print JSON: the run and the file
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-impl ReportArgs {
-    /// Whether the options select runs in the plural.
-    pub(super) fn several(&self) -> bool {
-        self.all || self.since.is_some() || self.task.is_some()
-    }
-}
-
-#[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
     /// The code, as printed above an error: chain/arrow [default: list all codes]
     pub(super) code: Option<String>,
@@ -378,114 +345,6 @@ pub(super) struct ResumeArgs {
     pub(super) reject: Option<String>,
     #[command(flatten)]
     pub(super) told: OutputArgs,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct RunsArgs {
-    #[command(subcommand)]
-    pub(super) verb: Option<RunsVerb>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(super) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum RunsVerb {
-    /// List all runs, the last one first; the same as `runs` alone
-    #[command(alias = "ls")]
-    List,
-    /// Show one run: how it ended and why, and every attempt with its verdict, findings and warnings
-    Show {
-        /// The run's number [default: the last run]
-        run: Option<i64>,
-    },
-    /// Show a run as the console showed it, with the output of its agents; or show one attempt
-    #[command(alias = "replay")]
-    Log(LogArgs),
-    /// Write the files as they were after a run or an attempt to a directory
-    Restore(RestoreArgs),
-    /// Print every event, one JSON object per line
-    Events {
-        /// The run's number [default: the last run]
-        run: Option<i64>,
-    },
-    /// Delete old runs and their transcripts
-    Prune(PruneArgs),
-}
-
-#[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
-pub(super) struct LogArgs {
-    /// The run's number, or an attempt of it: 12.2.3 [default: the last run]
-    #[arg(value_name = "RUN[.ATTEMPT]")]
-    pub(super) run: Option<String>,
-    /// An attempt, written STEP.ATTEMPT, or STEP for its last attempt [default: the whole run]
-    #[arg(value_name = "STEP[.ATTEMPT]")]
-    pub(super) attempt: Option<String>,
-    /// Print only standard output, byte for byte
-    #[arg(long, group = "file")]
-    pub(super) raw: bool,
-    /// Print only standard error, byte for byte
-    #[arg(long, group = "file")]
-    pub(super) stderr: bool,
-    /// Print the prompt instead, byte for byte as it was delivered
-    #[arg(long, group = "file")]
-    pub(super) prompt: bool,
-    /// Print the final message of a backend instead
-    #[arg(long = "final", group = "file")]
-    pub(super) last: bool,
-    /// Follow until the end; without a run also the runs that a queue starts next
-    #[arg(short, long)]
-    pub(super) follow: bool,
-}
-
-impl LogArgs {
-    /// The file of the attempt that is printed as it is; `None` for what the console shows.
-    pub(super) fn file(&self) -> Option<&'static str> {
-        let files = [
-            (self.raw, "stdout.log"),
-            (self.stderr, "stderr.log"),
-            (self.prompt, "prompt.md"),
-            (self.last, "final.md"),
-        ];
-        files.into_iter().find_map(|(wanted, file)| wanted.then_some(file))
-    }
-}
-
-#[derive(Debug, Args)]
-pub(super) struct DiffArgs {
-    /// A run, an attempt of it, or two attempts: 12, 12.2.3, 12.2.1..2.3 [default: the last run]
-    #[arg(value_name = "RUN[.ATTEMPT][..ATTEMPT]")]
-    pub(super) what: Option<String>,
-    /// List the files and count their lines
-    #[arg(long)]
-    pub(super) stat: bool,
-    /// Print JSON
-    #[arg(long, conflicts_with = "stat")]
-    pub(super) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct RestoreArgs {
-    /// A run, or an attempt of it: 12, or 12.2.3
-    #[arg(value_name = "RUN[.ATTEMPT]")]
-    pub(super) what: String,
-    /// The directory to write to, which must not exist or must be empty
-    #[arg(long, value_name = "DIR")]
-    pub(super) to: PathBuf,
-    /// Write the files as they were before
-    #[arg(long)]
-    pub(super) before: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct PruneArgs {
-    /// Delete runs that ended longer ago than this: 30d, 12h
-    #[arg(long, value_name = "AGE")]
-    pub(super) older_than: String,
-    /// Do not ask for confirmation
-    #[arg(short, long)]
-    pub(super) yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,9 @@
 //! `diff` and `runs restore`: what attempts changed, from the snapshots of their run.
 
-use crate::cli::args::{Common, DiffArgs, RestoreArgs};
+use crate::cli::args::Common;
 use crate::cli::config::shell;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
+use crate::cli::runs::args::{DiffArgs, RestoreArgs};
 use crate::cli::runs::history::{journal, meant};
 use crate::cli::runs::place::{AttemptPlace, RunPlace};
 use crate::context::Repository;

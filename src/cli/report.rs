@@ -2,10 +2,11 @@
 
 use crate::agent::{Format, Reader};
 use crate::chain::parse_duration;
-use crate::cli::args::{Common, ReportArgs};
+use crate::cli::args::Common;
 use crate::cli::config::shell;
 use crate::cli::respond::{Answered, Stopped, answer, broken_journal, json_line};
 use crate::cli::run::execute::resume_line;
+use crate::cli::runs::args::ReportArgs;
 use crate::cli::runs::history::{journal, meant, state};
 use crate::cli::runs::{bad_age, broken};
 use crate::engine::{At, Event, EventKind, FileChange, RunRow, RunState, RunSummary};

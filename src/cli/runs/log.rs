@@ -1,10 +1,11 @@
 //! `runs log`: shows a run as the live console shows it, or what one attempt printed.
 
 use crate::agent::{Format, Reader};
-use crate::cli::args::{Common, LogArgs};
+use crate::cli::args::Common;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::run::output::{last_words, verbosity};
+use crate::cli::runs::args::LogArgs;
 use crate::cli::runs::broken;
 use crate::cli::runs::history::{journal, meant, state};
 use crate::cli::runs::place::{AttemptPlace, RunPlace};

@@ -1,18 +1,20 @@
 //! `runs`: lists, shows and prunes past runs.
 
+pub(in crate::cli) mod args;
 pub(super) mod history;
 mod log;
 pub(in crate::cli) mod place;
 
 use crate::agent::fill;
 use crate::chain::parse_duration;
-use crate::cli::args::{Common, PruneArgs, RunsArgs, RunsVerb};
+use crate::cli::args::Common;
 use crate::cli::changes;
 use crate::cli::config::{Project, project};
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::execute::{exit_of, resume_line};
 use crate::cli::run::output::{next, verbosity};
+use crate::cli::runs::args::{PruneArgs, RunsArgs, RunsVerb};
 use crate::cli::runs::history::{is_alive, journal, meant, state};
 use crate::engine::{Event, EventKind, RunKind, RunRow, RunState, RunSummary};
 use crate::journal::{Journal, JournalError};
