@@ -130,6 +130,10 @@ pub(super) enum Verb {
     /// Show what a run or an attempt changed in the files
     #[command(after_long_help = DIFF)]
     Diff(DiffArgs),
+    /// Show what is running now, what it does, and what waits for you
+    Status(StatusArgs),
+    /// Stop the run that is at work; `resume` continues it
+    Stop(StopArgs),
     /// Manage tasks: add, list, show, run, approve, reject, skip, reset, delete
     #[command(alias = "tasks")]
     Task(TaskArgs),
@@ -345,6 +349,25 @@ pub(super) struct ResumeArgs {
     pub(super) reject: Option<String>,
     #[command(flatten)]
     pub(super) told: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// Show all your runs that are at work on this machine
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Show it at the bottom of the terminal, again every second, with what happens above
+    #[arg(long)]
+    pub(super) watch: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "watch")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StopArgs {
+    /// The run's number [default: the run at work here]
+    pub(super) run: Option<i64>,
 }
 
 #[derive(Debug, Args)]

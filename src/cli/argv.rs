@@ -5,12 +5,14 @@ use crate::source::Diagnostic;
 use clap::CommandFactory;
 use std::ffi::{OsStr, OsString};
 
-pub(super) const VERBS: [&str; 26] = [
+pub(super) const VERBS: [&str; 28] = [
     "run",
     "resume",
     "runs",
     "report",
     "diff",
+    "status",
+    "stop",
     "task",
     "dispute",
     "eval",

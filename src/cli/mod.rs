@@ -20,6 +20,7 @@ mod respond;
 mod run;
 mod runs;
 mod show;
+mod status;
 mod task;
 mod trust;
 mod usage;
@@ -62,6 +63,8 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
         Verb::Resume(args) => run::resume::resume(world, &common, &args),
         Verb::Runs(args) => runs::runs(world, &common, &args),
         Verb::Diff(args) => changes::diff(world, &common, &args),
+        Verb::Status(args) => status::status(world, &common, &args),
+        Verb::Stop(args) => status::stop(world, &common, &args),
         Verb::List(args) => Ok(list::list(world, &common, &args)),
         Verb::Show(args) => show::show(world, &common, &args),
         Verb::Validate(args) => validate::validate(world, &common, &args),

@@ -2,7 +2,7 @@
 
 use super::error::JournalError;
 use super::store::Journal;
-use crate::engine::{AttemptRow, RunKind, RunRow};
+use crate::engine::{AttemptRow, Event, RunKind, RunRow};
 use crate::plan::Outline;
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::types::Type;
@@ -137,6 +137,24 @@ impl Journal {
         let Some(json) = json.flatten() else { return Ok(None) };
         let outline = serde_json::from_str(&json);
         outline.map(Some).map_err(|cause| JournalError::Event { path: self.path().to_path_buf(), cause })
+    }
+
+    /// Returns the last event of a run, or the last one of these types; `None` if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn last_event(&self, run: i64, types: &[&str]) -> Result<Option<Event>, JournalError> {
+        let wanted = serde_json::to_string(types).unwrap_or_default();
+        let select = "SELECT event FROM events
+                      WHERE run = ?1 AND (?2 = '[]' OR type IN (SELECT value FROM json_each(?2)))
+                      ORDER BY seq DESC LIMIT 1";
+        let json: Option<String> = self
+            .database
+            .query_row(select, params![run, wanted], |row| row.get(0))
+            .optional()
+            .map_err(self.failed())?;
+        let event = json.map(|json| serde_json::from_str(&json)).transpose();
+        event.map_err(|cause| JournalError::Event { path: self.path().to_path_buf(), cause })
     }
 
     /// Returns the digest of an attempt's token.

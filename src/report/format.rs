@@ -1,6 +1,6 @@
 //! Short texts for outcomes, times and numbers.
 
-use crate::engine::{AttemptOutcome, Feedback, FeedbackCause, Leftover, WaitReason};
+use crate::engine::{At, AttemptOutcome, EventKind, Feedback, FeedbackCause, Leftover, WaitReason};
 use crate::source::counted;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -56,6 +56,27 @@ pub(super) fn waiting_words(reason: WaitReason) -> &'static str {
         WaitReason::Start => "waiting before restarting it",
         WaitReason::Machine => "waiting for free resources",
     }
+}
+
+/// Returns what the run waits for, if this event begins a wait: `waiting for the usage limit to end, until …`.
+#[must_use]
+pub fn wait_words(event: &EventKind) -> Option<String> {
+    match event {
+        EventKind::WaitStarted { reason, until, .. } => {
+            let until = until.as_ref().map_or_else(String::new, |until| format!(", until {}", local_time(until)));
+            Some(format!("{}{until}", waiting_words(*reason)))
+        }
+        EventKind::RunPaused => Some("paused".into()),
+        _ => None,
+    }
+}
+
+/// Returns the label of an attempt with its place in loops and groups: `2.3 coder, round 2, iteration 1 of 3`.
+#[must_use]
+pub fn attempt_label(at: &At, iterations: Option<u32>) -> String {
+    let round = if at.round > 1 { format!(", round {}", at.round) } else { String::new() };
+    let iteration = iterations.map_or_else(String::new, |most| format!(", iteration {} of {most}", at.iteration));
+    format!("{}.{} {}{round}{iteration}", at.step, at.attempt, at.name)
 }
 
 /// Returns what ended a round.

@@ -15,6 +15,7 @@ mod verdicts;
 
 pub use closing::{SummaryFacts, closing_changes, closing_table, summary_json};
 pub use diagnostics::{diagnostic_json, render};
+pub use format::{attempt_label, wait_words};
 pub use github::step_summary;
 pub use page::html::{Refresh, html_page};
 pub use page::{AttemptTexts, Document, markdown};
@@ -34,5 +35,6 @@ pub use text::explain::{explained, explained_json};
 pub use text::history::{resume_plan, run, runs};
 pub use text::listing::{list, list_json, show_chain, show_chain_json};
 pub use text::queue::{QueueRow, queue_table};
+pub use text::status::{AttemptStatus, RootStatus, RunStatus, TaskCount, WaitingItem, status};
 pub use text::tasks::{dispute_text, disputes_text, task_text, tasks_text};
 pub use text::timeline::timeline;

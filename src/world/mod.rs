@@ -2,6 +2,7 @@
 //! tests can fake it. It also writes the files that the user requested.
 #![expect(clippy::disallowed_methods, reason = "the owner of what is ambient")]
 
+mod ages;
 mod stdin;
 
 use crate::source::{Env, Files, Kind};
@@ -162,20 +163,6 @@ impl World {
         }
         found.sort();
         found
-    }
-
-    /// Returns the date and time in UTC this long ago, in RFC 3339 with milliseconds.
-    #[must_use]
-    pub fn timestamp_before(&self, age: Duration) -> String {
-        let now = self.timestamp().parse().unwrap_or(jiff::Timestamp::MIN);
-        format!("{:.3}", now.checked_sub(age).unwrap_or(jiff::Timestamp::MIN))
-    }
-
-    /// Returns how many whole days have passed since a time in RFC 3339; none for an invalid time.
-    #[must_use]
-    pub fn days_since(&self, then: &str) -> Option<u64> {
-        let (now, then): (jiff::Timestamp, jiff::Timestamp) = (self.timestamp().parse().ok()?, then.parse().ok()?);
-        u64::try_from((now.as_second() - then.as_second()) / 86_400).ok()
     }
 
     /// Returns a path relative to the working directory; a path that is not below it is unchanged.

@@ -36,6 +36,7 @@ fn every_verb_that_tells_something_has_a_documented_form() {
         ("explain", &["explain", "chain/arrow"]),
         ("runs", &["runs"]),
         ("diff", &["diff"]),
+        ("status", &["status"]),
         ("run", &["runs", "show", "2"]),
         ("log", &["runs", "log", "1", "1"]),
         ("plan", &["one", "--dry-run"]),

@@ -49,6 +49,7 @@ mod secrets;
 mod signals;
 mod soak;
 mod start;
+mod status;
 mod support;
 mod tasks;
 mod templates;

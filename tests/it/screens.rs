@@ -111,6 +111,20 @@ fn a_line_moves_below_what_stays_and_is_gone_at_the_end() {
 }
 
 #[test]
+fn status_watch_keeps_its_lines_at_the_bottom_and_what_happens_above() {
+    let (place, go) = place();
+    let run = place.start(&["-q", "(worker:3 -> check):3", "-p", "Do it."]);
+    place.wait_for_bytes(".forkhestra/runs/1/1-worker/1/stdout.log");
+    let (mut child, screen) = Screen::start(&place, &["status", "--watch"], 24, 80);
+    screen.wait_for("I look around: 日本語");
+    std::fs::write(&go, "").unwrap();
+    screen.wait_for("nothing is running here");
+    super::support::send("INT", &child.id().to_string());
+    insta::assert_snapshot!("status_watch", screen.end(&mut child));
+    run.end().code(0);
+}
+
+#[test]
 fn a_narrower_terminal_gets_a_shorter_line_and_a_stop_takes_it_away() {
     let (place, go) = place();
     let (mut child, screen) = Screen::start(&place, &["worker:3", "-p", "Do it."], 24, 80);

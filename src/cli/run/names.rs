@@ -22,20 +22,17 @@ const FOREIGN: [(&[&str], &str); 18] = [
         &["ship", "deploy", "build-all"],
         "there is no such chain: `forkhestra init` writes a config with the chain `ship`, `forkhestra list` lists chains",
     ),
-    (&["status", "ps", "history", "jobs"], "`forkhestra runs` lists runs, `forkhestra runs show` shows the last one"),
+    (&["ps", "history", "jobs"], "`forkhestra status` shows what is running, `forkhestra runs` lists runs"),
     (
         &["log", "logs", "tail", "watch", "top", "attach", "follow", "monitor"],
-        "`forkhestra runs log -f` follows what agents print",
+        "`forkhestra runs log -f` follows what agents print, `forkhestra status --watch` what is running",
     ),
     (
         &["events", "replay"],
         "`forkhestra runs events` prints the events of a run, `forkhestra runs log` shows it again",
     ),
     (&["prune", "clean", "gc", "rm"], "`forkhestra runs prune` removes old runs"),
-    (
-        &["stop", "kill", "cancel", "abort", "down"],
-        "press Ctrl-C in the terminal of the run, or send SIGINT to its process",
-    ),
+    (&["kill", "cancel", "abort", "down"], "`forkhestra stop` stops the run that is at work here"),
     (&["pause"], "press Ctrl-Z in the terminal of the run; `fg` continues it"),
     (&["continue", "retry", "restart", "rerun"], "`forkhestra resume` continues a run"),
     (&["start", "up", "exec", "go", "loop"], "`forkhestra \"coder:3 -> test\" -p \"…\"` runs a chain"),

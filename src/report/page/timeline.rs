@@ -5,12 +5,13 @@ use crate::chain::Role;
 use crate::checks::failures;
 use crate::engine::{At, AttemptOutcome, EventKind, Totals};
 use crate::plan::Outline;
-use crate::report::format::{first_line, judge_words, outcome_words, round_words, seconds, waiting_words};
+use crate::report::format::{
+    attempt_label, first_line, judge_words, outcome_words, round_words, seconds, waiting_words,
+};
 use crate::report::verdicts::{finding_line, unclear_words};
 use crate::verdict::{Decision, ReadFrom, Verdict};
 use jiff::Timestamp;
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
 
 /// A line of the timeline.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,16 +51,7 @@ fn ms(time: &str) -> Option<i64> {
 
 /// Returns the label of an attempt: `2.4 coder, round 2, iteration 1 of 3`.
 pub(super) fn label(outline: &Outline, at: &At) -> String {
-    let step = outline.step(at.step);
-    let mut label = format!("{}.{} {}", at.step, at.attempt, at.name);
-    // Writing to a String cannot fail.
-    if at.round > 1 {
-        let _ = write!(label, ", round {}", at.round);
-    }
-    if let Some(most) = step.and_then(|step| step.iterations) {
-        let _ = write!(label, ", iteration {} of {most}", at.iteration);
-    }
-    label
+    attempt_label(at, outline.step(at.step).and_then(|step| step.iterations))
 }
 
 /// Returns the first errors that a failed check printed, one line each.

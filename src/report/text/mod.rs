@@ -9,5 +9,6 @@ pub(super) mod explain;
 pub(super) mod history;
 pub(super) mod listing;
 pub(super) mod queue;
+pub(super) mod status;
 pub(super) mod tasks;
 pub(super) mod timeline;

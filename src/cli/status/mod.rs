@@ -1,0 +1,151 @@
+//! `status` and `stop`: what is at work now, read from the journals and locks of other processes.
+
+mod stop;
+mod watch;
+
+pub(super) use stop::stop;
+
+use crate::agent::{Format, Reader};
+use crate::cli::args::{Common, StatusArgs};
+use crate::cli::config::project;
+use crate::cli::respond::{Answered, answer, json_line};
+use crate::cli::run::execute::resume_line;
+use crate::cli::runs::broken;
+use crate::cli::runs::history::{is_alive, state};
+use crate::engine::{At, Event, EventKind, RunRow, RunState};
+use crate::journal::{Journal, Lease};
+use crate::plan::Outline;
+use crate::proc::roots_at_work;
+use crate::report::{
+    AttemptStatus, Paint, RootStatus, RunStatus, TaskCount, WaitingItem, attempt_label, status as lines_of, wait_words,
+};
+use crate::source::{Diagnostic, counted};
+use crate::task::Status;
+use crate::world::World;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// How much of the end of an output is read, in bytes.
+const TAIL: u64 = 64 << 10;
+/// How many of the last runs are searched for decisions that a person has to make.
+const SEARCHED: usize = 50;
+
+/// Carries out `status`.
+pub(super) fn status(world: &World, common: &Common, args: &StatusArgs) -> Answered {
+    if args.watch {
+        return watch::watch(world, common, args);
+    }
+    let all = gather(world, common, args)?;
+    if args.json {
+        return Ok(answer(&json_line(json!({ "roots": all }))));
+    }
+    let paint = Paint::for_stdout(world).still();
+    Ok(answer(&text(&all, args.all, paint)))
+}
+
+fn text(all: &[RootStatus], named: bool, paint: Paint) -> String {
+    if all.is_empty() {
+        return "nothing is running\n".into();
+    }
+    all.iter().flat_map(|root| lines_of(root, named, paint)).fold(String::new(), |text, line| text + &line + "\n")
+}
+
+/// Reads the roots that are meant.
+fn gather(world: &World, common: &Common, args: &StatusArgs) -> Result<Vec<RootStatus>, Diagnostic> {
+    let roots: Vec<PathBuf> = if args.all { roots_at_work() } else { vec![project(world, common).root] };
+    roots.iter().map(|root| root_status(world, common, root)).collect()
+}
+
+fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus, Diagnostic> {
+    let mut found = RootStatus { root: root.display().to_string(), run: None, waiting: Vec::new(), tasks: Vec::new() };
+    let Some(journal) = Journal::existing(root).map_err(broken)? else { return Ok(found) };
+    if let Some((row, _)) = at_work(&journal)? {
+        found.run = Some(run_status(world, &journal, &row)?);
+    }
+    let mut runs = journal.runs().map_err(broken)?;
+    runs.truncate(SEARCHED);
+    for row in runs {
+        if state(&journal, &row)?.waits() {
+            let title = row.name.as_ref().unwrap_or(&row.chain);
+            let resume = resume_line(world, common, root, row.id);
+            found.waiting.push(WaitingItem {
+                what: format!("run {} ({title}) waits for your decision", row.id),
+                next: format!("{resume} --approve, or --reject \"why\""),
+            });
+        }
+    }
+    let open = journal.disputes().map_err(broken)?.iter().filter(|dispute| dispute.is_open()).count();
+    if open > 0 {
+        let wait = if open == 1 { "waits" } else { "wait" };
+        let what = format!("{} {wait} for your decision", counted(open, "dispute"));
+        found.waiting.push(WaitingItem { what, next: "forkhestra dispute list".into() });
+    }
+    let tasks = journal.tasks().map_err(broken)?;
+    for (name, status) in Status::NAMES {
+        let count = tasks.iter().filter(|task| task.status == status).count();
+        if count > 0 {
+            found.tasks.push(TaskCount { status: name.into(), count });
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the run that is at work in a root, and its process.
+fn at_work(journal: &Journal) -> Result<Option<(RunRow, Lease)>, Diagnostic> {
+    let Some(lease) = journal.lease().map_err(broken)?.filter(|lease| is_alive(*lease)) else { return Ok(None) };
+    let row = journal.run(lease.run).map_err(broken)?;
+    Ok(row.filter(|row| RunState::of_run(row, true) == RunState::Running).map(|row| (row, lease)))
+}
+
+fn run_status(world: &World, journal: &Journal, row: &RunRow) -> Result<RunStatus, Diagnostic> {
+    let outline = journal.outline(row.id).map_err(broken)?;
+    let last = journal.last_event(row.id, &[]).map_err(broken)?;
+    let waits = last.as_ref().and_then(|event| wait_words(&event.event));
+    let last = journal.last_event(row.id, &["attemptPlanned", "attemptFinished"]).map_err(broken)?;
+    let attempt = last.and_then(|event| attempt_status(world, journal, outline.as_ref(), &event));
+    Ok(RunStatus {
+        run: row.id,
+        chain: row.name.clone().unwrap_or_else(|| row.chain.clone()),
+        task: row.task.clone(),
+        started: row.started.clone(),
+        running_ms: world.milliseconds_since_time(&row.started),
+        attempts: row.attempts,
+        tokens: row.tokens,
+        cost_usd: row.cost_usd,
+        attempt,
+        waits,
+    })
+}
+
+fn attempt_status(world: &World, journal: &Journal, outline: Option<&Outline>, last: &Event) -> Option<AttemptStatus> {
+    let EventKind::AttemptPlanned { at, iterations, .. } = &last.event else { return None };
+    let folder = journal.attempt_folder(last.run, at.step, &at.name, at.attempt);
+    let running_ms = world.milliseconds_since_time(&last.at);
+    let touched = ["stdout.log", "stderr.log"].map(|name| world.milliseconds_since_touch(&folder.path().join(name)));
+    let format = outline.and_then(|outline| outline.step(at.step)).map_or(Format::Plain, |step| step.format);
+    Some(AttemptStatus {
+        label: attempt_label(at, *iterations),
+        running_ms,
+        silent_ms: touched.into_iter().flatten().min().unwrap_or(running_ms).min(running_ms),
+        last_line: last_line(world, journal, (last.run, at), format),
+    })
+}
+
+/// The last line of an attempt's output, as a person sees it.
+fn last_line(world: &World, journal: &Journal, (run, at): (i64, &At), format: Format) -> String {
+    let path = journal.attempt_folder(run, at.step, &at.name, at.attempt).path().join("stdout.log");
+    let from = world.size_of(&path).unwrap_or(0).saturating_sub(TAIL);
+    let bytes = journal.piece(&path, from).unwrap_or_default();
+    // The first line is cut, unless it is the first of the file.
+    let begin = if from == 0 { 0 } else { bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1) };
+    let bytes = &bytes[begin..];
+    let text = match Reader::new(format) {
+        None => String::from_utf8_lossy(bytes).into_owned(),
+        Some(mut reader) => {
+            let mut text = String::new();
+            reader.feed(bytes, &mut |shown| text.push_str(shown));
+            text
+        }
+    };
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_string()
+}

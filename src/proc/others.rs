@@ -1,0 +1,40 @@
+//! Other processes of forkhestra on this machine.
+
+use super::procfs::{all, kill};
+use crate::engine::Sig;
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+/// The lock that a process at work holds, relative to its root.
+const LOCK: &str = ".forkhestra/lock";
+
+/// Returns the roots in which a process that we may inspect is at work: one that has the lock of a root open (proc(5),
+/// /proc/PID/fd).
+#[must_use]
+pub fn roots_at_work() -> Vec<PathBuf> {
+    let mut roots = BTreeSet::new();
+    for pid in all().into_keys() {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        for target in files.filter_map(|file| fs::read_link(file.path()).ok()) {
+            if target.ends_with(LOCK) {
+                roots.extend(target.ancestors().nth(2).map(PathBuf::from));
+            }
+        }
+    }
+    roots.into_iter().collect()
+}
+
+/// Sends a signal to a process, if it is still the one that started at this time (in clock ticks since boot).
+pub fn signal_process(pid: i32, start_time: u64, signal: Sig) {
+    let signal = match signal {
+        Sig::Hup => Signal::HUP,
+        Sig::Int => Signal::INT,
+        Sig::Term => Signal::TERM,
+        Sig::Kill => Signal::KILL,
+    };
+    if let Some(target) = super::procfs::process(pid).filter(|found| found.start_time == start_time) {
+        kill(&target, signal);
+    }
+}

@@ -1,0 +1,129 @@
+//! What is at work now, and what waits for a person.
+
+use crate::report::format::{first_line, fitted, seconds, thousands};
+use crate::report::paint::{Paint, printable};
+use serde::Serialize;
+
+/// A root, as it is now.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RootStatus {
+    /// The path of the root.
+    pub root: String,
+    /// The run that is at work, if there is one.
+    pub run: Option<RunStatus>,
+    /// What waits for a person, with the command to type.
+    pub waiting: Vec<WaitingItem>,
+    /// The numbers of tasks, by status.
+    pub tasks: Vec<TaskCount>,
+}
+
+/// Something that waits for a person.
+#[derive(Debug, Clone, Serialize)]
+pub struct WaitingItem {
+    /// What waits.
+    pub what: String,
+    /// The command to type.
+    pub next: String,
+}
+
+/// How many tasks have a status.
+#[derive(Debug, Clone, Serialize)]
+pub struct TaskCount {
+    /// The status.
+    pub status: String,
+    /// The number of tasks.
+    pub count: usize,
+}
+
+/// A run that is at work.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunStatus {
+    /// The run's number.
+    pub run: i64,
+    /// The name of its chain, or the chain itself.
+    pub chain: String,
+    /// Its task: id and title.
+    pub task: Option<String>,
+    /// When it started, in UTC (RFC 3339).
+    pub started: String,
+    /// How long ago it started, in milliseconds.
+    pub running_ms: u64,
+    /// The number of attempts so far, including the one at work.
+    pub attempts: u32,
+    /// The tokens of all attempts that have ended, if any were reported.
+    pub tokens: Option<u64>,
+    /// The cost of all attempts that have ended, in US dollars, if it was reported.
+    pub cost_usd: Option<f64>,
+    /// The attempt at work; `None` between attempts.
+    pub attempt: Option<AttemptStatus>,
+    /// What it waits for, if it waits: `waiting for the usage limit to end, until 06:30:05`.
+    pub waits: Option<String>,
+}
+
+/// An attempt that is at work.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptStatus {
+    /// Its number, the name of its step, and its place in loops and groups: `2.3 coder, round 2, iteration 1 of 3`.
+    pub label: String,
+    /// How long it has been running, in milliseconds.
+    pub running_ms: u64,
+    /// How long it has printed nothing, in milliseconds.
+    pub silent_ms: u64,
+    /// The last line that it printed, decoded; empty if there is none.
+    pub last_line: String,
+}
+
+/// A silence is shown from this length on, in milliseconds.
+const SILENT: u64 = 5_000;
+
+/// Returns the lines about one root. With `named`, the first one is its path.
+#[must_use]
+pub fn status(root: &RootStatus, named: bool, paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    if named {
+        lines.push(paint.bold(&printable(&root.root)));
+    }
+    if let Some(run) = &root.run {
+        run_lines(run, paint, &mut lines);
+    } else {
+        lines.push("nothing is running here".into());
+    }
+    for item in &root.waiting {
+        lines.push(paint.warn(&format!("! {}: {}", printable(&item.what), item.next)));
+    }
+    if !root.tasks.is_empty() {
+        let counts: Vec<String> = root.tasks.iter().map(|task| format!("{} {}", task.count, task.status)).collect();
+        lines.push(paint.dim(&format!("tasks: {}", counts.join(", "))));
+    }
+    lines
+}
+
+fn run_lines(run: &RunStatus, paint: Paint, lines: &mut Vec<String>) {
+    let whole = |ms: u64| seconds(ms / 1000 * 1000).replace(".0 s", " s");
+    let mut facts = vec![format!("for {}", whole(run.running_ms)), format!("attempt {}", run.attempts)];
+    facts.extend(run.tokens.map(|tokens| format!("{} tokens", thousands(tokens))));
+    facts.extend(run.cost_usd.map(|cost| format!("${cost:.2}")));
+    let title = paint.bold(&format!("run {} {}", run.run, first_line(&run.chain)));
+    lines.push(format!("{} {title} {}", paint.sign("●", "*"), paint.dim(&format!("({})", facts.join(", ")))));
+    if let Some(task) = &run.task {
+        lines.push(format!("  task {}", first_line(task)));
+    }
+    if let Some(words) = &run.waits {
+        lines.push(format!("  {}", paint.warn(words)));
+    }
+    if let Some(attempt) = &run.attempt {
+        let silent = if attempt.silent_ms >= SILENT {
+            format!(", silent for {}", whole(attempt.silent_ms))
+        } else {
+            String::new()
+        };
+        lines.push(format!("  {} for {}{silent}", attempt.label, whole(attempt.running_ms)));
+        if !attempt.last_line.is_empty() {
+            let most = paint.width.saturating_sub(4);
+            lines.push(format!("  {}", paint.dim(&fitted(&printable(&attempt.last_line), most))));
+        }
+    }
+}
