@@ -16,7 +16,7 @@ mod verdicts;
 pub use closing::{SummaryFacts, closing_changes, closing_table, summary_json};
 pub use diagnostics::{diagnostic_json, render};
 pub use format::{attempt_label, wait_words};
-pub use github::step_summary;
+pub use github::{GithubLog, step_summary};
 pub use page::html::{Refresh, html_page};
 pub use page::{AttemptTexts, Document, markdown};
 pub use paint::Paint;

@@ -4,7 +4,7 @@
 use crate::checks::Failure;
 use crate::engine::Event;
 use crate::plan::Outline;
-use crate::report::github;
+use crate::report::github::{self, GithubLog};
 use std::io::{self, Write};
 
 /// Where newline-delimited JSON goes.
@@ -21,8 +21,8 @@ pub enum Ndjson {
 pub struct Sinks {
     /// Where the events go as newline-delimited JSON.
     pub ndjson: Ndjson,
-    /// In a GitHub Actions job, a random token: it keeps the output of agents from being read as workflow commands.
-    pub github: Option<String>,
+    /// The log of a GitHub Actions job.
+    pub github: Option<GithubLog>,
 }
 
 impl std::fmt::Debug for Sinks {
@@ -59,17 +59,19 @@ impl Sinks {
 
     /// Returns what the log of a job gets before and after our own line about an event.
     #[must_use]
-    pub fn around(&self, event: &Event, outline: &Outline, errors: &[Failure]) -> (String, String) {
-        match &self.github {
-            Some(word) => github::around(event, outline, errors, word),
+    pub fn around(&mut self, event: &Event, outline: &Outline, errors: &[Failure]) -> (String, String) {
+        match &mut self.github {
+            Some(log) => log.around(event, outline, errors),
             None => (String::new(), String::new()),
         }
     }
 
     /// Replaces the token before an attempt, if there is one: an agent may have read the last one.
     pub fn renew(&mut self, word: impl FnOnce() -> Option<String>) {
-        if self.github.is_some() {
-            self.github = word().or(self.github.take());
+        if let Some(log) = &mut self.github
+            && let Some(word) = word()
+        {
+            log.renew(word);
         }
     }
 

@@ -110,6 +110,23 @@ fn hooks_get_the_summary_and_change_nothing() {
 }
 
 #[test]
+fn in_a_job_of_github_actions_an_error_that_nobody_fixed_is_an_error_and_a_fixed_one_a_notice() {
+    let mut place = Place::new();
+    place.set("GITHUB_ACTIONS", "true");
+    place.agent("c", "sh date > w\nnext\nsh touch one");
+    place.config(
+        r#"{"checks": {"t": "test -e one || echo 'a.py:1: error: no one'; test -e two || { echo 'a.py:2: error: no two'; exit 1; }"},
+            "chains": {}}"#,
+    );
+    let annotations = |rounds: &str| {
+        let ran = place.run(&[rounds]);
+        let lines = ran.stderr.lines().filter(|line| line.starts_with("::error") || line.starts_with("::notice"));
+        lines.map(str::to_string).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(annotations("(c -> t):2"), "::notice file=a.py,line=1::t: no one\n::error file=a.py,line=2::t: no two",);
+}
+
+#[test]
 fn a_job_of_github_actions_has_groups_annotations_and_a_summary_and_agents_cannot_write_commands() {
     let mut place = judged();
     let summary = place.work("summary.md").display().to_string();

@@ -9,8 +9,8 @@ use crate::exit::Exit;
 use crate::plan::{Hook, Limits, Outline};
 use crate::proc::{ByHand, Interrupts};
 use crate::report::{
-    Document, Ndjson, Paint, Sinks, SummaryFacts, Verbosity, closing_changes, closing_table, go_on, print, print_error,
-    reason, step_summary, summary_json,
+    Document, GithubLog, Ndjson, Paint, Sinks, SummaryFacts, Verbosity, closing_changes, closing_table, go_on, print,
+    print_error, reason, step_summary, summary_json,
 };
 use crate::runner::files_of_run;
 use crate::source::{Diagnostic, Env, Files, Kind};
@@ -88,7 +88,8 @@ impl Output {
             None if self.events => Ndjson::Stdout,
             None => Ndjson::Off,
         };
-        let github = Some(()).filter(|()| !self.quiet && in_github(world)).and_then(|()| world.token().ok());
+        let github =
+            Some(()).filter(|()| !self.quiet && in_github(world)).and_then(|()| world.token().ok()).map(GithubLog::new);
         Ok(Sinks { ndjson, github })
     }
 }
