@@ -9,7 +9,7 @@ use crate::cli::run::execute::resume_line;
 use crate::cli::runs::args::ReportArgs;
 use crate::cli::runs::history::{journal, meant, state};
 use crate::cli::runs::{bad_age, broken};
-use crate::engine::{At, Event, EventKind, FileChange, RunRow, RunState, RunSummary};
+use crate::engine::{At, Event, EventKind, FileChange, Finished, RunRow, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::plan::Outline;
@@ -18,6 +18,7 @@ use crate::runner::{files_of_run, patch_between};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -120,10 +121,16 @@ fn read(
         (None, RunState::Running) => "it is still running".into(),
         (None, _) => "its process died".into(),
     };
+    let mut ended: HashMap<(u32, u32), &Finished> = HashMap::new();
+    for event in &events {
+        if let EventKind::AttemptFinished { at, finished, .. } = &event.event {
+            ended.insert((at.step, at.attempt), finished);
+        }
+    }
     let mut papers = Vec::new();
     for event in &events {
         if let EventKind::AttemptPlanned { at, .. } = &event.event {
-            papers.push(paper(world, journal, &outline, row.id, at)?);
+            papers.push(paper(world, journal, &outline, (row.id, at), ended.get(&(at.step, at.attempt)).copied())?);
         }
     }
     let (changes, patch) = (files_of_run(&summary), patch(root, &summary));
@@ -179,7 +186,13 @@ fn patch(root: &Path, summary: &RunSummary) -> String {
 }
 
 /// The prompt and the output of an attempt, decoded as on the terminal.
-fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At) -> Result<AttemptTexts, Diagnostic> {
+fn paper(
+    world: &World,
+    journal: &Journal,
+    outline: &Outline,
+    (run, at): (i64, &At),
+    ended: Option<&Finished>,
+) -> Result<AttemptTexts, Diagnostic> {
     let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
     let step = outline.step(at.step);
     let (stdout, cut) = whole(journal, &folder.path().join("stdout.log"))?;
@@ -200,7 +213,7 @@ fn paper(world: &World, journal: &Journal, outline: &Outline, run: i64, at: &At)
         folder: world.relative(folder.path()),
         at: at.clone(),
         cut: cut || cut_too,
-        missing: journal.missing_output(run, at.step, &at.name, at.attempt).map_err(|error| broken_journal(&error))?,
+        missing: ended.and_then(|finished| folder.missing(finished.stdout_bytes, finished.stderr_bytes)),
     })
 }
 

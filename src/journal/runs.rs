@@ -187,26 +187,19 @@ impl Journal {
         if found == "ok" { Ok(()) } else { Err(JournalError::Corrupt { path: self.path().to_path_buf(), found }) }
     }
 
-    /// Returns what is missing of the output of an attempt, given the lengths recorded at its end: a power cut loses
-    /// what was not synced, and any program can truncate a file. `stdout.log holds 0 of 12 bytes`.
+    /// Returns the lengths of an attempt's standard output and standard error that were recorded at its end, in bytes.
+    /// Searches the events of the run.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn missing_output(
-        &self,
-        run: i64,
-        step: u32,
-        name: &str,
-        attempt: u32,
-    ) -> Result<Option<String>, JournalError> {
+    pub fn lengths(&self, run: i64, step: u32, attempt: u32) -> Result<Option<(u64, u64)>, JournalError> {
         let select = "SELECT json_extract(event, '$.event.finished.stdoutBytes'), json_extract(event, '$.event.finished.stderrBytes')
                       FROM events WHERE run = ?1 AND type = 'attemptFinished'
                       AND json_extract(event, '$.event.at.step') = ?2 AND json_extract(event, '$.event.at.attempt') = ?3";
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-        let lengths =
-            self.database.query_row(select, params![run, step, attempt], row).optional().map_err(self.failed())?;
-        let folder = self.attempt_folder(run, step, name, attempt);
-        Ok(lengths.and_then(|(stdout, stderr)| folder.missing(stdout.cast_unsigned(), stderr.cast_unsigned())))
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
+        };
+        self.database.query_row(select, params![run, step, attempt], row).optional().map_err(self.failed())
     }
 
     /// Returns the next piece of a file in an attempt's directory; empty at its end, and if there is no such file.

@@ -215,8 +215,8 @@ impl Driver<'_> {
         let rejected = matches!(feedback.cause, FeedbackCause::Rejected { .. });
         let (mut body, mut notes) = (body.trim().to_string(), self.reviewer_notes());
         // A worker that is shown incomplete output is told so.
-        let missing = self.context.journal.missing_output(self.context.run, from.step, &from.name, from.attempt);
-        if let Ok(Some(missing)) = missing {
+        let lengths = self.context.journal.lengths(self.context.run, from.step, from.attempt).ok().flatten();
+        if let Some(missing) = lengths.and_then(|(stdout, stderr)| folder.missing(stdout, stderr)) {
             body = format!("(Its output is incomplete: {missing}. The rest is lost.)\n\n{body}");
         }
         let ledger = self.state.ledger().text();

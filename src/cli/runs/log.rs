@@ -128,7 +128,13 @@ impl Player<'_> {
                 summary.see(&event);
                 let ends = matches!(event.event, EventKind::AttemptFinished { .. } | EventKind::RunResumed { .. });
                 if let Some(output) = open.take_if(|_| ends) {
-                    output.finish(self.world, self.journal, row.id)?;
+                    let lengths = match &event.event {
+                        EventKind::AttemptFinished { finished, .. } => {
+                            Some((finished.stdout_bytes, finished.stderr_bytes))
+                        }
+                        _ => None,
+                    };
+                    output.finish(self.world, self.journal, row.id, lengths)?;
                 }
                 if let EventKind::AttemptPlanned { at, .. } = &event.event
                     && !self.common.quiet
@@ -147,7 +153,7 @@ impl Player<'_> {
             std::thread::sleep(LOOK);
         }
         if let Some(output) = open {
-            output.finish(self.world, self.journal, row.id)?;
+            output.finish(self.world, self.journal, row.id, None)?;
         }
         if !self.common.quiet {
             let resume = resume_line(self.world, self.common, self.root, row.id);
@@ -203,15 +209,16 @@ impl Output {
         self.stderr.as_mut().map_or(Ok(()), |stderr| pass_on(journal, stderr))
     }
 
-    /// Prints the rest, and says what is missing.
-    fn finish(mut self, world: &World, journal: &Journal, run: i64) -> Result<(), Cut> {
+    /// Prints the rest, and says what is missing of the lengths that were recorded.
+    fn finish(mut self, world: &World, journal: &Journal, run: i64, lengths: Option<(u64, u64)>) -> Result<(), Cut> {
         self.print(journal)?;
         if let Some(reader) = self.reader {
             let mut decoded = String::new();
             let _ = reader.finish(&mut |text| decoded.push_str(text));
             show(decoded.as_bytes())?;
         }
-        Ok(say_missing(world, journal, run, (self.step, &self.name, self.attempt))?)
+        say_missing(world, journal, run, (self.step, &self.name, self.attempt), lengths);
+        Ok(())
     }
 }
 
@@ -249,7 +256,12 @@ fn one_attempt(
     }
     match &output.stdout {
         (path, 0) if file.is_some() && !path.exists() => Err(no_log(path).into()),
-        _ => output.finish(world, journal, run.id),
+        _ => output.finish(
+            world,
+            journal,
+            run.id,
+            journal.lengths(run.id, attempt.step, attempt.attempt).map_err(broken)?,
+        ),
     }
 }
 
@@ -259,12 +271,13 @@ fn say_missing(
     journal: &Journal,
     run: i64,
     (step, name, attempt): (u32, &str, u32),
-) -> Result<(), Diagnostic> {
-    if let Some(words) = journal.missing_output(run, step, name, attempt).map_err(broken)? {
+    lengths: Option<(u64, u64)>,
+) {
+    let folder = journal.attempt_folder(run, step, name, attempt);
+    if let Some(words) = lengths.and_then(|(stdout, stderr)| folder.missing(stdout, stderr)) {
         let words = format!("! the rest is lost: {words}");
         print_error(&format!("{}\n", Paint::for_stderr(world).warn(&words)));
     }
-    Ok(())
 }
 
 /// The state of a run now.
