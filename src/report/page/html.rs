@@ -15,6 +15,8 @@ use std::time::Duration;
 const STYLE: &str = include_str!("report.css");
 /// The number of lines that are laid out at once.
 const LINES: usize = 200;
+/// The number of attempts that are laid out at once.
+const TOGETHER: usize = 100;
 
 /// Makes control characters and changes of the reading direction visible. HTML is escaped later, where the text is
 /// inserted.
@@ -137,7 +139,9 @@ fn run_parts(document: &Document<'_>, prefix: &str) -> Markup {
         (found(document, &id("findings")))
         (changed(document, &id("changes")))
         (section(&id("papers"), "Prompts and answers", &html! {
-            @for paper in document.papers { (folded(document, paper, prefix)) }
+            @for papers in document.papers.chunks(TOGETHER) {
+                div class="papers" { @for paper in papers { (folded(document, paper, prefix)) } }
+            }
         }))
     }
 }
@@ -189,12 +193,14 @@ fn tried(rows: &[TimelineRow]) -> impl Iterator<Item = &TimelineAttempt> {
 fn happened(rows: &[TimelineRow], prefix: &str) -> Markup {
     let whole = tried(rows).map(|tried| tried.to_ms).max().unwrap_or(0).max(1);
     html! {
-        ol class="timeline" {
-            @for row in rows {
-                @match row {
-                    TimelineRow::Round(words) => li class="round" { (shown(words)) },
-                    TimelineRow::Note(words, bad) => li class={ "note" @if *bad { " bad" } } { (shown(words)) },
-                    TimelineRow::Attempt(tried) => (bar(tried, whole, prefix)),
+        @for rows in rows.chunks(TOGETHER) {
+            ol class="timeline" {
+                @for row in rows {
+                    @match row {
+                        TimelineRow::Round(words) => li class="round" { (shown(words)) },
+                        TimelineRow::Note(words, bad) => li class={ "note" @if *bad { " bad" } } { (shown(words)) },
+                        TimelineRow::Attempt(tried) => (bar(tried, whole, prefix)),
+                    }
                 }
             }
         }
@@ -210,18 +216,15 @@ fn bar(tried: &TimelineAttempt, whole: i64, prefix: &str) -> Markup {
         li class={ "attempt " (class_of(tried.good)) } {
             a href={ "#" (prefix) "a" (tried.at.step) "-" (tried.at.attempt) } { (shown(&tried.label)) }
             " " span { (shown(&tried.how)) ", " (seconds(tried.took_ms)) (used) (cost) }
-            svg class="bar" viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true" {
-                rect class="track" width="1000" height="8" {}
-                rect x=(format!("{left:.1}")) width=(format!("{:.1}", width.max(2.0))) height="8" {}
-            }
+            i class="bar" style=(format!("--from:{left:.1}%;--to:{:.1}%", left + width.max(0.2))) {}
         }
     }
 }
 
-/// Returns a part of a whole, in thousandths.
+/// Returns a part of a whole, in percent.
 #[expect(clippy::cast_precision_loss, reason = "only for a drawing")]
 fn share(part: i64, whole: i64) -> f64 {
-    part.max(0) as f64 * 1000.0 / whole.max(1) as f64
+    part.max(0) as f64 * 100.0 / whole.max(1) as f64
 }
 
 fn charts(rows: &[TimelineRow], prefix: &str) -> Markup {
