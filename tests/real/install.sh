@@ -24,6 +24,11 @@ for name in "$@"; do
         }
         continue
     fi
+    # A checker of accessibility, which the test puts into the page.
+    if [ "$name" = axe ]; then
+        [ -f "$cache/axe/node_modules/axe-core/axe.min.js" ] || npm install --silent --no-audit --no-fund --prefix "$cache/axe" axe-core@4
+        continue
+    fi
     if [ "$name" = aider ]; then
         [ -x "$cache/aider/venv/bin/aider" ] || { python3 -m venv "$cache/aider/venv"; "$cache/aider/venv/bin/pip" install --quiet aider-chat; }
         continue

@@ -2,8 +2,9 @@
 """The report in a real, headless Chromium: it renders, says nothing to its console, its folds open, 5 MB of a transcript stay usable,
 in both themes.
 
-    tests/real/install.sh chromium && cargo build && python3 tests/real/test_report.py [FOLDER FOR PICTURES]
+    tests/real/install.sh chromium axe && cargo build && python3 tests/real/test_report.py [FOLDER FOR PICTURES]
 """
+import html
 import json
 import os
 import pathlib
@@ -38,6 +39,16 @@ window.onload = () => {
 </script>"""
 
 
+# Runs axe-core (https://github.com/dequelabs/axe-core) on a copy of the page and writes down what it finds.
+CHECK = """<script>%s</script><script>
+window.onload = () => axe.run(document).then(found => document.body.setAttribute('data-found', JSON.stringify(
+  found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html).slice(0, 3).join(' | ')))));
+</script>"""
+CACHE = pathlib.Path(os.environ.get("FORKHESTRA_REAL") or
+                     pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "forkhestra-real")
+AXE = CACHE / "axe/node_modules/axe-core/axe.min.js"
+
+
 def chromium():
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if shutil.which(name):
@@ -54,7 +65,7 @@ class Report(unittest.TestCase):
         done = subprocess.run([FORKHESTRA, *words], cwd=self.folder, capture_output=True, text=True, timeout=120, check=False)
         return done.returncode, done.stdout, done.stderr
 
-    def look(self, page, dark=False, width=1000, picture=None):
+    def look(self, page, dark=False, width=1000, picture=None, script=LOOK):
         """What the page is after its folds were opened, and what it said to the console."""
         words = [chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
                  f"--window-size={width},1400", f"--user-data-dir={self.folder / 'profile'}", "--virtual-time-budget=20000"]
@@ -63,10 +74,10 @@ class Report(unittest.TestCase):
             subprocess.run([*words, f"--screenshot={picture}", page.as_uri()], capture_output=True, timeout=120, check=True)
             return None, ""
         copy = self.folder / "looked-at.html"
-        copy.write_text(page.read_text().replace("</body>", LOOK + "</body>"))
+        copy.write_text(page.read_text().replace("</body>", script + "</body>"))
         done = subprocess.run([*words, "--dump-dom", copy.as_uri()], capture_output=True, text=True, timeout=120, check=True)
         said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-        found = done.stdout.split('data-found="')[1].split('"')[0].replace("&quot;", '"')
+        found = html.unescape(done.stdout.split('data-found="')[1].split('"')[0])
         return json.loads(found), said
 
     def test_it_renders_in_both_themes_without_a_word_and_its_folds_open(self):
@@ -89,6 +100,40 @@ class Report(unittest.TestCase):
         self.assertEqual(len(grounds), 2, "two themes")
         found, _ = self.look(page, width=420)
         self.assertFalse(found["wide"], "nothing sticks out on a narrow screen")
+
+    def night(self):
+        """Three runs in a repository, one of them rejected, with HTML in everything that an agent can name."""
+        for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "begin", "--allow-empty"]):
+            subprocess.run(["git", *words], cwd=self.folder, check=True)
+        (self.folder / "forge").mkdir()
+        writer = ["sh", "-c", "printf '<script>alert(1)</script>\\n' > '<img src=x>.txt'; echo '<b>written</b>'"]
+        judge = ["sh", "-c", "echo '- <i>a.txt</i>:1: <script>alert(2)</script>'; echo 'VERDICT: reject'"]
+        (self.folder / "forge/chains.json").write_text(json.dumps({
+            "agents": {"writer": {"command": writer}, "judge": {"command": judge, "role": "judge"}},
+            "checks": {"t": "echo 'error: <u>no</u>'; exit 1"}, "chains": {}}))
+        self.assertEqual(self.run_ours("writer", "-p", "Add <b>it</b>.")[0], 0)
+        self.assertEqual(self.run_ours("(writer -> judge):2", "-p", "Do <i>more</i>.")[0], 3)
+        self.assertEqual(self.run_ours("writer -> t", "-p", "Check.")[0], 1)
+        page = self.folder / "night.html"
+        code, _, stderr = self.run_ours("report", "--all", "-o", str(page))
+        self.assertEqual(code, 0, stderr)
+        return page
+
+    def test_a_night_on_one_page_is_readable_on_a_desk_and_on_a_phone_and_html_of_agents_stays_text(self):
+        page = self.night()
+        for dark in (False, True):
+            for width in (1280, 360):
+                found, said = self.look(page, dark, width)
+                self.assertEqual((said, found["links"], found["wide"]), ([], 0, False), width)
+        tags = page.read_text()
+        for tag in ("<script", "<img", "<b>", "<u>"):
+            self.assertNotIn(tag, tags)
+
+    def test_an_accessibility_checker_finds_nothing(self):
+        page = self.night()
+        for dark in (False, True):
+            found, _ = self.look(page, dark, script=CHECK % AXE.read_text())
+            self.assertEqual(found, [])
 
     def test_five_megabytes_of_transcript_stay_usable(self):
         (self.folder / "forge").mkdir()

@@ -121,24 +121,23 @@ fn all_runs(documents: &[Document<'_>]) -> Markup {
 /// Returns the sections of one run. `prefix` begins every id, so that several runs fit on one page.
 fn run_parts(document: &Document<'_>, prefix: &str) -> Markup {
     let rows = timeline(document);
-    let id = |name: &str| format!("{prefix}{name}");
     html! {
-        (section(&id("facts"), "Overview", &html! {
+        (section(prefix, "facts", "Overview", &html! {
             dl {
                 @for fact in overview(document) {
                     div class=[fact.bad.then_some("bad")] { dt { (fact.name) } dd { (shown(&fact.words)) } }
                 }
             }
         }))
-        (section(&id("timeline"), "What happened", &happened(&rows, prefix)))
-        (section(&id("steps"), "Steps", &steps(document)))
+        (section(prefix, "timeline", "What happened", &happened(&rows, prefix)))
+        (section(prefix, "steps", "Steps", &steps(document)))
         (charts(&rows, prefix))
         @if let Some(cases) = cases(document) {
-            (section(&id("cases"), "Cases", &html! { pre tabindex="0" { (shown(&cases)) } }))
+            (section(prefix, "cases", "Cases", &html! { pre tabindex="0" { (shown(&cases)) } }))
         }
-        (found(document, &id("findings")))
-        (changed(document, &id("changes")))
-        (section(&id("papers"), "Prompts and answers", &html! {
+        (found(document, prefix))
+        (changed(document, prefix))
+        (section(prefix, "papers", "Prompts and answers", &html! {
             @for papers in document.papers.chunks(TOGETHER) {
                 div class="papers" { @for paper in papers { (folded(document, paper, prefix)) } }
             }
@@ -146,12 +145,15 @@ fn run_parts(document: &Document<'_>, prefix: &str) -> Markup {
     }
 }
 
-/// Returns a section of the page, labelled by its heading.
-fn section(id: &str, title: &str, content: &Markup) -> Markup {
+/// Returns a section of the page, labelled by its heading. With several runs on a page it is no landmark, because each
+/// run has the same sections; the run is one.
+fn section(prefix: &str, name: &str, title: &str, content: &Markup) -> Markup {
+    let id = format!("{prefix}{name}");
     html! {
-        section aria-labelledby=(id) {
-            h2 id=(id) { (title) }
-            (content)
+        @if prefix.is_empty() {
+            section aria-labelledby=(id) { h2 id=(id) { (title) } (content) }
+        } @else {
+            div { h3 id=(id) { (title) } (content) }
         }
     }
 }
@@ -240,24 +242,26 @@ fn charts(rows: &[TimelineRow], prefix: &str) -> Markup {
         .collect();
     html! {
         @if errors.iter().any(|(_, count)| *count > 0.0) {
-            (chart(&format!("{prefix}errors"), "Errors that the checks found", &errors, &|value| format!("{value:.0}")))
+            (chart(prefix, "errors", "Errors that the checks found", &errors, &|value| format!("{value:.0}")))
         }
         @if costs.len() > 1 {
-            (chart(&format!("{prefix}cost"), "Cost so far, in US dollars", &costs, &|value| format!("{value:.2}")))
+            (chart(prefix, "cost", "Cost so far, in US dollars", &costs, &|value| format!("{value:.2}")))
         }
     }
 }
 
 /// Returns a chart with one bar for each attempt.
 #[expect(clippy::cast_precision_loss, reason = "only for a drawing")]
-fn chart(id: &str, title: &str, values: &[(String, f64)], words: &dyn Fn(f64) -> String) -> Markup {
+fn chart(prefix: &str, name: &str, title: &str, values: &[(String, f64)], words: &dyn Fn(f64) -> String) -> Markup {
     let most = values.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
     let width = 760.0 / values.len() as f64;
     let bar = (width * 0.7).clamp(1.0, 60.0);
     let one = |number: f64| format!("{number:.1}");
     let all = values.iter().map(|(_, value)| words(*value)).collect::<Vec<_>>().join(", ");
+    let id = format!("{prefix}{name}");
     section(
-        id,
+        prefix,
+        name,
         title,
         &html! {
             svg class="chart" viewBox="0 0 800 180" role="img" aria-labelledby={ (id) "-title" } {
@@ -279,7 +283,7 @@ fn chart(id: &str, title: &str, values: &[(String, f64)], words: &dyn Fn(f64) ->
     )
 }
 
-fn found(document: &Document<'_>, id: &str) -> Markup {
+fn found(document: &Document<'_>, prefix: &str) -> Markup {
     let rows = findings(document);
     if rows.is_empty() {
         return html! {};
@@ -300,10 +304,10 @@ fn found(document: &Document<'_>, id: &str) -> Markup {
             }
         }
     };
-    section(id, "Findings", &table)
+    section(prefix, "findings", "Findings", &table)
 }
 
-fn changed(document: &Document<'_>, id: &str) -> Markup {
+fn changed(document: &Document<'_>, prefix: &str) -> Markup {
     if document.patch.is_empty() {
         return html! {};
     }
@@ -319,7 +323,7 @@ fn changed(document: &Document<'_>, id: &str) -> Markup {
             }
         }
     };
-    section(id, "Changes", &files)
+    section(prefix, "changes", "Changes", &files)
 }
 
 fn diff_line(line: &str) -> Markup {
@@ -342,7 +346,7 @@ fn folded(document: &Document<'_>, paper: &AttemptTexts, prefix: &str) -> Markup
     ];
     html! {
         article id={ (prefix) "a" (step) "-" (attempt) } {
-            h3 { (shown(&heading(document, paper))) }
+            (heading_of(prefix, &shown(&heading(document, paper))))
             p class="folder" { (shown(&paper.folder)) }
             @for (name, words) in parts.iter().filter(|(_, words)| !words.trim().is_empty()) {
                 details {
@@ -354,6 +358,11 @@ fn folded(document: &Document<'_>, paper: &AttemptTexts, prefix: &str) -> Markup
             @if paper.cut { p class="note" { "Text beyond 5 MiB is left out. The full text is in this directory." } }
         }
     }
+}
+
+/// Returns the heading of an attempt, one level below that of its section.
+fn heading_of(prefix: &str, words: &str) -> Markup {
+    html! { @if prefix.is_empty() { h3 { (words) } } @else { h4 { (words) } } }
 }
 
 /// Returns lines in blocks, which the browser lays out only when they become visible.
