@@ -59,5 +59,5 @@ fn review() -> io::Result<String> {
     if program.starts_with("#!") {
         return Ok("I read greet.sh: it greets, and it names its interpreter.\nVERDICT: approve\n".into());
     }
-    Ok("I read greet.sh.\n- greet.sh:1: no line names the interpreter; `#!/bin/sh` would\nVERDICT: reject\n".into())
+    Ok("I read greet.sh.\n- greet.sh:1: the interpreter is not named; add `#!/bin/sh`\nVERDICT: reject\n".into())
 }

@@ -79,15 +79,13 @@ pub(in crate::report) fn overview(document: &Document<'_>) -> Vec<Fact> {
     facts
 }
 
-/// Returns what was asked: the task, the prompt that was given, or the first prompt that an agent got.
+/// Returns what was asked: the task, or the prompt that was given; `None` if the chain has its own prompts.
 pub(in crate::report) fn asked(document: &Document<'_>) -> Option<String> {
     let task = document.events.iter().find_map(|event| match &event.event {
         EventKind::RunStarted { task, .. } => task.as_ref().map(|task| format!("task {}: {}", task.id, task.title)),
         _ => None,
     });
-    let words = task.or_else(|| document.summary.prompt.clone()).or_else(|| {
-        document.papers.iter().map(|paper| paper.prompt.clone()).find(|prompt| !prompt.trim().is_empty())
-    })?;
+    let words = task.or_else(|| document.summary.prompt.clone())?;
     let words = words.trim();
     Some(match words.char_indices().nth(QUOTED) {
         Some((cut, _)) => format!("{}…", words[..cut].trim_end()),
