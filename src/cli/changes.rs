@@ -8,11 +8,13 @@ use crate::cli::runs::history::{journal, meant};
 use crate::cli::runs::place::{AttemptPlace, RunPlace};
 use crate::context::Repository;
 use crate::engine::{AttemptTrees, FileChange, RunTrees};
-use crate::report::{Paint, changed_files, painted_patch};
-use crate::runner::{files_between, patch_between, write_tree};
+use crate::exit::Exit;
+use crate::report::{Paint, changed_files, painted_patch, print_bytes};
+use crate::runner::{files_between, patch_between, patch_bytes, write_tree};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Two trees of a run.
@@ -36,8 +38,18 @@ pub(super) fn diff(world: &World, common: &Common, args: &DiffArgs) -> Answered 
             changed_files(&files, paint)
         }));
     }
-    let patch = patch_between(root, before, after).ok_or_else(|| gone(root))?;
-    Ok(answer(&if paint.terminal { painted_patch(&patch, paint) } else { patch }))
+    if paint.terminal {
+        let patch = patch_between(root, before, after).ok_or_else(|| gone(root))?;
+        return Ok(answer(&painted_patch(&patch, paint)));
+    }
+    // Another program gets the bytes of the files, which need not be UTF-8.
+    let scratch = world.scratch_folder().map_err(|error| not_diffed(&error.to_string()))?;
+    let patch = patch_bytes(root, scratch.path(), before, after).ok_or_else(|| gone(root))?;
+    Ok(match print_bytes(&patch) {
+        Ok(()) => Exit::Success,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Success,
+        Err(error) => return Err(not_diffed(&error.to_string()).into()),
+    })
 }
 
 fn in_json(run: i64, before: &str, after: &str, files: &[FileChange]) -> String {
@@ -132,6 +144,11 @@ fn no_snapshot(run: i64, place: Option<AttemptPlace>, why: &str) -> Diagnostic {
 fn gone(root: &Path) -> Diagnostic {
     Diagnostic::error("changes/gone", format!("the snapshots of {} cannot be read", root.display()))
         .help("they are in .forkhestra/snapshots, and git reads them; were they deleted, or is git missing?")
+}
+
+fn not_diffed(why: &str) -> Diagnostic {
+    Diagnostic::error("changes/output", format!("cannot print the changes: {why}"))
+        .help("is there enough space in the temporary directory, and can standard output be written?")
 }
 
 fn not_empty(to: &Path, why: &str) -> Diagnostic {

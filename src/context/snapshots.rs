@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 /// Runs git. Returns its standard output, or `None` if it fails.
 pub type Git<'a> = dyn Fn(&[&str]) -> Option<String> + 'a;
 
+/// How patches are written.
+const PATCH: [&str; 7] =
+    ["--no-ext-diff", "--no-textconv", "--no-color", "--text", "-M", "--src-prefix=a/", "--dst-prefix=b/"];
+
 /// The most files named in one command line.
 const BATCH: usize = 200;
 
@@ -245,9 +249,15 @@ impl Snapshots {
     /// Returns the difference between two trees as a patch, for files below the root. Every file is treated as text.
     #[must_use]
     pub fn diff(&self, before: &str, now: &str, git: &Git<'_>) -> Option<String> {
-        let own =
-            ["--no-ext-diff", "--no-textconv", "--no-color", "--text", "-M", "--src-prefix=a/", "--dst-prefix=b/"];
-        self.ask(git, &[&["diff"][..], &own, &["--relative", before, now]].concat())
+        self.ask(git, &[&["diff"][..], &PATCH, &["--relative", before, now]].concat())
+    }
+
+    /// Writes the same patch to a file, byte for byte, whatever the encoding of the files is. Returns whether git
+    /// could.
+    #[must_use]
+    pub fn diff_to(&self, file: &Path, before: &str, now: &str, git: &Git<'_>) -> bool {
+        let output = format!("--output={}", file.display());
+        self.ask(git, &[&["diff"][..], &PATCH, &[&output, "--relative", before, now]].concat()).is_some()
     }
 
     /// Returns the files that are ignored now but would not be under the ignore rules of an earlier tree. No snapshot

@@ -5,6 +5,8 @@ use super::work::FIRST_PATIENCE;
 use crate::context::{Repository, Snapshots};
 use crate::engine::{FileChange, RunSummary};
 use crate::journal::{prepare_store, snapshot_store};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// Returns the difference between two trees of a root's snapshots as a patch. `None` if there is no repository or one
@@ -12,6 +14,16 @@ use std::path::Path;
 #[must_use]
 pub fn patch_between(root: &Path, before: &str, after: &str) -> Option<String> {
     Snapshots::of(root, snapshot_store(root))?.diff(before, after, &asking(root, FIRST_PATIENCE))
+}
+
+/// Returns the same patch byte for byte, whatever the encoding of the files is. `scratch` is a directory for a file.
+#[must_use]
+pub fn patch_bytes(root: &Path, scratch: &Path, before: &str, after: &str) -> Option<Vec<u8>> {
+    let (file, mut bytes) = (scratch.join("patch"), Vec::new());
+    let snapshots = Snapshots::of(root, snapshot_store(root))?;
+    snapshots.diff_to(&file, before, after, &asking(root, FIRST_PATIENCE)).then_some(())?;
+    File::open(file).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
+    Some(bytes)
 }
 
 /// Returns the files that differ between two trees of a root's snapshots, with the numbers of their lines. `None` if

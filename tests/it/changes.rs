@@ -69,6 +69,22 @@ fn diff_shows_what_a_run_an_attempt_and_a_range_of_attempts_changed() {
 }
 
 #[test]
+fn diff_for_a_program_has_the_bytes_of_the_files_whatever_their_encoding() {
+    let place = Place::new();
+    git(&place, &["init", "-q"]);
+    git(&place, &["commit", "-qm", "begin", "--allow-empty"]);
+    place.agent("a", "sh printf 'caf\\351\\n\\000\\001\\n' > latin.txt");
+    place.run(&["a"]).code(0);
+    let content = fs::read(place.work("latin.txt")).unwrap();
+    assert_eq!(content, b"caf\xe9\n\x00\x01\n");
+    let patch = place.command(&["diff"]).output().unwrap().stdout;
+    fs::write(place.work("patch"), patch).unwrap();
+    fs::remove_file(place.work("latin.txt")).unwrap();
+    git(&place, &["apply", "patch"]);
+    assert_eq!(fs::read(place.work("latin.txt")).unwrap(), content);
+}
+
+#[test]
 fn restore_writes_the_files_of_an_attempt_beside_the_users_own() {
     let place = two_rounds();
     place.run(&["(c -> t):3"]).code(0);
