@@ -66,7 +66,7 @@ Examples:
   forkhestra diff 12 --stat             list the files that run 12 changed
   forkhestra diff 12.2.3                show what attempt 2.3 of run 12 changed
   forkhestra diff 12.2.1..2.3           show what changed from the end of attempt 2.1 to the end of 2.3
-  forkhestra diff 12 | git apply -R     take back what run 12 changed
+  forkhestra diff 12 | git apply -R     undo what run 12 changed
 
 Changes come from snapshots that forkhestra takes after each attempt, not from git's index.";
 
@@ -106,7 +106,7 @@ pub(super) struct Common {
     /// Print only failures; agents' output goes to the transcripts only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(super) quiet: bool,
-    /// Trust the config of this project as it is, if your own config sets `"trust": "ask"`
+    /// Trust the config of this project as it is, if ~/.config/forkhestra/chains.json sets `"trust": "ask"`
     #[arg(long, global = true)]
     pub(super) trust: bool,
     /// Use color: auto, always or never [default: auto]
@@ -148,7 +148,7 @@ pub(super) enum Verb {
     Show(ShowArgs),
     /// Print the exact prompt of an agent, without starting it
     Render(RenderArgs),
-    /// Check a whole config for errors
+    /// Check a config for errors
     Validate(ValidateArgs),
     /// Show which commands build, test and lint this project, as found in its files
     Detect(DetectArgs),
@@ -244,7 +244,7 @@ pub(super) struct InitArgs {
     /// Write the built-in templates and skills for editing instead; existing files are kept
     #[arg(long)]
     pub(super) templates: bool,
-    /// Import templates and skills of another tool, such as .foreman
+    /// Import templates and skills from the directory of another tool, such as .foreman
     #[arg(long, value_name = "DIR", conflicts_with = "templates")]
     pub(super) from: Option<PathBuf>,
 }

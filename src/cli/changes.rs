@@ -62,7 +62,7 @@ fn in_json(run: i64, before: &str, after: &str, files: &[FileChange]) -> String 
 
 /// Carries out `runs restore`.
 pub(super) fn restore(world: &World, common: &Common, args: &RestoreArgs) -> Answered {
-    let place = RunPlace::parse(&args.what)?;
+    let place = args.what.as_deref().map(RunPlace::parse).transpose()?.unwrap_or_default();
     let (root, run, trees) = trees(world, common, place.run)?;
     let tree = match place.attempt {
         Some(attempt) if args.before => find(&trees, run, attempt)?.before.clone(),

@@ -12,7 +12,8 @@ pub(super) struct BoundOptions {
     /// Stop an agent that prints nothing and uses no CPU time for this long [default: 15m]
     #[arg(long, value_name = "TIME")]
     pub(super) idle_timeout: Option<String>,
-    /// What workers may do without asking; judges may read and run checks [default: edit; in evaluations: read]
+    /// What workers (agents that do not judge) may do without asking; judges may read and run checks
+    /// [default: edit; in evaluations: read]
     #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
     pub(super) permissions: Option<String>,
     /// Limit the whole run (with `task run --all`: all tasks together): time=2h, cost=5 (US dollars), tokens=1000000,
@@ -32,7 +33,7 @@ pub(super) struct RunOptions {
     /// Use this model for every agent that a backend runs
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
-    /// How much `verify` runs, and the workers' budget [default: fast, without a budget]
+    /// How much `verify` runs; also bounds the commands and turns of workers [default: fast, without such bounds]
     #[arg(long, alias = "verify", value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,
     /// How large the work is; for tiny work `diagnose` is skipped [default: judged from the text of the prompt or the
@@ -56,7 +57,7 @@ pub(super) struct OutputArgs {
     #[arg(long, value_name = "ndjson[=FILE]", conflicts_with = "dry_run")]
     pub(super) events: Option<String>,
     /// What to print on standard output: agents' output (text), or a summary at the end (json) [default: text]
-    #[arg(long, visible_alias = "output-format", value_name = "FORM", value_parser = ["text", "json"], conflicts_with = "dry_run")]
+    #[arg(long, visible_alias = "output-format", value_name = "FORMAT", value_parser = ["text", "json"], conflicts_with = "dry_run")]
     pub(super) output: Option<String>,
     /// Begin each line of an agent's output with its name
     #[arg(long)]

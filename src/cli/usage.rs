@@ -86,7 +86,10 @@ fn written(arg: &str) -> String {
     if arg.starts_with('-') {
         return arg.split([' ', '=']).next().unwrap_or(arg).into();
     }
-    arg.trim_end_matches('.').trim_matches(['[', ']', '<', '>']).into()
+    let name = arg.trim_end_matches('.');
+    // `<RUN[.ATTEMPT]>` has brackets of its own.
+    let inner = |open, close| name.strip_prefix(open).and_then(|name: &str| name.strip_suffix(close));
+    inner('<', '>').or_else(|| inner('[', ']')).unwrap_or(name).into()
 }
 
 /// Returns a missing argument in quotes, an option with the name of its value.

@@ -32,7 +32,12 @@ fn start(place: &Place, words: &[&str]) -> Child {
 
 fn lifelines(host: u32) -> Vec<String> {
     let children = fs::read_to_string(format!("/proc/{host}/task/{host}/children")).unwrap_or_default();
-    children.split_whitespace().map(str::to_string).collect()
+    // The host also has a holder of systemd's lock, which nothing continues once it was stopped.
+    let is_lifeline = |pid: &&str| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !line.contains("systemd-inhibit")
+    };
+    children.split_whitespace().filter(is_lifeline).map(str::to_string).collect()
 }
 
 /// Kills at random; returns what was killed, and how.

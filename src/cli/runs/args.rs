@@ -90,9 +90,9 @@ pub(in crate::cli) struct DiffArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RestoreArgs {
-    /// A run, or an attempt of it: 12, or 12.2.3
+    /// A run, or an attempt of it: 12, or 12.2.3 [default: the last run]
     #[arg(value_name = "RUN[.ATTEMPT]")]
-    pub(in crate::cli) what: String,
+    pub(in crate::cli) what: Option<String>,
     /// The directory to write to, which must not exist or must be empty
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) to: PathBuf,
@@ -118,13 +118,13 @@ pub(in crate::cli) struct ReportArgs {
     /// Report all runs on one page
     #[arg(long, conflicts_with = "run")]
     pub(in crate::cli) all: bool,
-    /// Report the runs of this time on one page: 12h, 2d
+    /// Report the runs of the last 12h, 2d, … on one page
     #[arg(long, value_name = "AGE", conflicts_with_all = ["run", "all"])]
     pub(in crate::cli) since: Option<String>,
     /// Report the runs of a task on one page
     #[arg(long, value_name = "ID", conflicts_with = "run")]
     pub(in crate::cli) task: Option<String>,
-    /// Write the report again every few seconds until the runs have ended; the page reloads itself
+    /// Write the report again every few seconds until its runs have ended; the page reloads itself
     #[arg(long)]
     pub(in crate::cli) follow: bool,
     /// Write to this file; - is standard output [default: report.html or report.md next to the transcripts]

@@ -113,7 +113,7 @@ pub(in crate::cli) enum TaskVerb {
     Reject(TaskDecideArgs),
     /// Skip a task
     Skip(TaskDecideArgs),
-    /// Set a task back to pending, without rejections
+    /// Set a task back to pending, and forget its rejections
     Reset(TaskDecideArgs),
     /// Delete a task and everything known about it, except its runs
     #[command(aliases = ["rm", "remove"])]
