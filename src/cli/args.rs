@@ -70,6 +70,14 @@ Examples:
 
 Changes come from snapshots that forkhestra takes after each attempt, not from git's index.";
 
+const TELL: &str = "\
+Examples:
+  forkhestra tell \"use the new API\"              tell the run that is at work here
+  forkhestra tell 12 - < notes.md                 send a file to run 12, in another terminal
+
+Every attempt that an agent begins after that gets the message in its prompt, until the run ends. The
+agent that is at work now does not see it.";
+
 const REPORT: &str = "\
 Examples:
   forkhestra report                     write the last run to report.html, next to its transcripts
@@ -134,6 +142,9 @@ pub(super) enum Verb {
     Status(StatusArgs),
     /// Stop the run that is at work; `resume` continues it
     Stop(StopArgs),
+    /// Tell the agents of the run that is at work something, from their next attempt on
+    #[command(after_help = TELL)]
+    Tell(TellArgs),
     /// Manage tasks: add, list, show, run, approve, reject, skip, reset, delete
     #[command(alias = "tasks")]
     Task(TaskArgs),
@@ -368,6 +379,13 @@ pub(super) struct StatusArgs {
 pub(super) struct StopArgs {
     /// The run's number [default: the run at work here]
     pub(super) run: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TellArgs {
+    /// The run's number [default: the run at work here], and the message; - reads standard input
+    #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "MESSAGE"])]
+    pub(super) words: Vec<String>,
 }
 
 #[derive(Debug, Args)]

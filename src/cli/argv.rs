@@ -5,7 +5,7 @@ use crate::source::Diagnostic;
 use clap::CommandFactory;
 use std::ffi::{OsStr, OsString};
 
-pub(super) const VERBS: [&str; 28] = [
+pub(super) const VERBS: [&str; 29] = [
     "run",
     "resume",
     "runs",
@@ -13,6 +13,7 @@ pub(super) const VERBS: [&str; 28] = [
     "diff",
     "status",
     "stop",
+    "tell",
     "task",
     "dispute",
     "eval",

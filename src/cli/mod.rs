@@ -65,6 +65,7 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
         Verb::Diff(args) => changes::diff(world, &common, &args),
         Verb::Status(args) => status::status(world, &common, &args),
         Verb::Stop(args) => status::stop(world, &common, &args),
+        Verb::Tell(args) => status::tell(world, &common, &args),
         Verb::List(args) => Ok(list::list(world, &common, &args)),
         Verb::Show(args) => show::show(world, &common, &args),
         Verb::Validate(args) => validate::validate(world, &common, &args),

@@ -367,6 +367,14 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
+    /// A person sent a message to the run (`forkhestra tell`). Every later attempt of an agent gets it in its prompt.
+    #[serde(rename_all = "camelCase")]
+    MessageReceived {
+        /// The number of the message, unique within the workspace.
+        id: i64,
+        /// What it says.
+        text: String,
+    },
     /// A step is skipped: a check has nothing to run, or the step's work has already been done. The step does not count
     /// as passed.
     #[serde(rename_all = "camelCase")]

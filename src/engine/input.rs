@@ -95,6 +95,13 @@ pub enum Input {
         /// What is wrong with the new text, if anything.
         error: Option<String>,
     },
+    /// A person sent a message to the run.
+    Message {
+        /// The number of the message.
+        id: i64,
+        /// What it says.
+        text: String,
+    },
     /// The process has exited, and its process tree is gone.
     Exited {
         /// How the process ended.

@@ -84,6 +84,8 @@ pub struct State {
     /// Whether a worker has changed something since the last rejection, and whether a worker has changed nothing.
     pub(super) moved: bool,
     pub(super) stood_still: bool,
+    /// The messages from people, with their numbers.
+    pub(super) messages: Vec<(i64, String)>,
     /// The findings of the last rejection.
     pub(super) last_findings: Option<Vec<Finding>>,
 }
@@ -181,6 +183,17 @@ impl State {
         self.iterations
     }
 
+    /// Returns what people told the run while it was at work, in order.
+    pub fn messages(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().map(|(_, text)| text.as_str())
+    }
+
+    /// Returns the number of the last message; 0 if there was none.
+    #[must_use]
+    pub fn last_message(&self) -> i64 {
+        self.messages.last().map_or(0, |(id, _)| *id)
+    }
+
     /// Applies an event. Every event is accepted, and the state changes nowhere else.
     pub fn evolve(&mut self, event: &EventKind) {
         match event {
@@ -237,6 +250,7 @@ impl State {
                 self.phase = Phase::Waiting;
                 self.waits.started(*reason, *wait_ms);
             }
+            EventKind::MessageReceived { id, text } => self.messages.push((*id, text.clone())),
             EventKind::RunPaused => self.paused = true,
             EventKind::RunContinued => self.paused = false,
             EventKind::RoundFinished { group, ended_by, .. } => {

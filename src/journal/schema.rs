@@ -1,7 +1,7 @@
 //! The format of the database, and every migration that led to it.
 
 use super::error::JournalError;
-use super::ledger::install;
+use super::ledger::{install, watch};
 use rusqlite::{Connection, ErrorCode};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(super) const APPLICATION: i64 = 0x666f_726b;
 
 /// The migrations of the format, in order; `PRAGMA user_version` counts those that were applied.
-pub(super) const MIGRATIONS: [&str; 5] = [
+pub(super) const MIGRATIONS: [&str; 6] = [
     "
     CREATE TABLE runs (
         id      INTEGER PRIMARY KEY,
@@ -135,10 +135,21 @@ pub(super) const MIGRATIONS: [&str; 5] = [
         deciding TEXT NOT NULL
     ) STRICT;
 ",
+    // Messages from people to runs at work.
+    "
+    CREATE TABLE messages (
+        id   INTEGER PRIMARY KEY,
+        run  INTEGER NOT NULL REFERENCES runs(id),
+        at   TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX messages_of_run ON messages (run);
+",
 ];
 
-/// The format that introduced the ledger.
+/// The format that introduced the ledger, and the one that added messages to it.
 const LEDGER: i64 = 5;
+const MESSAGES: i64 = 6;
 
 /// Imports baselines, which were files in older formats.
 #[expect(clippy::disallowed_methods, reason = "the owner of .forkhestra/")]
@@ -217,6 +228,8 @@ pub(super) fn migrate(database: &mut Connection, path: &Path) -> Result<(), Jour
     if found < LEDGER {
         adopt_baselines(&transaction, path).map_err(failed)?;
         install(&transaction).map_err(failed)?;
+    } else if found < MESSAGES {
+        watch(&transaction, "messages").map_err(failed)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
     transaction.pragma_update(None, "user_version", known).map_err(failed)?;

@@ -98,6 +98,22 @@ pub fn exhausted_feedback(round: u32, agent: &str, iterations: u32, output: &[St
     section(&first, output, folder)
 }
 
+/// Returns what people told the run while it was at work, as it is appended to a prompt; empty if there was nothing.
+#[must_use]
+pub fn told_by_people<'a>(messages: impl Iterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = messages
+        .map(|text| text.lines().map(|line| format!("> {line}").trim_end().to_string() + "\n").collect::<String>())
+        .collect();
+    if quoted.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\n\n## Messages from the person who supervises this work\n\n{}\nThey came after the work began. Where they \
+         contradict the task, follow them; a later one overrides an earlier one.\n",
+        quoted.join("\n")
+    )
+}
+
 fn section(first: &str, output: &[String; 2], folder: &str) -> String {
     let mut text = format!("{first}\n");
     for (output, (heading, log)) in output.iter().zip([("", "stdout.log"), ("On standard error:\n\n", "stderr.log")]) {

@@ -9,6 +9,7 @@ mod vars;
 
 pub use feedback::{
     FEEDBACK_CHARACTERS, FeedbackText, exhausted_feedback, failed_check_feedback, found_so_far, rejected_feedback,
+    told_by_people,
 };
 pub use levels::{ChosenPrompt, Level, pick, read_prompt_file};
 pub use segments::{Late, Segment, render, show, text};

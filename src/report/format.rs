@@ -211,6 +211,12 @@ pub(super) fn leftover_names(leftovers: &[&Leftover]) -> String {
     names.join(", ")
 }
 
+/// Describes a message from a person.
+pub(super) fn message_words(text: &str) -> String {
+    let more = if text.trim().lines().count() > 1 { " …" } else { "" };
+    format!("message from a person: {}{more}", first_line(text.trim()))
+}
+
 /// Returns what happens with templates that were edited during the run.
 pub(super) fn edited_words(files: &[String], taken: bool, why: Option<&str>) -> String {
     let (files, has) = (files.join(", "), if files.len() == 1 { "has" } else { "have" });

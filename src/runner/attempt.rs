@@ -20,8 +20,8 @@ const DRAIN: Duration = Duration::from_millis(100);
 /// How many bytes are still read after that time: more than a pipe can hold. A process that writes more is a daemon.
 const DRAIN_BYTES: usize = 1 << 20;
 
-/// How often the run's working time is saved.
-const BEAT: Duration = Duration::from_secs(1);
+/// How often the run's working time is saved, and messages from people are read.
+pub(super) const BEAT: Duration = Duration::from_secs(1);
 
 /// An attempt in progress.
 pub(super) struct Attempt<'a> {
@@ -136,6 +136,7 @@ impl<'a> Attempt<'a> {
                 }
                 () = sleep_until(self.beat) => {
                     self.beat(driver);
+                    driver.take_messages()?;
                     Vec::new()
                 }
                 // Comes after the reads, so that the pipe is emptied first: our own slow reader costs no output.

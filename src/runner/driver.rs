@@ -1,7 +1,7 @@
 //! The driver turns everything that happens outside into inputs of the engine. It appends the engine's events to the
 //! journal before it performs their effects.
 
-use super::attempt::{Attempt, sleep};
+use super::attempt::{Attempt, BEAT, sleep};
 use super::context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 use super::evidence::Transcripts;
 use super::hooks::HooksBeside;
@@ -263,6 +263,7 @@ impl Driver<'_> {
                 },
                 timer = self.timers.over() => return Ok(self.take(Input::TimeOver(timer))?),
                 () = sleep(tick) => {}
+                () = sleep(Some(now + BEAT)) => self.take_messages()?,
             }
         }
     }
@@ -359,7 +360,8 @@ impl Driver<'_> {
             self.guard(at)?;
         }
         self.look_at_templates()?;
-        let AttemptPrompt { words: told, prompt: whole } =
+        self.take_messages()?;
+        let AttemptPrompt { words: told, prompt: whole, appended } =
             match self.attempt_prompt(&self.with_its_template(step), at, feedback, (&folder, &token))? {
                 Ok(told) => told,
                 Err(why) => return Ok(self.take(Input::NotStarted { error: why, busy: false })?),
@@ -401,9 +403,14 @@ impl Driver<'_> {
         let prompt_path = folder.prompt_path();
         self.watch_own(at, &folder);
         let (program, arguments) = step.command();
+        let mut arguments: Vec<OsString> = arguments.iter().map(|arg| render(arg, &value).into()).collect();
+        // A prompt that is an argument is the last one.
+        if let Some(last) = arguments.last_mut() {
+            last.push(&appended);
+        }
         let launch = Launch {
             program,
-            arguments: arguments.iter().map(|arg| OsString::from(render(arg, &value))).collect(),
+            arguments,
             environment: self.environment(step, &value),
             folder: self.context.root,
             stdin: stdin.map(|_| prompt_path.as_path()),

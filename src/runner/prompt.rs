@@ -2,15 +2,15 @@
 
 use super::driver::Driver;
 use super::render::{AttemptContext, fill};
-use crate::chain::Role;
+use crate::chain::{Delivery, Role};
 use crate::checks::{OutputErrors, joined};
 use crate::context::OF_WORK;
-use crate::engine::{At, AttemptOutcome, Feedback, FeedbackCause};
+use crate::engine::{At, AttemptOutcome, Feedback, FeedbackCause, Input};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::{Kind, PlannedPrompt, PlannedStep};
 use crate::prompt::{
     FEEDBACK_CHARACTERS, FeedbackText, Late, Segment, exhausted_feedback, failed_check_feedback, found_so_far,
-    rejected_feedback,
+    rejected_feedback, told_by_people,
 };
 use crate::verdict::{Decision, ReadFrom};
 
@@ -20,14 +20,28 @@ const ALL_FINDINGS: &str = "All findings so far:";
 const FIRST_ERRORS: usize = 5;
 
 /// The text that an attempt is given.
+#[derive(Default)]
 pub(super) struct AttemptPrompt {
     /// Everything in addition to the task: feedback of the last round, warnings and our notes.
     pub words: String,
     /// The whole prompt, as the agent receives it; empty if there is none.
     pub prompt: String,
+    /// What follows the planned text of a prompt that is passed as an argument and has no place for it; often empty.
+    pub appended: String,
 }
 
 impl Driver<'_> {
+    /// Takes the messages that people have sent since the last call.
+    pub(super) fn take_messages(&mut self) -> Result<(), JournalError> {
+        if self.lane.is_some() {
+            return Ok(());
+        }
+        for message in self.context.journal.messages_after(self.context.run, self.state.last_message())? {
+            self.take(Input::Message { id: message.id, text: message.text })?;
+        }
+        Ok(())
+    }
+
     /// Returns what an attempt is told, and writes its prompt to its directory; or returns why there is no prompt.
     pub(super) fn attempt_prompt(
         &mut self,
@@ -48,14 +62,18 @@ impl Driver<'_> {
         let templated = step.prompt.as_ref().is_some_and(|prompt| prompt.around.is_some());
         let (head, warning) = if templated { (warning, String::new()) } else { (String::new(), warning) };
         let warning = if warning.is_empty() { warning } else { format!("\n\n{}\n", warning.trim_end()) };
-        let note = before.appended() + &warning + &self.note(at, token);
-        let mut told = AttemptPrompt { words: feedback.appended() + &note, prompt: String::new() };
+        let people = told_by_people(self.state.messages());
+        let note = before.appended() + &people + &warning + &self.note(at, token);
+        let mut told = AttemptPrompt { words: feedback.appended() + &note, ..AttemptPrompt::default() };
         if let Some(prompt) = &step.prompt {
-            told.prompt = match self.prompt(prompt, at, &feedback, &note, (folder, token))? {
+            told.prompt = match self.prompt(prompt, at, &feedback, (&note, &people), (folder, token))? {
                 Ok(whole) => head + &whole,
                 Err(why) => return Ok(Err(why)),
             };
             folder.write_prompt(&told.prompt)?;
+            if prompt.deliver == Delivery::Arg && prompt.around.is_none() && !has_place_for_notes(prompt) {
+                told.appended = people;
+            }
         }
         Ok(Ok(told))
     }
@@ -66,7 +84,7 @@ impl Driver<'_> {
         prompt: &PlannedPrompt,
         at: &At,
         feedback: &FeedbackText,
-        note: &str,
+        (note, people): (&str, &str),
         (folder, token): (&AttemptFolder, &str),
     ) -> Result<Result<String, String>, JournalError> {
         // A template that only has a place for a judge's notes uses it only after a rejection.
@@ -77,7 +95,11 @@ impl Driver<'_> {
             Late::Feedback => format!("{appended}{note}"),
             _ => String::new(),
         });
-        let Some(around) = &prompt.around else { return Ok(Ok(task)) };
+        let has_place_for_notes = has_place_for_notes(prompt);
+        let Some(around) = &prompt.around else {
+            // An agent that gets no feedback still gets what a person tells it.
+            return Ok(Ok(if has_place_for_notes { task } else { task + people }));
+        };
         let diagnostics = self.diagnostics();
         let wanted = around.template.variables();
         if wanted.contains("artifacts_root") {
@@ -107,7 +129,7 @@ impl Driver<'_> {
                 }
                 // A template that has a place for feedback has none for our notes.
                 let mut text = rendered.text();
-                if !prompt.segments.contains(&Segment::Late(Late::Feedback)) {
+                if !has_place_for_notes {
                     text.push_str(note);
                 }
                 Ok(Ok(text))
@@ -231,4 +253,9 @@ impl Driver<'_> {
         }
         FeedbackText { heading: "Feedback from the last round", body, rejected, notes }
     }
+}
+
+/// Whether feedback and notes have a place in a prompt's own text.
+fn has_place_for_notes(prompt: &PlannedPrompt) -> bool {
+    prompt.segments.contains(&Segment::Late(Late::Feedback))
 }

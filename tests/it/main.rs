@@ -52,6 +52,7 @@ mod start;
 mod status;
 mod support;
 mod tasks;
+mod tell;
 mod templates;
 mod terminal;
 mod timeouts;

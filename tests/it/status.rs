@@ -73,14 +73,3 @@ fn stop_ends_the_run_at_work_gracefully_and_says_how_to_continue() {
     let again = place.run(&["stop"]);
     assert!(again.code(2).words().contains("no run is at work here"), "{}", again.stderr);
 }
-
-#[test]
-fn an_agent_may_not_stop_its_own_run() {
-    let place = Place::new();
-    place.agent("a", "sh $FORKHESTRA stop 2>&1 | head -1; true");
-    let mut place = place;
-    place.set("FORKHESTRA", assert_cmd::cargo::cargo_bin!("forkhestra").to_str().unwrap());
-    let ran = place.run(&["a"]);
-    assert!(!ran.code(0).stdout.contains("has ended"), "{}", ran.stdout);
-    assert!(ran.stdout.contains('/'), "a diagnostic: {}", ran.stdout);
-}

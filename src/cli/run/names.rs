@@ -16,7 +16,7 @@ pub(in crate::cli) enum BareWord {
 }
 
 /// Commands of other tools, and what to type here instead.
-const FOREIGN: [(&[&str], &str); 18] = [
+const FOREIGN: [(&[&str], &str); 19] = [
     (&["ls"], "`forkhestra list` lists chains, agents and checks, `forkhestra runs` lists runs"),
     (
         &["ship", "deploy", "build-all"],
@@ -33,6 +33,10 @@ const FOREIGN: [(&[&str], &str); 18] = [
     ),
     (&["prune", "clean", "gc", "rm"], "`forkhestra runs prune` removes old runs"),
     (&["kill", "cancel", "abort", "down"], "`forkhestra stop` stops the run that is at work here"),
+    (
+        &["say", "send", "message", "msg", "note", "steer"],
+        "`forkhestra tell \"…\"` tells the agents of the run at work something, from their next attempt on",
+    ),
     (&["pause"], "press Ctrl-Z in the terminal of the run; `fg` continues it"),
     (&["continue", "retry", "restart", "rerun"], "`forkhestra resume` continues a run"),
     (&["start", "up", "exec", "go", "loop"], "`forkhestra \"coder:3 -> test\" -p \"…\"` runs a chain"),

@@ -1,9 +1,11 @@
-//! `status` and `stop`: what is at work now, read from the journals and locks of other processes.
+//! `status`, `stop` and `tell`: what is at work now, read from the journals and locks of other processes.
 
 mod stop;
+mod tell;
 mod watch;
 
 pub(super) use stop::stop;
+pub(super) use tell::tell;
 
 use crate::agent::{Format, Reader};
 use crate::cli::args::{Common, StatusArgs};
@@ -95,6 +97,30 @@ fn at_work(journal: &Journal) -> Result<Option<(RunRow, Lease)>, Diagnostic> {
     let Some(lease) = journal.lease().map_err(broken)?.filter(|lease| is_alive(*lease)) else { return Ok(None) };
     let row = journal.run(lease.run).map_err(broken)?;
     Ok(row.filter(|row| RunState::of_run(row, true) == RunState::Running).map(|row| (row, lease)))
+}
+
+/// Returns the run at work in a root, which must be the `wanted` one, if a number is given. `verb` names the command.
+///
+/// # Errors
+/// When it is not at work.
+fn chosen_at_work(journal: &Journal, wanted: Option<i64>, verb: &str) -> Result<(RunRow, Lease), Diagnostic> {
+    match (at_work(journal)?, wanted) {
+        (Some(found), None) => Ok(found),
+        (Some(found), Some(wanted)) if found.0.id == wanted => Ok(found),
+        (running, wanted) => Err(not_at_work(verb, wanted, running.map(|(row, _)| row.id))),
+    }
+}
+
+fn not_at_work(verb: &str, wanted: Option<i64>, running: Option<i64>) -> Diagnostic {
+    let what = match wanted {
+        Some(run) => format!("run {run} is not at work"),
+        None => "no run is at work here".into(),
+    };
+    let help = match running {
+        Some(run) => format!("run {run} is at work: forkhestra {verb} {run}"),
+        None => "`forkhestra status --all` shows all your runs on this machine".into(),
+    };
+    Diagnostic::error("run/not-at-work", what).help(help)
 }
 
 fn run_status(world: &World, journal: &Journal, row: &RunRow) -> Result<RunStatus, Diagnostic> {

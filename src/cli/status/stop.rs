@@ -1,6 +1,6 @@
 //! `stop`: ends the run that is at work in a root, as Ctrl-C in its terminal would.
 
-use super::at_work;
+use super::chosen_at_work;
 use crate::cli::args::{Common, StopArgs};
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, answer};
@@ -11,7 +11,6 @@ use crate::engine::Sig;
 use crate::journal::RunLock;
 use crate::proc::signal_process;
 use crate::report::print_error;
-use crate::source::Diagnostic;
 use crate::world::World;
 use std::time::Duration;
 
@@ -22,11 +21,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(in crate::cli) fn stop(world: &World, common: &Common, args: &StopArgs) -> Answered {
     let (project, journal) = journal(world, common)?;
     only_people(world, &project.root)?;
-    let (row, lease) = match (at_work(&journal)?, args.run) {
-        (Some((row, lease)), None) => (row, lease),
-        (Some((row, lease)), Some(wanted)) if row.id == wanted => (row, lease),
-        (running, wanted) => return Err(not_at_work(wanted, running.map(|(row, _)| row.id)).into()),
-    };
+    let (row, lease) = chosen_at_work(&journal, args.run, "stop")?;
     print_error(&format!("stopping run {}: its agent gets time to end\n", row.id));
     signal_process(lease.pid, lease.start_time, Sig::Term);
     // The process ends after its agents; nothing else of it is at work then.
@@ -38,16 +33,4 @@ pub(in crate::cli) fn stop(world: &World, common: &Common, args: &StopArgs) -> A
         row.id,
         resume_line(world, common, &project.root, row.id)
     )))
-}
-
-fn not_at_work(wanted: Option<i64>, running: Option<i64>) -> Diagnostic {
-    let what = match wanted {
-        Some(run) => format!("run {run} is not at work"),
-        None => "no run is at work here".into(),
-    };
-    let help = match running {
-        Some(run) => format!("run {run} is at work: forkhestra stop {run}"),
-        None => "`forkhestra status --all` shows all your runs on this machine".into(),
-    };
-    Diagnostic::error("stop/not-at-work", what).help(help)
 }

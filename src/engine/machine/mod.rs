@@ -117,6 +117,9 @@ impl Deliberation<'_> {
             (_, Input::TemplatesEdited { files, accepted: taken, error: why }) => {
                 self.emit(EventKind::TemplatesEdited { files, accepted: taken, error: why });
             }
+            (_, Input::Message { id, text }) if id > self.state.last_message() => {
+                self.emit(EventKind::MessageReceived { id, text });
+            }
             (phase, Input::TimeOver(timer)) => self.time_over(phase, timer),
             (phase, Input::Pause) if phase != Phase::Over && !self.state.paused => self.pause(),
             (phase, Input::Continue) if phase != Phase::Over && self.state.paused => {

@@ -6,7 +6,7 @@ use crate::checks::failures;
 use crate::engine::{At, AttemptOutcome, EventKind, Totals};
 use crate::plan::Outline;
 use crate::report::format::{
-    attempt_label, first_line, judge_words, outcome_words, round_words, seconds, waiting_words,
+    attempt_label, first_line, judge_words, message_words, outcome_words, round_words, seconds, waiting_words,
 };
 use crate::report::verdicts::{finding_line, unclear_words};
 use crate::verdict::{Decision, ReadFrom, Verdict};
@@ -130,6 +130,7 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
                 let words = format!("{}: {}, {}", at.name, waiting_words(*reason), seconds(*wait_ms));
                 rows.push(TimelineRow::Note(words, false));
             }
+            EventKind::MessageReceived { text, .. } => rows.push(TimelineRow::Note(message_words(text), false)),
             EventKind::RunResumed { .. } => {
                 rows.push(TimelineRow::Note("the run resumed after an interruption".into(), false));
             }

@@ -8,8 +8,8 @@ use crate::engine::{
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::report::closing::used_words;
 use crate::report::format::{
-    edited_words, first_line, judge_words, leftover_names, local_time, outcome_words, refused_words, round_words,
-    seconds, thousands, waiting_words,
+    edited_words, first_line, judge_words, leftover_names, local_time, message_words, outcome_words, refused_words,
+    round_words, seconds, thousands, waiting_words,
 };
 use crate::report::paint::Paint;
 use crate::report::reasons::{excess, go_on, iterations, limit_words, reason};
@@ -58,6 +58,8 @@ pub struct Console<'a> {
     sent: Option<Sig>,
     /// Whether the current line of the terminal shows a countdown.
     counting: bool,
+    /// How many messages came after the last agent was started.
+    unread: u32,
 }
 
 impl<'a> Console<'a> {
@@ -87,6 +89,7 @@ impl<'a> Console<'a> {
             pid: 0,
             sent: None,
             counting: false,
+            unread: 0,
         }
     }
 
@@ -120,6 +123,9 @@ impl<'a> Console<'a> {
             EventKind::AttemptStarted { at, pid, .. } => {
                 (self.pid, self.sent) = (*pid, None);
                 (self.under_way, self.spending) = (Some(at.clone()), None);
+                if self.is_check(at).is_none() {
+                    self.unread = 0;
+                }
                 if self.verbosity == Verbosity::Verbose {
                     self.paint.dim(&format!("  pid {pid}\n"))
                 } else {
@@ -150,6 +156,10 @@ impl<'a> Console<'a> {
             EventKind::VerdictUnclear { at, reason: why, asked } => self.warning(&unclear_words(&at.name, why, *asked)),
             EventKind::TemplatesEdited { files, accepted: taken, error: why } => {
                 self.warning(&edited_words(files, *taken, why.as_deref()))
+            }
+            EventKind::MessageReceived { text, .. } => {
+                self.unread += 1;
+                format!("{} {}\n", self.paint.sign("»", ">"), message_words(text))
             }
             EventKind::TasksProposed { tasks, unread, .. } => {
                 let count = if tasks.len() == 1 { "1 task".into() } else { format!("{} tasks", tasks.len()) };
@@ -473,7 +483,14 @@ impl<'a> Console<'a> {
         };
         let go_on = go_on(outcome, &self.summary.totals, self.outline, &self.resume)
             .map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
-        format!("{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
+        let late = match self.unread {
+            0 => String::new(),
+            1 => self.warning("your last message came too late: no agent was started after it"),
+            count => {
+                self.warning(&format!("your last {count} messages came too late: no agent was started after them"))
+            }
+        };
+        format!("{late}{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
     }
 }
 

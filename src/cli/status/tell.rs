@@ -1,0 +1,100 @@
+//! `tell`: sends a message to the agents of the run that is at work in a root.
+
+use super::{at_work, chosen_at_work};
+use crate::cli::args::{Common, TellArgs};
+use crate::cli::people::only_people;
+use crate::cli::respond::{Answered, Stopped, answer};
+use crate::cli::run::execute::resume_line;
+use crate::cli::runs::broken;
+use crate::cli::runs::history::journal;
+use crate::engine::{EventKind, RunKind};
+use crate::journal::Journal;
+use crate::report::print_error;
+use crate::source::Diagnostic;
+use crate::world::World;
+use std::time::Duration;
+
+/// The interval at which the journal is looked at, and how often: the run reads its messages once a second.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS: u32 = 100;
+/// The longest message, in bytes: it is part of every later prompt.
+const LONGEST: usize = 16 << 10;
+
+/// Carries out `tell`.
+pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> Answered {
+    let (wanted, message) = match args.words.as_slice() {
+        [run, message] => (Some(number(run)?), message.as_str()),
+        words => (None, words.first().map_or("", String::as_str)),
+    };
+    let (project, journal) = journal(world, common)?;
+    only_people(world, &project.root)?;
+    let (row, _) = chosen_at_work(&journal, wanted, "tell")?;
+    let run = row.id;
+    if row.kind == RunKind::Evaluation {
+        return Err(Diagnostic::error(
+            "tell/evaluation",
+            format!("run {run} is an evaluation, which takes no messages"),
+        )
+        .help("its prompts are what it measures; `forkhestra stop` ends it")
+        .into());
+    }
+    let text = text_of(world, message)?;
+    let id = journal.send_message(run, &text, &world.timestamp()).map_err(broken)?;
+    for _ in 0..LOOKS {
+        // Checked before the journal is read, so that nothing read before the end is missed.
+        let over = at_work(&journal)?.is_none_or(|(row, _)| row.id != run);
+        if is_received(&journal, run, id)? {
+            return Ok(answer(&format!(
+                "run {run} has your message: every attempt that an agent begins now gets it\n"
+            )));
+        }
+        if over {
+            let resume = resume_line(world, common, &project.root, run);
+            return Err(Diagnostic::error("tell/ended", format!("run {run} ended before it read your message"))
+                .help(format!("if it is resumed, its agents get the message: {resume}"))
+                .into());
+        }
+        std::thread::sleep(LOOK);
+    }
+    print_error(&format!("run {run} has not read your message yet: it is paused, or very busy\n"));
+    Ok(answer(&format!("run {run} reads your message when it continues\n")))
+}
+
+fn is_received(journal: &Journal, run: i64, id: i64) -> Result<bool, Stopped> {
+    let last = journal.last_event(run, &["messageReceived"]).map_err(broken)?;
+    Ok(last.is_some_and(|event| matches!(event.event, EventKind::MessageReceived { id: known, .. } if known >= id)))
+}
+
+fn number(word: &str) -> Result<i64, Diagnostic> {
+    word.parse().map_err(|_| {
+        Diagnostic::error("usage/value", format!("`{word}` is not the number of a run"))
+            .help("put the message into quotes: forkhestra tell 12 \"use the new API\"")
+    })
+}
+
+/// Returns the message.
+///
+/// # Errors
+/// When there is none, or it is too long.
+fn text_of(world: &World, message: &str) -> Result<String, Diagnostic> {
+    let text = if message == "-" {
+        let bytes = world.read_stdin().map_err(|error| unreadable(&error.to_string()))?;
+        String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8"))?
+    } else {
+        message.to_string()
+    };
+    match text.trim() {
+        "" => {
+            Err(Diagnostic::error("tell/message", "the message is empty").help("forkhestra tell \"use the new API\""))
+        }
+        text if text.len() > LONGEST => {
+            let what = format!("the message is too long: {} bytes, and at most {LONGEST} are allowed", text.len());
+            Err(Diagnostic::error("tell/message", what).help("put it into a file, and tell the agents to read it"))
+        }
+        text => Ok(text.to_string()),
+    }
+}
+
+fn unreadable(why: &str) -> Diagnostic {
+    Diagnostic::error("usage/stdin", format!("cannot read the message from standard input: {why}"))
+}
