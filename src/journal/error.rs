@@ -62,6 +62,16 @@ pub enum JournalError {
         /// The newest format that this version supports.
         known: i64,
     },
+    /// The database has an older format, and a process that uses that format is at work.
+    #[error("{path} is in use by an older forkhestra (format {found}, this version uses {known})")]
+    OlderAtWork {
+        /// The path of the database.
+        path: PathBuf,
+        /// The format of the database.
+        found: i64,
+        /// The format of this version.
+        known: i64,
+    },
     /// SQLite reports an error.
     #[error("the journal {path} cannot be used: {cause}")]
     Database {
@@ -144,6 +154,10 @@ impl JournalError {
             }
             Self::Newer { path, .. } => {
                 format!("update forkhestra, or move {} aside to start a new journal", path.display())
+            }
+            Self::OlderAtWork { .. } => {
+                "wait until its run has ended, or end it with Ctrl-C in its terminal; the journal is updated then"
+                    .into()
             }
             Self::Tampered { .. } => {
                 "its record of tasks and verdicts cannot be trusted. Inspect it (`forkhestra runs`, `forkhestra task \

@@ -71,6 +71,23 @@ impl RunLock {
         }
     }
 
+    /// Whether another process holds the lock of a root.
+    ///
+    /// # Errors
+    /// Like [`RunLock::is_held`].
+    pub(super) fn is_held_by_another(root: &Path) -> Result<bool, JournalError> {
+        let (mut file, path) = open(root)?;
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                Ok(process_of(&holder) != i32::try_from(std::process::id()).ok())
+            }
+            Err(TryLockError::Error(cause)) => Err(JournalError::Write { path, cause }),
+        }
+    }
+
     /// The inode of the lock file.
     pub(super) fn inode(&self) -> Option<u64> {
         self.file.metadata().ok().map(|file| file.ino())
@@ -90,6 +107,11 @@ impl RunLock {
     }
 }
 
+/// Returns the process that the text of a lock file names.
+fn process_of(holder: &str) -> Option<i32> {
+    holder.rsplit_once(", process ")?.1.split(',').next()?.parse().ok()
+}
+
 fn open(root: &Path) -> Result<(File, PathBuf), JournalError> {
     let ours = prepare(root)?;
     let file = ours.open_or_create("lock").map_err(|error| ours.refused("lock", error))?;
@@ -101,7 +123,7 @@ impl BusyLock {
     /// while they still end what it left running.
     #[must_use]
     pub fn process(&self) -> Option<i32> {
-        self.holder.rsplit_once(", process ")?.1.split(',').next()?.parse().ok()
+        process_of(&self.holder)
     }
 
     /// The locked file.

@@ -5,6 +5,7 @@ use super::error::JournalError;
 use super::folders::{prepare, prepare_database};
 use super::handle::{Handle, refused};
 use super::ledger::register;
+use super::lock::RunLock;
 use super::schema::{BUSY, is_current, migrate};
 use super::store::Journal;
 use rusqlite::{Connection, OpenFlags};
@@ -44,7 +45,7 @@ impl Journal {
         // Deleted content is overwritten (sqlite.org/pragma.html#pragma_secure_delete).
         database.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
         register(&database).map_err(failed)?;
-        migrate(&mut database, &path)?;
+        migrate(&mut database, &path, || RunLock::is_held_by_another(root))?;
         Ok(Self::over(ours, path, database))
     }
 

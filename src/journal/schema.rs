@@ -193,8 +193,12 @@ pub(super) fn is_current(database: &Connection, path: &Path) -> Result<bool, Jou
     }
 }
 
-/// Migrates the database to this version's format.
-pub(super) fn migrate(database: &mut Connection, path: &Path) -> Result<(), JournalError> {
+/// Migrates the database to this version's format, unless it is in use: an older version could not read it any more.
+pub(super) fn migrate(
+    database: &mut Connection,
+    path: &Path,
+    is_in_use: impl Fn() -> Result<bool, JournalError>,
+) -> Result<(), JournalError> {
     let failed = |cause| JournalError::Database { path: path.to_path_buf(), cause };
     let read = |database: &Connection, name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
@@ -206,6 +210,9 @@ pub(super) fn migrate(database: &mut Connection, path: &Path) -> Result<(), Jour
     }
     if found > known {
         return Err(JournalError::Newer { path: path.to_path_buf(), found, known });
+    }
+    if found > 0 && found < known && is_in_use()? {
+        return Err(JournalError::OlderAtWork { path: path.to_path_buf(), found, known });
     }
     use_wal(database).map_err(failed)?;
     database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
@@ -234,4 +241,49 @@ pub(super) fn migrate(database: &mut Connection, path: &Path) -> Result<(), Jour
     transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
     transaction.pragma_update(None, "user_version", known).map_err(failed)?;
     transaction.commit().map_err(failed)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "writes databases of older versions")]
+mod tests {
+    use super::super::ledger::register;
+    use super::super::lock::{LockAttempt, RunLock};
+    use super::super::store::Journal;
+    use super::*;
+
+    /// Makes a root whose database has the format before messages, with the ledger of that format.
+    fn older(root: &Path) {
+        drop(Journal::open(root).unwrap());
+        let path = root.join(".forkhestra/state.db");
+        let database = Connection::open(&path).unwrap();
+        register(&database).unwrap();
+        database.execute_batch("DROP TABLE messages").unwrap();
+        database.pragma_update(None, "user_version", MESSAGES - 1).unwrap();
+    }
+
+    #[test]
+    fn messages_are_added_to_the_ledger_of_an_older_database() {
+        let root = tempfile::tempdir().unwrap();
+        older(root.path());
+        let mut journal = Journal::open(root.path()).unwrap();
+        journal.remember().unwrap();
+        let other = Journal::open(root.path()).unwrap();
+        other.database.execute("INSERT INTO runs (started, chain, digest) VALUES ('now', 'a', 'd')", []).unwrap();
+        other.send_message(1, "hello", "now").unwrap();
+        assert!(journal.is_intact().unwrap());
+        other.database.execute_batch("DROP TRIGGER messages_changed; UPDATE messages SET text = 'bye'").unwrap();
+        assert!(!journal.is_intact().unwrap());
+    }
+
+    #[test]
+    fn a_database_that_an_older_version_is_using_is_not_migrated() {
+        let root = tempfile::tempdir().unwrap();
+        older(root.path());
+        let LockAttempt::Held(mut lock) = RunLock::take(root.path()).unwrap() else { panic!("nobody has it") };
+        lock.sign("a chain, process 1, since then").unwrap();
+        let refused = Journal::open(root.path());
+        assert!(matches!(refused, Err(JournalError::OlderAtWork { found: 5, known: 6, .. })), "{refused:?}");
+        lock.sign(&format!("a chain, process {}, since then", std::process::id())).unwrap();
+        assert!(Journal::open(root.path()).is_ok(), "by a run of this version that has just taken the lock");
+    }
 }

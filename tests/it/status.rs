@@ -73,3 +73,29 @@ fn stop_ends_the_run_at_work_gracefully_and_says_how_to_continue() {
     let again = place.run(&["stop"]);
     assert!(again.code(2).words().contains("no run is at work here"), "{}", again.stderr);
 }
+
+/// An upgrade of forkhestra while a run of the older version is at work.
+#[test]
+fn status_all_leaves_the_journal_of_an_older_version_at_work_alone_and_shows_the_other_roots() {
+    let (place, go) = at_work();
+    let run = place.start(&["-q", "worker:3"]);
+    place.wait_for(&place.path("tmp/up"));
+    let older = place.path("older");
+    std::fs::create_dir_all(older.join(".forkhestra")).unwrap();
+    for file in ["state.db", "state.db-wal"] {
+        std::fs::copy(place.work(".forkhestra").join(file), older.join(".forkhestra").join(file)).unwrap();
+    }
+    let database = rusqlite::Connection::open(older.join(".forkhestra/state.db")).unwrap();
+    database.execute_batch("DROP TABLE IF EXISTS messages; PRAGMA user_version = 5").unwrap();
+    let mut lock = std::fs::File::create(older.join(".forkhestra/lock")).unwrap();
+    std::io::Write::write_all(&mut lock, b"a chain, process 1, since then").unwrap();
+    lock.lock().unwrap();
+    let (code, all) = beside(&place, &["status", "--all"]);
+    assert_eq!(code, Some(0));
+    assert!(all.contains("is in use by an older forkhestra (format 5, this version uses 6)"), "{all}");
+    assert!(all.contains("run 1 worker:3"), "{all}");
+    let format: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(format, 5);
+    std::fs::write(&go, "").unwrap();
+    run.end().code(0);
+}

@@ -54,12 +54,24 @@ fn text(all: &[RootStatus], named: bool, paint: Paint) -> String {
 
 /// Reads the roots that are meant.
 fn gather(world: &World, common: &Common, args: &StatusArgs) -> Result<Vec<RootStatus>, Diagnostic> {
-    let roots: Vec<PathBuf> = if args.all { roots_at_work() } else { vec![project(world, common).root] };
-    roots.iter().map(|root| root_status(world, common, root)).collect()
+    if !args.all {
+        return Ok(vec![root_status(world, common, &project(world, common).root)?]);
+    }
+    // A root that cannot be read does not hide the others.
+    let known = |root: &PathBuf| {
+        root_status(world, common, root)
+            .unwrap_or_else(|error| RootStatus { error: Some(error.message), ..blank(root) })
+    };
+    Ok(roots_at_work().iter().map(known).collect())
+}
+
+fn blank(root: &Path) -> RootStatus {
+    let root = root.display().to_string();
+    RootStatus { root, error: None, run: None, waiting: Vec::new(), tasks: Vec::new() }
 }
 
 fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus, Diagnostic> {
-    let mut found = RootStatus { root: root.display().to_string(), run: None, waiting: Vec::new(), tasks: Vec::new() };
+    let mut found = blank(root);
     let Some(journal) = Journal::existing(root).map_err(broken)? else { return Ok(found) };
     if let Some((row, _)) = at_work(&journal)? {
         found.run = Some(run_status(world, &journal, &row)?);

@@ -10,6 +10,9 @@ use serde::Serialize;
 pub struct RootStatus {
     /// The path of the root.
     pub root: String,
+    /// Why nothing else is known of it, if its journal cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// The run that is at work, if there is one.
     pub run: Option<RunStatus>,
     /// What waits for a person, with the command to type.
@@ -86,7 +89,9 @@ pub fn status(root: &RootStatus, named: bool, paint: Paint) -> Vec<String> {
     if named {
         lines.push(paint.bold(&printable(&root.root)));
     }
-    if let Some(run) = &root.run {
+    if let Some(error) = &root.error {
+        lines.push(paint.warn(&format!("! {}", printable(error))));
+    } else if let Some(run) = &root.run {
         run_lines(run, paint, &mut lines);
     } else {
         lines.push("nothing is running here".into());
