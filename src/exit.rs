@@ -27,6 +27,24 @@ pub enum Exit {
 }
 
 impl Exit {
+    const ALL: [Self; 9] = [
+        Self::Success,
+        Self::Incomplete,
+        Self::Refused,
+        Self::HumanNeeded,
+        Self::LimitReached,
+        Self::HungUp,
+        Self::Interrupted,
+        Self::Terminated,
+        Self::OutputClosed,
+    ];
+
+    /// The exit with this code, of a process of this program; any other code, such as that of a crash, is 1.
+    #[must_use]
+    pub fn of_code(code: i32) -> Self {
+        Self::ALL.into_iter().find(|exit| i32::from(exit.code()) == code).unwrap_or(Self::Incomplete)
+    }
+
     /// The exit code as a number.
     #[must_use]
     pub fn code(self) -> u8 {

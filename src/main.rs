@@ -28,6 +28,11 @@ fn main() -> Exit {
     if arguments.first().is_some_and(|verb| verb == "__demo") {
         return cli::demo(&world, &arguments[1..]);
     }
+    if arguments.first().is_some_and(|verb| verb == "__detached") {
+        // Best effort: we lead no process group yet.
+        let _ = proc::leave_session();
+        return cli::in_background(&mut world, arguments[1..].to_vec());
+    }
     if arguments.first().is_some_and(|verb| verb == "__complete") {
         return cli::candidates(&world, &arguments[1..]);
     }

@@ -140,6 +140,8 @@ pub(super) enum Verb {
     Diff(DiffArgs),
     /// Show what is running now, what it does, and what waits for you
     Status(StatusArgs),
+    /// Follow the run that is at work, and exit with its exit code; Ctrl-C detaches
+    Attach(AttachArgs),
     /// Stop the run that is at work; `resume` continues it
     Stop(StopArgs),
     /// Tell the agents of the run that is at work something, from their next attempt on
@@ -373,6 +375,12 @@ pub(super) struct StatusArgs {
     /// Print JSON
     #[arg(long, conflicts_with = "watch")]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AttachArgs {
+    /// The run's number [default: the run at work here, and those that a queue starts next]
+    pub(super) run: Option<i64>,
 }
 
 #[derive(Debug, Args)]

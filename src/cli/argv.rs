@@ -5,13 +5,14 @@ use crate::source::Diagnostic;
 use clap::CommandFactory;
 use std::ffi::{OsStr, OsString};
 
-pub(super) const VERBS: [&str; 29] = [
+pub(super) const VERBS: [&str; 30] = [
     "run",
     "resume",
     "runs",
     "report",
     "diff",
     "status",
+    "attach",
     "stop",
     "tell",
     "task",

@@ -34,11 +34,22 @@ use crate::world::World;
 use args::{Cli, Common, RunArgs, Verb};
 use clap::error::ErrorKind;
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
+use run::detach::{DetachRequest, detach};
 use std::ffi::OsString;
 
 /// Runs a command line, given without the program's name.
 #[must_use]
 pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
+    carry_out(world, arguments, false)
+}
+
+/// Runs a command line with `--detach`, in the background.
+#[must_use]
+pub fn in_background(world: &mut World, arguments: Vec<OsString>) -> Exit {
+    carry_out(world, arguments, true)
+}
+
+fn carry_out(world: &mut World, arguments: Vec<OsString>, detached: bool) -> Exit {
     let arguments = match argv::normalise(arguments) {
         Ok(arguments) => arguments,
         Err(fault) => return Stopped::from(fault).exit(world),
@@ -58,12 +69,16 @@ pub fn main(world: &mut World, arguments: Vec<OsString>) -> Exit {
     if let Some(fault) = config::no_folder(world, &common) {
         return Stopped::from(fault).exit(world);
     }
+    if let Some(request) = DetachRequest::of(&verb).filter(|_| !detached) {
+        return detach(world, &common, &request, arguments).unwrap_or_else(|stopped| stopped.exit(world));
+    }
     let answered = match verb {
         Verb::Run(args) => run::run(world, &common, &args),
         Verb::Resume(args) => run::resume::resume(world, &common, &args),
         Verb::Runs(args) => runs::runs(world, &common, &args),
         Verb::Diff(args) => changes::diff(world, &common, &args),
         Verb::Status(args) => status::status(world, &common, &args),
+        Verb::Attach(args) => status::attach(world, &common, &args),
         Verb::Stop(args) => status::stop(world, &common, &args),
         Verb::Tell(args) => status::tell(world, &common, &args),
         Verb::List(args) => Ok(list::list(world, &common, &args)),

@@ -8,6 +8,7 @@ compile_error!(
 );
 
 mod awake;
+mod background;
 mod command;
 mod host;
 mod interrupts;
@@ -23,6 +24,7 @@ mod tree;
 mod wire;
 
 pub use awake::SleepInhibitor;
+pub use background::{BackgroundProcess, leave_session};
 pub use command::{ByHand, ProgramAnswer, capture, capture_git, capture_with_input, find_outside};
 pub use host::{AgentPipes, LifelineHandle, SpawnError, is_busy};
 pub use interrupts::Interrupts;

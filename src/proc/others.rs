@@ -14,16 +14,15 @@ const LOCK: &str = ".forkhestra/lock";
 /// /proc/PID/fd).
 #[must_use]
 pub fn roots_at_work() -> Vec<PathBuf> {
-    let mut roots = BTreeSet::new();
-    for pid in all().into_keys() {
-        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        for target in files.filter_map(|file| fs::read_link(file.path()).ok()) {
-            if target.ends_with(LOCK) {
-                roots.extend(target.ancestors().nth(2).map(PathBuf::from));
-            }
-        }
-    }
+    let roots: BTreeSet<PathBuf> = all().into_keys().filter_map(lock_of).collect();
     roots.into_iter().collect()
+}
+
+/// Returns the root whose lock a process has open.
+pub(super) fn lock_of(pid: i32) -> Option<PathBuf> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut targets = files.filter_map(|file| fs::read_link(file.path()).ok());
+    targets.find(|target| target.ends_with(LOCK))?.ancestors().nth(2).map(PathBuf::from)
 }
 
 /// Sends a signal to a process, if it is still the one that started at this time (in clock ticks since boot).

@@ -31,6 +31,14 @@ impl World {
         Some(self.milliseconds_since_time(&touched.to_string()))
     }
 
+    /// Removes the files of our own directory that nobody has written to for this long. What cannot be removed stays.
+    pub fn remove_older(&self, folder: &Path, age: Duration) {
+        let old = |path: &Path| self.milliseconds_since_touch(path).is_some_and(|ms| u128::from(ms) > age.as_millis());
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| old(&entry.path())) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+
     /// Returns the size of a file, in bytes; `None` if there is no such file.
     #[must_use]
     pub fn size_of(&self, path: &Path) -> Option<u64> {

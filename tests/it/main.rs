@@ -13,6 +13,7 @@ mod checks;
 mod clis;
 mod corpus;
 mod demo;
+mod detach;
 mod docs;
 mod doctor;
 mod evaluations;

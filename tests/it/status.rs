@@ -2,6 +2,8 @@
 
 use super::support::Place;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 /// An agent that says what it does, and works until the file exists.
 fn at_work() -> (Place, std::path::PathBuf) {
@@ -98,4 +100,28 @@ fn status_all_leaves_the_journal_of_an_older_version_at_work_alone_and_shows_the
     assert_eq!(format, 5);
     std::fs::write(&go, "").unwrap();
     run.end().code(0);
+}
+
+#[test]
+fn attach_follows_the_run_at_work_from_its_current_attempt_and_exits_with_its_code() {
+    let (place, go) = at_work();
+    let refused = place.run(&["attach"]);
+    assert!(refused.code(2).words().contains("there are no runs in"), "{}", refused.stderr);
+    let run = place.start(&["-q", "worker:2 -> false"]);
+    place.wait_for(&place.path("tmp/up"));
+    let mut attached = place.command(&["attach"]);
+    let mut attached = attached.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It is attached once it has shown what the attempt has printed so far.
+    let mut lines = BufReader::new(attached.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let first: Vec<String> = lines.by_ref().take(3).collect();
+    assert_eq!(
+        first,
+        ["● worker:2 -> false (run 1, 2 steps)", "▶ 1.2 worker, iteration 2 of 2", "Reading src/main.rs"]
+    );
+    std::fs::write(&go, "").unwrap();
+    let rest: Vec<String> = lines.collect();
+    assert!(rest.iter().any(|line| line.starts_with("▶ 2.1 false")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.starts_with("✗ worker:2 -> false")), "{rest:?}");
+    assert_eq!(attached.wait().unwrap().code(), Some(1));
+    run.end().code(1);
 }

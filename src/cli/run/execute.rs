@@ -340,9 +340,14 @@ async fn on_stage(
 
 /// The command line that resumes a run, as typed in the user's current directory.
 pub(in crate::cli) fn resume_line(world: &World, common: &Common, root: &Path, number: i64) -> String {
+    command_line(world, common, root, &format!("resume {number}"))
+}
+
+/// A command line of ours for a root, as typed in the user's current directory.
+pub(in crate::cli) fn command_line(world: &World, common: &Common, root: &Path, words: &str) -> String {
     let elsewhere = common.cwd.is_some() || !world.cwd().starts_with(root);
     let cwd = if elsewhere { format!(" --cwd {}", quoted(&root.display().to_string())) } else { String::new() };
-    format!("forkhestra resume {number}{cwd}")
+    format!("forkhestra {words}{cwd}")
 }
 
 fn is_demo(plan: &Plan) -> bool {

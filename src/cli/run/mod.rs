@@ -2,6 +2,7 @@
 
 pub(super) mod chain;
 pub(super) mod demo;
+pub(super) mod detach;
 pub(super) mod execute;
 pub(super) mod names;
 pub(super) mod output;

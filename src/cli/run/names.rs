@@ -16,7 +16,7 @@ pub(in crate::cli) enum BareWord {
 }
 
 /// Commands of other tools, and what to type here instead.
-const FOREIGN: [(&[&str], &str); 19] = [
+const FOREIGN: [(&[&str], &str); 20] = [
     (&["ls"], "`forkhestra list` lists chains, agents and checks, `forkhestra runs` lists runs"),
     (
         &["ship", "deploy", "build-all"],
@@ -24,7 +24,7 @@ const FOREIGN: [(&[&str], &str); 19] = [
     ),
     (&["ps", "history", "jobs"], "`forkhestra status` shows what is running, `forkhestra runs` lists runs"),
     (
-        &["log", "logs", "tail", "watch", "top", "attach", "follow", "monitor"],
+        &["log", "logs", "tail", "watch", "top", "follow", "monitor"],
         "`forkhestra runs log -f` follows what agents print, `forkhestra status --watch` what is running",
     ),
     (
@@ -37,6 +37,7 @@ const FOREIGN: [(&[&str], &str); 19] = [
         &["say", "send", "message", "msg", "note", "steer"],
         "`forkhestra tell \"…\"` tells the agents of the run at work something, from their next attempt on",
     ),
+    (&["detach", "background", "daemon"], "`--detach` runs in the background: forkhestra run --detach \"coder:3\""),
     (&["pause"], "press Ctrl-Z in the terminal of the run; `fg` continues it"),
     (&["continue", "retry", "restart", "rerun"], "`forkhestra resume` continues a run"),
     (&["start", "up", "exec", "go", "loop"], "`forkhestra \"coder:3 -> test\" -p \"…\"` runs a chain"),

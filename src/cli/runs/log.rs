@@ -22,11 +22,13 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How much of what an attempt has printed so far is shown when it is attached to, in bytes.
+const TAIL: u64 = 4 << 10;
 /// The interval at which a log that is followed is read.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Why a log is not shown to its end.
-enum Cut {
+pub(in crate::cli) enum Cut {
     /// The reader has gone away, as `head` does.
     ReaderGone,
     /// There is an error.
@@ -55,8 +57,8 @@ pub(super) fn log(world: &World, common: &Common, args: &LogArgs, as_json: bool)
     let (row, _) = meant(&journal, place.run, |_, _| true, "yet")?;
     let shown = match (args.file(), place.attempt) {
         (None, None) if !as_json => {
-            let player = Player { world, common, journal: &journal, root: &project.root };
-            player.runs(row, args.follow, args.follow && place.run.is_none())
+            let player = Player { world, common, journal: &journal, root: &project.root, from_now: false };
+            player.runs(row, args.follow, args.follow && place.run.is_none()).map(drop)
         }
         (file, attempt) => {
             let row = (attempt, row);
@@ -83,21 +85,24 @@ fn console<'a>(
 }
 
 /// Shows runs from the journal, as the live console showed them.
-struct Player<'a> {
-    world: &'a World,
-    common: &'a Common,
-    journal: &'a Journal,
-    root: &'a Path,
+pub(in crate::cli) struct Player<'a> {
+    pub(in crate::cli) world: &'a World,
+    pub(in crate::cli) common: &'a Common,
+    pub(in crate::cli) journal: &'a Journal,
+    pub(in crate::cli) root: &'a Path,
+    /// Whether the attempts that have ended are left out, and all but the end of what the attempt at work has printed.
+    pub(in crate::cli) from_now: bool,
 }
 
 impl Player<'_> {
     /// Shows a run; with `and_next` also the runs that a queue starts after it.
-    fn runs(&self, mut row: RunRow, follow: bool, and_next: bool) -> Result<(), Cut> {
+    /// Returns the number of the last one.
+    pub(in crate::cli) fn runs(&self, mut row: RunRow, follow: bool, and_next: bool) -> Result<i64, Cut> {
         loop {
             self.run(&row, follow)?;
             match if and_next { self.next_run(row.id)? } else { None } {
                 Some(next) => row = next,
-                None => return Ok(()),
+                None => return Ok(row.id),
             }
         }
     }
@@ -115,11 +120,18 @@ impl Player<'_> {
         }
     }
 
+    /// Returns the number of the event with which the last attempt of a run began; 0 if there was none.
+    fn last_attempt(&self, run: i64) -> Result<u64, Diagnostic> {
+        let planned = self.journal.last_event(run, &["attemptPlanned"]).map_err(broken)?;
+        Ok(planned.map_or(0, |event| event.seq))
+    }
+
     /// Shows one run; with `follow` until it has ended.
     fn run(&self, row: &RunRow, follow: bool) -> Result<(), Cut> {
         let outline = self.journal.outline(row.id).map_err(broken)?.ok_or_else(|| too_old(row.id))?;
         let mut console = console(self.world, self.common, self.journal, self.root, &outline, row.id);
         let (mut open, mut seq, mut summary): (Option<Output>, u64, RunSummary) = (None, 0, RunSummary::default());
+        let first = if self.from_now { self.last_attempt(row.id)? } else { 0 };
         loop {
             // Checked before the last read, so that nothing written before the end is missed.
             let at_work = follow && current(self.journal, row)? == RunState::Running;
@@ -136,13 +148,18 @@ impl Player<'_> {
                     };
                     output.finish(self.world, self.journal, row.id, lengths)?;
                 }
+                let lines = console.event(&event);
+                if event.seq < first && !matches!(event.event, EventKind::RunStarted { .. }) {
+                    continue;
+                }
                 if let EventKind::AttemptPlanned { at, .. } = &event.event
                     && !self.common.quiet
                 {
                     let format = outline.step(at.step).map_or(Format::Plain, |step| step.format);
-                    open = Some(Output::of(self.journal, row.id, (at.step, &at.name, at.attempt), format));
+                    let output = Output::of(self.journal, row.id, (at.step, &at.name, at.attempt), format);
+                    open = Some(if event.seq == first { output.at_its_end(self)? } else { output });
                 }
-                show(console.event(&event).as_bytes())?;
+                show(lines.as_bytes())?;
             }
             if let Some(output) = &mut open {
                 output.print(self.journal)?;
@@ -188,6 +205,19 @@ impl Output {
     fn only(self, file: &str) -> Self {
         let path = self.stdout.0.with_file_name(file);
         Self { stdout: (path, 0), stderr: None, reader: None, ..self }
+    }
+
+    /// Leaves out all but the end of what it has printed so far, from the start of a line on.
+    fn at_its_end(mut self, player: &Player<'_>) -> Result<Self, Diagnostic> {
+        for (path, offset) in std::iter::once(&mut self.stdout).chain(&mut self.stderr) {
+            let from = player.world.size_of(path).unwrap_or(0).saturating_sub(TAIL);
+            if from > 0 {
+                let piece = player.journal.piece(path, from).map_err(broken)?;
+                let line = piece.iter().position(|byte| *byte == b'\n').map_or(0, |end| end as u64 + 1);
+                *offset = from + line;
+            }
+        }
+        Ok(self)
     }
 
     /// Prints what is new.

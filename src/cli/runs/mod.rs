@@ -2,7 +2,7 @@
 
 pub(in crate::cli) mod args;
 pub(super) mod history;
-mod log;
+pub(super) mod log;
 pub(in crate::cli) mod place;
 
 use crate::agent::fill;

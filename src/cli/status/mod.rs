@@ -1,9 +1,11 @@
-//! `status`, `stop` and `tell`: what is at work now, read from the journals and locks of other processes.
+//! `status`, `attach`, `stop` and `tell`: what is at work now, read from the journals and locks of other processes.
 
+mod attach;
 mod stop;
 mod tell;
 mod watch;
 
+pub(super) use attach::attach;
 pub(super) use stop::stop;
 pub(super) use tell::tell;
 
