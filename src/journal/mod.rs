@@ -27,7 +27,7 @@ pub use lock::{BusyLock, LockAttempt, RunLock};
 pub use messages::Message;
 pub use own::{OwnFolder, UnexpectedFile};
 pub use runs::Lease;
-pub use snapshots::{prepare_store, snapshot_store};
+pub use snapshots::{forget_trees, keep_trees, prepare_store, snapshot_store};
 pub use store::{Journal, NewRun, Worker, token_digest};
 pub use tampering::{Tampered, forget_tampering, tampered};
 pub use task_rows::NewTask;

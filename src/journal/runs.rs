@@ -242,6 +242,7 @@ impl Journal {
             "DELETE FROM events WHERE run = ?1",
             "DELETE FROM iterations WHERE run = ?1",
             "DELETE FROM baselines WHERE run = ?1",
+            "DELETE FROM messages WHERE run = ?1",
             "DELETE FROM runs WHERE id = ?1",
         ] {
             transaction.execute(delete, [run]).map_err(failed)?;

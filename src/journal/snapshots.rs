@@ -3,6 +3,7 @@
 use super::error::JournalError;
 use super::folders::FOLDER;
 use super::handle::{Handle, refused};
+use super::store::Journal;
 use std::path::{Path, PathBuf};
 
 /// No filter, no conversion, and every file is text. Git gives this file precedence over all others (gitattributes(5)).
@@ -54,4 +55,42 @@ pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool, ignored: &
     // Only forkhestra writes here, one run at a time: an existing lock was left by a killed process.
     let _ = ours.remove("index.lock");
     Ok(())
+}
+
+impl Journal {
+    /// Returns the trees of the snapshots that the runs in the journal refer to.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn trees(&self) -> Result<Vec<String>, JournalError> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut select = self.database.prepare(
+                "SELECT event ->> '$.event.tree' FROM events WHERE type IN ('runStarted', 'runResumed')
+                 UNION SELECT event ->> '$.event.found' FROM events WHERE type = 'runStarted'
+                 UNION SELECT event ->> '$.event.finished.tree' FROM events WHERE type = 'attemptFinished'",
+            )?;
+            let found = select.query_map([], |row| row.get::<_, Option<String>>(0))?;
+            found.filter_map(Result::transpose).collect()
+        };
+        read().map_err(self.failed())
+    }
+}
+
+/// Lets the store refer to exactly these trees, until [`forget_trees`] is called. What git prunes then is what nothing
+/// else refers to. The index is removed, because it refers to files, too; the next snapshot reads every file again.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn keep_trees(store: &Path, trees: &[String]) -> Result<(), JournalError> {
+    let ours = Handle::at(store).map_err(|error| refused(store, error))?;
+    ours.remove("index").map_err(|error| ours.refused("index", error))?;
+    let is_id = |tree: &&String| !tree.is_empty() && tree.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let names = trees.iter().filter(is_id).enumerate();
+    let lines: Vec<String> = names.map(|(number, tree)| format!("{tree} refs/forkhestra/keep/{number:08}\n")).collect();
+    ours.replace("packed-refs", lines.concat().as_bytes())
+}
+
+/// Removes what [`keep_trees`] has written.
+pub fn forget_trees(store: &Path) {
+    let _ = Handle::at(store).and_then(|ours| ours.remove("packed-refs"));
 }

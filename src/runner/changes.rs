@@ -4,10 +4,14 @@ use super::render::asking;
 use super::work::FIRST_PATIENCE;
 use crate::context::{Repository, Snapshots};
 use crate::engine::{FileChange, RunSummary};
-use crate::journal::{prepare_store, snapshot_store};
+use crate::journal::{JournalError, forget_trees, keep_trees, prepare_store, snapshot_store};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
+
+/// How long git may take to find out what nothing refers to any more.
+const PRUNE_PATIENCE: Duration = Duration::from_mins(10);
 
 /// Returns the difference between two trees of a root's snapshots as a patch. `None` if there is no repository or one
 /// of the trees is gone.
@@ -58,4 +62,24 @@ pub fn write_tree(root: &Path, scratch: &Path, tree: &str, to: &Path) -> bool {
     let own = ["--no-replace-objects", "--git-dir", &store, "--work-tree", &to];
     let all = |words: &[&str]| git(&[&own[..], words].concat()).is_some();
     all(&["read-tree", tree]) && all(&["checkout-index", "--all"])
+}
+
+/// Removes from a root's snapshots what none of these trees contains. Returns whether git could; without a store there
+/// is nothing to do.
+///
+/// # Errors
+/// When the store cannot be written.
+pub fn prune_snapshots(root: &Path, trees: &[String]) -> Result<bool, JournalError> {
+    let store = snapshot_store(root);
+    if !store.is_dir() {
+        return Ok(true);
+    }
+    keep_trees(&store, trees)?;
+    let folder = store.display().to_string();
+    // Commits that were fetched to borrow their trees are the store's own refs; each run fetches what it needs.
+    let git = asking(root, PRUNE_PATIENCE);
+    let _ = git(&["--git-dir", &folder, "update-ref", "-d", "refs/forkhestra/base"]);
+    let done = git(&["--git-dir", &folder, "prune", "--expire=now"]).is_some();
+    forget_trees(&store);
+    Ok(done)
 }

@@ -136,3 +136,46 @@ fn what_a_person_changes_before_a_resume_is_no_change_of_an_attempt() {
     assert!(stat("1.1.2").starts_with("A d2") && !stat("1.1.2").contains("person.txt"), "{}", stat("1.1.2"));
     assert!(stat("1").contains("person.txt"));
 }
+
+/// Returns the sizes of the objects in the store, in bytes.
+fn stored(place: &Place) -> Vec<u64> {
+    let objects = place.work(".forkhestra/snapshots/objects");
+    let folders = fs::read_dir(objects).unwrap().flatten().filter(|entry| entry.file_name().len() == 2);
+    folders
+        .flat_map(|entry| fs::read_dir(entry.path()).unwrap().flatten())
+        .map(|it| it.metadata().unwrap().len())
+        .collect()
+}
+
+#[test]
+fn prune_removes_the_snapshots_of_the_runs_that_it_removes_and_no_others() {
+    let place = two_rounds();
+    place.run(&["-q", "(c -> t):3"]).code(0);
+    place.agent("d", "sh printf 'the word is hunter2' > secret.txt\nnext\nsh rm secret.txt");
+    place.run(&["-q", "d"]).code(0);
+    place.run(&["-q", "d"]).code(0);
+    let kept = place.run(&["diff", "1"]).code(0).stdout.clone();
+    let before = stored(&place).len();
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z' WHERE id = 3");
+    let lock = fs::File::open(place.work(".forkhestra/lock")).unwrap();
+    lock.lock().unwrap();
+    let pruned = place.run(&["runs", "prune", "--older-than", "30d", "--yes"]);
+    assert!(pruned.code(0).words().contains("a run is at work here; prune again when it has ended"));
+    assert_eq!(stored(&place).len(), before);
+    lock.unlock().unwrap();
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z' WHERE id > 1");
+    let pruned = place.run(&["runs", "prune", "--older-than", "30d", "--yes"]);
+    assert_eq!(pruned.code(0).words(), "");
+    assert!(stored(&place).len() < before, "{before}");
+    assert_eq!(place.run(&["diff", "1"]).code(0).stdout, kept);
+    place.write("ignored", "the word is hunter2");
+    let word = git(&place, &["hash-object", "ignored"]);
+    assert!(!place.work(".forkhestra/snapshots/objects").join(&word[..2]).join(word[2..].trim()).exists());
+    // Without any run nothing is left, and the next run takes snapshots again.
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z'");
+    place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0);
+    assert_eq!(stored(&place), Vec::<u64>::new());
+    place.agent("e", "sh echo more >> old.txt");
+    place.run(&["-q", "e"]).code(0);
+    assert!(place.run(&["diff"]).code(0).stdout.contains("+more"));
+}

@@ -38,7 +38,9 @@ fn tell_reaches_every_later_attempt_and_is_shown_by_console_timeline_and_report(
         assert_eq!(prompt.contains("> Use the new API.\n> Not the old one.\n"), gets_it, "{attempt}: {prompt}");
     }
     assert!(place.run(&["runs", "show"]).code(0).stdout.contains(line));
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z'");
     assert!(place.run(&["report", "--format", "md", "-o", "-"]).code(0).stdout.contains(line));
+    place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0);
 }
 
 #[test]

@@ -343,7 +343,7 @@ pub(in crate::cli) fn resume_line(world: &World, common: &Common, root: &Path, n
     command_line(world, common, root, &format!("resume {number}"))
 }
 
-/// A command line of ours for a root, as typed in the user's current directory.
+/// A command line of forkhestra for a root, as typed in the user's current directory.
 pub(in crate::cli) fn command_line(world: &World, common: &Common, root: &Path, words: &str) -> String {
     let elsewhere = common.cwd.is_some() || !world.cwd().starts_with(root);
     let cwd = if elsewhere { format!(" --cwd {}", quoted(&root.display().to_string())) } else { String::new() };

@@ -17,10 +17,10 @@ use crate::cli::run::output::{next, verbosity};
 use crate::cli::runs::args::{PruneArgs, RunsArgs, RunsVerb};
 use crate::cli::runs::history::{is_alive, journal, meant, state};
 use crate::engine::{Event, EventKind, RunKind, RunRow, RunState, RunSummary};
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, LockAttempt, RunLock};
 use crate::plan::Outline;
 use crate::report::{Console, Paint, SummaryFacts, reason, run as run_text, runs as runs_text, summary_json, timeline};
-use crate::runner::files_of_run;
+use crate::runner::{files_of_run, prune_snapshots};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
@@ -177,11 +177,26 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
             forgotten.push(run);
         }
     }
+    if !forgotten.is_empty()
+        && let Some(why) = left_snapshots(&journal, &project(world, common).root)?
+    {
+        crate::report::print_error(&format!("the snapshots of these runs were not deleted: {why}\n"));
+    }
     Ok(answer(&if as_json {
         json_line(json!({ "forgotten": forgotten }))
     } else {
         format!("{} deleted\n", number_of_runs(forgotten.len()))
     }))
+}
+
+/// Deletes the snapshots of runs that are no longer in the journal, or returns why they stay.
+fn left_snapshots(journal: &Journal, root: &Path) -> Result<Option<&'static str>, Diagnostic> {
+    // While the lock is held, no run takes snapshots.
+    let LockAttempt::Held(_lock) = RunLock::take(root).map_err(broken)? else {
+        return Ok(Some("a run is at work here; prune again when it has ended"));
+    };
+    let done = prune_snapshots(root, &journal.trees().map_err(broken)?).map_err(broken)?;
+    Ok((!done).then_some("git could not"))
 }
 
 fn number_of_runs(count: usize) -> String {
