@@ -1,12 +1,12 @@
 //! The screen as a person sees it, cell by cell: lines that stay, the live line, other sizes, no color, no terminal.
 
-use super::support::{LONG, Place};
+use super::support::{LONG, Place, Running};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::num::NonZero;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -112,16 +112,21 @@ fn a_line_moves_below_what_stays_and_is_gone_at_the_end() {
 
 #[test]
 fn status_watch_keeps_its_lines_at_the_bottom_and_what_happens_above() {
-    let (place, go) = place();
-    let run = place.start(&["-q", "(worker:3 -> check):3", "-p", "Do it."]);
-    place.wait_for_bytes(".forkhestra/runs/1/1-worker/1/stdout.log");
-    let (mut child, screen) = Screen::start(&place, &["status", "--watch"], 24, 80);
-    screen.wait_for("I look around: 日本語");
-    std::fs::write(&go, "").unwrap();
-    screen.wait_for("nothing is running here");
-    super::support::send("INT", &child.id().to_string());
-    insta::assert_snapshot!("status_watch", screen.end(&mut child));
-    run.end().code(0);
+    for (rows, columns) in [(24, 80), (50, 200)] {
+        let (place, go) = place();
+        let mut run = place.command(&["-q", "(worker:3 -> check):3", "-p", "Do it."]);
+        let run = run.env("FORKHESTRA_TEST_STILL_CLOCK", "0").stdout(Stdio::null()).stderr(Stdio::null());
+        let run = Running::of(run.spawn().unwrap(), &place);
+        place.wait_for_bytes(".forkhestra/runs/1/1-worker/1/stdout.log");
+        let (mut child, screen) = Screen::start(&place, &["status", "--watch"], rows, columns);
+        screen.wait_for("I look around: 日本語");
+        insta::assert_snapshot!(format!("status_live_{columns}x{rows}"), screen.shown());
+        std::fs::write(&go, "").unwrap();
+        screen.wait_for("nothing is running here");
+        super::support::send("INT", &child.id().to_string());
+        insta::assert_snapshot!(format!("status_ended_{columns}x{rows}"), screen.end(&mut child));
+        run.end().code(0);
+    }
 }
 
 #[test]
