@@ -2,6 +2,7 @@
 //! anything missing is replaced by a fixed text.
 
 use super::snapshots::Changed;
+use crate::source::counted;
 use ignore::WalkBuilder;
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
@@ -213,7 +214,7 @@ fn concerned(root: &Path, spec: &str, title: &str) -> String {
     found.retain(|file| seen.insert(file.as_str()));
     let line = |file: &&String| {
         let bytes = fs::metadata(root.join(file)).map_or(0, |file| file.len());
-        format!("- {file} ({bytes} bytes)")
+        format!("- {file} ({})", counted(bytes, "byte"))
     };
     found.iter().take(MOST_FILES).map(line).collect::<Vec<_>>().join("\n")
 }

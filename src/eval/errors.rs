@@ -1,6 +1,6 @@
 //! Diagnostics about suites, and about the prompts of an evaluation.
 
-use crate::source::{Diagnostic, Place, nearest};
+use crate::source::{Diagnostic, Place, counted, nearest};
 
 /// The most IDs that a message lists.
 const NAMED: usize = 12;
@@ -131,7 +131,10 @@ pub(super) fn budget_too_small(limit: u64, needed: usize) -> Diagnostic {
 pub(super) fn prompt_too_long(most: usize, tokens: usize) -> Diagnostic {
     Diagnostic::error(
         "eval/prompt-tokens",
-        format!("the prompt has {tokens} tokens, and a candidate may have at most {most}: no rewrite of it would pass"),
+        format!(
+            "the prompt has {}, and a candidate may have at most {most}: no rewrite of it would pass",
+            counted(tokens, "token")
+        ),
     )
     .help(format!("raise it: --max-tokens {}", tokens.saturating_mul(2)))
 }

@@ -1,7 +1,7 @@
 //! The outcome of a run: the closing table for people, and the summary for programs.
 
 use crate::engine::{FileChange, RunState, RunSummary, StepSum, Sum};
-use crate::report::format::{first_line, padded, seconds, thousands, width};
+use crate::report::format::{amount, first_line, padded, seconds, thousands, width};
 use crate::report::paint::Paint;
 use crate::report::text::changes::changes_line;
 use crate::source::counted;
@@ -21,7 +21,7 @@ fn sum_label(sum: &Sum) -> String {
 pub(super) fn used_words(sum: &Sum) -> Vec<String> {
     let least = |unknown: u32| if unknown > 0 { "at least " } else { "" };
     let tokens = match sum.tokens() {
-        Some(tokens) => Some(format!("{}{} tokens", least(sum.unknown_tokens), thousands(tokens))),
+        Some(tokens) => Some(format!("{}{}", least(sum.unknown_tokens), amount(tokens, "token"))),
         None => (sum.unknown_tokens > 0).then(|| "tokens unknown".into()),
     };
     let cost = match sum.cost_usd() {

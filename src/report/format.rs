@@ -163,6 +163,11 @@ pub(super) fn thousands(number: u64) -> String {
     grouped
 }
 
+/// Formats a number with separators and its noun, in agreement: `1 token`, `12,345 tokens`.
+pub(super) fn amount(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
 /// Returns the tools that were refused, with their arguments, and the line of the config that allows them.
 pub(super) fn refused_words(denials: &[String], allows: Option<&str>) -> String {
     let mut told: Vec<&str> = Vec::new();
@@ -230,6 +235,11 @@ pub(super) fn edited_words(files: &[String], taken: bool, why: Option<&str>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_agree_with_their_nouns() {
+        assert_eq!([0, 1, 1234].map(|number| amount(number, "token")), ["0 tokens", "1 token", "1,234 tokens"]);
+    }
 
     #[test]
     fn columns_are_those_of_a_terminal_and_not_characters() {

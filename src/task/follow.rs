@@ -4,7 +4,7 @@ use super::{Change, Changes, DisputeKind, Status};
 use crate::chain::Role;
 use crate::engine::{At, AttemptOutcome, EventKind, FeedbackCause, HumanNeeded, RunOutcome, unverified_words};
 use crate::plan::Outline;
-use crate::source::names;
+use crate::source::{counted, names};
 use crate::verdict::{Decision, ReadFrom, Verdict};
 use std::collections::BTreeSet;
 
@@ -191,7 +191,7 @@ impl Follower {
 
     /// After the last rejection: the task has failed, and a dispute with its whole history is opened.
     fn fail(&mut self, changes: &mut Changes) {
-        let reason = format!("Exceeded {} rejections without resolution", self.most);
+        let reason = format!("Exceeded {} without resolution", counted(self.most, "rejection"));
         let history = self.history.join("\n");
         changes.disputes.push((DisputeKind::System, format!("{reason}\n\n{history}").trim_end().to_string()));
         self.to(changes, Status::Failed, "host", &reason, &[Status::InProgress, Status::Review]);

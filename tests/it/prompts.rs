@@ -79,6 +79,8 @@ fn the_dry_run_of_a_group_shows_the_late_name_and_a_long_prompt_whole_only_with_
     assert!(!short.code(0).stdout.contains("the end") && short.stdout.contains("the full text with -v"));
     let whole = place.run(&["(a:2 -> t):3", "-p", &long, "--dry-run", "-v"]);
     assert!(whole.code(0).stdout.contains("the end{{feedback}}"), "{}", whole.stdout);
+    let tiny = place.run(&["a", "-p", "x", "--dry-run"]);
+    assert!(tiny.code(0).stdout.contains("1 byte, about 1 token\n"), "{}", tiny.stdout);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::cli::trust::{distrusted, outside_the_sandbox};
 use crate::exit::Exit;
 use crate::proc::{Probe, capture, mechanisms, probe};
 use crate::report::{Finding, Health, Paint, doctor as show};
-use crate::source::Files;
+use crate::source::{Files, counted};
 use crate::world::World;
 use serde_json::json;
 use std::path::Path;
@@ -125,7 +125,7 @@ fn files(world: &World, project: &Project) -> [Finding; 2] {
         (Some(file), 0) => finding("config", Health::Good, file.source.name.clone()),
         (file, faults) => {
             let name = file.map_or("", |file| file.source.name.as_str());
-            let errors = if faults == 1 { "1 error".into() } else { format!("{faults} errors") };
+            let errors = counted(faults, "error");
             finding("config", Health::Bad, format!("{name}: {errors}; `forkhestra validate` shows the details"))
         }
     };

@@ -4,7 +4,7 @@ use crate::cli::config::Project;
 use crate::plan::places;
 use crate::prompt::{Template, Value, load};
 use crate::report::{Finding, Health};
-use crate::source::{Diagnostic, Files, Kind};
+use crate::source::{Diagnostic, Files, Kind, counted};
 use crate::world::World;
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(in crate::cli) fn templates(world: &World, project: &Project) -> Vec<Finding
         let (health, words) = match found {
             Ok(template) => {
                 let skills = template.skills().count();
-                let skills = if skills == 1 { "1 skill".into() } else { format!("{skills} skills") };
+                let skills = counted(skills, "skill");
                 (Health::Good, format!("{}, {skills}, renders", template.origin()))
             }
             Err(faults) => (Health::Bad, faults.iter().map(one_line).collect::<Vec<_>>().join("; ")),

@@ -14,7 +14,7 @@ use crate::plan::{Kind, Outline, Overrides, Plan, PlannedStep, Root, TaskFacts, 
 use crate::proc::{SleepInhibitor, end_forks, end_holders, open_files, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Terminal, TerminalOptions, Verbosity, print_error, quoted, render};
 use crate::runner::{Failure, Replan, RunContext, RunEnd, RunStart, drive, wait_for_lock};
-use crate::source::{Diagnostic, Env};
+use crate::source::{Diagnostic, Env, counted};
 use crate::world::World;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -184,7 +184,7 @@ fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'stat
     let sandboxed = run.plan.steps.iter().any(PlannedStep::is_sandboxed);
     match commit_task(world, &run.journal, run.root, task, run.number, sandboxed) {
         Ok(Committed::As(commit, files, mixed)) => {
-            let files = if files == 1 { "1 file".into() } else { format!("{files} files") };
+            let files = counted(files, "file");
             said(&format!("  committed {files} of task {} as {}\n", task.id, commit.get(..12).unwrap_or(&commit)));
             if !mixed.is_empty() {
                 let words = format!("! left out, changed before the work began: {}", mixed.join(", "));

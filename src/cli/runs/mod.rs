@@ -21,7 +21,7 @@ use crate::journal::{Journal, JournalError, LockAttempt, RunLock};
 use crate::plan::Outline;
 use crate::report::{Console, Paint, SummaryFacts, reason, run as run_text, runs as runs_text, summary_json, timeline};
 use crate::runner::{files_of_run, prune_snapshots};
-use crate::source::Diagnostic;
+use crate::source::{Diagnostic, counted};
 use crate::world::World;
 use serde_json::json;
 use std::path::Path;
@@ -166,7 +166,7 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
         if !world.stdin_is_terminal() {
             return Err(not_asked(old.len()).into());
         }
-        crate::report::print_error(&format!("Delete {} with all transcripts? [y/N] ", number_of_runs(old.len())));
+        crate::report::print_error(&format!("Delete {} with all transcripts? [y/N] ", counted(old.len(), "run")));
         if !world.read_line().trim().eq_ignore_ascii_case("y") {
             return Ok(answer("nothing was deleted\n"));
         }
@@ -185,7 +185,7 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
     Ok(answer(&if as_json {
         json_line(json!({ "forgotten": forgotten }))
     } else {
-        format!("{} deleted\n", number_of_runs(forgotten.len()))
+        format!("{} deleted\n", counted(forgotten.len(), "run"))
     }))
 }
 
@@ -199,10 +199,6 @@ fn left_snapshots(journal: &Journal, root: &Path) -> Result<Option<&'static str>
     Ok((!done).then_some("git could not"))
 }
 
-fn number_of_runs(count: usize) -> String {
-    if count == 1 { "1 run".into() } else { format!("{count} runs") }
-}
-
 pub(in crate::cli) fn bad_age(text: &str) -> Diagnostic {
     Diagnostic::error("runs/age", format!("`{text}` is not an age")).help("write it like 30d, 12h or 90m")
 }
@@ -210,7 +206,7 @@ pub(in crate::cli) fn bad_age(text: &str) -> Diagnostic {
 fn not_asked(count: usize) -> Diagnostic {
     Diagnostic::error(
         "runs/not-asked",
-        format!("{} would be deleted, and there is no terminal to ask on", number_of_runs(count)),
+        format!("{} would be deleted, and there is no terminal to ask on", counted(count, "run")),
     )
     .help("--yes deletes without asking")
 }

@@ -3,7 +3,7 @@
 
 use crate::engine::RunState;
 use crate::report::closing::{cost_cell, tokens_cell};
-use crate::report::format::{seconds, thousands};
+use crate::report::format::{amount, seconds};
 use crate::report::page::overview::{OverviewRow, overview};
 use crate::report::page::patch::by_file;
 use crate::report::page::timeline::{TimelineAttempt, TimelineRow, timeline};
@@ -212,7 +212,7 @@ fn happened(rows: &[TimelineRow], prefix: &str) -> Markup {
 /// Returns an attempt, with a bar whose length is its duration.
 fn bar(tried: &TimelineAttempt, whole: i64, prefix: &str) -> Markup {
     let (left, width) = (share(tried.from_ms, whole), share(tried.to_ms - tried.from_ms, whole));
-    let used = tried.tokens.map_or_else(String::new, |tokens| format!(", {} tokens", thousands(tokens)));
+    let used = tried.tokens.map_or_else(String::new, |tokens| format!(", {}", amount(tokens, "token")));
     let cost = tried.cost.map_or_else(String::new, |cost| format!(", ${cost:.2}"));
     html! {
         li class={ "attempt " (class_of(tried.good)) } {
@@ -350,7 +350,7 @@ fn folded(document: &Document<'_>, paper: &AttemptTexts, prefix: &str) -> Markup
             p class="folder" { (shown(&paper.folder)) }
             @for (name, words) in parts.iter().filter(|(_, words)| !words.trim().is_empty()) {
                 details {
-                    summary { (shown(name)) ", " (thousands(words.len() as u64)) " bytes" }
+                    summary { (shown(name)) ", " (amount(words.len() as u64, "byte")) }
                     pre tabindex="0" { (blocks(words)) }
                 }
             }

@@ -8,8 +8,8 @@ use crate::engine::{
 use crate::plan::{Outline, OutlineStep, Plan};
 use crate::report::closing::used_words;
 use crate::report::format::{
-    edited_words, first_line, judge_words, leftover_names, local_time, message_words, outcome_words, refused_words,
-    round_words, seconds, thousands, waiting_words,
+    amount, edited_words, first_line, judge_words, leftover_names, local_time, message_words, outcome_words,
+    refused_words, round_words, seconds, waiting_words,
 };
 use crate::report::paint::Paint;
 use crate::report::reasons::{excess, go_on, iterations, limit_words, reason};
@@ -162,7 +162,7 @@ impl<'a> Console<'a> {
                 format!("{} {}\n", self.paint.sign("»", ">"), message_words(text))
             }
             EventKind::TasksProposed { tasks, unread, .. } => {
-                let count = if tasks.len() == 1 { "1 task".into() } else { format!("{} tasks", tasks.len()) };
+                let count = counted(tasks.len(), "task");
                 let mut text = format!("  {count} proposed; `forkhestra task list` shows what is new\n");
                 for line in unread {
                     text.push_str(&self.warning(&format!("left out: {line}")));
@@ -395,7 +395,7 @@ impl<'a> Console<'a> {
         }
         facts.push(seconds(finished.took_ms));
         if let Some(tokens) = &finished.tokens {
-            facts.push(format!("{} tokens", thousands(tokens.total())));
+            facts.push(amount(tokens.total(), "token"));
             facts.extend(tokens.cost_usd.map(|cost| format!("${cost:.2}")));
         }
         let (sign, paint): (_, fn(Paint, &str) -> String) = match outcome {

@@ -112,5 +112,5 @@ fn durations_are_told_in_the_unit_that_matters() {
         [0, 999, 59_999, 60_000, 3_599_999, 3_600_000].map(seconds),
         ["0.0 s", "0.9 s", "59.9 s", "1 min 0 s", "59 min 59 s", "1 h 0 min"]
     );
-    assert_eq!([7, 1_000, 1_234_567].map(thousands), ["7", "1,000", "1,234,567"]);
+    assert_eq!([7, 1_000, 1_234_567].map(crate::report::format::thousands), ["7", "1,000", "1,234,567"]);
 }

@@ -2,7 +2,7 @@
 //! long, how long the agent has been silent, and what it has used. It is always the last line, and gives way to lines
 //! that stay.
 
-use crate::report::format::{fitted, seconds, thousands};
+use crate::report::format::{amount, fitted, seconds};
 use crate::report::terminal::console::{Console, Verbosity};
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl Console<'_> {
         }
         let tokens = self.summary.totals.all.tokens().unwrap_or(0) + self.spending.map_or(0, |tokens| tokens.total());
         if tokens > 0 {
-            words.push(format!("{} tokens", thousands(tokens)));
+            words.push(amount(tokens, "token"));
         }
         let cost = match (self.summary.totals.all.cost_usd(), self.spending.and_then(|tokens| tokens.cost_usd)) {
             (None, None) => None,

@@ -6,6 +6,7 @@ use crate::plan::{Found, Kind, MissingCommand, Plan, PlannedIsolation, PlannedSt
 use crate::prompt::{Late, Level, Segment, show};
 use crate::report::paint::{Paint, printable};
 use crate::report::text::earlier::EarlierRuns;
+use crate::source::counted;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -213,7 +214,7 @@ pub(in crate::report) fn prompt_block(step: &PlannedStep, paint: Paint, verbose:
         (None, _) => ", plus the feedback from round 2 on".into(),
         (Some(_), late) => format!(", plus what is known only in a run: {}", late.join(", ")),
     };
-    row(text, paint, "", &format!("{known} bytes, about {} tokens{more}", known.div_ceil(4)));
+    row(text, paint, "", &format!("{}, about {}{more}", counted(known, "byte"), counted(known.div_ceil(4), "token")));
     if let Some(around) = &prompt.around {
         let skills: Vec<&str> = around.template.skills().collect();
         let with = if skills.is_empty() { String::new() } else { format!(", with the skills {}", skills.join(", ")) };

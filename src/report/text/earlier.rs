@@ -1,7 +1,7 @@
 //! The time and the cost of earlier runs of a chain, from the journal: the best estimate for the next one.
 
 use crate::engine::RunRow;
-use crate::report::format::{seconds, thousands};
+use crate::report::format::{amount, seconds};
 use crate::source::counted;
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ impl EarlierRuns {
         let runs = counted(self.runs, "run");
         let used = |cost: Option<f64>, tokens: Option<u64>| match (cost, tokens) {
             (Some(cost), _) => format!(" and ${cost:.2}"),
-            (None, Some(tokens)) => format!(" and {} tokens", thousands(tokens)),
+            (None, Some(tokens)) => format!(" and {}", amount(tokens, "token")),
             (None, None) => String::new(),
         };
         let middle = used(self.cost_usd.map(|cost| cost.median), self.tokens.map(|tokens| tokens.median));

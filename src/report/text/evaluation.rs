@@ -4,7 +4,7 @@ use crate::engine::{
     AttemptOutcome, CaseResult, EvalEvent, EvalFacts, EvalLedger, Event, EventKind, JudgedBy, RunOutcome, Score,
 };
 use crate::plan::Outline;
-use crate::report::format::{first_line, outcome_words, padded, seconds, thousands, waiting_words, width};
+use crate::report::format::{amount, first_line, outcome_words, padded, seconds, waiting_words, width};
 use crate::report::paint::{Paint, printable};
 use crate::source::counted;
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ fn event_lines(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: boo
         EvalEvent::PromptProposed { generation, tokens, refused, .. } => {
             let words = match refused {
                 Some(why) => paint.warn(&format!("{} was not tried: {}", name_of(*generation), refusal(why))),
-                None => paint.bold(&format!("{}: {tokens} tokens", name_of(*generation))),
+                None => paint.bold(&format!("{}: {}", name_of(*generation), counted(*tokens, "token"))),
             };
             format!("{words}\n")
         }
@@ -165,7 +165,7 @@ pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prom
         let level = step.permissions.map_or_else(String::new, |level| format!(", permissions {}", level.name()));
         line(name, &format!("{} ({}{level})", step.name, step.program));
     }
-    line("prompt", &format!("{} tokens", facts.tokens));
+    line("prompt", &counted(facts.tokens, "token"));
     line("cases", &format!("{cases} (up to {} at a time)", options.jobs));
     if !held.is_empty() {
         line("held out", &held.join(", "));
@@ -177,7 +177,8 @@ pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prom
         line(
             "at most",
             &format!(
-                "{whole} attempts in {} after the original, not counting retries",
+                "{} in {} after the original, not counting retries",
+                counted(whole, "attempt"),
                 counted(options.generations, "generation")
             ),
         );
@@ -313,7 +314,7 @@ fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
     let mut facts = vec![counted(ledger.totals.planned, "attempt")];
     let spent = ledger.totals.all.tokens().unwrap_or(0);
     if spent > 0 {
-        facts.push(format!("{} tokens", thousands(spent)));
+        facts.push(amount(spent, "token"));
         facts.push(ledger.totals.all.cost_usd().map_or_else(|| "cost unknown".into(), |cost| format!("${cost:.2}")));
     }
     let _ = writeln!(text, "{line} {}", paint.dim(&format!("({})", facts.join(", "))));

@@ -3,7 +3,7 @@
 use crate::engine::{At, FileChange, RunOutcome, RunRow, RunState, RunSummary, State};
 use crate::plan::Outline;
 use crate::report::closing::{closing_table, used_words};
-use crate::report::format::{first_line, fitted, local_time, padded, seconds, thousands, width};
+use crate::report::format::{amount, first_line, fitted, local_time, padded, seconds, width};
 use crate::report::paint::Paint;
 use crate::report::reasons::{go_on, reason};
 use crate::report::text::changes::changes_line;
@@ -181,7 +181,7 @@ fn shortened(chain: &str) -> String {
 fn cost(usd: Option<f64>, tokens: Option<u64>) -> String {
     match (usd, tokens) {
         (Some(usd), _) => format!("${usd:.2}"),
-        (None, Some(tokens)) => format!("{} tokens", thousands(tokens)),
+        (None, Some(tokens)) => amount(tokens, "token"),
         (None, None) => "-".into(),
     }
 }

@@ -165,7 +165,10 @@ fn items(text: &mut String, paint: Paint, found: &dyn Fn(&Step) -> (String, bool
                 step_text(text, paint, (&place, judges), step, &indent);
             }
             Item::Group(group) => {
-                let rounds = group.rounds.map_or_else(|| "1 round".into(), |count| format!("up to {count} rounds"));
+                let rounds = match group.rounds {
+                    Some(count) if count.get() > 1 => format!("up to {count} rounds"),
+                    _ => "1 round".into(),
+                };
                 let _ = writeln!(text, "{indent}{} {rounds}", paint.dim("group "));
                 items(text, paint, found, &group.items, depth + 1);
             }
@@ -178,6 +181,7 @@ fn step_text(text: &mut String, paint: Paint, (found, judges): (&str, bool), ste
         // It is asked until its verdict is clear; a count has no effect.
         _ if judges => "a judge, succeeds when it approves".into(),
         Limit::Once => "once".into(),
+        Limit::UpTo(count) if count.get() == 1 => "1 iteration, needs the marker".into(),
         Limit::UpTo(count) => format!("up to {count} iterations, until the marker"),
     };
     let _ = writeln!(text, "{indent}{} {}, {limit}", paint.dim("step  "), paint.bold(&step.name.value));

@@ -1,6 +1,6 @@
 //! What is at work now, and what waits for a person.
 
-use crate::report::format::{first_line, fitted, seconds, thousands};
+use crate::report::format::{amount, first_line, fitted, seconds};
 use crate::report::paint::{Paint, printable};
 use serde::Serialize;
 
@@ -109,7 +109,7 @@ pub fn status(root: &RootStatus, named: bool, paint: Paint) -> Vec<String> {
 fn run_lines(run: &RunStatus, paint: Paint, lines: &mut Vec<String>) {
     let whole = |ms: u64| seconds(ms / 1000 * 1000).replace(".0 s", " s");
     let mut facts = vec![format!("for {}", whole(run.running_ms)), format!("attempt {}", run.attempts)];
-    facts.extend(run.tokens.map(|tokens| format!("{} tokens", thousands(tokens))));
+    facts.extend(run.tokens.map(|tokens| amount(tokens, "token")));
     facts.extend(run.cost_usd.map(|cost| format!("${cost:.2}")));
     let title = paint.bold(&format!("run {} {}", run.run, first_line(&run.chain)));
     lines.push(format!("{} {title} {}", paint.sign("●", "*"), paint.dim(&format!("({})", facts.join(", ")))));
