@@ -7,10 +7,10 @@ use clap::Args;
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct BoundOptions {
     /// Stop an attempt that takes longer than this: 90s, 10m, 1h30m [default: 2h; less for built-in checks]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "DURATION")]
     pub(super) timeout: Option<String>,
     /// Stop an agent that prints nothing and uses no CPU time for this long [default: 15m]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "DURATION")]
     pub(super) idle_timeout: Option<String>,
     /// What workers (agents that do not judge) may do without asking; judges may read and run checks
     /// [default: edit; in evaluations: read]
