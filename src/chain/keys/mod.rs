@@ -239,12 +239,8 @@ const AGENT_AFTER: &[Key] = &[
         Shape::Choice(&["read", "edit", "full"]),
         "What a backend may do without asking. Default: `edit`, or `read` for a judge.",
     ),
-    key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: 2h."),
-    key(
-        "idleTimeout",
-        Shape::Duration,
-        "The longest an iteration may print nothing and use no CPU time. Default: 15m.",
-    ),
+    key("timeout", Shape::Duration, "The longest an attempt may take: `90s`, `10m`, `1h30m`. Default: 2h."),
+    key("idleTimeout", Shape::Duration, "The longest an attempt may print nothing and use no CPU time. Default: 15m."),
     key(
         "verdict",
         Shape::Choice(&["decision", "evaluation"]),
@@ -474,11 +470,11 @@ pub(super) static STEP: Object = Object {
             "The prompt of this step; an empty string means no prompt. `${NAME}` is substituted.",
         ),
         key("promptFile", Shape::Text, "A file that contains that prompt. `prompt` takes precedence."),
-        key("timeout", Shape::Duration, "The longest an iteration may take: `90s`, `10m`, `1h30m`. Default: 2h."),
+        key("timeout", Shape::Duration, "The longest an attempt may take: `90s`, `10m`, `1h30m`. Default: 2h."),
         key(
             "idleTimeout",
             Shape::Duration,
-            "The longest an iteration may print nothing and use no CPU time. Default: 15m.",
+            "The longest an attempt may print nothing and use no CPU time. Default: 15m.",
         ),
     ],
     required: &[],
