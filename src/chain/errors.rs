@@ -161,7 +161,8 @@ pub(super) fn syntax(at: &Place, said: &str) -> Diagnostic {
 }
 
 /// Names that other tools use for our keys.
-const OTHER_WORDS: [(&str, &str); 20] = [
+const OTHER_WORDS: [(&str, &str); 21] = [
+    ("attempts", "iterations"),
     ("rounds", "iterations"),
     ("count", "iterations"),
     ("times", "iterations"),
@@ -208,6 +209,13 @@ pub(super) fn duplicate_key(at: &Place, key: &str, first: &Place) -> Diagnostic 
         .at(at, "second occurrence")
         .at(first, "first occurrence")
         .help("keep one of them")
+}
+
+pub(super) fn both_names(at: &Place, alias: &str, kept: &Place, name: &str) -> Diagnostic {
+    Diagnostic::error("config/duplicate-key", format!("`{name}` and `{alias}` are two names of the same key"))
+        .at(at, "another name of it")
+        .at(kept, "the key")
+        .help(format!("keep `{name}`, and remove `{alias}`"))
 }
 
 pub(super) fn agent_and_check(at: &Place, name: &str, agent: &Place) -> Diagnostic {

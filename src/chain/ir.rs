@@ -126,8 +126,8 @@ pub struct Limits {
     pub cost: Option<(f64, Place)>,
     /// The maximum number of tokens of all kinds, and where it is set.
     pub tokens: Option<(u64, Place)>,
-    /// The maximum number of iterations of all steps together.
-    pub iterations: Option<u32>,
+    /// The maximum number of attempts of all steps together.
+    pub attempts: Option<u32>,
     /// The longest uninterrupted wait for a service, such as for a usage limit to end.
     pub wait: Option<Duration>,
     /// A loop stops after this many iterations that change nothing and say the same.
@@ -146,7 +146,7 @@ impl Limits {
             time: self.time.or(below.time),
             cost: self.cost.or(below.cost),
             tokens: self.tokens.or(below.tokens),
-            iterations: self.iterations.or(below.iterations),
+            attempts: self.attempts.or(below.attempts),
             wait: self.wait.or(below.wait),
             stalled_after: self.stalled_after.or(below.stalled_after),
             rejections: self.rejections.or(below.rejections),

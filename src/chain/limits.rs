@@ -4,13 +4,29 @@ use super::duration::parse_duration;
 use super::errors;
 use super::ir::Limits;
 use super::keys::LIMITS;
-use super::keys::shape::Shape;
+use super::keys::shape::{Key, Shape};
 use crate::source::{Diagnostic, Place, Source};
 use std::sync::Arc;
 
 /// Returns the names of all limits, each with its description.
 pub fn limit_names() -> impl Iterator<Item = (&'static str, &'static str)> {
     LIMITS.keys.iter().map(|key| (key.name, key.about))
+}
+
+/// Returns the name of the limit that this `NAME=VALUE` sets, as the config writes it; none for an unknown one.
+#[must_use]
+pub fn limit_name(text: &str) -> Option<&'static str> {
+    let name = text.split_once('=').map_or(text, |(name, _)| name);
+    Some(named(name)?.name)
+}
+
+/// Names may also be written like options: `stalled-after`. `usage-wait` is an alias of `wait` that cannot be confused
+/// with the option `--wait`.
+fn named(name: &str) -> Option<&'static Key> {
+    let plain = |name: &str| name.replace('-', "").to_lowercase();
+    let name = if plain(name) == "usagewait" { "wait" } else { name };
+    let is = |known: Option<&str>| known.is_some_and(|known| plain(known) == plain(name));
+    LIMITS.keys.iter().find(|key| is(Some(key.name)) || is(key.alias))
 }
 
 /// Parses one `NAME=VALUE`, with the names and values of `limits` in a config.
@@ -21,11 +37,7 @@ pub fn parse_limit(source: &Arc<Source>) -> Result<Limits, Diagnostic> {
     let at = Place::whole(source);
     let known = LIMITS.keys.iter().map(|key| key.name);
     let Some((name, value)) = source.text.split_once('=') else { return Err(errors::limit_without_value(&at, known)) };
-    // Names may also be written like options: `stalled-after`. `usage-wait` is an alias of `wait` that cannot be
-    // confused with the option `--wait`.
-    let plain = |name: &str| name.replace('-', "").to_lowercase();
-    let name = if plain(name) == "usagewait" { "wait" } else { name };
-    let Some(key) = LIMITS.keys.iter().find(|key| plain(key.name) == plain(name)) else {
+    let Some(key) = named(name) else {
         return Err(errors::unknown_key(&at, name, LIMITS.name, known));
     };
     let name = key.name;
@@ -46,7 +58,7 @@ pub fn parse_limit(source: &Arc<Source>) -> Result<Limits, Diagnostic> {
                 number.ok_or_else(|| errors::bad_limit(&at, name, value, "expected a positive whole number"))?;
             match name {
                 "tokens" => limits.tokens = Some((number.into(), at)),
-                "iterations" => limits.iterations = Some(number),
+                "attempts" => limits.attempts = Some(number),
                 "rejections" => limits.rejections = Some(number),
                 _ => limits.stalled_after = Some(number),
             }
@@ -72,21 +84,20 @@ mod tests {
 
     #[test]
     fn every_limit_of_the_config_can_be_given() {
-        let all = [
-            "time=2h",
-            "cost=1.5",
-            "tokens=9",
-            "iterations=8",
-            "wait=1m",
-            "stalledAfter=7",
-            "rejections=6",
-            "grace=2s",
-        ];
+        let all =
+            ["time=2h", "cost=1.5", "tokens=9", "attempts=8", "wait=1m", "stalledAfter=7", "rejections=6", "grace=2s"];
         let limits = all.iter().fold(Limits::default(), |limits, text| limits.or(limit(text).unwrap()));
         assert_eq!((limits.time, limits.wait), (Some(Duration::from_hours(2)), Some(Duration::from_mins(1))));
-        assert_eq!((limits.iterations, limits.stalled_after), (Some(8), Some(7)));
+        assert_eq!((limits.attempts, limits.stalled_after), (Some(8), Some(7)));
         assert_eq!((limits.cost.unwrap().0.to_bits(), limits.tokens.unwrap().0), (1.5_f64.to_bits(), 9));
         assert_eq!((limits.grace, all.len()), (Some(Duration::from_secs(2)), LIMITS.keys.len()));
+    }
+
+    #[test]
+    fn iterations_is_another_name_of_attempts() {
+        for text in ["iterations=8", "Iterations=8", "attempts=8"] {
+            assert_eq!(limit(text).unwrap().attempts, Some(8), "{text}");
+        }
     }
 
     #[test]
@@ -101,6 +112,7 @@ mod tests {
             "cost=NaN",
             "cost=inf",
             "tokens=1.5",
+            "attempts=0",
             "iterations=0",
         ] {
             assert!(limit(text).is_err(), "{text}");

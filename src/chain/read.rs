@@ -139,7 +139,7 @@ pub fn limits(reader: Reader<'_>) -> Limits {
         time: reader.duration("time"),
         cost: amount("cost").zip(at("cost")),
         tokens: reader.count("tokens").map(|tokens| u64::from(tokens.get())).zip(at("tokens")),
-        iterations: reader.count("iterations").map(NonZeroU32::get),
+        attempts: reader.count("attempts").or_else(|| reader.count("iterations")).map(NonZeroU32::get),
         wait: reader.duration("wait"),
         stalled_after: reader.count("stalledAfter").map(NonZeroU32::get),
         rejections: reader.count("rejections").map(NonZeroU32::get),

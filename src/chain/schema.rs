@@ -26,7 +26,13 @@ pub fn schema_of(title: &str, root: &Object, definitions: &[&Object]) -> Value {
 }
 
 fn object(of: &Object) -> Value {
-    let properties: Map<String, Value> = of.keys.iter().map(|key| (key.name.to_string(), property(key))).collect();
+    let aliases = |key: &Key| {
+        let alias = key.alias?;
+        Some((alias.to_string(), property(key, &format!("Another name of `{}`.", key.name))))
+    };
+    let properties: Map<String, Value> = (of.keys.iter())
+        .flat_map(|key| std::iter::once((key.name.to_string(), property(key, key.about))).chain(aliases(key)))
+        .collect();
     let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !of.required.is_empty() {
         schema["required"] = json!(of.required);
@@ -37,9 +43,9 @@ fn object(of: &Object) -> Value {
     schema
 }
 
-fn property(key: &Key) -> Value {
+fn property(key: &Key, about: &str) -> Value {
     let mut schema = shape(key.shape);
-    schema["description"] = json!(key.about);
+    schema["description"] = json!(about);
     schema
 }
 

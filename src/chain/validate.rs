@@ -45,12 +45,19 @@ impl Checker<'_> {
                 self.duplicate(first, member);
                 continue;
             }
-            let Some(key) = object.keys.iter().find(|key| key.name == member.key) else {
+            let Some(key) = object.keys.iter().find(|key| key.is(&member.key)) else {
                 let known = object.keys.iter().map(|key| key.name);
                 self.faults.push(errors::unknown_key(&self.place(&member.key_span), &member.key, object.name, known));
                 continue;
             };
-            self.value(&member.node, key.name, key.shape);
+            self.value(&member.node, &member.key, key.shape);
+        }
+        for (name, alias) in object.keys.iter().filter_map(|key| Some((key.name, key.alias?))) {
+            let of = |name: &str| members.iter().find(|member| member.key == name).map(|member| &member.key_span);
+            if let Some((name_span, alias_span)) = of(name).zip(of(alias)) {
+                let (kept, other) = (self.place(name_span), self.place(alias_span));
+                self.faults.push(errors::both_names(&other, alias, &kept, name));
+            }
         }
         let has = |name: &&str| members.iter().any(|member| member.key == *name);
         for required in object.required.iter().filter(|name| !has(name)) {

@@ -28,7 +28,7 @@ Common options of a run (for all options: forkhestra run --help):
       --dry-run             Show everything that would run, and run nothing
       --backend <NAME>      Use this backend for agents that name none
       --model <NAME>        Use this model for every agent that a backend runs
-      --limit <NAME=VALUE>  Limit the whole run: time=2h, cost=5, iterations=50
+      --limit <NAME=VALUE>  Limit the whole run: time=2h, cost=5, attempts=50
 
 Examples:
   forkhestra demo                                    run a demonstration; needs no backend

@@ -62,10 +62,10 @@ const FOREIGN_OPTIONS: [(&[&str], &str); 11] = [
     (&["--print", "--message"], "use -p TEXT for the prompt"),
     (
         &["--max-iterations", "--iterations", "--max-turns"],
-        "write an agent's iterations as a count, \"coder:5\"; use --limit iterations=50 for the whole run",
+        "write an agent's iterations as a count, \"coder:5\"; use --limit attempts=50 for the whole run",
     ),
     (&["--max-cost", "--max-budget-usd", "--budget"], "use --limit cost=5, in US dollars"),
-    (&["--max-time", "--max-duration"], "use --limit time=2h for the run, --timeout 10m for an iteration"),
+    (&["--max-time", "--max-duration"], "use --limit time=2h for the run, --timeout 10m for each attempt"),
     (&["--continue", "--resume"], "use forkhestra resume to continue a run"),
     (
         &["--watch", "--follow", "-f"],

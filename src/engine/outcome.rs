@@ -82,8 +82,9 @@ pub enum LimitKind {
     Cost,
     /// `limits.tokens`: how many tokens the run may use.
     Tokens,
-    /// `limits.iterations`: how many iterations the run may have.
-    Iterations,
+    /// `limits.attempts`: how many attempts the run may have.
+    #[serde(alias = "iterations")]
+    Attempts,
     /// `limits.wait`: how long the run may wait for services in a row.
     Wait,
 }
@@ -96,7 +97,7 @@ impl LimitKind {
             Self::Time => "time",
             Self::Cost => "cost",
             Self::Tokens => "tokens",
-            Self::Iterations => "iterations",
+            Self::Attempts => "attempts",
             Self::Wait => "wait",
         }
     }
@@ -295,5 +296,18 @@ impl RunOutcome {
             self,
             Self::Interrupted { .. } | Self::OutputClosed | Self::LimitReached { .. } | Self::OutOfResources { .. }
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LimitKind;
+
+    #[test]
+    fn journals_in_which_the_limit_on_attempts_was_called_iterations_are_read() {
+        for text in ["\"iterations\"", "\"attempts\""] {
+            assert_eq!(serde_json::from_str::<LimitKind>(text).ok(), Some(LimitKind::Attempts), "{text}");
+        }
+        assert_eq!(serde_json::to_string(&LimitKind::Attempts).ok().as_deref(), Some("\"attempts\""));
     }
 }

@@ -53,8 +53,8 @@ pub struct State {
     pub(super) ending: Option<Ending>,
     pub(super) last_signal: Option<Sig>,
     pub(super) paused: bool,
-    /// Iterations that count for `limits.iterations`.
-    pub(super) iterations: u32,
+    /// Attempts that count for `limits.attempts`.
+    pub(super) charged: u32,
     /// The totals of the attempts that have ended.
     pub(super) totals: Totals,
     /// What the current attempt has used so far.
@@ -177,10 +177,10 @@ impl State {
         self.at.as_ref()
     }
 
-    /// Returns the number of iterations so far, as `limits.iterations` counts them.
+    /// Returns the number of attempts so far, as `limits.attempts` counts them.
     #[must_use]
-    pub fn iterations(&self) -> u32 {
-        self.iterations
+    pub fn charged(&self) -> u32 {
+        self.charged
     }
 
     /// Returns what people told the run while it was at work, in order.
@@ -315,7 +315,7 @@ impl State {
         self.marker = false;
         self.cut = None;
         self.last_signal = None;
-        self.iterations = self.iterations.saturating_add(1);
+        self.charged = self.charged.saturating_add(1);
         if let Some(step) = of(&mut self.steps, at.step) {
             step.attempts = at.attempt;
         }
@@ -335,7 +335,7 @@ impl State {
                 self.waits.not_counted(finished.tokens.is_some_and(|tokens| tokens.total() > 0));
             }
             // It does not count as an iteration, because it will be repeated.
-            self.iterations = self.iterations.saturating_sub(1);
+            self.charged = self.charged.saturating_sub(1);
             return;
         }
         self.waits = Waits::default();

@@ -147,7 +147,7 @@ impl<'a> Questions<'a> {
         let key = key_of(&plan);
         let Some(question) = self.known(question, &key)? else { return Ok(None) };
         let late = self.until.is_some_and(|until| context.world.uptime() >= until);
-        self.limit = self.state.limit_reached(&plan.limits, context.settings.limits.iterations, self.issued, late);
+        self.limit = self.state.limit_reached(&plan.limits, context.settings.limits.attempts, self.issued, late);
         if self.limit.is_some() {
             self.queue.clear();
             return Ok(None);

@@ -123,7 +123,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         digest: String::new(),
     };
     if plan.has_judged_group() {
-        plan.limits.iterations.get_or_insert(limits::JUDGED_ITERATIONS);
+        plan.limits.attempts.get_or_insert(limits::JUDGED_ATTEMPTS);
     }
     plan.warnings.extend(judges_that_may_edit(&plan, request.config));
     for step in plan.judged_before_any_work() {

@@ -223,7 +223,7 @@ pub(super) fn unmeasurable(at: &Place, limit: &str, name: &str) -> Diagnostic {
         format!("the limit `{limit}` cannot be enforced: `{name}` does not report {what}"),
     )
     .at(at, "set here")
-    .help("run this agent on a backend that reports it, or limit `time` or `iterations` instead")
+    .help("run this agent on a backend that reports it, or limit `time` or `attempts` instead")
 }
 
 pub(super) fn measured_late(at: &Place, limit: &str, name: &str) -> Diagnostic {

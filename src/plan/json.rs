@@ -34,7 +34,7 @@ fn limits(limits: &Limits) -> Value {
         "time": limits.time.map(show_duration),
         "cost": limits.cost,
         "tokens": limits.tokens,
-        "iterations": limits.iterations,
+        "attempts": limits.attempts,
         "wait": show_duration(limits.wait),
         "stalledAfter": limits.stalled_after,
         "rejections": limits.rejections,

@@ -7,8 +7,8 @@ use crate::source::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The default limit on iterations for a run with a judge in a group.
-pub const JUDGED_ITERATIONS: u32 = 150;
+/// The default limit on attempts for a run with a judge in a group.
+pub const JUDGED_ATTEMPTS: u32 = 150;
 
 /// After this many rejections, another round is unlikely to finish a task.
 fn most_rejections() -> u32 {
@@ -25,8 +25,10 @@ pub struct Limits {
     pub cost: Option<f64>,
     /// The highest number of tokens of all kinds.
     pub tokens: Option<u64>,
-    /// The highest number of iterations of all steps together.
-    pub iterations: Option<u32>,
+    /// The highest number of attempts of all steps together.
+    // The name that journals have always had for it.
+    #[serde(rename = "iterations", alias = "attempts")]
+    pub attempts: Option<u32>,
     /// The longest uninterrupted wait for a usage limit to end.
     pub wait: Duration,
     /// After this many iterations that change nothing and print the same, a loop is stalled.
@@ -44,7 +46,7 @@ impl Default for Limits {
             time: None,
             cost: None,
             tokens: None,
-            iterations: None,
+            attempts: None,
             // A window of five hours, and a margin.
             wait: Duration::from_hours(6),
             stalled_after: 3,
@@ -61,7 +63,7 @@ impl Limits {
             "time" => self.time = from.time,
             "cost" => self.cost = from.cost,
             "tokens" => self.tokens = from.tokens,
-            "iterations" => self.iterations = from.iterations,
+            "attempts" => self.attempts = from.attempts,
             "wait" => self.wait = from.wait,
             "stalledAfter" => self.stalled_after = from.stalled_after,
             "rejections" => self.rejections = from.rejections,
@@ -77,7 +79,7 @@ impl Limits {
             self.time.map(|time| format!("time={}", show_duration(time))),
             self.cost.map(|cost| format!("cost={cost}")),
             self.tokens.map(|tokens| format!("tokens={tokens}")),
-            self.iterations.map(|iterations| format!("iterations={iterations}")),
+            self.attempts.map(|attempts| format!("attempts={attempts}")),
             Some(format!("stalledAfter={}", self.stalled_after)),
             Some(self.rejections)
                 .filter(|most| *most != most_rejections())
@@ -96,7 +98,7 @@ pub(super) fn resolve(request: &Request<'_>) -> Limits {
         time: wanted.time,
         cost: wanted.cost.map(|(cost, _)| cost),
         tokens: wanted.tokens.map(|(tokens, _)| tokens),
-        iterations: wanted.iterations,
+        attempts: wanted.attempts,
         wait: wanted.wait.unwrap_or(ours.wait),
         stalled_after: wanted.stalled_after.unwrap_or(ours.stalled_after),
         rejections: wanted.rejections.unwrap_or(ours.rejections),

@@ -35,7 +35,7 @@ pub use context::{Part, Request};
 pub use hooks::Hook;
 pub use isolation::{PlannedIsolation, Sandboxed};
 pub use json::{digest, to_json};
-pub use limits::{JUDGED_ITERATIONS, Limits};
+pub use limits::{JUDGED_ATTEMPTS, Limits};
 pub use outline::{Outline, OutlineStep, outline};
 pub use secrets::Secrets;
 pub use settings::{Overrides, RunSettings, limits};

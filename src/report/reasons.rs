@@ -87,7 +87,7 @@ pub(super) fn limit_words(limit: LimitKind, totals: &Totals, outline: &Outline) 
         LimitKind::Time => limits.time.map(show_duration),
         LimitKind::Cost => limits.cost.map(|cost| format!("${cost}")),
         LimitKind::Tokens => limits.tokens.map(thousands),
-        LimitKind::Iterations => limits.iterations.map(|iterations| thousands(iterations.into())),
+        LimitKind::Attempts => limits.attempts.map(|attempts| thousands(attempts.into())),
         LimitKind::Wait => Some(show_duration(limits.wait)),
     };
     let until = totals.last.as_ref().and_then(|last| last.resets_at.as_ref()).filter(|_| limit == LimitKind::Wait);

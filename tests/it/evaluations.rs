@@ -306,9 +306,9 @@ fn an_improvement_that_is_killed_at_any_write_goes_on_to_the_same_prompt() {
 fn a_limit_ends_an_evaluation_and_a_resume_under_a_higher_one_goes_on() {
     let place = place();
     place.write("suite.json", suite("", CASES));
-    let ran = place.run(&["eval", "run", "suite.json", "--limit", "iterations=2"]);
+    let ran = place.run(&["eval", "run", "suite.json", "--limit", "attempts=2"]);
     assert_eq!((ran.code(4).code, calls(&place)), (Some(4), 2));
-    place.run(&["resume", "--limit", "iterations=9"]).code(1);
+    place.run(&["resume", "--limit", "attempts=9"]).code(1);
     assert_eq!(calls(&place), 4);
     place.write("shouter.sh", SHOUTER.replace("echo x", "echo changed"));
     place.write("suite.json", suite("", CASES).replace("hello", "hallo"));
@@ -388,17 +388,17 @@ fn what_judges_is_part_of_what_a_resume_goes_on_with() {
         suite("", &format!("[{}, {}]", case("a"), case("b").replace("{}", "{ }")))
     };
     place.write("suite.json", suite("object"));
-    let ran = place.run(&["eval", "run", "suite.json", "--limit", "iterations=1"]);
+    let ran = place.run(&["eval", "run", "suite.json", "--limit", "attempts=1"]);
     assert!(
-        ran.code(4).stdout.contains("the limit `iterations` was reached; 1 of 2 results are available"),
+        ran.code(4).stdout.contains("the limit `attempts` was reached; 1 of 2 results are available"),
         "{}",
         ran.stdout
     );
     place.write("suite.json", suite("array"));
-    let ran = place.run(&["resume", "--limit", "iterations=9"]);
+    let ran = place.run(&["resume", "--limit", "attempts=9"]);
     assert!(ran.code(2).stderr.contains("the suite, its prompts or its agents have changed since"), "{}", ran.stderr);
     place.write("suite.json", suite("object"));
-    place.run(&["resume", "--limit", "iterations=9"]).code(0);
+    place.run(&["resume", "--limit", "attempts=9"]).code(0);
 }
 
 #[test]

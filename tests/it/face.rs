@@ -73,10 +73,10 @@ fn the_summary_for_machines_says_what_happened_why_and_what_it_cost() {
 fn after_a_limit_the_next_command_is_one_that_runs() {
     let place = Place::new();
     place.agent("a", "print 1\nnext\nprint 2\nnext\nprint 3\nmarker");
-    let ran = place.run(&["a:9", "-p", "x", "--limit", "iterations=2", "--output", "json"]);
+    let ran = place.run(&["a:9", "-p", "x", "--limit", "attempts=2", "--output", "json"]);
     let summary: Value = serde_json::from_str(&ran.code(4).stdout).unwrap();
-    assert_eq!(summary["next"], "forkhestra resume 1 --limit iterations=4");
-    place.run(&["resume", "1", "--limit", "iterations=4"]).code(0);
+    assert_eq!(summary["next"], "forkhestra resume 1 --limit attempts=4");
+    place.run(&["resume", "1", "--limit", "attempts=4"]).code(0);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn three_runs() -> Place {
     place.set("NO_COLOR", "1");
     place.run(&["--chain", "ship"]).code(0);
     place.run(&["b -> a"]).code(1);
-    place.run(&["c:9", "--limit", "iterations=2"]).code(4);
+    place.run(&["c:9", "--limit", "attempts=2"]).code(4);
     place
 }
 

@@ -41,16 +41,31 @@ fn a_marker_before_the_limit_counts() {
     assert!(ran.code(4).stderr.contains("done, marker seen"), "{}", ran.stderr);
     assert_eq!(place.calls("b"), 0);
     place.agent("c", "print x\nnext\nmarker");
-    place.run(&["c:9", "--limit", "iterations=2"]).code(0);
+    place.run(&["c:9", "--limit", "attempts=2"]).code(0);
 }
 
 #[test]
-fn the_limit_on_iterations_counts_those_of_all_steps() {
+fn the_limit_on_attempts_counts_those_of_all_steps() {
     let place = Place::new();
     place.agent("a", "sh date +%N\nnext\nmarker").agent("b", "sh date +%N");
-    let ran = place.run(&["a:5 -> b:5", "--limit", "iterations=4"]);
-    assert!(ran.code(4).stderr.contains("the limit `iterations` of 4 was reached"), "{}", ran.stderr);
+    let ran = place.run(&["a:5 -> b:5", "--limit", "attempts=4"]);
+    assert!(ran.code(4).stderr.contains("the limit `attempts` of 4 was reached"), "{}", ran.stderr);
     assert_eq!((place.calls("a"), place.calls("b")), (2, 2));
+}
+
+#[test]
+fn iterations_is_another_name_of_the_limit_on_attempts_but_not_both_at_once() {
+    let place = Place::new();
+    place.agent("a", "sh date +%N").config(r#"{"limits": {"iterations": 3}, "chains": {}}"#);
+    let ran = place.run(&["a:9"]);
+    assert!(ran.code(4).stderr.contains("the limit `attempts` of 3 was reached"), "{}", ran.stderr);
+    place.run(&["resume", "--limit", "iterations=4"]).code(4);
+    place.run(&["resume", "--limit", "Attempts=5", "--limit", "stalled-after=9"]).code(4);
+    assert_eq!(place.calls("a"), 5);
+    place.config(r#"{"limits": {"iterations": 3, "attempts": 5}, "chains": {}}"#);
+    let words = place.run(&["a:9"]).code(2).words();
+    assert!(words.contains("`attempts` and `iterations` are two names of the same key"), "{words}");
+    assert!(words.contains("keep `attempts`, and remove `iterations`"), "{words}");
 }
 
 #[test]
@@ -91,6 +106,7 @@ fn a_limit_that_cannot_be_kept_is_refused() {
     for (limit, words) in [
         ("time=90", "for 90 seconds write `90s`"),
         ("time=0s", "must be more than zero"),
+        ("attempts=0", "a positive whole number"),
         ("iterations=0", "a positive whole number"),
         ("cost=-1", "a number above zero"),
         ("tme=5m", "did you mean `time`?"),
@@ -119,7 +135,7 @@ fn a_service_that_is_down_is_waited_for_and_charges_no_iteration() {
         let place = Place::new();
         let down = format!("print {{\"type\":\"result\",{error}}}\nexit 1");
         claude(&place, &format!("{down}\nnext\n{down}\nnext\n{}", result("FORKHESTRA_COMPLETE", "")));
-        let ran = place.run(&["a:1", "--limit", "iterations=1"]);
+        let ran = place.run(&["a:1", "--limit", "attempts=1"]);
         assert!(ran.code(0).stderr.contains("a: waiting for the service, 2.0 s, then the same iteration again"));
         assert_eq!(place.calls("claude"), 3);
     }
@@ -133,7 +149,7 @@ fn a_program_that_says_nothing_at_its_start_is_started_again() {
         r#"{"backends": {"mine": {"program": "mute", "output": "claude-stream", "startTimeout": "300ms", "permissions": {"edit": {}}}},
             "agents": {"a": {"backend": "mine"}}, "chains": {}}"#,
     );
-    let ran = place.run(&["a:1", "--limit", "iterations=1"]);
+    let ran = place.run(&["a:1", "--limit", "attempts=1"]);
     assert!(ran.code(0).stderr.contains("the start timeout of 300ms has expired: no output yet"), "{}", ran.stderr);
     assert_eq!(place.calls("mute"), 2);
 }

@@ -174,7 +174,7 @@ fn live(seed: u64) -> (usize, u32, u32) {
             "run",
             "--all",
             "--limit-each",
-            "iterations=7",
+            "attempts=7",
             "--limit",
             "cost=1",
             "--limit",

@@ -66,21 +66,21 @@ fn a_queue_ends_with_one_table_and_one_exit_code_that_says_the_worst() {
 #[test]
 fn the_limits_of_a_queue_hold_for_all_of_it() {
     let place = place("");
-    let ran = place.run(&["task", "run", "--all", "--limit", "iterations=3"]);
-    assert!(ran.code(4).stderr.contains("the limit `iterations` of the queue was reached; the other tasks wait"));
+    let ran = place.run(&["task", "run", "--all", "--limit", "attempts=3"]);
+    assert!(ran.code(4).stderr.contains("the limit `attempts` of the queue was reached; the other tasks wait"));
     assert_eq!((place.calls("c"), place.calls("j")), (2, 1));
-    let ran = place.run(&["task", "run", "--all", "--limit-each", "iterations=2", "--limit", "iterations=100"]);
+    let ran = place.run(&["task", "run", "--all", "--limit-each", "attempts=2", "--limit", "attempts=100"]);
     assert!(ran.code(0).stderr.contains("2 tasks: 2 completed"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_task_that_reaches_its_own_limit_stops_no_other_one() {
     let place = place("");
-    let ran = place.run(&["task", "run", "--all", "--limit", "iterations=100", "--limit-each", "iterations=1"]);
+    let ran = place.run(&["task", "run", "--all", "--limit", "attempts=100", "--limit-each", "attempts=1"]);
     assert!(ran.code(4).stderr.contains("3 tasks: 3 review"), "{}", ran.stderr);
     // The limits of the config hold for each run, whatever holds for the whole queue.
-    let place = self::place(r#""limits": {"iterations": 1},"#);
-    let ran = place.run(&["task", "run", "--all", "--limit", "iterations=100"]);
+    let place = self::place(r#""limits": {"attempts": 1},"#);
+    let ran = place.run(&["task", "run", "--all", "--limit", "attempts=100"]);
     assert!(ran.code(4).stderr.contains("3 tasks: "), "{}", ran.stderr);
 }
 

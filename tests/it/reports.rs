@@ -17,7 +17,7 @@ fn night() -> Place {
     place.config(r#"{"agents": {"judge": {"command": "judge", "role": "judge"}}, "chains": {}}"#);
     place.run(&["good", "-p", "Add <two>.\nKeep one."]).code(0);
     place.run(&["(lazy -> judge):2", "-p", "Clean up"]).code(3);
-    place.run(&["lazy:9", "--limit", "iterations=2", "-p", "Loop"]).code(4);
+    place.run(&["lazy:9", "--limit", "attempts=2", "-p", "Loop"]).code(4);
     place
 }
 
@@ -70,7 +70,7 @@ fn report_since_all_and_task_put_several_runs_on_one_page() {
     |---|---|---|---|---|---|
     | 1 | Add &lt;two>. | complete | 1 file changed (+1 -0): app.txt | 1 attempt, 0.0 s | to read the changes: forkhestra diff 1 |
     | 2 | Clean up | stopped at step 2 of 2: judge rejected the work 2 times, and no rounds are left | 1 file changed (+2 -0): notes.txt | 4 attempts, 0.0 s | to continue with a higher count: forkhestra resume 2 --more 3, or decide: --approve, --reject "why" |
-    | 3 | Loop | the limit `iterations` of 2 was reached | 1 file changed (+2 -0): notes.txt | 2 attempts, 0.0 s | to continue with a higher limit: forkhestra resume 3 --limit iterations=… |
+    | 3 | Loop | the limit `attempts` of 2 was reached | 1 file changed (+2 -0): notes.txt | 2 attempts, 0.0 s | to continue with a higher limit: forkhestra resume 3 --limit attempts=… |
     "#);
     assert_eq!(table(&["--since", "12h"]), table(&["--all"]));
     place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z' WHERE id < 3");

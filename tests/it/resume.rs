@@ -125,8 +125,7 @@ fn resume_needs_no_arguments_and_restores_what_the_command_line_said() {
     place.write("prompts/it.md", "Do ${WHAT}.");
     place
         .config(r#"{"chains": {"ship": {"steps": [{"agent": "a", "iterations": 4, "promptFile": "prompts/it.md"}]}}}"#);
-    let running =
-        place.start(&["--chain", "ship", "WHAT=this --or that", "--limit", "iterations=3", "--timeout", "1h"]);
+    let running = place.start(&["--chain", "ship", "WHAT=this --or that", "--limit", "attempts=3", "--timeout", "1h"]);
     place.wait_for(&up);
     let killed = running.end_by("KILL");
     assert_eq!(killed.code, None);
@@ -159,11 +158,11 @@ fn a_run_that_was_interrupted_says_how_to_go_on_and_goes_on() {
 fn a_run_that_reached_a_limit_goes_on_under_a_higher_one() {
     let place = Place::new();
     place.agent("a", "sh date +%N\nnext\nsh date +%N\nnext\nmarker");
-    let ran = place.run(&["a:5", "--limit", "iterations=2"]);
-    assert!(ran.code(4).words().contains("forkhestra resume 1 --limit iterations="), "{}", ran.stderr);
+    let ran = place.run(&["a:5", "--limit", "attempts=2"]);
+    assert!(ran.code(4).words().contains("forkhestra resume 1 --limit attempts="), "{}", ran.stderr);
     place.run(&["resume"]).code(4);
     assert_eq!(place.calls("a"), 2, "the limit still holds");
-    place.run(&["resume", "--limit", "iterations=9"]).code(0);
+    place.run(&["resume", "--limit", "attempts=9"]).code(0);
     assert_eq!(place.calls("a"), 3);
 }
 
@@ -370,8 +369,8 @@ fn git_is_never_written_to_by_us() {
         git(&["status", "--porcelain=v2", "--branch"]) + &git(&["stash", "list"]) + &git(&["log", "--all", "--oneline"])
     };
     let before = look();
-    place.run(&["a:2", "--limit", "iterations=1"]).code(4);
-    place.run(&["resume", "--limit", "iterations=5"]).code(0);
+    place.run(&["a:2", "--limit", "attempts=1"]).code(4);
+    place.run(&["resume", "--limit", "attempts=5"]).code(0);
     assert_eq!(look(), before, "the state folder is no part of the status either");
 }
 
@@ -427,7 +426,7 @@ fn another_program_a_check_that_became_optional_and_a_limit_of_the_config_are_ch
     place.config(&config("two", true, 5000));
     let words = place.run(&["resume", "--limit", "time=1h"]).code(2).words();
     for expected in
-        ["program of step 1 (a): ", "/bin/one is now $PLACE/bin/two", "optional of step 2 (t)", "iterations=5000"]
+        ["program of step 1 (a): ", "/bin/one is now $PLACE/bin/two", "optional of step 2 (t)", "attempts=5000"]
     {
         assert!(words.replace(' ', "").contains(&expected.replace(' ', "")), "{expected}: {words}");
     }

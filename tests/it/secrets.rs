@@ -62,7 +62,7 @@ fn a_secret_reaches_agents_and_checks_and_is_nowhere_kept() {
 fn resume_asks_for_a_secret_again() {
     let mut place = place("");
     place.write("ok", "");
-    let _ = place.run(&["ship", &format!("TOKEN={SECRET}"), "--limit", "iterations=1"]).code(4);
+    let _ = place.run(&["ship", &format!("TOKEN={SECRET}"), "--limit", "attempts=1"]).code(4);
     let ran = place.run(&["resume"]);
     assert!(
         ran.code(2).words().contains("the secret `TOKEN` has no value, and secrets are never stored"),
@@ -70,7 +70,7 @@ fn resume_asks_for_a_secret_again() {
         ran.stderr
     );
     place.set("TOKEN", SECRET);
-    assert_eq!(place.run(&["resume", "--limit", "iterations=5"]).code(0).stdout, "too\n");
+    assert_eq!(place.run(&["resume", "--limit", "attempts=5"]).code(0).stdout, "too\n");
     assert_eq!(holding(&place.work(".forkhestra")), Vec::<String>::new());
 }
 

@@ -46,7 +46,7 @@ fn a_config_that_is_known_in_one_folder_is_not_in_another() {
 fn resume_asks_for_trust_too() {
     let place = asking();
     place.config(r#"{ "agents": { "w": { "command": ["sh", "-c", "test -e ok"] } }, "chains": {} }"#);
-    let _ = place.run(&["w -> w", "--trust", "--limit", "iterations=1"]);
+    let _ = place.run(&["w -> w", "--trust", "--limit", "attempts=1"]);
     place.config(r#"{ "agents": { "w": { "command": ["sh", "-c", "test -e ok || true"] } }, "chains": {} }"#);
     let ran = place.run(&["resume", "--accept-changes"]);
     assert!(ran.code(2).words().contains("or has changed"), "{}", ran.stderr);

@@ -76,7 +76,7 @@ class Flow(unittest.TestCase):
 
     def test_of_a_coder_that_lies_no_reviewer_is_paid(self):
         place = self.place([*writes(BROKEN + "// 1\n"), says("All tests pass!"), *writes(BROKEN + "// 2\n"), says("All tests pass, really!")])
-        code, _, stderr = place.run("task", "run", "--limit", "iterations=5")
+        code, _, stderr = place.run("task", "run", "--limit", "attempts=5")
         self.assertIn(code, (1, 4), stderr)
         self.assertEqual(self.asked(place, "reviewer"), [], stderr)
         self.assertIn("verify: failed with exit code", stderr)
@@ -92,7 +92,7 @@ class Flow(unittest.TestCase):
         (strict.work / "forge").mkdir(exist_ok=True)
         (strict.work / "forge/chains.json").write_text('{"checks": {"build": {"run": "cargo build"}, "test": {"run": "cargo test"}, '
                                                        '"lint": {"run": "true"}}, "chains": {}}')
-        code, _, stderr = strict.run("task", "run", "--profile", "strict", "--limit", "iterations=4")
+        code, _, stderr = strict.run("task", "run", "--profile", "strict", "--limit", "attempts=4")
         self.assertNotEqual(code, 0, stderr)
         self.assertEqual(self.asked(strict, "reviewer"), [], stderr)
 

@@ -44,7 +44,7 @@ class Night(unittest.TestCase):
     def test_a_service_that_is_down_is_waited_for(self):
         down = [{"error": {"status": status, "message": "down"}} for status in (500, 503, 502)]
         place = self.place([*down, WRITES, DONE])
-        code, stdout, stderr = place.run("coder:1", "-p", PROMPT, "--limit", "iterations=1")
+        code, stdout, stderr = place.run("coder:1", "-p", PROMPT, "--limit", "attempts=1")
         self.assertEqual(code, 0, stderr + stdout)
         self.assertIn("coder: waiting for the service, 4.0 s, then the same iteration again", stderr)
         self.assertEqual((place.work / "hello.txt").read_text(), "hi\n")

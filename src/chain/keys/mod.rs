@@ -130,10 +130,11 @@ pub static LIMITS: Object = Object {
         ),
         key("tokens", Shape::Count(MOST_TOKENS), "The most tokens of all kinds that a run may use. Default: none."),
         key(
-            "iterations",
+            "attempts",
             Shape::Count(MOST_ITERATIONS),
-            "The most iterations that all steps of a run may have together. Default: none.",
-        ),
+            "The most attempts (processes of agents and checks) that a run may have. Default: none, or 150 if a judge is in a group.",
+        )
+        .or("iterations"),
         key(
             "wait",
             Shape::Duration,

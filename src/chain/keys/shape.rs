@@ -46,6 +46,22 @@ pub struct Key {
     pub shape: Shape,
     /// The description in the schema, which editors show.
     pub about: &'static str,
+    /// Another name that is accepted for it.
+    pub alias: Option<&'static str>,
+}
+
+impl Key {
+    /// Accepts another name for this key.
+    #[must_use]
+    pub const fn or(self, alias: &'static str) -> Self {
+        Self { alias: Some(alias), ..self }
+    }
+
+    /// Returns whether this key may be written as `name`.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name || self.alias == Some(name)
+    }
 }
 
 /// An object and its keys.
@@ -68,5 +84,5 @@ pub struct Object {
 /// Creates a key.
 #[must_use]
 pub const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
-    Key { name, shape, about }
+    Key { name, shape, about, alias: None }
 }

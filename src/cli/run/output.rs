@@ -238,7 +238,7 @@ fn doubled(limit: LimitKind, limits: &Limits) -> String {
         LimitKind::Time => limits.time.map(|time| show_duration(time * 2)),
         LimitKind::Cost => limits.cost.map(|cost| (cost * 2.0).to_string()),
         LimitKind::Tokens => limits.tokens.map(|tokens| tokens.saturating_mul(2).to_string()),
-        LimitKind::Iterations => limits.iterations.map(|iterations| iterations.saturating_mul(2).to_string()),
+        LimitKind::Attempts => limits.attempts.map(|attempts| attempts.saturating_mul(2).to_string()),
         LimitKind::Wait => Some(show_duration(limits.wait * 2)),
     }
     .unwrap_or_default()

@@ -1,6 +1,6 @@
 //! `resume`: continues an interrupted run where it stopped.
 
-use crate::chain::{Chain, PromptSource, parse};
+use crate::chain::{Chain, PromptSource, limit_name, parse};
 use crate::cli::args::{Common, ResumeArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::eval;
@@ -266,7 +266,7 @@ fn changes(before: &Outline, now: &Outline, args: &ResumeArgs) -> Result<Vec<Str
     let mut before = before.clone();
     for limit in &args.limit {
         // This change was requested just now.
-        before.limits.copy(limit.split('=').next().unwrap_or_default(), &now.limits);
+        before.limits.copy(limit_name(limit).unwrap_or_default(), &now.limits);
     }
     Ok(before.changes(now))
 }

@@ -1,7 +1,7 @@
 //! `task run --all`: works on tasks one after the other, as one queue with common limits, one table and one exit code.
 
 use crate::agent::ErrorClass;
-use crate::chain::{Limits, show_duration};
+use crate::chain::{Limits, limit_name, show_duration};
 use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::Project;
 use crate::cli::respond::{Answered, Stopped, broken_journal};
@@ -12,7 +12,7 @@ use crate::cli::task::errors;
 use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, Sig, State, Tokens};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError};
-use crate::plan::{JUDGED_ITERATIONS, limits};
+use crate::plan::{JUDGED_ATTEMPTS, limits};
 use crate::proc::Interrupts;
 use crate::report::{Paint, QueueRow, print_error, queue_table};
 use crate::source::Diagnostic;
@@ -28,7 +28,7 @@ struct QueueProgress {
     /// When the queue began, by the clock that includes sleep.
     begun: Duration,
     used: Tokens,
-    iterations: u32,
+    attempts: u32,
     /// The backends whose login has worked.
     logins: BTreeSet<String>,
     rows: Vec<QueueRow>,
@@ -71,10 +71,10 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
                 return Err(faults.into());
             }
         };
-    // The config's limits still apply to each run, and so does the bound on iterations of a chain with a judge.
+    // The config's limits still apply to each run, and so does the bound on attempts of a chain with a judge.
     let mut each = each.or(project.config.limits.clone());
-    if whole.iterations.is_some() {
-        each.iterations.get_or_insert(JUDGED_ITERATIONS);
+    if whole.attempts.is_some() {
+        each.attempts.get_or_insert(JUDGED_ATTEMPTS);
     }
     let mut sofar = QueueProgress { begun: world.uptime(), ..QueueProgress::default() };
     let stopped = loop {
@@ -190,7 +190,7 @@ impl QueueProgress {
             }
         }
         self.used = self.used.plus(&state.billed());
-        self.iterations = self.iterations.saturating_add(state.iterations());
+        self.attempts = self.attempts.saturating_add(state.charged());
     }
 }
 
@@ -232,7 +232,7 @@ fn is_stricter(limit: LimitKind, left: &Limits, each: &Limits) -> bool {
         LimitKind::Time => within(left.time, each.time),
         LimitKind::Cost => within(cost(left), cost(each)),
         LimitKind::Tokens => within(tokens(left), tokens(each)),
-        LimitKind::Iterations => within(left.iterations, each.iterations),
+        LimitKind::Attempts => within(left.attempts, each.attempts),
         // A limit on one wait, and never a sum.
         LimitKind::Wait => false,
     }
@@ -251,9 +251,9 @@ fn left(whole: &Limits, sofar: &QueueProgress, passed: Duration) -> Result<Limit
         let rest = tokens.checked_sub(sofar.used.total()).filter(|rest| *rest > 0);
         *tokens = rest.ok_or(LimitKind::Tokens)?;
     }
-    if let Some(iterations) = &mut left.iterations {
-        let rest = iterations.checked_sub(sofar.iterations).filter(|rest| *rest > 0);
-        *iterations = rest.ok_or(LimitKind::Iterations)?;
+    if let Some(attempts) = &mut left.attempts {
+        let rest = attempts.checked_sub(sofar.attempts).filter(|rest| *rest > 0);
+        *attempts = rest.ok_or(LimitKind::Attempts)?;
     }
     Ok(left)
 }
@@ -275,26 +275,26 @@ fn stricter(left: &Limits, each: &Limits) -> Limits {
         time: least(left.time, each.time),
         cost: cost.zip(at(left).or_else(|| at(each))),
         tokens: tokens.zip(of(left).or_else(|| of(each))),
-        iterations: least(left.iterations, each.iterations),
+        attempts: least(left.attempts, each.attempts),
         ..Limits::default()
     }
 }
 
 /// The limits as they are typed. A limit that is not a sum applies to each run as it was typed.
 fn written(limits: &Limits, args: &TaskRunArgs) -> Vec<String> {
-    let sums = ["time=", "cost=", "tokens=", "iterations="];
+    let sums = ["time", "cost", "tokens", "attempts"];
     let others = args
         .options
         .bounds
         .limit
         .iter()
         .chain(&args.limit_each)
-        .filter(|text| !sums.iter().any(|sum| text.starts_with(sum)));
+        .filter(|text| limit_name(text).is_none_or(|name| !sums.contains(&name)));
     let sums = [
         limits.time.map(|time| format!("time={}", show_duration(time))),
         limits.cost.as_ref().map(|(cost, _)| format!("cost={cost}")),
         limits.tokens.as_ref().map(|(tokens, _)| format!("tokens={tokens}")),
-        limits.iterations.map(|iterations| format!("iterations={iterations}")),
+        limits.attempts.map(|attempts| format!("attempts={attempts}")),
     ];
     sums.into_iter().flatten().chain(others.cloned()).collect()
 }

@@ -217,14 +217,14 @@ impl Deliberation<'_> {
         })
     }
 
-    /// Returns the limit that prevents another iteration.
+    /// Returns the limit that prevents another attempt.
     pub(super) fn limit_reached(&self) -> Option<LimitKind> {
         let (limits, used) = (&self.plan.limits, self.state.billed());
         let cost = used.cost_usd.unwrap_or(0.0);
         [
             (limits.cost.is_some_and(|most| cost >= most), LimitKind::Cost),
             (limits.tokens.is_some_and(|most| used.total() >= most), LimitKind::Tokens),
-            (limits.iterations.is_some_and(|most| self.state.iterations >= most), LimitKind::Iterations),
+            (limits.attempts.is_some_and(|most| self.state.charged >= most), LimitKind::Attempts),
         ]
         .into_iter()
         .find_map(|(reached, limit)| reached.then_some(limit))

@@ -243,7 +243,7 @@ fn a_reject_that_names_only_what_is_minor_ends_the_round_well() {
 #[test]
 fn the_fifteenth_reject_of_a_task_is_its_last() {
     let mut plan = plan("(coder -> j):99");
-    plan.limits.iterations = None;
+    plan.limits.attempts = None;
     let rejects = |plan: &Plan| run(plan, inputs(&".r".repeat(40))).state.rejections();
     assert_eq!(rejects(&plan), 40, "a chain without a task has its own count");
     plan.task = Some(crate::plan::TaskFacts::default());
@@ -258,7 +258,7 @@ fn limited_plan(chain: &str) -> Plan {
     plan.limits.time = Some(Duration::from_hours(1));
     plan.limits.tokens = Some(40);
     plan.limits.cost = Some(1.0);
-    plan.limits.iterations = Some(9);
+    plan.limits.attempts = Some(9);
     plan
 }
 
@@ -312,7 +312,7 @@ fn a_loop_that_changes_nothing_and_says_the_same_is_given_up() {
 #[test]
 fn a_usage_limit_is_waited_out_and_no_iteration_is_charged() {
     let mut plan = plan("coder:1");
-    plan.limits.iterations = Some(1);
+    plan.limits.attempts = Some(1);
     let again = Input::TimeOver(Timer::Wait);
     let inputs =
         [Input::Begin, UP, limited(Some(90_000)), again.clone(), UP, limited(None), again, UP, Input::Marker, exit(0)];
@@ -337,7 +337,7 @@ fn a_wait_longer_than_its_limit_is_not_begun_and_a_signal_ends_one() {
 #[test]
 fn an_outage_of_the_service_is_waited_out_with_growing_pauses_and_charges_nothing() {
     let mut plan = plan("coder:1");
-    plan.limits.iterations = Some(1);
+    plan.limits.attempts = Some(1);
     let again = || [UP, failed(ErrorClass::Network), Input::TimeOver(Timer::Wait)];
     let outage = (0..4).flat_map(|_| again());
     let inputs = std::iter::once(Input::Begin).chain(outage).chain([UP, Input::Marker, exit(0)]);
@@ -420,7 +420,7 @@ fn a_limit_ends_the_run_while_the_agent_runs_unless_its_marker_came_first() {
     assert_eq!(ran.events.last(), Some(&EventKind::RunFinished { outcome: reached(LimitKind::Time) }));
     assert_eq!(end(&limited_plan("coder:9"), [Input::Begin, UP, Input::Marker, time, exit(0)]), RunOutcome::Succeeded);
     let nine = std::iter::once(Input::Begin).chain((0..9).flat_map(|_| [UP, exit(0)]));
-    assert_eq!(end(&limited_plan("coder:10"), nine), reached(LimitKind::Iterations));
+    assert_eq!(end(&limited_plan("coder:10"), nine), reached(LimitKind::Attempts));
     let used = Input::Used { tokens: Tokens { cost_usd: Some(2.0), ..tokens(1) }, said_all: true };
     let once = limited_plan("coder");
     assert_eq!(end(&once, [Input::Begin, UP, used.clone(), exit(0)]), RunOutcome::Succeeded, "it has said all");

@@ -348,7 +348,7 @@ impl EvalState {
     pub(super) fn limit_reached(
         &self,
         limits: &Limits,
-        iterations: Option<u32>,
+        attempts: Option<u32>,
         issued: u32,
         late: bool,
     ) -> Option<LimitKind> {
@@ -356,7 +356,7 @@ impl EvalState {
         [
             (limits.cost.is_some_and(|most| spent.cost_usd.unwrap_or(0.0) >= most), LimitKind::Cost),
             (limits.tokens.is_some_and(|most| spent.total() >= most), LimitKind::Tokens),
-            (iterations.is_some_and(|most| self.ledger.totals.planned.max(issued) >= most), LimitKind::Iterations),
+            (attempts.is_some_and(|most| self.ledger.totals.planned.max(issued) >= most), LimitKind::Attempts),
             (late, LimitKind::Time),
         ]
         .into_iter()
