@@ -51,6 +51,13 @@ Examples:
 A suite is a JSON or JSON5 file with a prompt, agents and cases (docs/evaluation.md). Answers from
 earlier evaluations are reused; --fresh asks again.";
 
+const VERIFY: &str = "\
+Exit codes: 0 passed, 1 a command failed, 2 there is no command to run.";
+
+const DIAGNOSE: &str = "\
+Exit codes: 0 no error was found, or there is no command to run; 1 the command failed. In a chain,
+the check `diagnose` never stops the run.";
+
 const RESUME: &str = "\
 Examples:
   forkhestra resume                     resume the last run that can be resumed
@@ -166,8 +173,10 @@ pub(super) enum Verb {
     /// Show which commands build, test and lint this project, as found in its files
     Detect(DetectArgs),
     /// Build and test this project, as the check `verify` does
+    #[command(after_help = VERIFY)]
     Verify(VerifyArgs),
     /// Show the first real errors of this project, as the check `diagnose` does
+    #[command(after_help = DIAGNOSE)]
     Diagnose(DiagnoseArgs),
     /// Check that this machine can supervise agents, and show the agents and config that a run would use
     Doctor(DoctorArgs),

@@ -71,7 +71,7 @@ const BUILT_IN_CHECKS: [(&str, &str); 6] = [
     ("lint", "Lints this project, with the command that `forkhestra detect` shows"),
     ("syntax", "Checks quickly that the files of this project can be parsed"),
     ("verify", "Builds and tests this project, as much as the profile requires"),
-    ("diagnose", "Finds the first real errors of this project; as a step, it never fails"),
+    ("diagnose", "Finds the first real errors of this project; as a step, it never stops a chain"),
 ];
 
 /// Returns whether a name is a backend that is not configured as an agent.
