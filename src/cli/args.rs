@@ -347,7 +347,8 @@ pub(super) struct ResumeArgs {
     /// Print JSON: what would happen with --dry-run, otherwise a summary at the end, as with --output json
     #[arg(long, conflicts_with_all = ["output", "events"])]
     pub(super) json: bool,
-    /// Resume even if the config or a prompt has changed, and use templates that are edited during the run
+    /// Accept what has changed in the config or a prompt since the run began; also, if a template is edited from
+    /// now on, use it in the next attempt
     #[arg(long)]
     pub(super) accept_changes: bool,
     /// Set a limit from now on: time=4h

@@ -43,8 +43,8 @@ pub(super) struct RunOptions {
     /// Show a judge the changes since this commit [default: since the work began; without a worker, since HEAD]
     #[arg(long, value_name = "COMMIT")]
     pub(super) base: Option<String>,
-    /// Accept config or template changes made by an agent in an earlier run, and use templates that are edited during
-    /// the run
+    /// Accept what an agent of an earlier run changed in the config or a template; also, if a template is edited
+    /// during this run, use it in the next attempt
     #[arg(long)]
     pub(super) accept_changes: bool,
 }
