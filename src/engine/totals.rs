@@ -5,6 +5,7 @@ use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, RunOutcome};
 use super::stopwatch::Stopwatch;
 use super::trees::RunTrees;
+use crate::verdict::ReadFrom;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -128,6 +129,8 @@ pub struct Totals {
     pub rejections: u32,
     /// Whether an agent or a person has rejected the work.
     rejected: bool,
+    /// Whether the last rejection was by a person.
+    pub rejected_by_a_person: bool,
     /// The checks for which the project has no command.
     pub unverified: BTreeSet<String>,
     /// The steps that were tried, ordered by number.
@@ -161,7 +164,10 @@ impl Totals {
                 });
             }
             EventKind::VerdictGiven { verdict, converged, .. } => {
-                self.rejected |= verdict.rejects(*converged);
+                if verdict.rejects(*converged) {
+                    self.rejected = true;
+                    self.rejected_by_a_person = verdict.from == ReadFrom::Person;
+                }
                 self.rejections = self.rejections.saturating_add(u32::from(verdict.is_a_rejection(*converged)));
             }
             EventKind::StepSkipped { name, absent: true, .. } => drop(self.unverified.insert(name.clone())),

@@ -1,6 +1,6 @@
 //! Short texts for outcomes, times and numbers.
 
-use crate::engine::{At, AttemptOutcome, EventKind, Feedback, FeedbackCause, Leftover, WaitReason};
+use crate::engine::{At, AttemptOutcome, EventKind, Feedback, FeedbackCause, Leftover, Totals, WaitReason};
 use crate::source::counted;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -79,14 +79,15 @@ pub fn attempt_label(at: &At, iterations: Option<u32>) -> String {
     format!("{}.{} {}{round}{iteration}", at.step, at.attempt, at.name)
 }
 
-/// Returns what ended a round.
-pub(super) fn round_words(feedback: &Feedback) -> String {
+/// Returns what ended a round. `totals` are those of the run so far.
+pub(super) fn round_words(feedback: &Feedback, totals: &Totals) -> String {
     let name = &feedback.from.name;
     match &feedback.cause {
         FeedbackCause::CheckFailed { .. } => format!("{name} failed"),
         FeedbackCause::IterationsExhausted { iterations } => {
             format!("{name} did not finish within {}", counted(*iterations, "iteration"))
         }
+        FeedbackCause::Rejected { .. } if totals.rejected_by_a_person => "a human rejected".into(),
         FeedbackCause::Rejected { .. } => format!("{name} rejected"),
     }
 }

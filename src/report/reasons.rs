@@ -101,6 +101,9 @@ fn stopped(step: u32, outcome: RunOutcome, totals: &Totals, outline: &Outline) -
     let of = format!("stopped at step {step} of {}", outline.steps.len());
     let is_check = planned.is_some_and(|step| step.check.is_some());
     let why = match &totals.last {
+        _ if matches!(outcome, RunOutcome::Rejected { .. }) && totals.rejected_by_a_person => {
+            "a human rejected the work".into()
+        }
         _ if matches!(outcome, RunOutcome::Rejected { .. }) => format!("{name} rejected"),
         _ if matches!(outcome, RunOutcome::NeedsHuman { .. }) => match outcome {
             RunOutcome::NeedsHuman { reason: why, .. } => human_words(name, why, totals.rejections),

@@ -53,13 +53,20 @@ fn resume_reject_goes_on_with_a_persons_words() {
     place.run(&["(c -> j):2", "-p", "Work."]).code(3);
     let ran = place.run(&["resume", "--reject", "- work.txt:1: leave the number out"]);
     assert!(ran.code(0).stderr.contains("a human rejects"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("round 2 ends: a human rejected\n"), "{}", ran.stderr);
     assert!(ran.stderr.contains("round 3 of 3"), "a person asks for one more: {}", ran.stderr);
     let told = place.call("c", 3);
     assert!(told.contains("A person rejected round 2") && told.contains("leave the number out"), "{told}");
     // Outside of a group, no round follows.
     let alone = self::place(WORKS, "print I am not sure.");
     alone.run(&["c -> j", "-p", "Work."]).code(3);
-    alone.run(&["resume", "--reject", "It is wrong."]).code(1);
+    let ran = alone.run(&["resume", "--reject", "It is wrong."]);
+    assert!(ran.code(1).stderr.contains("stopped at step 2 of 2: a human rejected the work"), "{}", ran.stderr);
+    let shown = alone.run(&["runs", "show"]);
+    assert!(shown.code(0).stdout.contains("a human rejected the work"), "{}", shown.stdout);
+    assert!(!ran.stderr.contains("j rejected") && !shown.stdout.contains("j rejected"), "{}", shown.stdout);
+    let page = alone.run(&["report", "--format", "md", "-o", "-"]);
+    assert!(page.code(0).stdout.contains("a human rejects: It is wrong."), "{}", page.stdout);
 }
 
 #[test]

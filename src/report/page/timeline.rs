@@ -132,10 +132,10 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
             }
             EventKind::MessageReceived { text, .. } => rows.push(TimelineRow::Note(message_words(text), false)),
             EventKind::RunResumed { .. } => {
-                rows.push(TimelineRow::Note("the run resumed after an interruption".into(), false));
+                rows.push(TimelineRow::Note("the run was resumed".into(), false));
             }
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => {
-                let why = round_words(feedback);
+                let why = round_words(feedback, &totals);
                 rows.push(TimelineRow::Note(format!("round {round} ends: {why}"), false));
             }
             _ => {}
@@ -163,18 +163,18 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
 
 /// Returns what a verdict says; `None` if there is nothing to tell.
 fn verdict_words(name: &str, verdict: &Verdict, converged: bool, rejections: u32) -> Option<String> {
+    let (person, notes) = (verdict.from == ReadFrom::Person, first_line(verdict.notes.trim()));
+    let because = if notes.is_empty() { String::new() } else { format!(": {notes}") };
     Some(match verdict.decision {
+        Decision::Approve if person => format!("a human approves{because}"),
         Decision::Approve => format!("{name} approves"),
         Decision::Reject if converged => {
             format!("{name} rejects, but names nothing that has to be fixed")
         }
-        Decision::Reject if verdict.from == ReadFrom::Person => {
-            format!("a person rejects: {}", first_line(verdict.notes.trim()))
-        }
+        Decision::Reject if person => format!("a human rejects{because}"),
         Decision::Reject => {
             let number = rejections;
-            let notes = first_line(verdict.notes.trim());
-            let because = if verdict.effective_findings().is_empty() { format!(": {notes}") } else { String::new() };
+            let because = if verdict.effective_findings().is_empty() { because } else { String::new() };
             format!("{name} rejects (rejection {number}){because}")
         }
         Decision::Dispute => format!("{name} disputes: {}", first_line(verdict.notes.trim())),

@@ -451,7 +451,7 @@ impl<'a> Console<'a> {
     }
 
     fn round_failed(&self, round: u32, feedback: &Feedback) -> String {
-        let why = round_words(feedback);
+        let why = round_words(feedback, &self.summary.totals);
         format!("  {}\n", self.paint.dim(&format!("round {round} ends: {why}")))
     }
 
