@@ -70,6 +70,19 @@ impl BadEvaluation {
     }
 }
 
+/// Returns a recorded error or issue of an evaluation for people, without its code.
+#[must_use]
+pub fn issue_words(recorded: &str) -> String {
+    let (code, rest) = recorded.split_once(": ").unwrap_or((recorded, ""));
+    match code {
+        "invalid_json" => "it contains no JSON object".into(),
+        "schema_validation_error" => rest.into(),
+        "evaluator_error" => format!("the evaluator could not judge it: {}", issue_words(rest)),
+        "executor_error" => format!("the executor gave no answer: {rest}"),
+        _ => recorded.into(),
+    }
+}
+
 /// Reads an evaluation from a text: the whole text, or the one object in it that has the right shape. Nothing is fixed.
 ///
 /// # Errors
@@ -326,6 +339,11 @@ mod tests {
         assert_eq!(said(&object("true", "0.9", "[\"a\"]", "[]"), None), "approve 1");
         assert_eq!(said(&object("true", "0.6", "[]", "[]"), Some(0.7)), "reject 1");
         assert_eq!(said(&object("false", "0.9", "[\"a\", \"b\"]", "[]"), Some(0.7)), "reject 2");
-        assert_eq!(said("nothing", None), "its evaluation cannot be read: invalid_json");
+        assert_eq!(said("nothing", None), "its evaluation cannot be read: it contains no JSON object");
+        assert_eq!(
+            issue_words("evaluator_error: invalid_json"),
+            "the evaluator could not judge it: it contains no JSON object"
+        );
+        assert_eq!(issue_words("too long: 3 words"), "too long: 3 words");
     }
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use substance::substance;
 
 pub use echo::without_echo;
-pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, read_evaluation, without_quoted};
+pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, issue_words, read_evaluation, without_quoted};
 pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffError, handoff};
 pub use ledger::{FindingRow, Ledger};
@@ -317,7 +317,7 @@ impl Unclear {
                 format!("it says {}, but its program failed with exit code {code}", decision.name())
             }
             Self::BadFile { why } => format!("its result cannot be read: {why}"),
-            Self::BadEvaluation { why } => format!("its evaluation cannot be read: {why}"),
+            Self::BadEvaluation { why } => format!("its evaluation cannot be read: {}", issue_words(why)),
             Self::Edited { files } => {
                 format!(
                     "its verdict does not count, because it changed files that it had to judge: {}",

@@ -119,11 +119,7 @@ fn a_candidate_that_is_too_long_or_gives_a_case_away_is_never_tried() {
         "{}",
         ran.stderr
     );
-    assert!(
-        ran.stderr.contains("gen 2 was not tried: it reveals a case or an example (leakage_detected)"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("gen 2 was not tried: it reveals a case or an example\n"), "{}", ran.stderr);
     assert!(ran.stdout.contains("the original prompt is kept: the last candidate revealed a case"), "{}", ran.stdout);
     assert_eq!((calls(&place), place.calls("rewriter")), (4, 2));
 }
@@ -324,7 +320,7 @@ fn an_executor_that_fails_is_tried_again_and_is_nobodys_bad_prompt() {
         suite("", r#"[{ "id": "x", "text": "y", "criteria": [{ "type": "length", "min": 1 }] }]"#),
     );
     let ran = place.run(&["eval", "run", "suite.json"]);
-    assert!(ran.code(1).stderr.contains("executor_error: exit code 3"), "{}", ran.stderr);
+    assert!(ran.code(1).stderr.contains("the executor gave no answer: exit code 3"), "{}", ran.stderr);
     assert!(ran.stdout.contains("0 of 1 case passed, 1 could not be judged"), "{}", ran.stdout);
     assert_eq!(calls(&place), 4);
 }

@@ -224,7 +224,7 @@ fn an_evaluation_is_a_verdict_in_any_chain() {
     let ran = place.run(&["(c -> j):3", "-p", "Work."]);
     assert!(ran.code(0).stderr.contains("rejects (rejection 1)\n    no date\n"), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("schema_validation_error: `score` is 1.5, but must be between 0 and 1"),
+        ran.stderr.contains("its evaluation cannot be read: `score` is 1.5, but must be between 0 and 1"),
         "{}",
         ran.stderr
     );

@@ -40,7 +40,7 @@ impl Observer for EvalTerminal {
 
     fn notice(&mut self, notice: &Notice<'_>) {
         if let Notice::NoProposal(why) = notice {
-            self.screen.say(&format!("  ! improver_error: {why}\n"));
+            self.screen.say(&format!("  ! the improver proposed no prompt: {why}\n"));
         }
     }
 

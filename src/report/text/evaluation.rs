@@ -7,6 +7,7 @@ use crate::plan::Outline;
 use crate::report::format::{amount, first_line, outcome_words, padded, seconds, waiting_words, width};
 use crate::report::paint::{Paint, printable};
 use crate::source::counted;
+use crate::verdict::issue_words;
 use serde_json::{Value, json};
 use similar::TextDiff;
 use std::fmt::Write;
@@ -98,11 +99,12 @@ fn event_lines(what: &EvalEvent, ledger: &EvalLedger, paint: Paint, verbose: boo
             let notes = if notes.is_empty() { String::new() } else { paint.dim(&format!(" ({})", notes.join(", "))) };
             let mut text = format!("  {place:9}{generation}{words} {id}{notes}\n");
             if let Some(error) = &result.error {
-                let _ = writeln!(text, "{}", paint.warn(&format!("    {}", printable(&first_line(error)))));
+                let _ =
+                    writeln!(text, "{}", paint.warn(&format!("    {}", printable(&first_line(&issue_words(error))))));
             }
             if verbose {
                 for issue in &result.issues {
-                    let _ = writeln!(text, "    {}", paint.dim(&printable(&first_line(issue))));
+                    let _ = writeln!(text, "    {}", paint.dim(&printable(&first_line(&issue_words(issue)))));
                 }
             }
             text
@@ -122,10 +124,10 @@ fn refusal(why: &str) -> String {
     match why {
         "empty" => "it is empty".into(),
         "already_seen" => "it is the same as an earlier prompt".into(),
-        "leakage_detected" => "it reveals a case or an example (leakage_detected)".into(),
-        "sanity_check:too_short" => "it is too short (sanity_check:too_short)".into(),
-        "sanity_check:too_long" => "it is too long (sanity_check:too_long)".into(),
-        "sanity_check:too_large_increase" => "it has grown too much (sanity_check:too_large_increase)".into(),
+        "leakage_detected" => "it reveals a case or an example".into(),
+        "sanity_check:too_short" => "it is too short".into(),
+        "sanity_check:too_long" => "it is too long".into(),
+        "sanity_check:too_large_increase" => "it has grown too much".into(),
         other => other.to_string(),
     }
 }
@@ -137,7 +139,7 @@ fn stopped(why: &str) -> String {
         "max_iterations" => "all generations have been tried".into(),
         "leakage" => "the last candidate revealed a case".into(),
         other => match other.strip_prefix("sanity_check:") {
-            Some(_) => format!("the last candidate was refused ({other})"),
+            Some(_) => format!("the last candidate was refused: {}", refusal(other)),
             None => printable(&first_line(other)),
         },
     }
