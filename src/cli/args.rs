@@ -91,6 +91,7 @@ Examples:
   forkhestra report --since 12h         write all runs of the last 12 hours to one page
   forkhestra report 12 -o run.html      write a run to another file
   forkhestra report --format md -o -    print Markdown to standard output
+  forkhestra report --format junit      write the checks and verdicts as JUnit XML, for CI systems
 
 The page needs no network and runs no script.";
 

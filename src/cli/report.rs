@@ -13,7 +13,7 @@ use crate::engine::{At, Event, EventKind, FileChange, Finished, RunRow, RunState
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::plan::Outline;
-use crate::report::{AttemptTexts, Document, Refresh, html_page, markdown, print, reason};
+use crate::report::{AttemptTexts, Document, Refresh, html_page, junit, markdown, print, reason};
 use crate::runner::{files_of_run, patch_between};
 use crate::source::Diagnostic;
 use crate::world::World;
@@ -43,6 +43,9 @@ struct RunData {
 
 /// Writes the report and prints its path.
 pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Answered {
+    if args.follow && args.format == "junit" {
+        return Err(followed_junit().into());
+    }
     let (project, journal) = journal(world, common)?;
     let mut printed = false;
     loop {
@@ -56,8 +59,11 @@ pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Answe
         let follows = args.follow && at_work;
         let documents: Vec<Document<'_>> = data.iter().map(RunData::document).collect();
         let refresh = if follows { Refresh::Every(AGAIN) } else { Refresh::Never };
-        let text =
-            if args.format == "md" { markdown(&documents, several) } else { html_page(&documents, several, refresh) };
+        let text = match args.format.as_str() {
+            "md" => markdown(&documents, several),
+            "junit" => junit(&documents, several).map_err(|why| not_xml(&why))?,
+            _ => html_page(&documents, several, refresh),
+        };
         let first = data.first().filter(|_| !several).map(|run| run.row.id);
         let Some(file) = written(world, common, args, &journal, first, &text)? else { return Ok(answer(&text)) };
         if !std::mem::replace(&mut printed, true) {
@@ -170,7 +176,10 @@ fn written(
             world.write(&path, text).map_err(|error| not_written(&path, &error.to_string()))?;
             Ok(Some(path))
         }
-        None => Ok(Some(journal.keep_report(run, args.format.as_str(), text)?)),
+        None => {
+            let ending = if args.format == "junit" { "xml" } else { args.format.as_str() };
+            Ok(Some(journal.keep_report(run, ending, text)?))
+        }
     }
 }
 
@@ -241,6 +250,16 @@ fn no_outline(run: i64) -> Diagnostic {
 fn not_written(path: &Path, why: &str) -> Diagnostic {
     Diagnostic::error("report/write", format!("cannot write {}: {why}", path.display()))
         .help("name another file; `-o -` writes to standard output")
+}
+
+fn followed_junit() -> Diagnostic {
+    Diagnostic::error("report/follow", "`--follow` writes a page that reloads itself, and JUnit XML is no page")
+        .help("leave out --follow: the file has what is known now. `forkhestra runs log --follow` waits for the end of the run")
+}
+
+fn not_xml(why: &str) -> Diagnostic {
+    Diagnostic::error("report/xml", format!("the report cannot be written as XML: {why}"))
+        .help("this is an internal error; `--format md` does not need XML")
 }
 
 fn none_chosen() -> Diagnostic {

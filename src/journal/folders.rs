@@ -307,8 +307,8 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep_report(&self, run: Option<i64>, format: &str, text: &str) -> Result<PathBuf, JournalError> {
-        let (run, name) = (run.map(|run| run.to_string()), format!("report.{format}"));
+    pub fn keep_report(&self, run: Option<i64>, ending: &str, text: &str) -> Result<PathBuf, JournalError> {
+        let (run, name) = (run.map(|run| run.to_string()), format!("report.{ending}"));
         let place = std::iter::once("runs").chain(run.as_deref());
         let folder = self.ours.make_below(place).map_err(|error| self.ours.refused("runs", error))?;
         folder.replace(&name, text.as_bytes())?;

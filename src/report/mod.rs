@@ -18,6 +18,7 @@ pub use diagnostics::{diagnostic_json, render};
 pub use format::{attempt_label, wait_words};
 pub use github::{GithubLog, step_summary};
 pub use page::html::{Refresh, html_page};
+pub use page::junit::junit;
 pub use page::{AttemptTexts, Document, markdown};
 pub use paint::Paint;
 pub use reasons::{go_on, reason};

@@ -26,6 +26,7 @@ mod incomplete;
 mod input;
 mod journal;
 mod judgement;
+mod junit;
 mod kills;
 mod layering;
 mod lifeline;

@@ -127,11 +127,11 @@ pub(in crate::cli) struct ReportArgs {
     /// Write the report again every few seconds until its runs have ended; the page reloads itself
     #[arg(long)]
     pub(in crate::cli) follow: bool,
-    /// Write to this file; - is standard output [default: report.html or report.md next to the transcripts]
+    /// Write to this file; - is standard output [default: report.html, .md or .xml next to the transcripts]
     #[arg(short, long, value_name = "FILE")]
     pub(in crate::cli) out: Option<PathBuf>,
-    /// The format of the report
-    #[arg(long, value_name = "FORMAT", default_value = "html", value_parser = ["html", "md"])]
+    /// The format of the report; junit is the checks and verdicts as JUnit XML, for CI systems
+    #[arg(long, value_name = "FORMAT", default_value = "html", value_parser = ["html", "md", "junit"])]
     pub(in crate::cli) format: String,
     /// Print JSON: the run and the file
     #[arg(long)]

@@ -1,6 +1,7 @@
-//! A run as a document: its timeline, findings and transcripts, as data for the HTML and the Markdown report.
+//! A run as a document: its timeline, findings and transcripts, as data for the HTML, Markdown and JUnit reports.
 
 pub(super) mod html;
+pub(super) mod junit;
 mod overview;
 mod patch;
 mod timeline;
