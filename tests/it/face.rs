@@ -224,7 +224,7 @@ fn a_report_is_one_page_with_everything_escaped_and_a_markdown_one_has_the_same_
         !page.contains("<script") && !page.contains("http:") && !page.contains("https:"),
         "nothing runs and nothing is fetched"
     );
-    assert_eq!((page.matches("<details>").count(), page.matches("<article").count()), (11, 8));
+    assert_eq!((page.matches("<details>").count(), page.matches("<article").count()), (12, 8));
     for id in page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         assert!(page.contains(&format!("id=\"{id}\"")), "{id} is nowhere");
     }

@@ -36,6 +36,7 @@ mod night;
 mod outputs;
 mod people;
 mod plain_verbs;
+mod plots;
 mod preflight;
 mod promises;
 mod prompts;

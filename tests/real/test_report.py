@@ -28,11 +28,17 @@ window.onload = () => {
   const height = document.body.getBoundingClientRect().height;
   const last = [...document.querySelectorAll('pre')].pop();
   last.scrollTop = last.scrollHeight;
-  const shown = folds.filter(fold => fold.querySelector('pre').getBoundingClientRect().height > 0).length;
+  const shown = folds.filter(fold => fold.querySelector('pre, table').getBoundingClientRect().height > 0).length;
   const style = getComputedStyle(document.body);
   const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
   document.body.setAttribute('data-found', JSON.stringify({
     folds: folds.length, shown, height, wide, took: performance.now() - began,
+    plots: [...document.querySelectorAll('figure')].map(figure => {
+      const [box, bars] = ['svg', 'path'].map(name => figure.querySelector(name).getBoundingClientRect());
+      return {name: figure.className, width: box.width, height: bars.height / box.height, inside: bars.width <= box.width,
+        text: parseFloat(getComputedStyle(figure.querySelector('figcaption')).fontSize),
+        fill: getComputedStyle(figure.querySelector('path')).fill};
+    }),
     ground: style.backgroundColor, ink: style.color, links: [...document.querySelectorAll('a[href^="#"]')]
       .filter(link => !document.querySelector(link.getAttribute('href'))).length}));
 };
@@ -134,6 +140,42 @@ class Report(unittest.TestCase):
         for dark in (False, True):
             found, _ = self.look(page, dark, script=CHECK % AXE.read_text())
             self.assertEqual(found, [])
+
+    def rounds(self):
+        """A run of five rounds, with fewer errors from round to round, of a backend that says what it costs."""
+        (self.folder / "forge").mkdir()
+        (self.folder / "bin").mkdir()
+        claude = self.folder / "bin/claude"
+        claude.write_text("""#!/bin/sh
+cat > /dev/null; echo x >> n; n=$(wc -l < n); sleep 0.$((6 - n))
+printf '{"type":"result","result":"done","is_error":false,"total_cost_usd":0.%s,"usage":{"input_tokens":100}}\\n' $((n * 2))
+""")
+        claude.chmod(0o755)
+        check = "left=$((5 - $(wc -l < n))); seq -f 'a.c:%.0f:1: error: wrong' 1 $left; exit $left"
+        (self.folder / "forge/chains.json").write_text(json.dumps({
+            "agents": {"coder": {"backend": "claude"}}, "checks": {"t": check}, "chains": {}}))
+        os.environ["PATH"] = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        code, _, stderr = self.run_ours("(coder -> t):9", "-p", "Do it.")
+        self.assertEqual(code, 0, stderr)
+        page = self.folder / "rounds.html"
+        self.assertEqual(self.run_ours("report", "-o", str(page))[0], 0)
+        return page
+
+    def test_plots_are_seen_in_both_themes_and_on_a_phone(self):
+        page, fills = self.rounds(), set()
+        for dark in (False, True):
+            for width in (1280, 360):
+                found, said = self.look(page, dark, width)
+                self.assertEqual((said, found["wide"]), ([], False), width)
+                self.assertEqual([plot["name"] for plot in found["plots"]], ["time", "cost", "errors"])
+                for plot in found["plots"]:
+                    self.assertGreater(plot["width"], 200, plot)
+                    self.assertTrue(plot["inside"] and plot["height"] > 0.9 and plot["text"] >= 14, plot)
+                fills.add(found["plots"][0]["fill"])
+                if PICTURES:
+                    self.look(page, dark, width, picture=PICTURES / f"plots-{'dark' if dark else 'light'}-{width}.png")
+            self.assertEqual(self.look(page, dark, script=CHECK % AXE.read_text())[0], [])
+        self.assertEqual(len(fills), 2, "two themes")
 
     def test_five_megabytes_of_transcript_stay_usable(self):
         (self.folder / "forge").mkdir()

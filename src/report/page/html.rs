@@ -6,6 +6,7 @@ use crate::report::closing::{cost_cell, tokens_cell};
 use crate::report::format::{amount, seconds};
 use crate::report::page::overview::{OverviewRow, overview};
 use crate::report::page::patch::by_file;
+use crate::report::page::plots::plotted;
 use crate::report::page::timeline::{TimelineAttempt, TimelineRow, timeline};
 use crate::report::page::{AttemptTexts, Document, cases, findings, heading, origin, title};
 use crate::report::paint::printable;
@@ -129,9 +130,9 @@ fn run_parts(document: &Document<'_>, prefix: &str) -> Markup {
                 }
             }
         }))
+        (plotted(document, prefix))
         (section(prefix, "timeline", "What happened", &happened(&rows, prefix)))
         (section(prefix, "steps", "Steps", &steps(document)))
-        (charts(&rows, prefix))
         @if let Some(cases) = cases(document) {
             (section(prefix, "cases", "Cases", &html! { pre tabindex="0" { (shown(&cases)) } }))
         }
@@ -147,7 +148,7 @@ fn run_parts(document: &Document<'_>, prefix: &str) -> Markup {
 
 /// Returns a section of the page, labelled by its heading. With several runs on a page it is no landmark, because each
 /// run has the same sections; the run is one.
-fn section(prefix: &str, name: &str, title: &str, content: &Markup) -> Markup {
+pub(super) fn section(prefix: &str, name: &str, title: &str, content: &Markup) -> Markup {
     let id = format!("{prefix}{name}");
     html! {
         @if prefix.is_empty() {
@@ -227,60 +228,6 @@ fn bar(tried: &TimelineAttempt, whole: i64, prefix: &str) -> Markup {
 #[expect(clippy::cast_precision_loss, reason = "only for a drawing")]
 fn share(part: i64, whole: i64) -> f64 {
     part.max(0) as f64 * 100.0 / whole.max(1) as f64
-}
-
-fn charts(rows: &[TimelineRow], prefix: &str) -> Markup {
-    let errors: Vec<(String, f64)> = tried(rows)
-        .filter_map(|tried| Some((tried.label.clone(), f64::from(u32::try_from(tried.errors?).unwrap_or(u32::MAX)))))
-        .collect();
-    let mut sum = 0.0;
-    let costs: Vec<(String, f64)> = tried(rows)
-        .filter_map(|tried| {
-            sum += tried.cost?;
-            Some((tried.label.clone(), sum))
-        })
-        .collect();
-    html! {
-        @if errors.iter().any(|(_, count)| *count > 0.0) {
-            (chart(prefix, "errors", "Errors that the checks found", &errors, &|value| format!("{value:.0}")))
-        }
-        @if costs.len() > 1 {
-            (chart(prefix, "cost", "Cost so far, in US dollars", &costs, &|value| format!("{value:.2}")))
-        }
-    }
-}
-
-/// Returns a chart with one bar for each attempt.
-#[expect(clippy::cast_precision_loss, reason = "only for a drawing")]
-fn chart(prefix: &str, name: &str, title: &str, values: &[(String, f64)], words: &dyn Fn(f64) -> String) -> Markup {
-    let most = values.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
-    let width = 760.0 / values.len() as f64;
-    let bar = (width * 0.7).clamp(1.0, 60.0);
-    let one = |number: f64| format!("{number:.1}");
-    let all = values.iter().map(|(_, value)| words(*value)).collect::<Vec<_>>().join(", ");
-    let id = format!("{prefix}{name}");
-    section(
-        prefix,
-        name,
-        title,
-        &html! {
-            svg class="chart" viewBox="0 0 800 180" role="img" aria-labelledby={ (id) "-title" } {
-                title id={ (id) "-title" } { (title) ": " (all) }
-                line x1="20" x2="780" y1="150" y2="150" {}
-                @for (index, (label, value)) in values.iter().enumerate() {
-                    @let middle = 20.0 + width * index as f64 + width / 2.0;
-                    @let height = value / most * 120.0;
-                    g {
-                        title { (shown(label)) ": " (words(*value)) }
-                        rect x=(one(middle - bar / 2.0)) y=(one(150.0 - height)) width=(one(bar)) height=(one(height)) {}
-                        @if values.len() <= 30 {
-                            text x=(one(middle)) y=(one(144.0 - height)) { (words(*value)) }
-                        }
-                    }
-                }
-            }
-        },
-    )
 }
 
 fn found(document: &Document<'_>, prefix: &str) -> Markup {

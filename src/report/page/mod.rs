@@ -4,6 +4,7 @@ pub(super) mod html;
 pub(super) mod junit;
 mod overview;
 mod patch;
+mod plots;
 mod timeline;
 
 use crate::engine::{At, EvalLedger, Event, FileChange, RunSummary, State, Sum, Totals};

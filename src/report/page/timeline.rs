@@ -38,8 +38,6 @@ pub(in crate::report) struct TimelineAttempt {
     pub(in crate::report) to_ms: i64,
     pub(in crate::report) tokens: Option<u64>,
     pub(in crate::report) cost: Option<f64>,
-    /// The number of errors that a check found; `None` for an agent.
-    pub(in crate::report) errors: Option<usize>,
 }
 
 /// How many errors of a failed check the timeline shows.
@@ -102,7 +100,6 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
                     to_ms: now.max(from_ms),
                     tokens: finished.tokens.map(|tokens| tokens.total()),
                     cost: finished.tokens.and_then(|tokens| tokens.cost_usd),
-                    errors: check.then_some(finished.errors.len()),
                 })));
                 if check && good == Some(false) {
                     rows.extend(
@@ -154,7 +151,6 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
                 to_ms: from_ms,
                 tokens: None,
                 cost: None,
-                errors: None,
             })));
         }
     }
