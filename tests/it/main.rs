@@ -33,6 +33,7 @@ mod lifeline;
 mod limits;
 mod names;
 mod night;
+mod notifications;
 mod outputs;
 mod people;
 mod plain_verbs;
