@@ -49,6 +49,7 @@ fn every_verb_that_tells_something_has_a_documented_form() {
         ("unavailable", &["diagnose"]),
         ("prompt", &["render", "a", "-p", "x"]),
         ("report", &["report"]),
+        ("report", &["report", "--all"]),
     ] {
         let typed: Vec<&str> = typed.iter().copied().chain(["--json"]).collect();
         check(definition, &place.run(&typed).code(0).stdout);
