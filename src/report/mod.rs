@@ -21,7 +21,7 @@ pub use page::html::{Refresh, html_page};
 pub use page::junit::junit;
 pub use page::{AttemptTexts, Document, markdown};
 pub use paint::Paint;
-pub use reasons::{go_on, reason};
+pub use reasons::{go_on, reason, with_twice};
 pub use sinks::{Ndjson, Sinks};
 pub use terminal::console::{Console, Verbosity};
 pub use terminal::evaluation::EvalTerminal;

@@ -4,7 +4,7 @@ use crate::chain::{Role, show_duration};
 use crate::engine::{
     At, AttemptOutcome, HumanNeeded, LastAttempt, LimitKind, RunOutcome, RunState, Totals, unverified_words,
 };
-use crate::plan::Outline;
+use crate::plan::{Limits, Outline};
 use crate::report::format::{local_time, outcome_words, thousands};
 use crate::report::verdicts::human_words;
 use crate::source::counted;
@@ -42,42 +42,54 @@ pub(super) fn excess(totals: &Totals, outline: &Outline) -> Option<String> {
     Some(format!("the limit `tokens` of {} was exceeded by {}", thousands(most), thousands(tokens - most)))
 }
 
-/// Returns how to continue a run that did not complete.
+/// Returns how to continue a run that did not complete, as the text after `next:`. `resume` is the command line that
+/// resumes it.
 #[must_use]
 pub fn go_on(outcome: RunOutcome, totals: &Totals, outline: &Outline, resume: &str) -> Option<String> {
+    let decide = || format!("{resume} --approve, or {resume} --reject \"what has to be fixed\"");
     match outcome {
-        RunOutcome::LimitReached { limit } => {
-            Some(format!("to continue with a higher limit: {resume} --limit {}=…", limit.key()))
+        RunOutcome::LimitReached { limit } => Some(with_twice(limit, &outline.limits, resume)),
+        RunOutcome::Rejected { step } => {
+            let name = outline.step(step).map_or("?", |step| &step.name);
+            Some(format!(
+                "{resume}, which asks {name} again, or forkhestra \"({}):5\", in which an agent fixes what was found",
+                outline.chain
+            ))
         }
-        RunOutcome::Rejected { .. } => Some(format!(
-            "to let an agent fix what was found, run a chain with the steps in rounds: \"({}):5\"",
-            outline.chain
-        )),
         RunOutcome::Failed { .. }
             if totals.last.as_ref().is_some_and(|last| last.outcome == AttemptOutcome::Voided) =>
         {
-            Some("restore the changed files (git checkout …), then start a new run".into())
+            Some("restore the changed files (git checkout …), and start a new run".into())
         }
         // More rounds would end at once. Only a decision helps.
         RunOutcome::NeedsHuman { reason: HumanNeeded::Rejections, .. }
             if totals.rejections >= outline.limits.rejections =>
         {
-            Some(format!("to decide: {resume} --approve, or --reject \"what has to be fixed\""))
+            Some(decide())
         }
         RunOutcome::NeedsHuman {
             reason: HumanNeeded::Disputed | HumanNeeded::NotAJudge | HumanNeeded::NoJudge,
             ..
-        } => Some(format!("to decide: {resume} --approve, or --reject \"what has to be fixed\"")),
-        outcome if outcome.is_exhausted() => {
-            let decide = if matches!(outcome, RunOutcome::NeedsHuman { .. }) {
-                ", or decide: --approve, --reject \"why\""
-            } else {
-                ""
-            };
-            Some(format!("to continue with a higher count: {resume} --more 3{decide}"))
+        } => Some(decide()),
+        RunOutcome::NeedsHuman { .. } if outcome.is_exhausted() => {
+            Some(format!("{resume} --more 3, or decide with --approve or --reject \"why\""))
         }
-        outcome => RunState::of(Some(outcome), false).may_resume().then(|| format!("to continue: {resume}")),
+        outcome if outcome.is_exhausted() => Some(format!("{resume} --more 3")),
+        outcome => RunState::of(Some(outcome), false).may_resume().then(|| resume.to_string()),
     }
+}
+
+/// Returns the command line that resumes a run with twice the limit that it reached.
+#[must_use]
+pub fn with_twice(limit: LimitKind, limits: &Limits, resume: &str) -> String {
+    let twice = match limit {
+        LimitKind::Time => limits.time.map(|time| show_duration(time * 2)),
+        LimitKind::Cost => limits.cost.map(|cost| (cost * 2.0).to_string()),
+        LimitKind::Tokens => limits.tokens.map(|tokens| tokens.saturating_mul(2).to_string()),
+        LimitKind::Attempts => limits.attempts.map(|attempts| attempts.saturating_mul(2).to_string()),
+        LimitKind::Wait => Some(show_duration(limits.wait * 2)),
+    };
+    format!("{resume} --limit {}={}", limit.key(), twice.unwrap_or_default())
 }
 
 /// Returns which limit was reached, with its value as it is written in `limits`.

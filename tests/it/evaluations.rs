@@ -267,7 +267,7 @@ fn a_signal_ends_all_cases_that_are_under_way_and_a_resume_asks_only_what_is_ope
         std::thread::yield_now();
     }
     let ran = running.end_by("INT");
-    assert!(ran.code(130).stderr.contains("forkhestra resume 1 continues it"), "{}", ran.stderr);
+    assert!(ran.code(130).stderr.contains("next: forkhestra resume 1\n"), "{}", ran.stderr);
     place.write("go", "");
     let before = calls(&place);
     let ran = place.run(&["resume", "1"]);

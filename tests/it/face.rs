@@ -192,7 +192,7 @@ fn a_report_of_what_was_cut_off_or_measured_says_so_and_a_device_stays_one() {
     let page = place.run(&["report", "--format", "md", "-o", "-"]).code(0).stdout.clone();
     assert!(
         page.contains("its process died")
-            && page.contains("to continue: forkhestra resume 1")
+            && page.contains("**next**: forkhestra resume 1")
             && page.contains("1.1 a: interrupted"),
         "{page}"
     );

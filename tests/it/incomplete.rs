@@ -8,7 +8,11 @@ fn a_run_with_a_failed_step_goes_on_with_that_step() {
     let place = Place::new();
     place.agent("a", "print done").agent("b", "exit 3\nnext\nprint done");
     let ran = place.run(&["a -> b"]);
-    assert!(ran.code(1).stderr.contains("to continue: forkhestra resume 1"), "{}", ran.stderr);
+    assert!(
+        ran.code(1).stderr.contains("next: forkhestra runs log 1.2.1, then forkhestra resume 1\n"),
+        "{}",
+        ran.stderr
+    );
     place.run(&["resume"]).code(0);
     assert_eq!((place.calls("a"), place.calls("b")), (1, 2));
 }

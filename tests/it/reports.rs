@@ -35,7 +35,7 @@ fn the_first_screen_of_a_report_says_what_was_asked_what_came_of_it_and_what_to_
     - **outcome**: complete
     - **changed**: 1 file changed (+1 -0): app.txt
     - **used**: 1 attempt, 0.0 s
-    - **next**: to read the changes: forkhestra diff 1
+    - **next**: forkhestra diff 1
     - **chain**: good
     - **time**: 2026-01-01 00:00:00 to 2026-01-01 00:00:00
 
@@ -46,7 +46,7 @@ fn the_first_screen_of_a_report_says_what_was_asked_what_came_of_it_and_what_to_
     - **changed**: 1 file changed (+2 -0): notes.txt
     - **used**: 4 attempts, 0.0 s
     - **rework**: 2 rejections; then 2 attempts, 0.0 s
-    - **next**: to continue with a higher count: forkhestra resume 2 --more 3, or decide: --approve, --reject "why"
+    - **next**: forkhestra resume 2 --more 3, or decide with --approve or --reject "why"
     - **chain**: (lazy -> judge):2
     - **time**: 2026-01-01 00:00:00 to 2026-01-01 00:00:00
     "#);
@@ -68,9 +68,9 @@ fn report_since_all_and_task_put_several_runs_on_one_page() {
 
     | run | asked | outcome | changed | used | next |
     |---|---|---|---|---|---|
-    | 1 | Add &lt;two>. | complete | 1 file changed (+1 -0): app.txt | 1 attempt, 0.0 s | to read the changes: forkhestra diff 1 |
-    | 2 | Clean up | stopped at step 2 of 2: judge rejected the work 2 times, and no rounds are left | 1 file changed (+2 -0): notes.txt | 4 attempts, 0.0 s | to continue with a higher count: forkhestra resume 2 --more 3, or decide: --approve, --reject "why" |
-    | 3 | Loop | the limit `attempts` of 2 was reached | 1 file changed (+2 -0): notes.txt | 2 attempts, 0.0 s | to continue with a higher limit: forkhestra resume 3 --limit attempts=… |
+    | 1 | Add &lt;two>. | complete | 1 file changed (+1 -0): app.txt | 1 attempt, 0.0 s | forkhestra diff 1 |
+    | 2 | Clean up | stopped at step 2 of 2: judge rejected the work 2 times, and no rounds are left | 1 file changed (+2 -0): notes.txt | 4 attempts, 0.0 s | forkhestra resume 2 --more 3, or decide with --approve or --reject "why" |
+    | 3 | Loop | the limit `attempts` of 2 was reached | 1 file changed (+2 -0): notes.txt | 2 attempts, 0.0 s | forkhestra resume 3 --limit attempts=4 |
     "#);
     assert_eq!(table(&["--since", "12h"]), table(&["--all"]));
     place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z' WHERE id < 3");

@@ -69,7 +69,7 @@ fn stop_ends_the_run_at_work_gracefully_and_says_how_to_continue() {
     assert!(code == Some(2) && wrong.contains("run 7 is not at work"), "{wrong}");
     let (code, stopped) = beside(&place, &["stop"]);
     assert_eq!(code, Some(0));
-    assert!(stopped.starts_with("run 1 has ended; to continue: forkhestra resume 1\n"), "{stopped}");
+    assert!(stopped.starts_with("run 1 has ended; next: forkhestra resume 1\n"), "{stopped}");
     assert_eq!(run.end().code, Some(143));
     place.assert_nothing_is_left();
     let again = place.run(&["stop"]);

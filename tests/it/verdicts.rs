@@ -61,7 +61,11 @@ fn a_disputes_end_is_a_human_and_a_skip_ends_the_group_well() {
     let ran = place.run(&["(c -> j):3", "-p", "Work."]);
     assert!(ran.code(3).stderr.contains("c disputes what it was asked to do; a human has to decide"), "{}", ran.stderr);
     assert!(ran.stderr.contains("! disputes: The request contradicts itself."), "{}", ran.stderr);
-    assert!(ran.stderr.contains("to decide: forkhestra resume 1 --approve, or --reject"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("next: forkhestra resume 1 --approve, or forkhestra resume 1 --reject"),
+        "{}",
+        ran.stderr
+    );
     place.agent("c", "print It is there already.\nprint VERDICT: skip");
     place.run(&["(c -> j):3 -> t", "-p", "Work."]).code(0);
     assert_eq!(place.calls("j"), 0);

@@ -64,7 +64,7 @@ pub(super) fn perform(
             told(world, common, ready, run, &ledger);
             if !common.quiet && !matches!(outcome, RunOutcome::Succeeded | RunOutcome::CasesFailed) {
                 let resume = resume_line(world, common, &project.root, run);
-                print_error(&paint.dim(&format!("  {resume} continues it\n")));
+                print_error(&paint.dim(&format!("  next: {resume}\n")));
             }
             let (summary, exit) = (journal.summary(run).unwrap_or_default(), exit_of(outcome));
             let hooks =

@@ -321,7 +321,6 @@ async fn on_stage(
     if verbosity > Verbosity::Quiet && is_demo(plan) {
         screen.say(&demo_note(paint, root));
     }
-    let resume = resume_line(world, common, root, number);
     let dumb = world.var("TERM").is_some_and(|term| term == "dumb");
     let live = paint.terminal && !dumb && !world.is_still() && screen.has_room_for_live(stdout.terminal);
     let paint = if dumb { paint.still() } else { paint };
@@ -331,7 +330,7 @@ async fn on_stage(
         (true, false) => Pace::InStep,
         (true, true) => Pace::CatchUp,
     };
-    let console = Console::new(outline, Some(plan), paint, verbosity, &folder, &resume);
+    let console = Console::new(outline, Some(plan), paint, verbosity, &folder);
     let options = TerminalOptions { pace, on_terminal: stdout.terminal, live, prefix: output.prefix };
     let mut terminal = Terminal::new(screen, console, sinks, options);
     let cast = RunContext { plan, root, replan, world, journal, run: number, observer: &mut terminal };

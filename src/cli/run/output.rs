@@ -1,16 +1,16 @@
 //! What a run reports in addition to its console: events, a summary, a table, hooks, the log of GitHub Actions.
 
-use crate::chain::{HookKind, show_duration};
+use crate::chain::HookKind;
 use crate::cli::args::Common;
 use crate::cli::config::shell;
 use crate::cli::options::OutputArgs;
-use crate::engine::{FileChange, LimitKind, RunOutcome, RunState, RunSummary};
+use crate::engine::{FileChange, RunOutcome, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::plan::{Hook, Limits, Outline};
 use crate::proc::{ByHand, Interrupts};
 use crate::report::{
     Document, GithubLog, Ndjson, Paint, Sinks, SummaryFacts, Verbosity, closing_changes, closing_table, go_on, print,
-    print_error, reason, step_summary, summary_json,
+    print_error, reason, step_summary, summary_json, with_twice,
 };
 use crate::runner::files_of_run;
 use crate::source::{Diagnostic, Env, Files, Kind};
@@ -121,8 +121,11 @@ pub(in crate::cli) fn close(
     let why = reason(outcome, &summary.totals, outline);
     let next = next(outcome, &summary, &over.resume, &outline.limits);
     let changes = files_of_run(&summary);
+    let paint = Paint::for_stderr(world);
     if !common.quiet {
-        print_error(&last_words(&summary, changes.as_deref(), outline, &over.resume, Paint::for_stderr(world)));
+        print_error(&last_words(&summary, changes.as_deref(), outline, &over.resume, paint));
+    } else if outcome != RunOutcome::Succeeded {
+        print_error(&next_line(outcome, &summary, outline, &over.resume, paint));
     }
     let facts = SummaryFacts {
         exit: Some(over.exit.code()),
@@ -200,17 +203,21 @@ pub(in crate::cli) fn last_words(
     paint: Paint,
 ) -> String {
     let Some(outcome) = summary.totals.outcome else { return String::new() };
-    let next = match go_on(outcome, &summary.totals, outline, resume) {
-        // It was already shown. After a failure, the log comes first.
-        Some(_)
-            if !matches!(RunState::of(Some(outcome), false), RunState::Incomplete | RunState::IterationsExhausted) =>
-        {
-            String::new()
-        }
-        _ => paint.dim(&format!("  next: {}\n", next(outcome, summary, resume, &outline.limits))),
-    };
+    let next = next_line(outcome, summary, outline, resume, paint);
     let diff = format!("forkhestra diff {}{}", summary.run, cwd_of(resume));
     closing_table(summary, paint) + &closing_changes(summary, changes, &diff, paint) + &next
+}
+
+/// The line that says what to type next. After a failure, what was printed comes first.
+fn next_line(outcome: RunOutcome, summary: &RunSummary, outline: &Outline, resume: &str, paint: Paint) -> String {
+    let look = next(outcome, summary, resume, &outline.limits);
+    let has_failed = matches!(RunState::of(Some(outcome), false), RunState::Incomplete | RunState::IterationsExhausted);
+    let words = match go_on(outcome, &summary.totals, outline, resume) {
+        Some(go_on) if has_failed => format!("{look}, then {go_on}"),
+        Some(go_on) => go_on,
+        None => look,
+    };
+    paint.dim(&format!("  next: {words}\n"))
 }
 
 /// The option `--cwd` of a command line that resumes a run; empty if it has none.
@@ -222,26 +229,12 @@ fn cwd_of(resume: &str) -> String {
 pub(in crate::cli) fn next(outcome: RunOutcome, summary: &RunSummary, resume: &str, limits: &Limits) -> String {
     let (cwd, run) = (cwd_of(resume), summary.run);
     match (outcome, &summary.totals.last) {
-        (RunOutcome::LimitReached { limit }, _) => {
-            format!("{resume} --limit {}={}", limit.key(), doubled(limit, limits))
-        }
+        (RunOutcome::LimitReached { limit }, _) => with_twice(limit, limits, resume),
         (RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed, _) => resume.to_string(),
         (RunOutcome::NeedsHuman { .. }, _) if summary.task.is_some() => format!("forkhestra dispute list{cwd}"),
         (RunOutcome::Succeeded, _) | (_, None) => format!("forkhestra report {run}{cwd}"),
         (_, Some(last)) => format!("forkhestra runs log {run}.{}.{}{cwd}", last.at.step, last.at.attempt),
     }
-}
-
-/// Twice a limit, as it is typed.
-fn doubled(limit: LimitKind, limits: &Limits) -> String {
-    match limit {
-        LimitKind::Time => limits.time.map(|time| show_duration(time * 2)),
-        LimitKind::Cost => limits.cost.map(|cost| (cost * 2.0).to_string()),
-        LimitKind::Tokens => limits.tokens.map(|tokens| tokens.saturating_mul(2).to_string()),
-        LimitKind::Attempts => limits.attempts.map(|attempts| attempts.saturating_mul(2).to_string()),
-        LimitKind::Wait => Some(show_duration(limits.wait * 2)),
-    }
-    .unwrap_or_default()
 }
 
 /// Runs a hook. Its result does not change the outcome of the run.

@@ -71,17 +71,9 @@ pub(super) fn log(world: &World, common: &Common, args: &LogArgs, as_json: bool)
     }
 }
 
-fn console<'a>(
-    world: &World,
-    common: &Common,
-    journal: &Journal,
-    root: &Path,
-    outline: &'a Outline,
-    run: i64,
-) -> Console<'a> {
+fn console<'a>(world: &World, common: &Common, journal: &Journal, outline: &'a Outline, run: i64) -> Console<'a> {
     let folder = world.relative(&journal.run_folder(run));
-    let resume = resume_line(world, common, root, run);
-    Console::new(outline, None, Paint::for_stdout(world).still(), verbosity(common), Path::new(&folder), &resume)
+    Console::new(outline, None, Paint::for_stdout(world).still(), verbosity(common), Path::new(&folder))
 }
 
 /// Shows runs from the journal, as the live console showed them.
@@ -129,7 +121,7 @@ impl Player<'_> {
     /// Shows one run; with `follow` until it has ended.
     fn run(&self, row: &RunRow, follow: bool) -> Result<(), Cut> {
         let outline = self.journal.outline(row.id).map_err(broken)?.ok_or_else(|| too_old(row.id))?;
-        let mut console = console(self.world, self.common, self.journal, self.root, &outline, row.id);
+        let mut console = console(self.world, self.common, self.journal, &outline, row.id);
         let (mut open, mut seq, mut summary): (Option<Output>, u64, RunSummary) = (None, 0, RunSummary::default());
         let first = if self.from_now { self.last_attempt(row.id)? } else { 0 };
         loop {

@@ -80,7 +80,7 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
     let folder = world.relative(&journal.run_folder(row.id));
     let paint = Paint::for_stdout(world).still();
     let timeline = outline.as_ref().map_or_else(String::new, |outline| {
-        let mut console = Console::new(outline, None, paint, verbosity(common), Path::new(&folder), &resume);
+        let mut console = Console::new(outline, None, paint, verbosity(common), Path::new(&folder));
         timeline(&mut console, &events, |step, session| session_line(&project, outline, step, session))
     });
     let summary = RunSummary::of(&events);

@@ -28,9 +28,5 @@ pub(in crate::cli) fn stop(world: &World, common: &Common, args: &StopArgs) -> A
     while is_alive(lease) && RunLock::is_held(&project.root).map_err(broken)? {
         std::thread::sleep(LOOK);
     }
-    Ok(answer(&format!(
-        "run {} has ended; to continue: {}\n",
-        row.id,
-        resume_line(world, common, &project.root, row.id)
-    )))
+    Ok(answer(&format!("run {} has ended; next: {}\n", row.id, resume_line(world, common, &project.root, row.id))))
 }

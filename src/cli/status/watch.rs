@@ -5,7 +5,6 @@ use super::{at_work, gather, text};
 use crate::cli::args::{Common, StatusArgs};
 use crate::cli::config::project;
 use crate::cli::respond::Answered;
-use crate::cli::run::execute::resume_line;
 use crate::cli::run::output::verbosity;
 use crate::cli::runs::broken;
 use crate::exit::Exit;
@@ -63,7 +62,7 @@ pub(super) fn watch(world: &World, common: &Common, args: &StatusArgs) -> Answer
     loop {
         let journal = if args.all { None } else { Journal::existing(&root).map_err(broken)? };
         let drawn = match journal {
-            Some(journal) => follow(&mut pinned, &root, &journal, past)?,
+            Some(journal) => follow(&mut pinned, &journal, past)?,
             None => pinned.draw_status()?,
         };
         past = false;
@@ -74,15 +73,14 @@ pub(super) fn watch(world: &World, common: &Common, args: &StatusArgs) -> Answer
 }
 
 /// Shows what happens in a run until another one is at work. `past` is whether what has happened in it so far is old.
-fn follow(pinned: &mut Pinned<'_>, root: &Path, journal: &Journal, past: bool) -> Result<io::Result<()>, Diagnostic> {
+fn follow(pinned: &mut Pinned<'_>, journal: &Journal, past: bool) -> Result<io::Result<()>, Diagnostic> {
     let running = at_work(journal)?.map(|(row, _)| row.id);
     let last = journal.last_run().map_err(broken)?.map(|row| row.id);
     let Some(run) = running.or(last) else { return pinned.draw_status() };
     let Some(outline) = journal.outline(run).map_err(broken)? else { return pinned.draw_status() };
     let folder = pinned.world.relative(&journal.run_folder(run));
-    let resume = resume_line(pinned.world, pinned.common, root, run);
     let verbosity = verbosity(pinned.common);
-    let mut console = Console::new(&outline, None, pinned.paint.still(), verbosity, Path::new(&folder), &resume);
+    let mut console = Console::new(&outline, None, pinned.paint.still(), verbosity, Path::new(&folder));
     let (mut seq, mut old) = (0, past);
     loop {
         // Read before the events, so that the end of a run is never shown without its last lines.

@@ -103,11 +103,11 @@ pub(in crate::report) fn used(summary: &RunSummary) -> String {
 /// Returns what a person can do now.
 pub(in crate::report) fn next(document: &Document<'_>) -> Option<String> {
     let Some(outcome) = document.summary.totals.outcome else {
-        return (!document.at_work).then(|| format!("to continue: {}", document.resume));
+        return (!document.at_work).then(|| document.resume.to_string());
     };
     if RunState::of(Some(outcome), false) == RunState::Complete {
         let changed = document.changes.is_some_and(|files| !files.is_empty());
-        return changed.then(|| format!("to read the changes: forkhestra diff {}", document.summary.run));
+        return changed.then(|| format!("forkhestra diff {}", document.summary.run));
     }
     go_on(outcome, &document.summary.totals, document.outline, document.resume)
 }

@@ -12,7 +12,7 @@ use crate::report::format::{
     refused_words, round_words, seconds, waiting_words,
 };
 use crate::report::paint::Paint;
-use crate::report::reasons::{excess, go_on, iterations, limit_words, reason};
+use crate::report::reasons::{excess, iterations, limit_words, reason};
 use crate::report::text::dry_run::prompt_block;
 use crate::report::verdicts::{trend, unclear_words, verdict_lines};
 use crate::source::counted;
@@ -44,7 +44,6 @@ pub struct Console<'a> {
     pub(in crate::report) paint: Paint,
     pub(in crate::report) verbosity: Verbosity,
     folder: String,
-    pub(in crate::report) resume: String,
     /// The summary of the run so far.
     pub(in crate::report) summary: RunSummary,
     /// The attempt that is running now.
@@ -63,8 +62,7 @@ pub struct Console<'a> {
 }
 
 impl<'a> Console<'a> {
-    /// Returns the console of a run. Its transcripts are in `folder`, and `resume` is the command line that resumes it.
-    /// The plan has the prompts that `-v` shows.
+    /// Returns the console of a run, whose transcripts are in `folder`. The plan has the prompts that `-v` shows.
     #[must_use]
     pub fn new(
         outline: &'a Outline,
@@ -72,7 +70,6 @@ impl<'a> Console<'a> {
         paint: Paint,
         verbosity: Verbosity,
         folder: &Path,
-        resume: &str,
     ) -> Self {
         let folder = folder.display().to_string();
         Self {
@@ -81,7 +78,6 @@ impl<'a> Console<'a> {
             paint,
             verbosity,
             folder,
-            resume: resume.into(),
             summary: RunSummary::default(),
             under_way: None,
             spending: None,
@@ -481,8 +477,6 @@ impl<'a> Console<'a> {
             | (_, None) => self.folder.clone(),
             (_, Some(LastAttempt { at, .. })) => format!("{}/{}-{}/{}", self.folder, at.step, at.name, at.attempt),
         };
-        let go_on = go_on(outcome, &self.summary.totals, self.outline, &self.resume)
-            .map_or_else(String::new, |go_on| format!("  {}\n", self.paint.dim(&go_on)));
         let late = match self.unread {
             0 => String::new(),
             1 => self.warning("your last message came too late: no agent was started after it"),
@@ -490,7 +484,7 @@ impl<'a> Console<'a> {
                 self.warning(&format!("your last {count} messages came too late: no agent was started after them"))
             }
         };
-        format!("{late}{first} {facts}\n  {}\n{go_on}", self.paint.dim(&format!("transcripts: {where_to}")))
+        format!("{late}{first} {facts}\n  {}\n", self.paint.dim(&format!("transcripts: {where_to}")))
     }
 }
 

@@ -11,8 +11,8 @@ const CONFIG: &str = r#"{"checks": {"t": {"run": "cargo test"}}, "chains": {}}"#
 fn lines(chain: &str, verbosity: Verbosity, paint: Paint, events: Vec<EventKind>) -> String {
     let plan = planned(&world(&[]), CONFIG, chain, &PromptSource::default(), &[]).unwrap();
     let outline = crate::plan::outline(&plan);
-    let (folder, resume) = (Path::new(".forkhestra/runs/7"), "forkhestra resume 7");
-    let mut console = Console::new(&outline, Some(&plan), paint, verbosity, folder, resume);
+    let folder = Path::new(".forkhestra/runs/7");
+    let mut console = Console::new(&outline, Some(&plan), paint, verbosity, folder);
     let stamp = |seq: usize| format!("2026-01-01T00:00:{seq:02}.500Z");
     let event = |(seq, event)| Event { version: 1, run: 7, seq: seq as u64, at: stamp(seq), worked_ms: None, event };
     events.into_iter().enumerate().map(event).map(|event| console.event(&event)).collect()
@@ -99,8 +99,7 @@ fn quiet_says_only_how_a_failed_run_ended() {
     assert_eq!(
         quiet,
         "✗ (coder:2 -> t):2: stopped at step 2 of 2: t still fails in the last round (3 attempts, 9.0 s, 12,345 \
-         tokens, $0.12)\n  transcripts: .forkhestra/runs/7/2-t/1\n  to continue with a higher count: forkhestra \
-         resume 7 --more 3\n"
+         tokens, $0.12)\n  transcripts: .forkhestra/runs/7/2-t/1\n"
     );
     let ended = vec![started(), EventKind::RunFinished { outcome: RunOutcome::Succeeded }];
     assert_eq!(lines("coder", Verbosity::Quiet, Paint::plain(), ended), "");

@@ -124,10 +124,10 @@ pub fn run(
     }
     let next = match ended {
         Some((outcome, outline)) => go_on(outcome, &summary.totals, outline, resume),
-        None => state.may_resume().then(|| format!("to continue: {resume}")),
+        None => state.may_resume().then(|| resume.to_string()),
     };
     if let Some(next) = next {
-        let _ = writeln!(text, "\n{}", paint.dim(&next));
+        let _ = writeln!(text, "\n{}", paint.dim(&format!("next: {next}")));
     }
     text
 }

@@ -318,7 +318,7 @@ fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
     let sums = json!([all.attempts, all.took_ms, all.tokens(), all.cost_usd(), totals.rejections]);
     assert_eq!(json!([json["attempts"], json["tookMs"], json["tokens"], json["costUsd"], json["rejections"]]), sums);
     let Some((outcome, outline)) = totals.outcome.zip(outline) else { return };
-    let mut console = Console::new(outline, None, Paint::plain(), Verbosity::Normal, Path::new(""), "");
+    let mut console = Console::new(outline, None, Paint::plain(), Verbosity::Normal, Path::new(""));
     let told = events.iter().map(|event| (&event.event, console.event(event)));
     let is_end = |event: &EventKind| matches!(event, EventKind::RunFinished { .. });
     let last = told.filter(|(event, _)| is_end(event)).last().unwrap().1.replace(',', "");
