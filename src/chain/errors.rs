@@ -240,9 +240,9 @@ pub(super) fn missing_key(at: &Place, of: &str, key: &str) -> Diagnostic {
 
 pub(super) fn one_of(at: &Place, of: &str, keys: &[&str], found: &[&str]) -> Diagnostic {
     let message = if found.is_empty() {
-        format!("{of} needs one of {}", list(keys))
+        format!("{of} needs one of {}", either(keys))
     } else {
-        format!("{of} can have only one of {}, not {}", list(keys), list(found))
+        format!("{of} can have only one of {}, but has {}", either(keys), list(found))
     };
     if of != "a step" {
         let what = if found.is_empty() { "write one of them" } else { "keep one of them" };
@@ -284,7 +284,7 @@ pub(super) fn bad_amount(at: &Place, key: &str, number: f64) -> Diagnostic {
 pub(super) fn unknown_choice(at: &Place, key: &str, found: &str, choices: &[&str]) -> Diagnostic {
     Diagnostic::error("config/choice", format!("`{key}` cannot be `{found}`"))
         .at(at, "unknown value")
-        .help(format!("use one of {}", list(choices)))
+        .help(format!("use {}", either(choices)))
 }
 
 pub(super) fn no_steps(at: &Place, key: &str) -> Diagnostic {
@@ -359,10 +359,19 @@ pub fn bad_duration(at: &Place, what: &str, text: &str, fault: DurationError) ->
 
 /// Formats a list as "`a`, `b` and `c`", with backticks.
 fn list(words: &[&str]) -> String {
+    joined(words, "and")
+}
+
+/// Returns names of which one is meant: `` `a`, `b` or `c` ``.
+pub(super) fn either(words: &[&str]) -> String {
+    joined(words, "or")
+}
+
+fn joined(words: &[&str], last_word: &str) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
         Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        Some((last, rest)) => format!("{} {last_word} {last}", rest.join(", ")),
         None => String::new(),
     }
 }

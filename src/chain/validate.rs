@@ -37,7 +37,12 @@ impl Checker<'_> {
             return self.steps(node, "steps", steps);
         }
         let Value::Object(members) = &node.value else {
-            self.faults.push(errors::wrong_kind(&self.place(&node.span), object.name, "an object", node.value.kind()));
+            self.faults.push(errors::wrong_kind(
+                &self.place(&node.span),
+                object.name,
+                forms(object),
+                node.value.kind(),
+            ));
             return;
         };
         for member in members {
@@ -81,7 +86,8 @@ impl Checker<'_> {
 
     fn texts(&mut self, nodes: &[Node], key: &str) {
         for node in nodes.iter().filter(|node| !matches!(node.value, Value::Text(_))) {
-            self.wrong(node, key, "an array of strings");
+            let what = format!("each element of `{key}`");
+            self.faults.push(errors::wrong_kind(&self.place(&node.span), &what, "a string", node.value.kind()));
         }
     }
 
@@ -143,6 +149,7 @@ impl Checker<'_> {
                 }
             }
             (Shape::Steps(object), _) => self.steps(node, key, object),
+            (Shape::Choice(choices), _) => self.wrong(node, key, &errors::either(choices)),
             (shape, _) => self.wrong(node, key, wanted(shape)),
         }
     }
@@ -158,7 +165,11 @@ impl Checker<'_> {
             match (&member.node.value, other) {
                 (Value::Text(_), _) => {}
                 (Value::Object(_), Some(object)) => self.object(&member.node, object),
-                _ => self.wrong(&member.node, key, "an object of strings"),
+                (found, other) => {
+                    let wanted = if other.is_some() { "a string or an object" } else { "a string" };
+                    let what = format!("each value in `{key}`");
+                    self.faults.push(errors::wrong_kind(&self.place(&member.node.span), &what, wanted, found.kind()));
+                }
             }
         }
     }
@@ -191,12 +202,25 @@ impl Checker<'_> {
                 for node in nodes {
                     match node.value {
                         Value::Text(_) => self.steps(node, key, object),
-                        _ => self.object(node, object),
+                        Value::Object(_) => self.object(node, object),
+                        _ => {
+                            let (at, found) = (self.place(&node.span), node.value.kind());
+                            self.faults.push(errors::wrong_kind(&at, object.name, "a string or an object", found));
+                        }
                     }
                 }
             }
             _ => self.wrong(node, key, wanted(Shape::Steps(object))),
         }
+    }
+}
+
+/// Returns what an object may be written as.
+fn forms(object: &Object) -> &'static str {
+    match (object.text, steps_of(object)) {
+        (None, _) => "an object",
+        (Some(_), None) => "a string or an object",
+        (Some(_), Some(_)) => "a string, an array of steps or an object",
     }
 }
 
@@ -217,7 +241,8 @@ fn wanted(shape: Shape) -> &'static str {
         Shape::Text | Shape::Choice(_) => "a string",
         Shape::TextOrTexts => "a string or an array of strings",
         Shape::Texts => "an array of strings",
-        Shape::TextMap | Shape::Variables(_) => "an object of strings",
+        Shape::TextMap => "an object whose values are strings",
+        Shape::Variables(_) => "an object whose values are strings or objects",
         Shape::Duration => "a length of time as a string, such as `10m`",
         Shape::Flag => "true or false",
         Shape::Count(_) => "a whole number",
