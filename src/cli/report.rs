@@ -139,7 +139,7 @@ fn read(
             papers.push(paper(world, journal, &outline, (row.id, at), ended.get(&(at.step, at.attempt)).copied())?);
         }
     }
-    let (changes, patch) = (files_of_run(&summary), patch(root, &summary));
+    let (changes, patch) = (files_of_run(root, &summary), patch(root, &summary));
     let at_work = state == RunState::Running;
     Ok(RunData { row, summary, outline, events, reason: why, resume, at_work, changes, patch, papers })
 }

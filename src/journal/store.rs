@@ -117,6 +117,12 @@ impl Journal {
         move |cause| JournalError::Database { path, cause }
     }
 
+    /// The root that the journal belongs to.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.path.ancestors().nth(2).unwrap_or(&self.path)
+    }
+
     /// The path of the database.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -40,11 +40,12 @@ pub fn files_between(root: &Path, before: &str, after: &str) -> Option<Vec<FileC
     Snapshots::of(root, snapshot_store(root))?.numstat(before, after, &asking(root, FIRST_PATIENCE))
 }
 
-/// Returns the files that a run changed, from its first tree to its last. `None` if there were no snapshots.
+/// Returns the files that a run in this root changed, from its first tree to its last. `None` if there were no
+/// snapshots. The root may have been moved since.
 #[must_use]
-pub fn files_of_run(summary: &RunSummary) -> Option<Vec<FileChange>> {
+pub fn files_of_run(root: &Path, summary: &RunSummary) -> Option<Vec<FileChange>> {
     let (began, last) = (summary.trees.began.as_deref()?, summary.trees.last()?);
-    files_between(Path::new(&summary.root), began, last)
+    files_between(root, began, last)
 }
 
 /// Writes a tree of a root's snapshots to an empty directory. `scratch` is an empty directory that is not used

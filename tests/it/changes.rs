@@ -179,3 +179,14 @@ fn prune_removes_the_snapshots_of_the_runs_that_it_removes_and_no_others() {
     place.run(&["-q", "e"]).code(0);
     assert!(place.run(&["diff"]).code(0).stdout.contains("+more"));
 }
+
+#[test]
+fn the_history_of_a_project_that_was_moved_still_shows_what_changed() {
+    let place = two_rounds();
+    place.run(&["-q", "(c -> t):3"]).code(0);
+    let moved = place.path("moved");
+    fs::rename(place.work(""), &moved).unwrap();
+    fs::create_dir(place.work("")).unwrap();
+    let shown = place.run(&["-C", moved.to_str().unwrap(), "runs", "show"]);
+    assert!(shown.code(0).stdout.contains("4 files changed (+2 -2)"), "{}", shown.stdout);
+}

@@ -114,11 +114,7 @@ fn a_candidate_that_is_too_long_or_gives_a_case_away_is_never_tried() {
         &format!("print {long}\nnext\nprint Repeat in capital letters, as in: thank you very much\nnext\nprint Repeat the text."),
     );
     let ran = place.run(&["eval", "improve", "suite.json", "--generations", "3"]);
-    assert!(
-        ran.code(1).stderr.contains("gen 1 was not tried: it is too long (sanity_check:too_long)"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.code(1).stderr.contains("gen 1 was not tried: it is too long"), "{}", ran.stderr);
     assert!(ran.stderr.contains("gen 2 was not tried: it reveals a case or an example\n"), "{}", ran.stderr);
     assert!(ran.stdout.contains("the original prompt is kept: the last candidate revealed a case"), "{}", ran.stdout);
     assert_eq!((calls(&place), place.calls("rewriter")), (4, 2));

@@ -78,7 +78,7 @@ fn a_check_is_a_test_case_that_its_last_attempt_decides_and_a_judge_one_with_its
     never: skipped: not reached
     the run: failure (incomplete): stopped at step 6 of 7: late failed with exit code 3
         stopped at step 6 of 7: late failed with exit code 3
-        to continue: forkhestra resume 1
+        next: forkhestra resume 1
     ");
     let suite = &report.test_suites[0];
     assert_eq!(
@@ -109,7 +109,7 @@ fn a_judge_that_rejects_in_the_end_fails_with_its_findings_and_names_their_place
       before: rejects: app.txt:7: not <what> was asked: app.txt:7: not <what> was asked
     the run: failure (needsHuman): stopped at step 2 of 2: judge rejected the work 2 times, and no rounds are left
         stopped at step 2 of 2: judge rejected the work 2 times, and no rounds are left
-        to continue with a higher count: forkhestra resume 1 --more 3, or decide: --approve, --reject "why"
+        next: forkhestra resume 1 --more 3, or decide with --approve or --reject "why"
     "#);
     let judge = &report.test_suites[0].test_cases[0];
     assert_eq!((&*judge.extra["file"], &*judge.extra["line"]), ("app.txt", "7"));
@@ -160,7 +160,7 @@ fn a_run_that_is_killed_is_an_error_and_a_run_without_checks_has_a_test_case_too
         -
     the run: error (crashed): its process died
         its process died
-        to continue: forkhestra resume 1
+        next: forkhestra resume 1
     ");
     place.agent("a", "print x");
     place.run(&["a", "-p", "x"]).code(0);

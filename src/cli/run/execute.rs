@@ -138,7 +138,8 @@ pub(in crate::cli) fn perform(
             let folder = relative_folder(world, &run);
             let resume = resume_line(world, common, run.root, run.number);
             let transcripts = folder.display().to_string();
-            let over = Over { summary, outline: run.outline, transcripts, resume, exit, task_status, commit };
+            let over =
+                Over { summary, outline: run.outline, root: run.root, transcripts, resume, exit, task_status, commit };
             let Some((summary, json, printed)) = close(world, common, output, over) else { return Ok(exit) };
             // Another run that waits for this directory need not wait for the hooks.
             run.journal.let_go();

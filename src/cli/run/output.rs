@@ -100,6 +100,8 @@ pub(in crate::cli) struct Over<'a> {
     pub(in crate::cli) summary: RunSummary,
     /// Its plan in brief.
     pub(in crate::cli) outline: &'a Outline,
+    /// The directory in which it worked.
+    pub(in crate::cli) root: &'a Path,
     pub(in crate::cli) transcripts: String,
     pub(in crate::cli) resume: String,
     pub(in crate::cli) exit: Exit,
@@ -120,7 +122,7 @@ pub(in crate::cli) fn close(
     let outcome = summary.totals.outcome?;
     let why = reason(outcome, &summary.totals, outline);
     let next = next(outcome, &summary, &over.resume, &outline.limits);
-    let changes = files_of_run(&summary);
+    let changes = files_of_run(over.root, &summary);
     let paint = Paint::for_stderr(world);
     if !common.quiet {
         print_error(&last_words(&summary, changes.as_deref(), outline, &over.resume, paint));

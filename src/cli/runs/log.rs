@@ -166,7 +166,7 @@ impl Player<'_> {
         }
         if !self.common.quiet {
             let resume = resume_line(self.world, self.common, self.root, row.id);
-            let changes = files_of_run(&summary);
+            let changes = files_of_run(self.root, &summary);
             show(
                 last_words(&summary, changes.as_deref(), &outline, &resume, Paint::for_stdout(self.world)).as_bytes(),
             )?;

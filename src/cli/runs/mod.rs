@@ -89,7 +89,7 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
     } else {
         String::new()
     };
-    let changes = files_of_run(&summary);
+    let changes = files_of_run(journal.root(), &summary);
     let text =
         run_text(&row, state, &summary, outline.as_ref(), changes.as_deref(), (&timeline, &folder, &resume), paint);
     Ok(answer(&(text + &results)))
@@ -120,7 +120,7 @@ fn shown(
     let next = ended.map(|(outcome, outline)| next(outcome, &summary, resume, &outline.limits));
     let exit = summary.totals.outcome.map(|outcome| exit_of(outcome).code());
     let folder = world.relative(&journal.run_folder(row.id));
-    let changes = files_of_run(&summary);
+    let changes = files_of_run(journal.root(), &summary);
     let facts = SummaryFacts {
         exit,
         reason: why.as_deref(),

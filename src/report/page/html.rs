@@ -4,7 +4,7 @@
 use crate::engine::RunState;
 use crate::report::closing::{cost_cell, tokens_cell};
 use crate::report::format::{amount, seconds};
-use crate::report::page::overview::{OverviewRow, overview};
+use crate::report::page::overview::{overview, overview_rows, sum_line};
 use crate::report::page::patch::by_file;
 use crate::report::page::plots::plotted;
 use crate::report::page::timeline::{TimelineAttempt, TimelineRow, timeline};
@@ -56,6 +56,7 @@ pub fn html_page(documents: &[Document<'_>], several: bool, refresh: Refresh) ->
                 @if several {
                     header { h1 { (title) } }
                     main {
+                        p class="sum" { (sum_line(documents)) }
                         (all_runs(documents))
                         @for document in documents {
                             section class="run" aria-labelledby={ "run-" (document.summary.run) } {
@@ -100,15 +101,21 @@ fn all_runs(documents: &[Document<'_>]) -> Markup {
     let names = ["run", "asked", "outcome", "changed", "used", "next"];
     html! {
         div class="wide" role="region" aria-label="All runs" tabindex="0" {
-            table {
+            table class="runs" {
                 thead { tr { @for name in names { th scope="col" { (name) } } } }
                 tbody {
-                    @for row in documents.iter().map(OverviewRow::of) {
+                    @for row in overview_rows(documents) {
                         tr {
                             th scope="row" { a href={ "#run-" (row.run) } { (row.run) } }
                             td data-name="asked" { (shown(&row.asked)) }
-                            td data-name="outcome" class=[row.bad.then_some("bad")] { (shown(&row.outcome)) }
-                            td data-name="changed" { (shown(&row.changed)) }
+                            td data-name="outcome" { div {
+                                span class=[row.bad.then_some("bad")] { (shown(&row.outcome)) }
+                                @if let Some(cause) = &row.cause { div class="cause" { (shown(cause)) } }
+                            } }
+                            td data-name="changed" { div {
+                                (shown(&row.changed))
+                                @for words in &row.weakened { div class="bad" { (shown(words)) } }
+                            } }
                             td data-name="used" { (row.used) }
                             td data-name="next" { (shown(&row.next)) }
                         }

@@ -160,7 +160,7 @@ fn whole(document: &Document<'_>) -> TestCase {
         }
         _ => {
             let by_itself = summary.totals.outcome.is_some_and(RunOutcome::is_a_conclusion);
-            let next = next(document).map_or_else(String::new, |next| format!("\n{next}"));
+            let next = next(document).map_or_else(String::new, |next| format!("\nnext: {next}"));
             Problem {
                 kind: if by_itself { NonSuccessKind::Failure } else { NonSuccessKind::Error },
                 kind_name: type_of(state),

@@ -11,7 +11,7 @@ use crate::engine::{At, EvalLedger, Event, FileChange, RunSummary, State, Sum, T
 use crate::plan::Outline;
 use crate::report::closing::{cost_cell, tokens_cell};
 use crate::report::format::{local_time, seconds};
-use crate::report::page::overview::{Fact, OverviewRow, overview};
+use crate::report::page::overview::{Fact, OverviewRow, overview, overview_rows, sum_line};
 use crate::report::page::timeline::{TimelineRow, label, timeline};
 use crate::report::paint::{Paint, printable};
 use crate::report::text::evaluation::{evaluation_text, prompt_diff};
@@ -116,7 +116,7 @@ fn fenced(text: &str) -> String {
 pub fn markdown(documents: &[Document<'_>], several: bool) -> String {
     let mut text = String::new();
     if several {
-        let _ = write!(text, "# {}\n\n{}\n", title(documents), overview_table(documents));
+        let _ = write!(text, "# {}\n\n{}\n\n{}\n", title(documents), sum_line(documents), overview_table(documents));
     }
     for (index, document) in documents.iter().enumerate() {
         text.push_str(if index > 0 { "\n" } else { "" });
@@ -134,8 +134,10 @@ pub(in crate::report) fn title(documents: &[Document<'_>]) -> String {
 
 fn overview_table(documents: &[Document<'_>]) -> String {
     let mut text = String::from("| run | asked | outcome | changed | used | next |\n|---|---|---|---|---|---|\n");
-    for document in documents {
-        let OverviewRow { run, asked, outcome, changed, used, next, .. } = OverviewRow::of(document);
+    for row in overview_rows(documents) {
+        let OverviewRow { run, asked, outcome, cause, changed, used, weakened, next, .. } = row;
+        let outcome = std::iter::once(outcome).chain(cause).collect::<Vec<_>>().join("; ");
+        let changed = std::iter::once(changed).chain(weakened).collect::<Vec<_>>().join("; ");
         let _ = writeln!(
             text,
             "| {run} | {} | {} | {} | {used} | {} |",

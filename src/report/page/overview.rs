@@ -1,15 +1,21 @@
 //! The first screen of a report: what was asked, how it ended and why, what changed, what it cost, and what to do now.
 
-use crate::engine::{EventKind, RunOutcome, RunState, RunSummary};
+use crate::engine::{EventKind, RunOutcome, RunState, RunSummary, Sum};
 use crate::report::closing::used_words;
-use crate::report::format::{first_line, local_time, seconds};
+use crate::report::format::{first_line, fitted, local_time, seconds};
 use crate::report::page::Document;
+use crate::report::page::timeline::first_errors;
 use crate::report::reasons::go_on;
 use crate::report::text::changes::changes_line;
+use crate::report::text::history::state_label;
+use crate::report::verdicts::finding_line;
 use crate::source::counted;
 
 /// How much of a prompt is quoted, in characters.
 const QUOTED: usize = 600;
+
+/// How much of a cause fits into a table, in columns.
+const CAUSE: usize = 120;
 
 /// A line of the first screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,27 +32,42 @@ pub(in crate::report) struct OverviewRow {
     pub(in crate::report) run: i64,
     pub(in crate::report) asked: String,
     pub(in crate::report) outcome: String,
+    /// What explains the outcome, in the words of an agent or a check.
+    pub(in crate::report) cause: Option<String>,
     pub(in crate::report) changed: String,
     pub(in crate::report) used: String,
+    /// How tests were weakened, in one line each.
+    pub(in crate::report) weakened: Vec<String>,
     pub(in crate::report) next: String,
     /// Whether the run has ended and is not complete.
     pub(in crate::report) bad: bool,
 }
 
 impl OverviewRow {
-    pub(in crate::report) fn of(document: &Document<'_>) -> Self {
+    fn of(document: &Document<'_>) -> Self {
         let summary = document.summary;
-        let weakened = summary.weakened.iter().map(|words| format!("; {words}"));
         Self {
             run: summary.run,
             asked: first_line(&asked(document).unwrap_or_else(|| summary.chain.clone())),
             outcome: document.reason.to_string(),
-            changed: document.changes.map_or_else(|| "not known".into(), changes_line) + &weakened.collect::<String>(),
+            cause: cause(document).map(|words| fitted(&words, CAUSE)),
+            changed: document.changes.map_or_else(|| "not known".into(), changes_line),
+            weakened: summary.weakened.clone(),
             used: used(summary),
             next: next(document).unwrap_or_default(),
             bad: summary.totals.outcome.is_some_and(|outcome| outcome != RunOutcome::Succeeded),
         }
     }
+}
+
+/// Returns the runs of a page, line by line: first those that wait for a person, then those that are not complete.
+pub(in crate::report) fn overview_rows(documents: &[Document<'_>]) -> Vec<OverviewRow> {
+    let mut sorted: Vec<&Document<'_>> = documents.iter().collect();
+    sorted.sort_by_key(|document| {
+        let state = RunState::of(document.summary.totals.outcome, document.at_work);
+        (!state.waits(), state == RunState::Complete)
+    });
+    sorted.into_iter().map(OverviewRow::of).collect()
 }
 
 /// Returns the first screen of a run, line by line.
@@ -58,6 +79,7 @@ pub(in crate::report) fn overview(document: &Document<'_>) -> Vec<Fact> {
     let mut facts = Vec::new();
     facts.extend(asked(document).map(|words| fact("asked", words)));
     facts.push(Fact { name: "outcome", words: document.reason.to_string(), bad: ended && !complete });
+    facts.extend(cause(document).map(|words| fact("why", words)));
     if let Some(files) = document.changes {
         facts.push(fact("changed", changes_line(files)));
     }
@@ -91,6 +113,50 @@ pub(in crate::report) fn asked(document: &Document<'_>) -> Option<String> {
         Some((cut, _)) => format!("{}…", words[..cut].trim_end()),
         None => words.to_string(),
     })
+}
+
+/// Returns what explains why a run is not complete, in the words of the judge that rejected the work, the program that
+/// failed, or the check.
+fn cause(document: &Document<'_>) -> Option<String> {
+    let told = document.summary.totals.outcome?;
+    if matches!(told, RunOutcome::Succeeded | RunOutcome::Interrupted { .. } | RunOutcome::LimitReached { .. }) {
+        return None;
+    }
+    document.events.iter().rev().find_map(|event| match &event.event {
+        EventKind::VerdictGiven { at, verdict, .. } => {
+            let finding = verdict.effective_findings().first().map(finding_line);
+            let words = finding.unwrap_or_else(|| first_line(verdict.notes.trim()));
+            Some((!words.is_empty()).then(|| format!("{}: {words}", at.name)))
+        }
+        EventKind::AttemptFinished { at, finished, .. } => {
+            let error = finished.error.as_deref().map(first_line);
+            let paper = document.papers.iter().find(|paper| (paper.at.step, paper.at.attempt) == (at.step, at.attempt));
+            let is_check = document.outline.step(at.step).is_some_and(|step| step.check.is_some());
+            let words = error.or_else(|| first_errors(paper.filter(|_| is_check).as_ref()).next());
+            Some(words.map(|words| format!("{}: {words}", at.name)))
+        }
+        _ => None,
+    })?
+}
+
+/// Returns the sum of several runs in one line: how many ended how, and what they used.
+pub(in crate::report) fn sum_line(documents: &[Document<'_>]) -> String {
+    let mut counts: Vec<(&'static str, usize)> = Vec::new();
+    for document in documents {
+        let label = state_label(RunState::of(document.summary.totals.outcome, document.at_work));
+        match counts.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((label, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut used = Sum::default();
+    for document in documents {
+        used.join(&document.summary.totals.all);
+    }
+    let counts: Vec<String> = counts.into_iter().map(|(label, count)| format!("{count} {label}")).collect();
+    let used: Vec<String> = std::iter::once(counted(used.attempts, "attempt")).chain(used_words(&used)).collect();
+    format!("{} ({})", counts.join(", "), used.join(", "))
 }
 
 /// Returns how long a run took and what it used.

@@ -53,7 +53,7 @@ pub(super) fn label(outline: &Outline, at: &At) -> String {
 }
 
 /// Returns the first errors that a failed check printed, one line each.
-fn first_errors(paper: Option<&&AttemptTexts>) -> impl Iterator<Item = String> {
+pub(super) fn first_errors(paper: Option<&&AttemptTexts>) -> impl Iterator<Item = String> {
     let found = paper.map_or_else(Vec::new, |paper| failures(&(paper.output.clone() + "\n" + &paper.errors)));
     found.into_iter().take(SHOWN).map(|error| {
         let line = error.line.map_or_else(String::new, |line| format!(":{line}"));

@@ -10,7 +10,8 @@ use crate::report::text::changes::changes_line;
 use crate::source::counted;
 use std::fmt::Write;
 
-fn state_label(state: RunState) -> &'static str {
+/// Returns the word for the state of a run.
+pub(in crate::report) fn state_label(state: RunState) -> &'static str {
     match state {
         RunState::Running => "running",
         RunState::Crashed => "crashed",
