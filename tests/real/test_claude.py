@@ -58,6 +58,26 @@ class Claude(unittest.TestCase):
         self.assertIn("refused: Bash(", stderr)
         self.assertEqual(code, 0, stderr)
 
+    def test_a_message_of_a_person_reaches_the_next_iteration_of_a_run_in_the_background(self):
+        waits = {"do": "shell", "command": "touch up; while [ ! -e go ]; do sleep 0.05; done"}
+        place = self.place([waits, says("Not done yet."), WRITES, DONE])
+        place.config({"coder": place.agent("claude", permissions="full")})
+        code, stdout, stderr = place.run("run", "--detach", "coder:3", "-p", PROMPT)
+        self.assertEqual(code, 0, stderr)
+        self.assertIn("run 1 is at work in the background", stdout)
+        attached = place.start("attach")
+        place.wait_for("up", attached)
+        code, stdout, stderr = place.run("tell", "Say hi in lower case.")
+        self.assertEqual(code, 0, stderr)
+        (place.work / "go").touch()
+        stdout, stderr = attached.communicate(timeout=60)
+        self.assertEqual(attached.returncode, 0, stderr)
+        self.assertIn("message from a person: Say hi in lower case.", stdout.decode())
+        self.assertIn("coder:3: complete", stdout.decode())
+        asked = ["> Say hi in lower case." in place.said(request) for request in place.requests()]
+        self.assertEqual(asked, [False, False, True, True])
+        self.assertEqual(place.left(), [])
+
     def test_an_error_of_the_model_server_is_a_failure_in_its_words(self):
         place = self.place({"turns": [{"error": {"status": 401, "message": "no such key"}}], "main": "any"})
         code, _, stderr = place.run("coder", "-p", PROMPT)
