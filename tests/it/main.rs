@@ -16,6 +16,7 @@ mod demo;
 mod detach;
 mod docs;
 mod doctor;
+mod embedding;
 mod evaluations;
 mod face;
 mod files;
