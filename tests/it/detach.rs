@@ -11,28 +11,22 @@ fn worker() -> (Place, PathBuf, PathBuf) {
     (place, up, go)
 }
 
-/// Runs a command that leaves something at work. Returns its exit code and what it printed.
-fn beside(place: &Place, words: &[&str]) -> (Option<i32>, String) {
-    let output = place.command(words).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    (output.status.code(), text)
-}
-
 #[test]
 fn detach_returns_at_once_with_the_number_of_a_run_that_goes_on() {
     let (place, up, go) = worker();
-    let (code, text) = beside(&place, &["run", "--detach", "worker:3"]);
+    let (code, text) = place.beside(&["run", "--detach", "worker:3"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.starts_with("run 1 is at work in the background\n  to follow it: forkhestra attach\n"), "{text}");
     place.wait_for(&up);
-    assert!(beside(&place, &["status"]).1.contains("● run 1 worker:3"));
+    assert!(place.beside(&["status"]).1.contains("● run 1 worker:3"));
     std::fs::write(&go, "").unwrap();
     // Refused if the run has ended already.
-    let (code, _) = beside(&place, &["attach"]);
+    let (code, _) = place.beside(&["attach"]);
     assert!(matches!(code, Some(0 | 2)), "{code:?}");
     let ended = place.run(&["runs", "log"]);
     assert!(ended.code(0).stdout.contains("✓ worker:3: complete"), "{}", ended.stdout);
     let log = text.lines().find_map(|line| line.strip_prefix("  its console: ")).unwrap();
+    let log = log.replace("$PLACE", place.path("").to_str().unwrap().trim_end_matches('/'));
     let log = std::fs::read_to_string(log).unwrap();
     assert!(log.contains("✓ worker:3: complete") && !log.contains("hello"), "{log}");
 }
@@ -40,7 +34,7 @@ fn detach_returns_at_once_with_the_number_of_a_run_that_goes_on() {
 #[test]
 fn detach_leads_a_session_of_its_own_and_stop_ends_it() {
     let (place, up, _) = worker();
-    assert_eq!(beside(&place, &["run", "--detach", "worker:3"]).0, Some(0));
+    assert_eq!(place.beside(&["run", "--detach", "worker:3"]).0, Some(0));
     place.wait_for(&up);
     let lock = std::fs::read_to_string(place.work(".forkhestra/lock")).unwrap();
     let pid: i32 = lock.split("process ").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
@@ -48,7 +42,7 @@ fn detach_leads_a_session_of_its_own_and_stop_ends_it() {
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
     // proc(5): the fields after the name are state, parent, process group, session, terminal.
     assert_eq!((fields[2], fields[3], fields[4]), (&*pid.to_string(), &*pid.to_string(), "0"));
-    assert!(beside(&place, &["stop"]).1.starts_with("run 1 has ended"));
+    assert!(place.beside(&["stop"]).1.starts_with("run 1 has ended"));
     place.assert_nothing_is_left();
 }
 
@@ -84,7 +78,7 @@ fn detach_with_wait_says_that_it_waits() {
     let (place, up, go) = worker();
     let first = place.start(&["-q", "worker:3"]);
     place.wait_for(&up);
-    let (code, text) = beside(&place, &["run", "--detach", "--wait", "worker:3"]);
+    let (code, text) = place.beside(&["run", "--detach", "--wait", "worker:3"]);
     assert!(code == Some(0) && text.contains("waiting for another run here: worker:3"), "{text}");
     assert!(text.contains(" waits in the background\n  to stop it: kill "), "{text}");
     std::fs::write(&go, "").unwrap();
@@ -100,9 +94,9 @@ fn task_run_detach_works_on_a_whole_queue() {
         place.run(&["task", "add", title]).code(0);
     }
     std::fs::write(&go, "").unwrap();
-    let (code, text) = beside(&place, &["task", "run", "--all", "--detach"]);
+    let (code, text) = place.beside(&["task", "run", "--all", "--detach"]);
     assert!(matches!(code, Some(0 | 3)), "{text}");
-    let (_, _) = beside(&place, &["attach"]);
+    let (_, _) = place.beside(&["attach"]);
     let ended = place.run(&["runs"]);
     assert_eq!(ended.code(0).stdout.lines().count(), 3, "{}", ended.stdout);
 }

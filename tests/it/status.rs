@@ -21,13 +21,6 @@ fn at_work() -> (Place, std::path::PathBuf) {
     (place, go)
 }
 
-/// Runs a command while a run is at work. Returns its exit code and what it printed.
-fn beside(place: &Place, words: &[&str]) -> (Option<i32>, String) {
-    let output = place.command(words).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    (output.status.code(), text)
-}
-
 #[test]
 fn status_says_what_is_at_work_what_it_does_and_what_waits() {
     let (place, go) = at_work();
@@ -39,19 +32,18 @@ fn status_says_what_is_at_work_what_it_does_and_what_waits() {
     place.run(&["task", "add", "B"]).code(0);
     let run = place.start(&["-q", "worker:3"]);
     place.wait_for(&place.path("tmp/up"));
-    insta::assert_snapshot!(beside(&place, &["status"]).1, @r#"
+    insta::assert_snapshot!(place.beside(&["status"]).1, @r#"
     ● run 2 worker:3 (for 0 s, attempt 2)
       1.2 worker, iteration 2 of 3 for 0 s
       Reading src/main.rs
     ! run 1 (judge) waits for your decision: forkhestra resume 1 --approve, or --reject "why"
     tasks: 2 pending
     "#);
-    let json: Value = serde_json::from_str(&beside(&place, &["status", "--json"]).1).unwrap();
+    let json: Value = serde_json::from_str(&place.beside(&["status", "--json"]).1).unwrap();
     let found = &json["roots"][0]["run"];
     assert_eq!((&found["run"], &found["attempt"]["lastLine"]), (&2.into(), &"Reading src/main.rs".into()));
-    let all = beside(&place, &["status", "--all"]).1;
-    let root = place.work("").display().to_string();
-    assert!(all.contains(root.trim_end_matches('/')), "{all}");
+    let all = place.beside(&["status", "--all"]).1;
+    assert!(all.contains("$PLACE/project\n"), "{all}");
     std::fs::write(&go, "").unwrap();
     run.end().code(0);
     assert!(place.run(&["status"]).code(0).stdout.starts_with("nothing is running here\n"));
@@ -65,9 +57,9 @@ fn stop_ends_the_run_at_work_gracefully_and_says_how_to_continue() {
     assert!(refused.code(2).words().contains("there are no runs in"), "{}", refused.stderr);
     let run = place.start(&["-q", "worker:3"]);
     place.wait_for(&place.path("tmp/up"));
-    let (code, wrong) = beside(&place, &["stop", "7"]);
+    let (code, wrong) = place.beside(&["stop", "7"]);
     assert!(code == Some(2) && wrong.contains("run 7 is not at work"), "{wrong}");
-    let (code, stopped) = beside(&place, &["stop"]);
+    let (code, stopped) = place.beside(&["stop"]);
     assert_eq!(code, Some(0));
     assert!(stopped.starts_with("run 1 has ended; next: forkhestra resume 1\n"), "{stopped}");
     assert_eq!(run.end().code, Some(143));
@@ -92,7 +84,7 @@ fn status_all_leaves_the_journal_of_an_older_version_at_work_alone_and_shows_the
     let mut lock = std::fs::File::create(older.join(".forkhestra/lock")).unwrap();
     std::io::Write::write_all(&mut lock, b"a chain, process 1, since then").unwrap();
     lock.lock().unwrap();
-    let (code, all) = beside(&place, &["status", "--all"]);
+    let (code, all) = place.beside(&["status", "--all"]);
     assert_eq!(code, Some(0));
     assert!(all.contains("is in use by an older forkhestra (format 5, this version uses 6)"), "{all}");
     assert!(all.contains("run 1 worker:3"), "{all}");

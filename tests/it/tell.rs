@@ -12,13 +12,6 @@ fn at_work() -> (Place, PathBuf, PathBuf) {
     (place, up, go)
 }
 
-/// Runs a command while a run is at work. Returns its exit code and what it printed.
-fn beside(place: &Place, words: &[&str]) -> (Option<i32>, String) {
-    let output = place.command(words).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    (output.status.code(), text)
-}
-
 #[test]
 fn tell_reaches_every_later_attempt_and_is_shown_by_console_timeline_and_report() {
     let (place, up, go) = at_work();
@@ -26,7 +19,7 @@ fn tell_reaches_every_later_attempt_and_is_shown_by_console_timeline_and_report(
     place.config(r#"{"agents": {"judge": {"command": "judge", "role": "judge"}}, "chains": {}}"#);
     let run = place.start(&["worker:3 -> judge", "-p", "Do it"]);
     place.wait_for(&up);
-    let told = beside(&place, &["tell", "1", "Use the new API.\nNot the old one."]);
+    let told = place.beside(&["tell", "1", "Use the new API.\nNot the old one."]);
     assert_eq!(told, (Some(0), "run 1 has your message: every attempt that an agent begins now gets it\n".into()));
     std::fs::write(&go, "").unwrap();
     let ran = run.end();
@@ -48,7 +41,7 @@ fn tell_survives_a_crash_of_the_run() {
     let (place, up, go) = at_work();
     let run = place.start(&["-q", "worker:3", "-p", "Do it"]);
     place.wait_for(&up);
-    assert_eq!(beside(&place, &["tell", "Use the new API."]).0, Some(0));
+    assert_eq!(place.beside(&["tell", "Use the new API."]).0, Some(0));
     assert_eq!(run.end_by("KILL").code, None);
     std::fs::write(&go, "").unwrap();
     place.run(&["-q", "resume"]).code(0);
@@ -62,7 +55,7 @@ fn a_message_after_which_no_agent_is_started_is_reported() {
     let (place, up, go) = at_work();
     let run = place.start(&["worker", "-p", "Do it"]);
     place.wait_for(&up);
-    assert_eq!(beside(&place, &["tell", "Use the new API."]).0, Some(0));
+    assert_eq!(place.beside(&["tell", "Use the new API."]).0, Some(0));
     std::fs::write(&go, "").unwrap();
     let late = "! your last message came too late: no agent was started after it\n";
     let ran = run.end();
@@ -81,7 +74,7 @@ fn tell_refuses_what_it_cannot_deliver() {
         (vec!["tell", "7", "x"], "run 7 is not at work"),
         (vec!["tell", &"x".repeat(20_000)], "the message is too long: 20000 bytes"),
     ] {
-        let (code, text) = beside(&place, &words);
+        let (code, text) = place.beside(&words);
         assert!(code == Some(2) && text.contains(why), "{text}");
     }
     std::fs::write(&go, "").unwrap();
@@ -111,7 +104,7 @@ fn tell_reaches_an_agent_whose_prompt_is_an_argument() {
     let (place, up, go) = at_work();
     let run = place.start(&["-q", "worker:3", "-p", "Do it"]);
     place.wait_for(&up);
-    assert_eq!(beside(&place, &["tell", "Use the new API."]).0, Some(0));
+    assert_eq!(place.beside(&["tell", "Use the new API."]).0, Some(0));
     std::fs::write(&go, "").unwrap();
     run.end().code(0);
     assert!(!place.call("worker", 1).contains("Use the new API."));

@@ -157,6 +157,12 @@ impl Place {
         Running { child: self.command(arguments).spawn().unwrap(), place: self }
     }
 
+    /// Runs a command while something else of this place is at work. Returns its exit code and what it printed.
+    pub(crate) fn beside(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.command(arguments).output().unwrap();
+        (output.status.code(), self.plain(&output.stdout) + &self.plain(&output.stderr))
+    }
+
     /// Changes the journal without the program, and makes the program accept the change.
     pub(crate) fn sql(&self, statement: &str) {
         let database = rusqlite::Connection::open(self.work(".forkhestra/state.db")).unwrap();
