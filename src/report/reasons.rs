@@ -46,7 +46,8 @@ pub(super) fn excess(totals: &Totals, outline: &Outline) -> Option<String> {
 /// resumes it.
 #[must_use]
 pub fn go_on(outcome: RunOutcome, totals: &Totals, outline: &Outline, resume: &str) -> Option<String> {
-    let decide = || format!("{resume} --approve, or {resume} --reject \"what has to be fixed\"");
+    let decide =
+        || format!("{resume} --approve accepts the work, {resume} --reject \"what has to be fixed\" sends it back");
     match outcome {
         RunOutcome::LimitReached { limit } => Some(with_twice(limit, &outline.limits, resume)),
         RunOutcome::Rejected { step } => {

@@ -33,6 +33,7 @@ fn the_first_screen_of_a_report_says_what_was_asked_what_came_of_it_and_what_to_
 
     - **asked**: Add &lt;two>. Keep one.
     - **outcome**: complete
+    - **verified**: no check, no judge
     - **changed**: 1 file changed (+1 -0): app.txt
     - **used**: 1 attempt, 0.0 s
     - **next**: forkhestra diff 1
@@ -67,13 +68,13 @@ fn report_since_all_and_task_put_several_runs_on_one_page() {
     insta::assert_snapshot!(table(&["--all"]), @r#"
     # 3 runs, 2026-01-01 00:00:00 to 2026-01-01 00:00:00
 
-    1 complete, 1 needs a human, 1 limit reached (7 attempts)
+    1 complete, 1 needs a human, 1 limit reached (7 attempts). Those that need you come first. Their work is in $PLACE/project.
 
     | run | asked | outcome | changed | used | next |
     |---|---|---|---|---|---|
     | 2 | Clean up | stopped at step 2 of 2: judge rejected the work 2 times, and no rounds are left; judge: app.txt:1: not what was asked | 1 file changed (+2 -0): notes.txt | 4 attempts, 0.0 s | forkhestra resume 2 --more 3, or decide with --approve or --reject "why" |
     | 3 | Loop | the limit `attempts` of 2 was reached | 1 file changed (+2 -0): notes.txt | 2 attempts, 0.0 s | forkhestra resume 3 --limit attempts=4 |
-    | 1 | Add &lt;two>. | complete | 1 file changed (+1 -0): app.txt | 1 attempt, 0.0 s | forkhestra diff 1 |
+    | 1 | Add &lt;two>. | complete; no check, no judge | 1 file changed (+1 -0): app.txt | 1 attempt, 0.0 s | forkhestra diff 1 |
     "#);
     assert_eq!(table(&["--since", "12h"]), table(&["--all"]));
     place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z' WHERE id < 3");

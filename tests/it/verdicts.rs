@@ -62,7 +62,7 @@ fn a_disputes_end_is_a_human_and_a_skip_ends_the_group_well() {
     assert!(ran.code(3).stderr.contains("c disputes what it was asked to do; a human has to decide"), "{}", ran.stderr);
     assert!(ran.stderr.contains("! disputes: The request contradicts itself."), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("next: forkhestra resume 1 --approve, or forkhestra resume 1 --reject"),
+        ran.stderr.contains("next: forkhestra resume 1 --approve accepts the work, forkhestra resume 1 --reject"),
         "{}",
         ran.stderr
     );

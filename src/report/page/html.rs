@@ -56,7 +56,7 @@ pub fn html_page(documents: &[Document<'_>], several: bool, refresh: Refresh) ->
                 @if several {
                     header { h1 { (title) } }
                     main {
-                        p class="sum" { (sum_line(documents)) }
+                        p class="sum" { (shown(&sum_line(documents))) }
                         (all_runs(documents))
                         @for document in documents {
                             section class="run" aria-labelledby={ "run-" (document.summary.run) } {
@@ -117,11 +117,21 @@ fn all_runs(documents: &[Document<'_>]) -> Markup {
                                 @for words in &row.weakened { div class="bad" { (shown(words)) } }
                             } }
                             td data-name="used" { (row.used) }
-                            td data-name="next" { (shown(&row.next)) }
+                            td data-name="next" { div { (command_words(&row.next)) } }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+/// Returns a text with command lines, in which no option is broken at its hyphens.
+fn command_words(text: &str) -> Markup {
+    html! {
+        @for word in text.split(' ') {
+            @if word.starts_with('-') { span class="whole" { (shown(word)) } } @else { (shown(word)) }
+            " "
         }
     }
 }

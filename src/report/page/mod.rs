@@ -116,7 +116,8 @@ fn fenced(text: &str) -> String {
 pub fn markdown(documents: &[Document<'_>], several: bool) -> String {
     let mut text = String::new();
     if several {
-        let _ = write!(text, "# {}\n\n{}\n\n{}\n", title(documents), sum_line(documents), overview_table(documents));
+        let _ =
+            write!(text, "# {}\n\n{}\n\n{}\n", title(documents), cell(&sum_line(documents)), overview_table(documents));
     }
     for (index, document) in documents.iter().enumerate() {
         text.push_str(if index > 0 { "\n" } else { "" });

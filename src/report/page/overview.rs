@@ -1,6 +1,7 @@
 //! The first screen of a report: what was asked, how it ended and why, what changed, what it cost, and what to do now.
 
-use crate::engine::{EventKind, RunOutcome, RunState, RunSummary, Sum};
+use crate::chain::Role;
+use crate::engine::{AttemptOutcome, EventKind, RunOutcome, RunState, RunSummary, Sum};
 use crate::report::closing::used_words;
 use crate::report::format::{first_line, fitted, local_time, seconds};
 use crate::report::page::Document;
@@ -10,12 +11,13 @@ use crate::report::text::changes::changes_line;
 use crate::report::text::history::state_label;
 use crate::report::verdicts::finding_line;
 use crate::source::counted;
+use crate::verdict::{Decision, ReadFrom};
 
 /// How much of a prompt is quoted, in characters.
 const QUOTED: usize = 600;
 
 /// How much of a cause fits into a table, in columns.
-const CAUSE: usize = 120;
+const CAUSE: usize = 160;
 
 /// A line of the first screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +52,7 @@ impl OverviewRow {
             run: summary.run,
             asked: first_line(&asked(document).unwrap_or_else(|| summary.chain.clone())),
             outcome: document.reason.to_string(),
-            cause: cause(document).map(|words| fitted(&words, CAUSE)),
+            cause: cause(document).or_else(|| verified(document)).map(|words| fitted(&words, CAUSE)),
             changed: document.changes.map_or_else(|| "not known".into(), changes_line),
             weakened: summary.weakened.clone(),
             used: used(summary),
@@ -80,6 +82,7 @@ pub(in crate::report) fn overview(document: &Document<'_>) -> Vec<Fact> {
     facts.extend(asked(document).map(|words| fact("asked", words)));
     facts.push(Fact { name: "outcome", words: document.reason.to_string(), bad: ended && !complete });
     facts.extend(cause(document).map(|words| fact("why", words)));
+    facts.extend(verified(document).map(|words| fact("verified", words)));
     if let Some(files) = document.changes {
         facts.push(fact("changed", changes_line(files)));
     }
@@ -133,10 +136,44 @@ fn cause(document: &Document<'_>) -> Option<String> {
             let paper = document.papers.iter().find(|paper| (paper.at.step, paper.at.attempt) == (at.step, at.attempt));
             let is_check = document.outline.step(at.step).is_some_and(|step| step.check.is_some());
             let words = error.or_else(|| first_errors(paper.filter(|_| is_check).as_ref()).next());
+            let root = format!("{}/", document.summary.root);
+            let words = words.map(|words| words.replace(&root, ""));
             Some(words.map(|words| format!("{}: {words}", at.name)))
         }
         _ => None,
     })?
+}
+
+/// Returns what verified the work of a complete run: the checks that passed, and the judges that approved.
+fn verified(document: &Document<'_>) -> Option<String> {
+    document.summary.totals.outcome.filter(|outcome| *outcome == RunOutcome::Succeeded)?;
+    // An evaluation has cases instead.
+    document.events.iter().find(|event| matches!(event.event, EventKind::RunStarted { .. }))?;
+    let mut words: Vec<(u32, String)> = Vec::new();
+    let mut note = |step: u32, word: Option<String>| {
+        words.retain(|(known, _)| *known != step);
+        words.extend(word.map(|word| (step, word)));
+    };
+    for event in document.events {
+        match &event.event {
+            EventKind::AttemptFinished { at, outcome, .. }
+                if document.outline.step(at.step).is_some_and(|step| step.check.is_some()) =>
+            {
+                note(at.step, (*outcome == AttemptOutcome::Completed).then(|| format!("{} passed", at.name)));
+            }
+            EventKind::VerdictGiven { at, verdict, .. } if verdict.from == ReadFrom::Person => {
+                note(at.step, (verdict.decision == Decision::Approve).then(|| "a person approved".into()));
+            }
+            EventKind::VerdictGiven { at, verdict, .. }
+                if document.outline.step(at.step).is_some_and(|step| step.role == Some(Role::Judge)) =>
+            {
+                note(at.step, (verdict.decision == Decision::Approve).then(|| format!("{} approved", at.name)));
+            }
+            _ => {}
+        }
+    }
+    let words: Vec<String> = words.into_iter().map(|(_, word)| word).collect();
+    Some(if words.is_empty() { "no check, no judge".into() } else { words.join(", ") })
 }
 
 /// Returns the sum of several runs in one line: how many ended how, and what they used.
@@ -156,7 +193,11 @@ pub(in crate::report) fn sum_line(documents: &[Document<'_>]) -> String {
     }
     let counts: Vec<String> = counts.into_iter().map(|(label, count)| format!("{count} {label}")).collect();
     let used: Vec<String> = std::iter::once(counted(used.attempts, "attempt")).chain(used_words(&used)).collect();
-    format!("{} ({})", counts.join(", "), used.join(", "))
+    let order = if counts.len() > 1 { " Those that need you come first." } else { "" };
+    let mut roots: Vec<&str> = documents.iter().map(|document| document.summary.root.as_str()).collect();
+    roots.dedup();
+    let place = if let [root] = roots[..] { format!(" Their work is in {root}.") } else { String::new() };
+    format!("{} ({}).{order}{place}", counts.join(", "), used.join(", "))
 }
 
 /// Returns how long a run took and what it used.
