@@ -4,17 +4,17 @@ use crate::chain::Role;
 use crate::cli::task::errors::only_a_human;
 use crate::cli::verdict::in_an_iteration;
 use crate::journal::role_of_call;
-use crate::proc::inherited;
+use crate::proc::{inherited, is_below_agent};
 use crate::source::{Diagnostic, Env};
 use crate::world::World;
 use std::path::{Path, PathBuf};
 
 /// Refuses calls by an agent of a run in this root. An agent that has cleared its environment is recognized by the
-/// processes that it descends from.
+/// processes that it descends from, even if its own are gone.
 pub(super) fn only_people(world: &World, root: &Path) -> Result<(), Diagnostic> {
     let ours = root.join(".forkhestra");
     let descends = inherited("FORKHESTRA_RESULT").into_iter().any(|result| PathBuf::from(result).starts_with(&ours));
-    if in_an_iteration(world) || descends { Err(only_a_human()) } else { Ok(()) }
+    if in_an_iteration(world) || descends || is_below_agent(root) { Err(only_a_human()) } else { Ok(()) }
 }
 
 /// Refuses a run that a judge starts: its agents could do what the judge itself may not.

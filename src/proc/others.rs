@@ -1,11 +1,12 @@
 //! Other processes of forkhestra on this machine.
 
-use super::procfs::{all, kill};
+use super::procfs::{all, ancestors, kill, process};
+use super::survivors::is_lifeline;
 use crate::engine::Sig;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The lock that a process at work holds, relative to its root.
 const LOCK: &str = ".forkhestra/lock";
@@ -25,6 +26,25 @@ pub(super) fn lock_of(pid: i32) -> Option<PathBuf> {
     targets.find(|target| target.ends_with(LOCK))?.ancestors().nth(2).map(PathBuf::from)
 }
 
+/// Whether an agent of the run that is at work in a root has started us, directly or not. An agent can clear the
+/// environment of a process and let its parents exit, but it stays below the lifeline, which holds the lock of the root.
+/// If the lifeline is gone, it is below the host, with no other lifeline between them.
+#[must_use]
+pub fn is_below_agent(root: &Path) -> bool {
+    let Ok(root) = fs::canonicalize(root) else { return false };
+    let mut below_any = false;
+    for pid in ancestors() {
+        let lifeline = is_lifeline(pid);
+        // A person's script may hold the lock, too.
+        let host = || process(pid).is_some_and(|process| process.name == "forkhestra");
+        if (lifeline || !below_any && host()) && lock_of(pid).as_deref() == Some(&root) {
+            return true;
+        }
+        below_any |= lifeline;
+    }
+    false
+}
+
 /// Sends a signal to a process, if it is still the one that started at this time (in clock ticks since boot).
 pub fn signal_process(pid: i32, start_time: u64, signal: Sig) {
     let signal = match signal {
@@ -33,7 +53,7 @@ pub fn signal_process(pid: i32, start_time: u64, signal: Sig) {
         Sig::Term => Signal::TERM,
         Sig::Kill => Signal::KILL,
     };
-    if let Some(target) = super::procfs::process(pid).filter(|found| found.start_time == start_time) {
+    if let Some(target) = process(pid).filter(|found| found.start_time == start_time) {
         kill(&target, signal);
     }
 }

@@ -55,15 +55,25 @@ pub fn start_time(pid: i32) -> Option<u64> {
 #[must_use]
 pub fn inherited(name: &str) -> Vec<OsString> {
     let mut values = Vec::new();
-    let mut at = i32::try_from(std::os::unix::process::parent_id()).unwrap_or(0);
-    while at > 1 && values.len() < DEEPEST {
+    for at in ancestors() {
         let environment = fs::read(format!("/proc/{at}/environ")).unwrap_or_default();
         let entries = environment.split(|byte| *byte == 0);
         let mut found = entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
         values.extend(found.next().map(|value| OsStr::from_bytes(value).to_os_string()));
-        at = process(at).map_or(0, |process| process.parent);
     }
     values
+}
+
+/// Returns our ancestor processes, the nearest first, with the first process of our PID namespace: in a sandbox, that
+/// is the program that made the sandbox.
+pub(super) fn ancestors() -> Vec<i32> {
+    let mut found = Vec::new();
+    let mut at = i32::try_from(std::os::unix::process::parent_id()).unwrap_or(0);
+    while at >= 1 && found.len() < DEEPEST {
+        found.push(at);
+        at = process(at).map_or(0, |process| process.parent);
+    }
+    found
 }
 
 /// Returns the children of a process, from the kernel's own list if there is one, else by a walk over all processes.

@@ -70,7 +70,7 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
 }
 
 /// Returns whether a process is a lifeline. One that has just started does not have its name yet.
-fn is_lifeline(pid: i32) -> bool {
+pub(super) fn is_lifeline(pid: i32) -> bool {
     let named = process(pid).is_some_and(|process| process.name == LIFELINE);
     named || has_argument(pid, b"__lifeline")
 }

@@ -144,6 +144,26 @@ fn an_agent_cannot_decide_in_a_persons_place() {
     assert_eq!(said.matches("this is only for humans").count(), verbs.len() * 2, "{said}");
 }
 
+/// Its parents have exited, its session is another one, and nothing of the run is in its environment.
+#[test]
+fn an_agent_cannot_decide_through_a_process_that_it_has_cut_off() {
+    let place = Place::new();
+    let (said, code) = (place.path("tmp/said"), place.path("tmp/code"));
+    let (said, code, program) = (said.display(), code.display(), program());
+    // It waits until its parent is the lifeline.
+    let script = format!(
+        "until p=$(sed -n 's/^PPid:.//p' /proc/$$/status); grep -q fk-lifeline /proc/$p/comm; do :; done\n\
+         {program} -C {} tell approved > {said} 2>&1\necho $? > {code}\n",
+        place.work("").display()
+    );
+    std::fs::write(place.path("tmp/cut-off"), script).unwrap();
+    let start = format!("(env -i PATH=$PATH setsid sh {} &)", place.path("tmp/cut-off").display());
+    place.agent("c", &format!("sh {start}\nwait-for {code}\nmarker"));
+    let ran = place.run(&["c:2", "-p", "Work."]);
+    let said = std::fs::read_to_string(place.path("tmp/said")).unwrap();
+    assert!(said.contains("this is only for humans"), "{said}\n{}", ran.code(0).stderr);
+}
+
 #[test]
 fn a_judge_starts_no_run() {
     let program = program();

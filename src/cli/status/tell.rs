@@ -87,6 +87,8 @@ fn text_of(world: &World, message: &str) -> Result<String, Diagnostic> {
         "" => {
             Err(Diagnostic::error("tell/message", "the message is empty").help("forkhestra tell \"use the new API\""))
         }
+        text if text.contains('\0') => Err(Diagnostic::error("tell/message", "the message contains a NUL byte")
+            .help("a prompt that is an argument cannot contain one")),
         text if text.len() > LONGEST => {
             let what = format!("the message is too long: {} bytes, and at most {LONGEST} are allowed", text.len());
             Err(Diagnostic::error("tell/message", what).help("put it into a file, and tell the agents to read it"))
