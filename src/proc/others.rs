@@ -27,8 +27,8 @@ pub(super) fn lock_of(pid: i32) -> Option<PathBuf> {
 }
 
 /// Whether an agent of the run that is at work in a root has started us, directly or not. An agent can clear the
-/// environment of a process and let its parents exit, but it stays below the lifeline, which holds the lock of the root.
-/// If the lifeline is gone, it is below the host, with no other lifeline between them.
+/// environment of a process and let its parents exit, but it stays below the lifeline, which holds the lock of the
+/// root. If the lifeline is gone, it is below the host, with no other lifeline between them.
 #[must_use]
 pub fn is_below_agent(root: &Path) -> bool {
     let Ok(root) = fs::canonicalize(root) else { return false };

@@ -401,8 +401,8 @@ fn a_run_that_died_before_its_first_event_is_passed_over() {
     assert_eq!(running.end_by("KILL").code, None);
     let insert = "INSERT INTO runs (id, started, chain, digest) VALUES (2, '2026-01-01T00:00:00Z', 'a', 'x')";
     place.sql(insert);
-    assert!(place.run(&["runs"]).code(0).stdout.contains("never began"));
-    assert!(place.run(&["resume", "2"]).code(2).words().contains("before it began"));
+    assert!(place.run(&["runs"]).code(0).stdout.contains("not started"));
+    assert!(place.run(&["resume", "2"]).code(2).words().contains("before it started"));
     place.run(&["resume"]).code(0);
     assert_eq!(finished(&place.events(1)).len(), 1);
 }

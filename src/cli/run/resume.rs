@@ -323,7 +323,7 @@ fn moved(
 }
 
 fn never_began() -> Diagnostic {
-    Diagnostic::error("resume/empty", "the run was interrupted before it began").help("start a new one")
+    Diagnostic::error("resume/empty", "the run was interrupted before it started").help("start a new one")
 }
 
 fn still_running(run: i64) -> Diagnostic {

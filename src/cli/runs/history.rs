@@ -77,14 +77,14 @@ fn how(row: &RunRow, state: RunState) -> String {
         RunState::Running => "is still running".into(),
         RunState::Complete => "is complete".into(),
         RunState::CasesFailed => "has ended, and not every case passed".into(),
-        RunState::NeverBegan => "was interrupted before it began".into(),
+        RunState::NeverBegan => "was interrupted before it started".into(),
         _ if row.outcome.is_some_and(RunOutcome::is_exhausted) => {
             format!("has used up its count: forkhestra resume {id} --more N")
         }
         RunState::NeedsHuman => {
             format!("waits for a human decision: forkhestra resume {id} --approve, or --reject \"why\"")
         }
-        RunState::Incomplete => format!("did not complete, and its chain was run again since: forkhestra resume {id}"),
+        RunState::Incomplete => format!("failed, and its chain was run again since: forkhestra resume {id}"),
         _ => format!("can be resumed: forkhestra resume {id}"),
     }
 }

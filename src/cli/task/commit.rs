@@ -50,7 +50,7 @@ pub(in crate::cli) fn commit_task(
         return Ok(Committed::Failed("its changes are not known".into()));
     };
     if files.is_empty() {
-        let all = format!("all files that it changed had been changed before it began: {}", mixed.join(", "));
+        let all = format!("all files that it changed had been changed before it started: {}", mixed.join(", "));
         return Ok(if mixed.is_empty() { Committed::Nothing } else { Committed::Failed(all) });
     }
     let listed = files.join("\0");

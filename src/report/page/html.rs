@@ -10,6 +10,7 @@ use crate::report::page::plots::plotted;
 use crate::report::page::timeline::{TimelineAttempt, TimelineRow, timeline};
 use crate::report::page::{AttemptTexts, Document, cases, findings, heading, origin, title};
 use crate::report::paint::printable;
+use crate::report::text::history::state_label;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::time::Duration;
 
@@ -86,12 +87,12 @@ fn run_title(document: &Document<'_>) -> String {
 
 fn run_state(document: &Document<'_>) -> Markup {
     let totals = &document.summary.totals;
-    let good = RunState::of(totals.outcome, false) == RunState::Complete;
-    let (class, state) = match (totals.outcome.is_some(), good) {
-        (true, true) if !totals.unverified.is_empty() => ("open", "complete, unverified"),
-        (true, true) => ("good", "complete"),
-        (true, false) => ("bad", "not complete"),
-        (false, _) => ("open", "not finished"),
+    let state = RunState::of(totals.outcome, document.at_work);
+    let (class, state) = match (state, state_label(state)) {
+        (RunState::Complete, _) if !totals.unverified.is_empty() => ("open", "complete, unverified"),
+        (RunState::Complete, label) => ("good", label),
+        (RunState::Running, label) => ("open", label),
+        (_, label) => ("bad", label),
     };
     html! { p class={ "state " (class) } { (state) } }
 }

@@ -218,7 +218,7 @@ impl<'a> Console<'a> {
         match notice {
             // It may be an attack, so it is printed even in quiet mode.
             Notice::PutAside { name, aside } => self.warning(&format!(
-                "the directory of this attempt of {name} existed before it began; nothing in it counts, and it was \
+                "the directory of this attempt of {name} existed before it started; nothing in it counts, and it was \
                  moved to {aside}"
             )),
             _ if self.verbosity == Verbosity::Quiet => String::new(),

@@ -10,21 +10,18 @@ use crate::report::text::changes::changes_line;
 use crate::source::counted;
 use std::fmt::Write;
 
-/// Returns the word for the state of a run.
+/// Returns the word for the state of a run (docs/glossary.md). Why it is in that state is in its reason.
 pub(in crate::report) fn state_label(state: RunState) -> &'static str {
     match state {
         RunState::Running => "running",
         RunState::Crashed => "crashed",
         RunState::Interrupted => "interrupted",
         RunState::LimitReached => "limit reached",
-        RunState::Unclear => "unclear",
-        RunState::NeedsHuman => "needs a human",
-        RunState::NoCommand => "no command",
+        RunState::NeedsHuman | RunState::Unclear | RunState::NoCommand => "needs a human",
         RunState::Complete => "complete",
-        RunState::Incomplete => "not complete",
-        RunState::IterationsExhausted => "count used up",
+        RunState::Incomplete | RunState::IterationsExhausted => "failed",
         RunState::CasesFailed => "cases failed",
-        RunState::NeverBegan => "never began",
+        RunState::NeverBegan => "not started",
     }
 }
 
@@ -184,5 +181,32 @@ fn cost(usd: Option<f64>, tokens: Option<u64>) -> String {
         (Some(usd), _) => format!("${usd:.2}"),
         (None, Some(tokens)) => amount(tokens, "token"),
         (None, None) => "-".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_of_a_run_is_in_the_glossary() {
+        let glossary = include_str!("../../../docs/glossary.md");
+        for state in [
+            RunState::Running,
+            RunState::Crashed,
+            RunState::Interrupted,
+            RunState::LimitReached,
+            RunState::Unclear,
+            RunState::NeedsHuman,
+            RunState::NoCommand,
+            RunState::Complete,
+            RunState::Incomplete,
+            RunState::IterationsExhausted,
+            RunState::CasesFailed,
+            RunState::NeverBegan,
+        ] {
+            let label = state_label(state);
+            assert!(glossary.contains(&format!("\n| {label} | ")), "{label}");
+        }
     }
 }
