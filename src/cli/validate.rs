@@ -2,11 +2,12 @@
 
 use crate::chain::{Chain, Config, Item, LayerKind, Limit, PromptSource, Step, StepTarget};
 use crate::cli::args::{Common, ValidateArgs};
+use crate::cli::argv::is_verb;
 use crate::cli::config::{project, single};
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::exit::Exit;
 use crate::plan::{Request, RunSettings, build};
-use crate::report::diagnostic_json;
+use crate::report::{Paint, diagnostic_json, print_error, render};
 use crate::source::{Diagnostic, Files, Place, Text};
 use crate::world::World;
 use indexmap::IndexMap;
@@ -30,6 +31,7 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> A
     if faults.iter().any(Diagnostic::is_error) {
         return Err(faults.into());
     }
+    print_error(&render(&faults, Paint::for_stderr(world)));
     let files: Vec<&str> = config
         .files
         .iter()
@@ -74,6 +76,8 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
     faults.extend(config.checks.values().flat_map(|entry| entry.faults.clone()));
     faults.extend(config.chains.values().flat_map(|entry| entry.faults.clone()));
     let own = |layer: &LayerKind| *layer != LayerKind::BuiltIn;
+    let named = config.chains.iter().filter(|(_, entry)| own(&entry.layer));
+    faults.extend(named.filter_map(|(name, entry)| named_as_verb(name, &entry.at)));
     let mut chains: Vec<Chain> = Vec::new();
     chains.extend(config.chains.values().filter(|entry| own(&entry.layer)).map(|entry| entry.value.clone()));
     chains.extend(
@@ -109,6 +113,14 @@ fn faults(world: &World, root: &Path, config: &Config) -> Vec<Diagnostic> {
         }
     }
     faults
+}
+
+/// Warns of a chain that its bare name does not run. The chain `task` is not meant for that: `task run` uses it.
+fn named_as_verb(name: &str, at: &Place) -> Option<Diagnostic> {
+    let help = format!("run it with --chain {name}, or give it another name");
+    let warning =
+        || Diagnostic::warning("chain/verb", format!("`forkhestra {name}` is a command, and does not run this chain"));
+    (is_verb(name) && name != "task").then(|| warning().at(at, "this chain").help(help))
 }
 
 /// A chain of one step.

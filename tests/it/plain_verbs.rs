@@ -103,3 +103,25 @@ fn validate_names_a_config_in_a_place_where_none_is_read() {
         assert!(place.run(&["validate"]).code(2).words().contains(&format!("{name} is not read")));
     }
 }
+
+#[test]
+fn validate_warns_of_a_chain_with_the_name_of_a_command() {
+    let place = Place::new();
+    place.config(r#"{"chains": {"status": "true", "task": "true", "ship": "true"}}"#);
+    let ran = place.run(&["validate"]);
+    insta::assert_snapshot!(ran.code(0).stderr, @r#"
+    chain/verb
+
+      ⚠ `forkhestra status` is a command, and does not run this chain
+       ╭─[forge/chains.json:1:14]
+     1 │ {"chains": {"status": "true", "task": "true", "ship": "true"}}
+       ·              ───┬──
+       ·                 ╰── this chain
+       ╰────
+      help: run it with --chain status, or give it another name
+    "#);
+    assert_eq!(ran.stdout, "forge/chains.json is valid (3 chains).\n");
+    let json: serde_json::Value = serde_json::from_str(&place.run(&["validate", "--json"]).code(0).stdout).unwrap();
+    assert_eq!((&json["valid"], &json["errors"][0]["code"]), (&true.into(), &"chain/verb".into()));
+    place.run(&["--chain", "status"]).code(0);
+}
