@@ -209,9 +209,22 @@ fn wrapped(item: &str) -> String {
     text + "\n"
 }
 
+/// Collects the kinds that a value may have, each of them once.
+fn kinds_of(value: &serde_json::Value, kinds: &mut Vec<String>) {
+    if let Some(all) = value["anyOf"].as_array() {
+        return all.iter().for_each(|one| kinds_of(one, kinds));
+    }
+    let kind = kind(value);
+    if !kinds.contains(&kind) {
+        kinds.push(kind);
+    }
+}
+
 fn kind(value: &serde_json::Value) -> String {
-    if let Some(kinds) = value["anyOf"].as_array() {
-        return kinds.iter().map(kind).collect::<Vec<_>>().join(", or ");
+    if value["anyOf"].is_array() {
+        let mut kinds = Vec::new();
+        kinds_of(value, &mut kinds);
+        return kinds.join(", or ");
     }
     if let Some(to) = value["$ref"].as_str() {
         return format!("[{0}](#{1})", to.rsplit('/').next().unwrap(), anchor(to.rsplit('/').next().unwrap()));
@@ -232,14 +245,13 @@ fn kind(value: &serde_json::Value) -> String {
             Some(to) => {
                 format!("a list of [{0}](#{1})", to.rsplit('/').next().unwrap(), anchor(to.rsplit('/').next().unwrap()))
             }
+            None if value["items"]["anyOf"].is_array() => format!("a list, in which each is {}", kind(&value["items"])),
             None => "strings".into(),
         },
-        Some("object") => match value["additionalProperties"]["$ref"].as_str() {
-            Some(to) => {
-                format!("by name: [{0}](#{1})", to.rsplit('/').next().unwrap(), anchor(to.rsplit('/').next().unwrap()))
-            }
-            None => "an object of strings".into(),
-        },
+        Some("object") if value["additionalProperties"].is_object() => {
+            format!("by name: {}", kind(&value["additionalProperties"]))
+        }
+        Some("object") => "an object".into(),
         _ => "anything".into(),
     }
 }
