@@ -204,8 +204,8 @@ fn paper(
 ) -> Result<AttemptTexts, Diagnostic> {
     let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
     let step = outline.step(at.step);
-    let (stdout, cut) = whole(journal, &folder.path().join("stdout.log"))?;
-    let (errors, cut_too) = whole(journal, &folder.path().join("stderr.log"))?;
+    let read = |name: &str| folder.beginning(name, LONGEST as u64).map_err(|error| broken_journal(&error));
+    let ((stdout, cut), (errors, cut_too)) = (read("stdout.log")?, read("stderr.log")?);
     let output = match Reader::new(step.map_or(Format::Plain, |step| step.format)) {
         None => String::from_utf8_lossy(&stdout).into_owned(),
         Some(mut reader) => {
@@ -224,22 +224,6 @@ fn paper(
         cut: cut || cut_too,
         missing: ended.and_then(|finished| folder.missing(finished.stdout_bytes, finished.stderr_bytes)),
     })
-}
-
-/// The part of a file that is included, and whether there is more of it.
-fn whole(journal: &Journal, path: &Path) -> Result<(Vec<u8>, bool), Diagnostic> {
-    let mut bytes = Vec::new();
-    loop {
-        let piece = journal.piece(path, bytes.len() as u64).map_err(|error| broken_journal(&error))?;
-        if piece.is_empty() {
-            return Ok((bytes, false));
-        }
-        bytes.extend(piece);
-        if bytes.len() > LONGEST {
-            bytes.truncate(LONGEST);
-            return Ok((bytes, true));
-        }
-    }
 }
 
 fn no_outline(run: i64) -> Diagnostic {

@@ -4,7 +4,7 @@ use super::error::JournalError;
 use super::handle::Handle;
 use super::store::Journal;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -226,10 +226,32 @@ impl AttemptFolder {
     pub fn missing(&self, stdout_bytes: u64, stderr_bytes: u64) -> Option<String> {
         let outputs = [("stdout.log", stdout_bytes), ("stderr.log", stderr_bytes)];
         let missing = outputs.into_iter().filter_map(|(name, bytes)| {
+            if bytes == 0 {
+                return None;
+            }
             let held = self.open(name).and_then(|file| file.metadata()).map_or(0, |found| found.len());
             (held < bytes).then(|| format!("{name} holds {held} of {bytes} bytes"))
         });
         Some(missing.collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
+    }
+
+    /// Returns the beginning of a file of the attempt, at most `most` bytes, and whether there is more of it. A file
+    /// that does not exist is empty.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn beginning(&self, name: &str, most: u64) -> Result<(Vec<u8>, bool), JournalError> {
+        let read = || {
+            let mut bytes = Vec::new();
+            self.open(name)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+            let more = bytes.len() as u64 > most;
+            bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+            Ok((bytes, more))
+        };
+        match read() {
+            Err(cause) if io::Error::kind(&cause) == ErrorKind::NotFound => Ok((Vec::new(), false)),
+            other => other.map_err(|cause| JournalError::Read { path: self.path.join(name), cause }),
+        }
     }
 
     fn open(&self, name: &str) -> io::Result<File> {
