@@ -80,7 +80,9 @@ pub fn prune_snapshots(root: &Path, trees: &[String]) -> Result<bool, JournalErr
     // Commits that were fetched to borrow their trees are the store's own refs; each run fetches what it needs.
     let git = asking(root, PRUNE_PATIENCE);
     let _ = git(&["--git-dir", &folder, "update-ref", "-d", "refs/forkhestra/base"]);
-    let done = git(&["--git-dir", &folder, "prune", "--expire=now"]).is_some();
+    // A fetch of many objects keeps them in a pack, which `prune` does not touch. What is borrowed is not copied.
+    let packed = git(&["--git-dir", &folder, "repack", "-a", "-d", "-l", "-q"]).is_some();
+    let done = packed && git(&["--git-dir", &folder, "prune", "--expire=now"]).is_some();
     forget_trees(&store);
     Ok(done)
 }

@@ -8,10 +8,10 @@ mod stdin;
 use crate::source::{Env, Files, Kind};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -281,6 +281,17 @@ impl World {
             fs::create_dir_all(folder)?;
         }
         OpenOptions::new().write(true).create_new(true).open(path)?.write_all(content.as_bytes())
+    }
+
+    /// Creates an empty file and its directory, for their owner only.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, or any other error of the operating system.
+    pub fn create_private(&self, path: &Path) -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop)
     }
 }
 

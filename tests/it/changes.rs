@@ -140,7 +140,7 @@ fn what_a_person_changes_before_a_resume_is_no_change_of_an_attempt() {
 /// Returns the sizes of the objects in the store, in bytes.
 fn stored(place: &Place) -> Vec<u64> {
     let objects = place.work(".forkhestra/snapshots/objects");
-    let folders = fs::read_dir(objects).unwrap().flatten().filter(|entry| entry.file_name().len() == 2);
+    let folders = fs::read_dir(objects).unwrap().flatten().filter(|entry| entry.file_name() != "info");
     folders
         .flat_map(|entry| fs::read_dir(entry.path()).unwrap().flatten())
         .map(|it| it.metadata().unwrap().len())
@@ -163,6 +163,8 @@ fn prune_removes_the_snapshots_of_the_runs_that_it_removes_and_no_others() {
     assert!(pruned.code(0).words().contains("a run is at work here; prune again when it has ended"));
     assert_eq!(stored(&place).len(), before);
     lock.unlock().unwrap();
+    place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0);
+    assert!(stored(&place).len() < before, "the same command once more, without a run to delete");
     place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z' WHERE id > 1");
     let pruned = place.run(&["runs", "prune", "--older-than", "30d", "--yes"]);
     assert_eq!(pruned.code(0).words(), "");
@@ -189,4 +191,20 @@ fn the_history_of_a_project_that_was_moved_still_shows_what_changed() {
     fs::create_dir(place.work("")).unwrap();
     let shown = place.run(&["-C", moved.to_str().unwrap(), "runs", "show"]);
     assert!(shown.code(0).stdout.contains("4 files changed (+2 -2)"), "{}", shown.stdout);
+}
+
+/// git keeps what it fetches as a pack if it is more than a hundred objects.
+#[test]
+fn prune_removes_the_snapshots_of_a_large_project_too() {
+    let place = two_rounds();
+    for number in 0..150 {
+        place.write(&format!("many/{number}.txt"), format!("{number}\n").as_str());
+    }
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "many"]);
+    place.run(&["-q", "(c -> t):3"]).code(0);
+    assert!(!stored(&place).is_empty());
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z'");
+    place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0);
+    assert_eq!(stored(&place), Vec::<u64>::new());
 }

@@ -77,6 +77,10 @@ fn tell_refuses_what_it_cannot_deliver() {
         let (code, text) = place.beside(&words);
         assert!(code == Some(2) && text.contains(why), "{text}");
     }
+    for (number, accepted) in [(1, true), (2, true), (3, true), (4, false)] {
+        let (code, text) = place.beside(&["tell", &"x".repeat(16_000)]);
+        assert_eq!(code, Some(if accepted { 0 } else { 2 }), "{number}: {text}");
+    }
     std::fs::write(&go, "").unwrap();
     run.end().code(0);
     assert!(place.run(&["tell", "x"]).code(2).words().contains("no run is at work here"));

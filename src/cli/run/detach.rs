@@ -126,7 +126,7 @@ fn log(world: &World) -> Result<PathBuf, Stopped> {
     world.remove_older(&folder, KEPT);
     let time: String = world.timestamp().chars().take(19).filter(|character| *character != ':').collect();
     let log = folder.join(format!("{time}-{}.log", std::process::id()));
-    world.create(&log, "").map_err(|error| no_log(&log, &error))?;
+    world.create_private(&log).map_err(|error| no_log(&log, &error))?;
     Ok(log)
 }
 

@@ -19,6 +19,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const LOOKS: u32 = 100;
 /// The longest message, in bytes: it is part of every later prompt.
 const LONGEST: usize = 16 << 10;
+/// The most of all messages to a run, in bytes: a prompt that is an argument has to fit into 128 KiB (execve(2)).
+const MOST: usize = 48 << 10;
 
 /// Carries out `tell`.
 pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> Answered {
@@ -39,6 +41,13 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
         .into());
     }
     let text = text_of(world, message)?;
+    let sent: usize = journal.messages_after(run, 0).map_err(broken)?.iter().map(|earlier| earlier.text.len()).sum();
+    if sent + text.len() > MOST {
+        let what = format!("run {run} has {sent} bytes of messages, and at most {MOST} are allowed in all");
+        return Err(Diagnostic::error("tell/message", what)
+            .help("stop the run, and start one with a better prompt")
+            .into());
+    }
     let id = journal.send_message(run, &text, &world.timestamp()).map_err(broken)?;
     for _ in 0..LOOKS {
         // Checked before the journal is read, so that nothing read before the end is missed.
