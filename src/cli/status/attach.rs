@@ -4,7 +4,7 @@ use super::chosen_at_work;
 use crate::cli::args::{AttachArgs, Common};
 use crate::cli::people::only_people;
 use crate::cli::respond::Answered;
-use crate::cli::run::execute::exit_of;
+use crate::cli::run::execute::{exit_of, resume_line};
 use crate::cli::runs::broken;
 use crate::cli::runs::history::journal;
 use crate::cli::runs::log::{Cut, Player};
@@ -24,6 +24,10 @@ pub(in crate::cli) fn attach(world: &World, common: &Common, args: &AttachArgs) 
     match player.runs(row, true, args.run.is_none()) {
         Ok(last) => {
             let outcome = journal.run(last).map_err(broken)?.and_then(|row| row.outcome);
+            if outcome.is_none() {
+                let resume = resume_line(world, common, &project.root, last);
+                print_error(&format!("the process of run {last} died; next: {resume}\n"));
+            }
             Ok(outcome.map_or(Exit::Incomplete, exit_of))
         }
         Err(Cut::ReaderGone) => Ok(Exit::Success),

@@ -7,7 +7,7 @@ use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run::execute::resume_line;
 use crate::cli::runs::broken;
 use crate::cli::runs::history::journal;
-use crate::engine::{EventKind, RunKind};
+use crate::engine::{EventKind, RunKind, RunOutcome};
 use crate::journal::Journal;
 use crate::report::print_error;
 use crate::source::Diagnostic;
@@ -58,9 +58,15 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
             )));
         }
         if over {
-            let resume = resume_line(world, common, &project.root, run);
+            let complete = journal.run(run).map_err(broken)?.and_then(|row| row.outcome) == Some(RunOutcome::Succeeded);
+            let help = if complete {
+                "it is complete, so nobody gets the message; start a new run".into()
+            } else {
+                let resume = resume_line(world, common, &project.root, run);
+                format!("if it is resumed, its agents get the message: {resume}")
+            };
             return Err(Diagnostic::error("tell/ended", format!("run {run} ended before it read your message"))
-                .help(format!("if it is resumed, its agents get the message: {resume}"))
+                .help(help)
                 .into());
         }
         std::thread::sleep(LOOK);
