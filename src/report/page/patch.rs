@@ -27,10 +27,38 @@ pub(in crate::report) fn by_file(patch: &str) -> Vec<FilePatch<'_>> {
 }
 
 /// Returns the path in a line of a header. git ends a path that has spaces with a tab, and quotes one that has quotes.
-fn path_of<'a>(words: &'a str, side: &str) -> Option<&'a str> {
+fn path_of(words: &str, side: &str) -> Option<String> {
     let words = words.trim_end_matches('\t');
-    let unquoted = words.strip_prefix('"').and_then(|words| words.strip_suffix('"'));
-    unquoted.unwrap_or(words).strip_prefix(side)
+    match words.strip_prefix('"').and_then(|words| words.strip_suffix('"')) {
+        Some(quoted) => unescaped(quoted).strip_prefix(side).map(str::to_string),
+        None => words.strip_prefix(side).map(str::to_string),
+    }
+}
+
+/// Resolves the escapes in a quoted path: those of C, and bytes as three octal digits (git-config(1),
+/// `core.quotePath`).
+fn unescaped(quoted: &str) -> String {
+    let mut bytes = Vec::with_capacity(quoted.len());
+    let mut rest = quoted.bytes();
+    while let Some(byte) = rest.next() {
+        let escape = if byte == b'\\' { rest.next() } else { None };
+        bytes.push(match escape {
+            None => byte,
+            Some(b'a') => 7,
+            Some(b'b') => 8,
+            Some(b't') => b'\t',
+            Some(b'n') => b'\n',
+            Some(b'v') => 11,
+            Some(b'f') => 12,
+            Some(b'r') => b'\r',
+            Some(first @ b'0'..=b'3') => {
+                let digits = [Some(first), rest.next(), rest.next()].into_iter().flatten();
+                digits.fold(0, |value, digit| value << 3 | (digit & 7))
+            }
+            Some(other) => other,
+        });
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn file(lines: Vec<&str>) -> FilePatch<'_> {
@@ -44,7 +72,7 @@ fn file(lines: Vec<&str>) -> FilePatch<'_> {
     let path = path.unwrap_or_else(|| {
         let both = named("diff --git ").unwrap_or_default();
         let half = both.get(..both.len().saturating_sub(1) / 2).unwrap_or(both);
-        path_of(half, "a/").unwrap_or(half)
+        path_of(half, "a/").unwrap_or_else(|| half.to_string())
     });
     let lines = match hunk {
         Some(hunk) => lines[hunk..].to_vec(),
@@ -53,7 +81,7 @@ fn file(lines: Vec<&str>) -> FilePatch<'_> {
     let count =
         |sign: char| if hunk.is_some() { lines.iter().filter(|line| line.starts_with(sign)).count() } else { 0 };
     let (added, removed) = (count('+'), count('-'));
-    FilePatch { path: path.to_string(), added, removed, lines }
+    FilePatch { path, added, removed, lines }
 }
 
 #[cfg(test)]
@@ -67,14 +95,15 @@ mod tests {
                      diff --git a/a b b/a b\n--- a/a b\t\n+++ b/a b\t\n@@ -1 +1 @@\n-x\n+y\n\
                      diff --git \"a/q\\\"\" \"b/q\\\"\"\n--- \"a/q\\\"\"\n+++ \"b/q\\\"\"\n@@ -1 +0,0 @@\n-x\n\
                      diff --git \"a/m\\\"\" \"b/m\\\"\"\nold mode 100644\nnew mode 100755\n\
+                     diff --git \"a/\\303\\244\\t\" \"b/\\303\\244\\t\"\n--- \"a/\\303\\244\\t\"\n+++ \"b/\\303\\244\\t\"\n@@ -1 +0,0 @@\n-x\n\
                      diff --git a/run b/run\nold mode 100644\nnew mode 100755\n";
         let files = by_file(patch);
         let told: Vec<(&str, usize, usize)> =
             files.iter().map(|file| (file.path.as_str(), file.added, file.removed)).collect();
         assert_eq!(
             told,
-            [("x.rs", 1, 1), ("gone", 0, 1), ("a b", 1, 1), ("q\\\"", 0, 1), ("m\\\"", 0, 0), ("run", 0, 0)]
+            [("x.rs", 1, 1), ("gone", 0, 1), ("a b", 1, 1), ("q\"", 0, 1), ("m\"", 0, 0), ("ä\t", 0, 1), ("run", 0, 0)]
         );
-        assert_eq!(files[5].lines.len(), 3);
+        assert_eq!(files[6].lines.len(), 3);
     }
 }
