@@ -61,7 +61,7 @@ fn in_json(run: i64, before: &str, after: &str, files: &[FileChange]) -> String 
 }
 
 /// Carries out `runs restore`.
-pub(super) fn restore(world: &World, common: &Common, args: &RestoreArgs) -> Answered {
+pub(super) fn restore(world: &World, common: &Common, args: &RestoreArgs, as_json: bool) -> Answered {
     let place = args.what.as_deref().map(RunPlace::parse).transpose()?.unwrap_or_default();
     let (root, run, trees) = trees(world, common, place.run)?;
     let tree = match place.attempt {
@@ -77,7 +77,7 @@ pub(super) fn restore(world: &World, common: &Common, args: &RestoreArgs) -> Ans
     if !write_tree(&root, scratch.path(), &tree, &to) {
         return Err(not_restored(&to, "git could not write the snapshot").into());
     }
-    Ok(answer(&format!("{}\n", to.display())))
+    Ok(answer(&if as_json { json_line(json!({ "run": run, "directory": to })) } else { format!("{}\n", to.display()) }))
 }
 
 fn trees(world: &World, common: &Common, run: Option<i64>) -> Result<(PathBuf, i64, RunTrees), Diagnostic> {

@@ -65,24 +65,47 @@ pub fn write_tree(root: &Path, scratch: &Path, tree: &str, to: &Path) -> bool {
     all(&["read-tree", tree]) && all(&["checkout-index", "--all"])
 }
 
-/// Removes from a root's snapshots what none of these trees contains. Returns whether git could; without a store there
-/// is nothing to do.
+/// The result of [`prune_snapshots`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrunedSnapshots {
+    /// What nothing refers to is gone. So are this many snapshots that lack files, which git could not read any more.
+    Done(usize),
+    /// git cannot be run, takes too long, or reports an error that is not in the snapshots.
+    Failed,
+}
+
+/// Removes from a root's snapshots what none of these trees contains. Without a store there is nothing to do.
 ///
 /// # Errors
 /// When the store cannot be written.
-pub fn prune_snapshots(root: &Path, trees: &[String]) -> Result<bool, JournalError> {
+pub fn prune_snapshots(root: &Path, trees: &[String]) -> Result<PrunedSnapshots, JournalError> {
     let store = snapshot_store(root);
     if !store.is_dir() {
-        return Ok(true);
+        return Ok(PrunedSnapshots::Done(0));
     }
-    keep_trees(&store, trees)?;
     let folder = store.display().to_string();
+    let all = asking(root, PRUNE_PATIENCE);
+    let git = |words: &[&str]| all(&[&["--git-dir", &folder], words].concat()).is_some();
     // Commits that were fetched to borrow their trees are the store's own refs; each run fetches what it needs.
-    let git = asking(root, PRUNE_PATIENCE);
-    let _ = git(&["--git-dir", &folder, "update-ref", "-d", "refs/forkhestra/base"]);
-    // A fetch of many objects keeps them in a pack, which `prune` does not touch. What is borrowed is not copied.
-    let packed = git(&["--git-dir", &folder, "repack", "-a", "-d", "-l", "-q"]).is_some();
-    let done = packed && git(&["--git-dir", &folder, "prune", "--expire=now"]).is_some();
-    forget_trees(&store);
-    Ok(done)
+    let _ = git(&["update-ref", "-d", "refs/forkhestra/base"]);
+    let prune = |trees: &[String]| {
+        keep_trees(&store, trees)?;
+        // A fetch of many objects keeps them in a pack, which `prune` does not touch. What is borrowed is not copied.
+        let done = git(&["repack", "-a", "-d", "-l", "-q"]) && git(&["prune", "--expire=now"]);
+        forget_trees(&store);
+        Ok(done)
+    };
+    if prune(trees)? {
+        return Ok(PrunedSnapshots::Done(0));
+    }
+    // git prunes nothing as long as a kept tree lacks an object. The repository that the store borrows from may have
+    // lost one.
+    let is_whole = |tree: &str| git(&["rev-list", "--objects", "--quiet", "--end-of-options", tree]);
+    let is_there = |tree: &&String| git(&["cat-file", "-e", tree]);
+    let (whole, others): (Vec<String>, Vec<String>) = trees.iter().cloned().partition(|tree| is_whole(tree));
+    let damaged = others.iter().filter(is_there).count();
+    if others.is_empty() || !prune(&whole)? {
+        return Ok(PrunedSnapshots::Failed);
+    }
+    Ok(PrunedSnapshots::Done(damaged))
 }

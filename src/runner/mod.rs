@@ -21,7 +21,9 @@ mod templates;
 mod timers;
 mod work;
 
-pub use changes::{files_between, files_of_run, patch_between, patch_bytes, prune_snapshots, write_tree};
+pub use changes::{
+    PrunedSnapshots, files_between, files_of_run, patch_between, patch_bytes, prune_snapshots, write_tree,
+};
 pub use context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 pub use driver::{drive, flushed};
 pub use lanes::lane::LaneAnswer;

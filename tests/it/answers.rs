@@ -50,10 +50,13 @@ fn every_verb_that_tells_something_has_a_documented_form() {
         ("prompt", &["render", "a", "-p", "x"]),
         ("report", &["report"]),
         ("report", &["report", "--all"]),
+        ("pruned", &["runs", "prune", "--older-than", "30d"]),
     ] {
         let typed: Vec<&str> = typed.iter().copied().chain(["--json"]).collect();
         check(definition, &place.run(&typed).code(0).stdout);
     }
+    let then = place.path("then").display().to_string();
+    check("restored", &place.run(&["runs", "restore", "1", "--to", &then, "--json"]).code(0).stdout);
     let doctor = place.run(&["doctor", "--json"]);
     check("doctor", &doctor.stdout);
     place.config(r#"{"chains": {"a": "->"}}"#);

@@ -193,6 +193,27 @@ fn the_history_of_a_project_that_was_moved_still_shows_what_changed() {
     assert!(shown.code(0).stdout.contains("4 files changed (+2 -2)"), "{}", shown.stdout);
 }
 
+/// The repository that the store borrows from can lose objects, too.
+#[test]
+fn prune_removes_snapshots_although_one_that_is_kept_is_damaged() {
+    let place = two_rounds();
+    place.agent("d", "sh printf gone > a.txt\nnext\nsh printf lost > b.txt");
+    place.run(&["-q", "d"]).code(0);
+    place.run(&["-q", "d"]).code(0);
+    place.write("ignored", "lost");
+    let word = git(&place, &["hash-object", "ignored"]);
+    fs::remove_file(place.work(".forkhestra/snapshots/objects").join(&word[..2]).join(word[2..].trim())).unwrap();
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z' WHERE id = 1");
+    let before = stored(&place).len();
+    let pruned = place.run(&["runs", "prune", "--older-than", "30d", "--yes"]);
+    let words = "! 1 snapshot of other runs could not be read any more, and can no longer be compared or restored";
+    assert!(pruned.code(0).words().contains(words), "{}", pruned.words());
+    assert!(stored(&place).len() < before);
+    // What is gone is not reported again.
+    let pruned = place.run(&["runs", "prune", "--older-than", "30d", "--yes"]);
+    assert_eq!(pruned.code(0).words(), "");
+}
+
 /// git keeps what it fetches as a pack if it is more than a hundred objects.
 #[test]
 fn prune_removes_the_snapshots_of_a_large_project_too() {

@@ -17,10 +17,12 @@ use crate::cli::run::output::{next, verbosity};
 use crate::cli::runs::args::{PruneArgs, RunsArgs, RunsVerb};
 use crate::cli::runs::history::{is_alive, journal, meant, state};
 use crate::engine::{Event, EventKind, RunKind, RunRow, RunState, RunSummary};
-use crate::journal::{Journal, JournalError, LockAttempt, RunLock};
+use crate::journal::{Journal, JournalError, LockAttempt, RunLock, snapshot_store};
 use crate::plan::Outline;
-use crate::report::{Console, Paint, SummaryFacts, reason, run as run_text, runs as runs_text, summary_json, timeline};
-use crate::runner::{files_of_run, prune_snapshots};
+use crate::report::{
+    Console, Paint, SummaryFacts, quoted, reason, run as run_text, runs as runs_text, summary_json, timeline,
+};
+use crate::runner::{PrunedSnapshots, files_of_run, prune_snapshots};
 use crate::source::{Diagnostic, counted};
 use crate::world::World;
 use serde_json::json;
@@ -33,7 +35,7 @@ pub(in crate::cli) fn runs(world: &World, common: &Common, args: &RunsArgs) -> A
         Some(RunsVerb::Show { run }) => show(world, common, *run, args.json),
         Some(RunsVerb::Events { run }) => events(world, common, *run),
         Some(RunsVerb::Log(log)) => log::log(world, common, log, args.json),
-        Some(RunsVerb::Restore(restore)) => changes::restore(world, common, restore),
+        Some(RunsVerb::Restore(restore)) => changes::restore(world, common, restore, args.json),
         Some(RunsVerb::Prune(prune)) => forget(world, common, prune, args.json),
     }
 }
@@ -179,7 +181,7 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
     }
     // Also without such runs: an earlier call may have had to leave snapshots.
     if let Some(why) = left_snapshots(&journal, &project(world, common).root)? {
-        crate::report::print_error(&format!("snapshots of deleted runs were not deleted: {why}\n"));
+        crate::report::print_error(&format!("{}\n", Paint::for_stderr(world).warn(&format!("! {why}"))));
     }
     Ok(answer(&if as_json {
         json_line(json!({ "forgotten": forgotten }))
@@ -188,14 +190,24 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
     }))
 }
 
-/// Deletes the snapshots of runs that are no longer in the journal, or returns why they stay.
-fn left_snapshots(journal: &Journal, root: &Path) -> Result<Option<&'static str>, Diagnostic> {
+/// Deletes the snapshots of runs that are no longer in the journal, and returns what did not go as it should.
+fn left_snapshots(journal: &Journal, root: &Path) -> Result<Option<String>, Diagnostic> {
+    let stay = "snapshots of deleted runs were not deleted";
     // While the lock is held, no run takes snapshots.
     let LockAttempt::Held(_lock) = RunLock::take(root).map_err(broken)? else {
-        return Ok(Some("a run is at work here; prune again when it has ended"));
+        return Ok(Some(format!("{stay}: a run is at work here; prune again when it has ended")));
     };
-    let done = prune_snapshots(root, &journal.trees().map_err(broken)?).map_err(broken)?;
-    Ok((!done).then_some("git could not"))
+    Ok(match prune_snapshots(root, &journal.trees().map_err(broken)?).map_err(broken)? {
+        PrunedSnapshots::Done(0) => None,
+        PrunedSnapshots::Done(damaged) => {
+            let count = counted(damaged, "snapshot");
+            Some(format!("{count} of other runs could not be read any more, and can no longer be compared or restored"))
+        }
+        PrunedSnapshots::Failed => {
+            let store = snapshot_store(root);
+            Some(format!("{stay}: see what is wrong with git --git-dir {} fsck", quoted(&store.display().to_string())))
+        }
+    })
 }
 
 pub(in crate::cli) fn bad_age(text: &str) -> Diagnostic {
