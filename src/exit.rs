@@ -45,6 +45,19 @@ impl Exit {
         Self::ALL.into_iter().find(|exit| i32::from(exit.code()) == code).unwrap_or(Self::Incomplete)
     }
 
+    /// The worse of two. From worst to best: a signal, a limit, a human decision, a step that did not complete.
+    #[must_use]
+    pub fn or_worse(self, other: Self) -> Self {
+        let weight = |exit: Self| match exit {
+            Self::Success => 0,
+            Self::Incomplete | Self::Refused => 1,
+            Self::HumanNeeded => 2,
+            Self::LimitReached => 3,
+            _ => 4,
+        };
+        if weight(other) > weight(self) { other } else { self }
+    }
+
     /// The exit code as a number.
     #[must_use]
     pub fn code(self) -> u8 {

@@ -330,9 +330,6 @@ pub(super) struct RunArgs {
     /// Print JSON: the plan with --dry-run, otherwise a summary at the end, as with --output json
     #[arg(long, conflicts_with_all = ["output", "events"])]
     pub(super) json: bool,
-    /// In a queue of tasks, the backends whose login has worked in it so far.
-    #[arg(skip)]
-    pub(super) queue: Option<Vec<String>>,
     #[command(flatten)]
     pub(super) told: OutputArgs,
 }

@@ -71,6 +71,8 @@ pub enum JournalError {
         found: i64,
         /// The format of this version.
         known: i64,
+        /// The process at work, if its lock names it.
+        pid: Option<i32>,
     },
     /// SQLite reports an error.
     #[error("the journal {path} cannot be used: {cause}")]
@@ -155,9 +157,12 @@ impl JournalError {
             Self::Newer { path, .. } => {
                 format!("update forkhestra, or move {} aside to start a new journal", path.display())
             }
-            Self::OlderAtWork { .. } => {
-                "wait until its run has ended, or end it with Ctrl-C in its terminal; the journal is updated then"
-                    .into()
+            Self::OlderAtWork { pid, .. } => {
+                let kill = pid.map_or_else(String::new, |pid| format!(" or with `kill {pid}`"));
+                format!(
+                    "wait until its run has ended, or end it with Ctrl-C in its terminal{kill}; the journal is \
+                     updated then"
+                )
             }
             Self::Tampered { .. } => {
                 "its record of tasks and verdicts cannot be trusted. Inspect it (`forkhestra runs`, `forkhestra task \

@@ -39,6 +39,20 @@ pub struct BusyLock {
     pub holder: String,
 }
 
+/// The holder of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockHolder {
+    /// The process that took the lock, if the file names one.
+    pub pid: Option<i32>,
+}
+
+impl LockHolder {
+    /// Whether this process is the holder.
+    pub(super) fn is_us(self) -> bool {
+        self.pid.is_some_and(|pid| i32::try_from(std::process::id()).is_ok_and(|us| us == pid))
+    }
+}
+
 impl RunLock {
     /// Tries to take the lock of a root.
     ///
@@ -71,21 +85,30 @@ impl RunLock {
         }
     }
 
-    /// Whether another process holds the lock of a root.
+    /// Returns who holds the lock of a root; `None` if no run does.
     ///
     /// # Errors
     /// Like [`RunLock::is_held`].
-    pub(super) fn is_held_by_another(root: &Path) -> Result<bool, JournalError> {
+    pub fn holder(root: &Path) -> Result<Option<LockHolder>, JournalError> {
         let (mut file, path) = open(root)?;
         match file.try_lock_shared() {
-            Ok(()) => Ok(false),
+            Ok(()) => Ok(None),
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 let _ = file.read_to_string(&mut holder);
-                Ok(process_of(&holder) != i32::try_from(std::process::id()).ok())
+                Ok(Some(LockHolder { pid: process_of(&holder) }))
             }
             Err(TryLockError::Error(cause)) => Err(JournalError::Write { path, cause }),
         }
+    }
+
+    /// Returns the same lock once more. It is released when both are dropped (flock(2)).
+    ///
+    /// # Errors
+    /// When too many files are open.
+    pub fn share(&self) -> Result<Self, JournalError> {
+        let file = self.file.try_clone().map_err(|cause| JournalError::Write { path: self.path.clone(), cause })?;
+        Ok(Self { file, path: self.path.clone() })
     }
 
     /// The inode of the lock file.
@@ -159,7 +182,10 @@ mod tests {
         assert_eq!(second.holder, "process 7, a chain");
         assert!(RunLock::is_held(root.path()).unwrap());
         let LockAttempt::Busy(second) = second.again().unwrap() else { panic!("the first still has it") };
+        let shared = first.share().unwrap();
         drop(first);
+        let LockAttempt::Busy(second) = second.again().unwrap() else { panic!("it was shared") };
+        drop(shared);
         let LockAttempt::Held(second) = second.again().unwrap() else { panic!("nobody has it any more") };
         drop(second);
         assert!(!RunLock::is_held(root.path()).unwrap());

@@ -45,7 +45,7 @@ impl Journal {
         // Deleted content is overwritten (sqlite.org/pragma.html#pragma_secure_delete).
         database.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
         register(&database).map_err(failed)?;
-        migrate(&mut database, &path, || RunLock::is_held_by_another(root))?;
+        migrate(&mut database, &path, || Ok(RunLock::holder(root)?.filter(|holder| !holder.is_us())))?;
         Ok(Self::over(ours, path, database))
     }
 

@@ -85,6 +85,15 @@ impl Journal {
         self.database.query_row(&select, [], run_row).optional().map_err(self.failed())
     }
 
+    /// Returns the run that began next after this one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn run_after(&self, id: i64) -> Result<Option<RunRow>, JournalError> {
+        let select = format!("{RUNS} WHERE id = (SELECT min(id) FROM runs WHERE id > ?1) GROUP BY id");
+        self.database.query_row(&select, [id], run_row).optional().map_err(self.failed())
+    }
+
     /// Returns one run; `None` if there is no run with this number.
     ///
     /// # Errors

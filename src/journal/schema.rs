@@ -2,6 +2,7 @@
 
 use super::error::JournalError;
 use super::ledger::{install, watch};
+use super::lock::LockHolder;
 use rusqlite::{Connection, ErrorCode};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -197,7 +198,7 @@ pub(super) fn is_current(database: &Connection, path: &Path) -> Result<bool, Jou
 pub(super) fn migrate(
     database: &mut Connection,
     path: &Path,
-    is_in_use: impl Fn() -> Result<bool, JournalError>,
+    other_holder: impl Fn() -> Result<Option<LockHolder>, JournalError>,
 ) -> Result<(), JournalError> {
     let failed = |cause| JournalError::Database { path: path.to_path_buf(), cause };
     let read = |database: &Connection, name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -211,8 +212,11 @@ pub(super) fn migrate(
     if found > known {
         return Err(JournalError::Newer { path: path.to_path_buf(), found, known });
     }
-    if found > 0 && found < known && is_in_use()? {
-        return Err(JournalError::OlderAtWork { path: path.to_path_buf(), found, known });
+    if found > 0
+        && found < known
+        && let Some(holder) = other_holder()?
+    {
+        return Err(JournalError::OlderAtWork { path: path.to_path_buf(), found, known, pid: holder.pid });
     }
     use_wal(database).map_err(failed)?;
     database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
@@ -282,7 +286,10 @@ mod tests {
         let LockAttempt::Held(mut lock) = RunLock::take(root.path()).unwrap() else { panic!("nobody has it") };
         lock.sign("a chain, process 1, since then").unwrap();
         let refused = Journal::open(root.path());
-        assert!(matches!(refused, Err(JournalError::OlderAtWork { found: 5, known: 6, .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(JournalError::OlderAtWork { found: 5, known: 6, pid: Some(1), .. })),
+            "{refused:?}"
+        );
         lock.sign(&format!("a chain, process {}, since then", std::process::id())).unwrap();
         assert!(Journal::open(root.path()).is_ok(), "by a run of this version that has just taken the lock");
     }

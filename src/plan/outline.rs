@@ -81,6 +81,14 @@ pub struct OutlineStep {
     pub prompt: Option<String>,
 }
 
+impl OutlineStep {
+    /// Whether a message from a person reaches the step: it is an agent with a prompt, which the message is added to.
+    #[must_use]
+    pub fn takes_messages(&self) -> bool {
+        self.check.is_none() && self.prompt.is_some()
+    }
+}
+
 /// Returns the outline of a plan.
 #[must_use]
 pub fn outline(plan: &Plan) -> Outline {

@@ -39,6 +39,18 @@ impl BackgroundProcess {
         Ok(ended.map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))))
     }
 
+    /// Asks the process to end (SIGTERM), and waits until it has.
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    pub fn end(&mut self) -> io::Result<()> {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.pid()) {
+            // A process that has just exited has nothing left to end.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        self.0.wait().map(drop)
+    }
+
     /// Returns the root whose lock the process has open, once it has.
     #[must_use]
     pub fn root(&self) -> Option<PathBuf> {

@@ -31,7 +31,7 @@ pub use interrupts::Interrupts;
 pub use launch::Launch;
 pub use lifeline::lifeline;
 pub use line::{GivenUp, Line};
-pub use others::{is_below_agent, roots_at_work, signal_process};
+pub use others::{end_process, is_below_agent, roots_at_work};
 pub use ourselves::{StopRequests, adopt_orphans, open_files, survive_full_files};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
 pub use procfs::{inherited, start_time};

@@ -2,7 +2,6 @@
 
 use super::procfs::{all, ancestors, kill, process};
 use super::survivors::is_lifeline;
-use crate::engine::Sig;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,15 +44,11 @@ pub fn is_below_agent(root: &Path) -> bool {
     false
 }
 
-/// Sends a signal to a process, if it is still the one that started at this time (in clock ticks since boot).
-pub fn signal_process(pid: i32, start_time: u64, signal: Sig) {
-    let signal = match signal {
-        Sig::Hup => Signal::HUP,
-        Sig::Int => Signal::INT,
-        Sig::Term => Signal::TERM,
-        Sig::Kill => Signal::KILL,
-    };
+/// Asks a process to end (SIGTERM), if it is still the one that started at this time (in clock ticks since boot). A
+/// process that is stopped, for example by Ctrl-Z, is continued, so that it can.
+pub fn end_process(pid: i32, start_time: u64) {
     if let Some(target) = process(pid).filter(|found| found.start_time == start_time) {
-        kill(&target, signal);
+        kill(&target, Signal::TERM);
+        kill(&target, Signal::CONT);
     }
 }

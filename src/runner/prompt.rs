@@ -32,11 +32,19 @@ pub(super) struct AttemptPrompt {
 
 impl Driver<'_> {
     /// Takes the messages that people have sent since the last call.
+    ///
+    /// # Errors
+    /// Also when there are messages, and the journal was written by another program: an agent may have sent them.
     pub(super) fn take_messages(&mut self) -> Result<(), JournalError> {
         if self.lane.is_some() {
             return Ok(());
         }
-        for message in self.context.journal.messages_after(self.context.run, self.state.last_message())? {
+        let messages = self.context.journal.messages_after(self.context.run, self.state.last_message())?;
+        if !messages.is_empty() && !self.context.journal.is_intact()? {
+            let path = self.context.journal.path().to_path_buf();
+            return Err(JournalError::Tampered { path, agent: None });
+        }
+        for message in messages {
             self.take(Input::Message { id: message.id, text: message.text })?;
         }
         Ok(())

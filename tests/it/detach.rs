@@ -1,6 +1,8 @@
 //! `--detach`: runs in the background.
 
-use super::support::Place;
+use super::support::{Place, Running};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 fn worker() -> (Place, PathBuf, PathBuf) {
@@ -11,6 +13,15 @@ fn worker() -> (Place, PathBuf, PathBuf) {
     (place, up, go)
 }
 
+/// Starts `attach`, and waits until it has found the run.
+fn attach(place: &Place) -> Running<'_> {
+    let mut attached = place.start(&["attach"]);
+    let mut line = String::new();
+    BufReader::new(attached.child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "attached to run 1; Ctrl-C detaches, and the run continues\n");
+    attached
+}
+
 #[test]
 fn detach_returns_at_once_with_the_number_of_a_run_that_goes_on() {
     let (place, up, go) = worker();
@@ -19,14 +30,13 @@ fn detach_returns_at_once_with_the_number_of_a_run_that_goes_on() {
     assert!(text.starts_with("run 1 is at work in the background\n  to follow it: forkhestra attach\n"), "{text}");
     place.wait_for(&up);
     assert!(place.beside(&["status"]).1.contains("● run 1 worker:3"));
+    let attached = attach(&place);
     std::fs::write(&go, "").unwrap();
-    // Refused if the run has ended already.
-    let (code, _) = place.beside(&["attach"]);
-    assert!(matches!(code, Some(0 | 2)), "{code:?}");
-    let ended = place.run(&["runs", "log"]);
-    assert!(ended.code(0).stdout.contains("✓ worker:3: complete"), "{}", ended.stdout);
+    let attached = attached.end();
+    assert!(attached.code(0).stdout.contains("✓ worker:3: complete"), "{}", attached.stdout);
     let log = text.lines().find_map(|line| line.strip_prefix("  its console: ")).unwrap();
     let log = log.replace("$PLACE", place.path("").to_str().unwrap().trim_end_matches('/'));
+    assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
     let log = std::fs::read_to_string(log).unwrap();
     assert!(log.contains("✓ worker:3: complete") && !log.contains("hello"), "{log}");
 }
@@ -87,16 +97,42 @@ fn detach_with_wait_says_that_it_waits() {
 }
 
 #[test]
+fn ctrl_c_before_the_run_has_begun_ends_the_process_in_the_background_too() {
+    let (place, _, _) = worker();
+    let mut start = place.command(&["run", "--detach", "worker:3", "-p", "-"]);
+    // The prompt never ends.
+    let mut start = start.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let _prompt = start.stdin.take();
+    while !place.processes().iter().any(|process| process.contains("__detached")) {
+        std::thread::yield_now();
+    }
+    let ended = Running::of(start, &place).end_by("INT");
+    let words = "SIGINT received: the process in the background has ended, too\n";
+    assert!(ended.code(130).stderr.ends_with(words), "{}", ended.stderr);
+}
+
+#[test]
+fn an_agent_cannot_start_a_run_in_the_background() {
+    let place = Place::new();
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra");
+    place.agent("a", &format!("sh {} run --detach a 2>&1\nmarker", program.display()));
+    let ran = place.run(&["a"]);
+    assert!(ran.code(0).stdout.contains("an agent cannot start a run in the background"), "{}", ran.stdout);
+}
+
+#[test]
 fn task_run_detach_works_on_a_whole_queue() {
-    let (place, _, go) = worker();
+    let (place, up, go) = worker();
     place.config(r#"{"chains": {"task": {"steps": [{"agent": "worker", "iterations": 2}]}}}"#);
     for title in ["A", "B"] {
         place.run(&["task", "add", title]).code(0);
     }
-    std::fs::write(&go, "").unwrap();
     let (code, text) = place.beside(&["task", "run", "--all", "--detach"]);
-    assert!(matches!(code, Some(0 | 3)), "{text}");
-    let (_, _) = place.beside(&["attach"]);
-    let ended = place.run(&["runs"]);
-    assert_eq!(ended.code(0).stdout.lines().count(), 3, "{}", ended.stdout);
+    assert!(code == Some(0) && text.contains("run 1 is at work in the background"), "{text}");
+    place.wait_for(&up);
+    let attached = attach(&place);
+    std::fs::write(&go, "").unwrap();
+    let attached = attached.end();
+    let shown = &attached.code(0).stdout;
+    assert!(shown.contains("forkhestra report 1") && shown.contains("forkhestra report 2"), "{shown}");
 }

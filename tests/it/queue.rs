@@ -1,6 +1,7 @@
 //! `task run --all`: a queue as a whole.
 
 use crate::support::Place;
+use std::io::{BufRead, BufReader};
 use std::process::Command;
 
 const CHAINS: &str =
@@ -115,6 +116,51 @@ fn a_signal_between_two_tasks_ends_a_queue() {
     assert!(ran.code(130).stderr.contains("SIGINT received; the other tasks wait"), "{}", ran.stderr);
     assert!(ran.stderr.contains("1 task: 1 completed"), "{}", ran.stderr);
     assert_eq!(place.calls("c"), 1);
+}
+
+/// A place whose queue waits in the hook of each task until the file `GO` exists, and the file that says so.
+fn between() -> (Place, std::path::PathBuf, std::path::PathBuf) {
+    let mut place = place(r#""hooks": {"onTask": "touch \"$UP\"; while ! [ -e \"$GO\" ]; do sleep 0.01; done"},"#);
+    let (up, go) = (place.path("tmp/up"), place.path("tmp/go"));
+    place.set("NO_COLOR", "1");
+    place.set("UP", &up.display().to_string());
+    place.set("GO", &go.display().to_string());
+    (place, up, go)
+}
+
+#[test]
+fn a_queue_between_two_tasks_is_at_work_and_keeps_its_place() {
+    let (place, up, _) = between();
+    let queue = place.start(&["task", "run", "--all"]);
+    place.wait_for(&up);
+    let (_, status) = place.beside(&["status"]);
+    assert!(status.contains("run 1 task") && status.contains("  ended; the queue runs its hooks"), "{status}");
+    let (code, other) = place.beside(&["c"]);
+    assert!(code == Some(2) && other.contains("another run is working in"), "{other}");
+    let (code, told) = place.beside(&["tell", "Use tabs."]);
+    assert!(code == Some(2) && told.contains("run 1 has ended, and its queue has not begun the next"), "{told}");
+    let (code, stopped) = place.beside(&["stop"]);
+    assert!(code == Some(0) && stopped.contains("the queue has ended after run 1; next: forkhestra task run --all"));
+    assert!(queue.end().code(143).stderr.contains("SIGTERM received; the other tasks wait"));
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn attach_between_two_tasks_follows_the_rest_of_the_queue_and_ends_with_its_worst_exit_code() {
+    let (place, up, go) = between();
+    place.agent("c", "sh date +%N > a\nnext\nprint It cannot be.\nprint VERDICT: dispute\nnext\nsh date +%N > c");
+    let queue = place.start(&["task", "run", "--all"]);
+    place.wait_for(&up);
+    let mut attached = place.start(&["attach"]);
+    let mut line = String::new();
+    BufReader::new(attached.child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "attached to the queue of run 1; Ctrl-C detaches, and the run continues\n");
+    std::fs::write(&go, "").unwrap();
+    let attached = attached.end();
+    assert_eq!(queue.end().code, Some(3));
+    let shown = &attached.code(3).stdout;
+    assert!(!shown.contains("run 1") && shown.contains("It cannot be."), "{shown}");
+    assert!(shown.contains("forkhestra report 3"), "the third run ended well: {shown}");
 }
 
 const REFUSED: &str = r#"print {"type":"result","result":"Invalid API key · Please run /login","is_error":true,"api_error_status":401}

@@ -68,6 +68,18 @@ fn stop_ends_the_run_at_work_gracefully_and_says_how_to_continue() {
     assert!(again.code(2).words().contains("no run is at work here"), "{}", again.stderr);
 }
 
+#[test]
+fn stop_ends_a_run_that_is_paused() {
+    let (place, _) = at_work();
+    let run = place.start(&["-q", "worker:3"]);
+    place.wait_for(&place.path("tmp/up"));
+    run.signal("TSTP");
+    place.wait_for_event(1, "runPaused");
+    let (code, stopped) = place.beside(&["stop"]);
+    assert!(code == Some(0) && stopped.starts_with("run 1 has ended"), "{stopped}");
+    assert_eq!(run.end().code, Some(143));
+}
+
 /// An upgrade of forkhestra while a run of the older version is at work.
 #[test]
 fn status_all_leaves_the_journal_of_an_older_version_at_work_alone_and_shows_the_other_roots() {

@@ -4,12 +4,14 @@ use crate::cli::args::{Common, Verb};
 use crate::cli::options::OutputArgs;
 use crate::cli::people::no_run_by_a_judge;
 use crate::cli::respond::{Answered, Stopped, answer};
-use crate::cli::run::execute::command_line;
+use crate::cli::run::execute::{command_line, exit_of};
 use crate::cli::run::reads_stdin;
 use crate::cli::task::args::TaskVerb;
+use crate::cli::verdict::in_an_iteration;
+use crate::engine::{RunOutcome, Sig};
 use crate::exit::Exit;
 use crate::journal::Journal;
-use crate::proc::BackgroundProcess;
+use crate::proc::{BackgroundProcess, Interrupts};
 use crate::report::print_error;
 use crate::source::{Diagnostic, Files};
 use crate::world::World;
@@ -65,6 +67,11 @@ pub(in crate::cli) fn detach(
     arguments: Vec<OsString>,
 ) -> Answered {
     no_run_by_a_judge(world)?;
+    if in_an_iteration(world) {
+        return Err(Diagnostic::error("run/detach", "an agent cannot start a run in the background")
+            .help("all processes of an agent are ended after its attempt; run it in the foreground, without --detach")
+            .into());
+    }
     if request.events {
         return Err(Diagnostic::error(
             "usage/conflict",
@@ -76,10 +83,20 @@ pub(in crate::cli) fn detach(
     let log = log(world)?;
     let file = world.appender(&log).map_err(|error| no_log(&log, &error))?;
     let arguments: Vec<OsString> = std::iter::once("__detached".into()).chain(arguments).collect();
+    Interrupts::end_questions(|signal| world.ignores(signal)).map_err(|error| not_started(&error))?;
     let mut process = BackgroundProcess::start(world.own_program(), &arguments, file, request.reads_stdin)
         .map_err(|error| not_started(&error))?;
     let mut looks = 0;
     loop {
+        if let Some(signal) = Interrupts::take_signal().and_then(Sig::of_number) {
+            // If the terminal is closed, the run begins all the same.
+            if signal != Sig::Hup {
+                process.end().map_err(|error| not_started(&error))?;
+                relay(world, &log)?;
+                print_error(&format!("{signal} received: the process in the background has ended, too\n"));
+            }
+            return Ok(exit_of(RunOutcome::Interrupted { signal }));
+        }
         if let Some(code) = process.exit_code().map_err(|error| not_started(&error))? {
             relay(world, &log)?;
             return Ok(Exit::of_code(code));

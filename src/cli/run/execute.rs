@@ -24,12 +24,20 @@ use tokio::runtime::{Builder, Runtime};
 /// How a run begins, in addition to its plan.
 pub(in crate::cli) struct NewStart<'a> {
     pub(in crate::cli) overrides: Overrides,
-    /// In a queue of tasks, the backends whose login has worked in it so far.
-    pub(in crate::cli) queue: Option<Vec<String>>,
+    /// What a run of a queue gets from the queue.
+    pub(in crate::cli) queue: Option<QueueRun>,
     /// Whether to wait for another run in the same directory.
     pub(in crate::cli) wait: bool,
     /// Builds the plan again, if templates that are edited during the run are to be used.
     pub(in crate::cli) replan: Option<Replan<'a>>,
+}
+
+/// What a run of a queue of tasks gets from the queue.
+pub(in crate::cli) struct QueueRun {
+    /// The backends whose login has worked in the queue so far.
+    pub(in crate::cli) logins: Vec<String>,
+    /// The lock that the queue holds; `None` in a dry run.
+    pub(in crate::cli) lock: Option<RunLock>,
 }
 
 /// The number of open files without which waiting for signals cannot start. Whatever needs more reports it itself.
@@ -55,7 +63,11 @@ pub(in crate::cli) fn start(
     if let Some(fault) = sandbox_fault(plan) {
         return Err(fault.into());
     }
-    let lock = lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait)?;
+    let (logins, held) = new.queue.map_or((None, None), |queue| (Some(queue.logins), queue.lock));
+    let lock = match held {
+        Some(lock) => lock,
+        None => lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait)?,
+    };
     let outline = outline(plan);
     let begun = Journal::open(&root).and_then(|mut journal| {
         let new = NewRun { worker: worker(), started: &world.timestamp(), digest: &plan.digest, outline: &outline };
@@ -83,7 +95,7 @@ pub(in crate::cli) fn start(
         common,
         output,
         Run { plan, outline: &outline, root: &root, journal, number: run, replan: new.replan },
-        RunStart::New(Box::new(new.overrides), new.queue),
+        RunStart::New(Box::new(new.overrides), logins),
     )
 }
 
@@ -141,7 +153,7 @@ pub(in crate::cli) fn perform(
             let over =
                 Over { summary, outline: run.outline, root: run.root, transcripts, resume, exit, task_status, commit };
             let Some((summary, json, printed)) = close(world, common, output, over) else { return Ok(exit) };
-            // Another run that waits for this directory need not wait for the hooks.
+            // Another run that waits for this directory need not wait for the hooks. A queue keeps its own lock.
             run.journal.let_go();
             run_hooks(world, common, &run.plan.hooks, run.root, &summary, &json);
             match printed {

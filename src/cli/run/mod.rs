@@ -18,7 +18,7 @@ use crate::cli::config::{Project, project};
 use crate::cli::people::no_run_by_a_judge;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::chain::{TypedVars, add_secrets, chosen};
-use crate::cli::run::execute::{NewStart, start};
+use crate::cli::run::execute::{NewStart, QueueRun, start};
 use crate::cli::run::output::Output;
 use crate::cli::run::start_at::{check_start, wait_for_start};
 use crate::cli::task::errors::unknown;
@@ -36,6 +36,15 @@ use std::path::Path;
 
 /// Runs a chain, or shows what it would do.
 pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Answered {
+    run_as(world, common, args, None)
+}
+
+/// Runs a chain for a task of a queue.
+pub(in crate::cli) fn run_of_queue(world: &World, common: &Common, args: &RunArgs, queue: QueueRun) -> Answered {
+    run_as(world, common, args, Some(queue))
+}
+
+fn run_as(world: &World, common: &Common, args: &RunArgs, queue: Option<QueueRun>) -> Answered {
     no_run_by_a_judge(world)?;
     let project = project(world, common);
     // Before the config is used for anything: an agent may have broken it.
@@ -95,12 +104,12 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &RunArgs) -> Ans
         let piped = if reads_stdin { plan.prompt.clone() } else { None };
         let again = RunArgs { start_at: None, ..args.clone() };
         let again = if reads_stdin { RunArgs { prompt: piped, prompt_file: None, ..again } } else { again };
-        return run(world, common, &again);
+        return run_as(world, common, &again, queue);
     }
     let replan = || planned(world, &project, &chain, &given, &typed);
     let new = NewStart {
         overrides: typed.overrides.clone(),
-        queue: args.queue.clone(),
+        queue,
         wait: args.wait,
         replan: args.options.accept_changes.then_some(Replan(&replan)),
     };

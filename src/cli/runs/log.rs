@@ -7,11 +7,11 @@ use crate::cli::run::execute::resume_line;
 use crate::cli::run::output::{last_words, verbosity};
 use crate::cli::runs::args::LogArgs;
 use crate::cli::runs::broken;
-use crate::cli::runs::history::{journal, meant, state};
+use crate::cli::runs::history::{is_alive, journal, meant, state};
 use crate::cli::runs::place::{AttemptPlace, RunPlace};
 use crate::engine::{AttemptRow, EventKind, RunRow, RunState, RunSummary};
 use crate::exit::Exit;
-use crate::journal::{Journal, RunLock};
+use crate::journal::{Journal, Lease, RunLock};
 use crate::plan::Outline;
 use crate::report::{Console, Paint, print_bytes, print_error};
 use crate::runner::files_of_run;
@@ -57,8 +57,10 @@ pub(super) fn log(world: &World, common: &Common, args: &LogArgs, as_json: bool)
     let (row, _) = meant(&journal, place.run, |_, _| true, "yet")?;
     let shown = match (args.file(), place.attempt) {
         (None, None) if !as_json => {
-            let player = Player { world, common, journal: &journal, root: &project.root, from_now: false };
-            player.runs(row, args.follow, args.follow && place.run.is_none()).map(drop)
+            let follows_queue = args.follow && place.run.is_none();
+            let queue = if follows_queue { journal.lease().map_err(broken)? } else { None };
+            let player = Player { world, common, journal: &journal, root: &project.root, from_now: false, queue };
+            player.runs(row, args.follow).map(drop)
         }
         (file, attempt) => {
             let row = (attempt, row);
@@ -84,28 +86,36 @@ pub(in crate::cli) struct Player<'a> {
     pub(in crate::cli) root: &'a Path,
     /// Whether the attempts that have ended are left out, and all but the end of what the attempt at work has printed.
     pub(in crate::cli) from_now: bool,
+    /// The process whose later runs are shown, too: a queue begins one after the other.
+    pub(in crate::cli) queue: Option<Lease>,
 }
 
 impl Player<'_> {
-    /// Shows a run; with `and_next` also the runs that a queue starts after it.
-    /// Returns the number of the last one.
-    pub(in crate::cli) fn runs(&self, mut row: RunRow, follow: bool, and_next: bool) -> Result<i64, Cut> {
+    /// Shows a run, and the runs that the queue begins after it. Returns their numbers.
+    pub(in crate::cli) fn runs(&self, mut row: RunRow, follow: bool) -> Result<Vec<i64>, Cut> {
+        let mut shown = Vec::new();
         loop {
             self.run(&row, follow)?;
-            match if and_next { self.next_run(row.id)? } else { None } {
+            shown.push(row.id);
+            match self.next_run(row.id)? {
                 Some(next) => row = next,
-                None => return Ok(row.id),
+                None => return Ok(shown),
             }
         }
     }
 
-    /// Waits for the next run of a process that is still at work; `None` if there is none.
-    fn next_run(&self, id: i64) -> Result<Option<RunRow>, Diagnostic> {
+    /// Waits for the next run of the queue; `None` if there is none.
+    pub(in crate::cli) fn next_run(&self, id: i64) -> Result<Option<RunRow>, Diagnostic> {
+        let Some(queue) = self.queue else { return Ok(None) };
         loop {
             // Checked before the journal is read, so that a run that was begun before the end is not missed.
-            let at_work = RunLock::is_held(self.root).map_err(broken)?;
-            match self.journal.last_run().map_err(broken)?.filter(|last| last.id > id) {
-                Some(next) => return Ok(Some(next)),
+            let holder = RunLock::holder(self.root).map_err(broken)?;
+            let at_work = is_alive(queue) && holder.and_then(|one| one.pid) == Some(queue.pid);
+            let lease = self.journal.lease().map_err(broken)?;
+            let is_its = |lease: &Lease| (lease.pid, lease.start_time) == (queue.pid, queue.start_time);
+            // A queue holds the lock from its first run to its last: every run between them is its own.
+            match lease.filter(is_its).filter(|lease| lease.run > id) {
+                Some(_) => return self.journal.run_after(id).map_err(broken),
                 None if !at_work => return Ok(None),
                 None => std::thread::sleep(LOOK),
             }

@@ -1,6 +1,6 @@
-//! `attach`: follows the run that is at work in a root, and ends with its exit code.
+//! `attach`: follows the run that is at work in a root, or a queue, and ends with its exit code.
 
-use super::chosen_at_work;
+use super::{ActiveRun, chosen_at_work};
 use crate::cli::args::{AttachArgs, Common};
 use crate::cli::people::only_people;
 use crate::cli::respond::Answered;
@@ -16,19 +16,26 @@ use crate::world::World;
 pub(in crate::cli) fn attach(world: &World, common: &Common, args: &AttachArgs) -> Answered {
     let (project, journal) = journal(world, common)?;
     only_people(world, &project.root)?;
-    let (row, _) = chosen_at_work(&journal, args.run, "attach")?;
+    let ActiveRun { row, lease, has_ended } = chosen_at_work(&journal, args.run, "attach")?;
+    let queue = Some(lease).filter(|_| args.run.is_none());
+    let player = Player { world, common, journal: &journal, root: &project.root, from_now: true, queue };
     if !common.quiet {
-        print_error(&format!("attached to run {}; Ctrl-C detaches, and the run continues\n", row.id));
+        let whose = if has_ended { "the queue of " } else { "" };
+        print_error(&format!("attached to {whose}run {}; Ctrl-C detaches, and the run continues\n", row.id));
     }
-    let player = Player { world, common, journal: &journal, root: &project.root, from_now: true };
-    match player.runs(row, true, args.run.is_none()) {
-        Ok(last) => {
-            let outcome = journal.run(last).map_err(broken)?.and_then(|row| row.outcome);
-            if outcome.is_none() {
-                let resume = resume_line(world, common, &project.root, last);
-                print_error(&format!("the process of run {last} died; next: {resume}\n"));
+    let first = if has_ended { player.next_run(row.id)? } else { Some(row) };
+    match first.map_or(Ok(Vec::new()), |first| player.runs(first, true)) {
+        Ok(shown) => {
+            let mut worst = Exit::Success;
+            for run in shown {
+                let outcome = journal.run(run).map_err(broken)?.and_then(|row| row.outcome);
+                if outcome.is_none() {
+                    let resume = resume_line(world, common, &project.root, run);
+                    print_error(&format!("the process of run {run} died; next: {resume}\n"));
+                }
+                worst = worst.or_worse(outcome.map_or(Exit::Incomplete, exit_of));
             }
-            Ok(outcome.map_or(Exit::Incomplete, exit_of))
+            Ok(worst)
         }
         Err(Cut::ReaderGone) => Ok(Exit::Success),
         Err(Cut::Failed(error)) => Err(error.into()),

@@ -17,7 +17,7 @@ use crate::cli::run::execute::resume_line;
 use crate::cli::runs::broken;
 use crate::cli::runs::history::{is_alive, state};
 use crate::engine::{At, Event, EventKind, RunRow, RunState};
-use crate::journal::{Journal, Lease};
+use crate::journal::{Journal, Lease, RunLock};
 use crate::plan::Outline;
 use crate::proc::roots_at_work;
 use crate::report::{
@@ -75,8 +75,8 @@ fn blank(root: &Path) -> RootStatus {
 fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus, Diagnostic> {
     let mut found = blank(root);
     let Some(journal) = Journal::existing(root).map_err(broken)? else { return Ok(found) };
-    if let Some((row, _)) = at_work(&journal)? {
-        found.run = Some(run_status(world, &journal, &row)?);
+    if let Some(active) = at_work(&journal)? {
+        found.run = Some(run_status(world, &journal, &active)?);
     }
     let mut runs = journal.runs().map_err(broken)?;
     runs.truncate(SEARCHED);
@@ -106,22 +106,37 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
     Ok(found)
 }
 
-/// Returns the run that is at work in a root, and its process.
-fn at_work(journal: &Journal) -> Result<Option<(RunRow, Lease)>, Diagnostic> {
+/// A run whose process is at work in a root.
+struct ActiveRun {
+    row: RunRow,
+    lease: Lease,
+    /// Whether the run itself has ended: its process is a queue, which continues with the next task.
+    has_ended: bool,
+}
+
+/// Returns the run that is at work in a root, or the last run of a queue that is between two tasks.
+fn at_work(journal: &Journal) -> Result<Option<ActiveRun>, Diagnostic> {
     let Some(lease) = journal.lease().map_err(broken)?.filter(|lease| is_alive(*lease)) else { return Ok(None) };
-    let row = journal.run(lease.run).map_err(broken)?;
-    Ok(row.filter(|row| RunState::of_run(row, true) == RunState::Running).map(|row| (row, lease)))
+    let Some(row) = journal.run(lease.run).map_err(broken)? else { return Ok(None) };
+    let has_ended = RunState::of_run(&row, true) != RunState::Running;
+    // Other runs release the lock as soon as they have ended.
+    let holds_lock = || RunLock::holder(journal.root()).map(|holder| holder.and_then(|one| one.pid) == Some(lease.pid));
+    let is_active = !has_ended || holds_lock().map_err(broken)?;
+    Ok(is_active.then_some(ActiveRun { row, lease, has_ended }))
 }
 
 /// Returns the run at work in a root, which must be the `wanted` one, if a number is given. `verb` names the command.
 ///
 /// # Errors
 /// When it is not at work.
-fn chosen_at_work(journal: &Journal, wanted: Option<i64>, verb: &str) -> Result<(RunRow, Lease), Diagnostic> {
-    match (at_work(journal)?, wanted) {
+fn chosen_at_work(journal: &Journal, wanted: Option<i64>, verb: &str) -> Result<ActiveRun, Diagnostic> {
+    let found = at_work(journal)?;
+    match (found, wanted) {
         (Some(found), None) => Ok(found),
-        (Some(found), Some(wanted)) if found.0.id == wanted => Ok(found),
-        (running, wanted) => Err(not_at_work(verb, wanted, running.map(|(row, _)| row.id))),
+        (Some(found), Some(wanted)) if found.row.id == wanted && !found.has_ended => Ok(found),
+        (found, wanted) => {
+            Err(not_at_work(verb, wanted, found.filter(|found| !found.has_ended).map(|found| found.row.id)))
+        }
     }
 }
 
@@ -137,10 +152,15 @@ fn not_at_work(verb: &str, wanted: Option<i64>, running: Option<i64>) -> Diagnos
     Diagnostic::error("run/not-at-work", what).help(help)
 }
 
-fn run_status(world: &World, journal: &Journal, row: &RunRow) -> Result<RunStatus, Diagnostic> {
+fn run_status(world: &World, journal: &Journal, active: &ActiveRun) -> Result<RunStatus, Diagnostic> {
+    let row = &active.row;
     let outline = journal.outline(row.id).map_err(broken)?;
     let last = journal.last_event(row.id, &[]).map_err(broken)?;
-    let waits = last.as_ref().and_then(|event| wait_words(&event.event));
+    let waits = if active.has_ended {
+        Some("ended; the queue runs its hooks, then begins the next task".into())
+    } else {
+        last.as_ref().and_then(|event| wait_words(&event.event))
+    };
     let last = journal.last_event(row.id, &["attemptPlanned", "attemptFinished"]).map_err(broken)?;
     let attempt = last.and_then(|event| attempt_status(world, journal, outline.as_ref(), &event));
     Ok(RunStatus {

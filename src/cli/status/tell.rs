@@ -1,6 +1,6 @@
 //! `tell`: sends a message to the agents of the run that is at work in a root.
 
-use super::{at_work, chosen_at_work};
+use super::{ActiveRun, at_work, chosen_at_work};
 use crate::cli::args::{Common, TellArgs};
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, Stopped, answer};
@@ -9,6 +9,7 @@ use crate::cli::runs::broken;
 use crate::cli::runs::history::journal;
 use crate::engine::{EventKind, RunKind, RunOutcome};
 use crate::journal::Journal;
+use crate::plan::OutlineStep;
 use crate::report::print_error;
 use crate::source::Diagnostic;
 use crate::world::World;
@@ -26,12 +27,21 @@ const MOST: usize = 48 << 10;
 pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> Answered {
     let (wanted, message) = match args.words.as_slice() {
         [run, message] => (Some(number(run)?), message.as_str()),
+        [run] if run.parse::<i64>().is_ok() => return Err(no_message(run).into()),
         words => (None, words.first().map_or("", String::as_str)),
     };
     let (project, journal) = journal(world, common)?;
     only_people(world, &project.root)?;
-    let (row, _) = chosen_at_work(&journal, wanted, "tell")?;
+    let ActiveRun { row, has_ended, .. } = chosen_at_work(&journal, wanted, "tell")?;
     let run = row.id;
+    if has_ended {
+        return Err(Diagnostic::error(
+            "tell/ended",
+            format!("run {run} has ended, and its queue has not begun the next"),
+        )
+        .help("say it again when the next task is at work; `forkhestra status` shows it")
+        .into());
+    }
     if row.kind == RunKind::Evaluation {
         return Err(Diagnostic::error(
             "tell/evaluation",
@@ -41,6 +51,12 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
         .into());
     }
     let text = text_of(world, message)?;
+    let (deaf, takers) = agents(&journal, run)?;
+    if takers == 0 {
+        return Err(Diagnostic::error("tell/no-prompt", format!("no agent of run {run} has a prompt"))
+            .help("a message is added to the prompt of an agent; stop the run, and start it with a prompt: -p \"…\"")
+            .into());
+    }
     let sent: usize = journal.messages_after(run, 0).map_err(broken)?.iter().map(|earlier| earlier.text.len()).sum();
     if sent + text.len() > MOST {
         let what = format!("run {run} has {sent} bytes of messages, and at most {MOST} are allowed in all");
@@ -51,10 +67,15 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
     let id = journal.send_message(run, &text, &world.timestamp()).map_err(broken)?;
     for _ in 0..LOOKS {
         // Checked before the journal is read, so that nothing read before the end is missed.
-        let over = at_work(&journal)?.is_none_or(|(row, _)| row.id != run);
+        let over = at_work(&journal)?.is_none_or(|active| active.row.id != run || active.has_ended);
         if is_received(&journal, run, id)? {
+            let except = if deaf.is_empty() {
+                String::new()
+            } else {
+                format!(", except {}, which has no prompt", deaf.join(" and "))
+            };
             return Ok(answer(&format!(
-                "run {run} has your message: every attempt that an agent begins now gets it\n"
+                "run {run} has your message: every attempt that an agent begins now gets it{except}\n"
             )));
         }
         if over {
@@ -75,6 +96,15 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
     Ok(answer(&format!("run {run} reads your message when it continues\n")))
 }
 
+/// Returns the names of the agents of a run that have no prompt, and how many agents have one.
+fn agents(journal: &Journal, run: i64) -> Result<(Vec<String>, usize), Diagnostic> {
+    let steps = journal.outline(run).map_err(broken)?.unwrap_or_default().steps;
+    let (takers, others): (Vec<_>, Vec<_>) = steps.into_iter().partition(OutlineStep::takes_messages);
+    let mut deaf: Vec<String> = others.into_iter().filter(|step| step.check.is_none()).map(|step| step.name).collect();
+    deaf.dedup();
+    Ok((deaf, takers.len()))
+}
+
 fn is_received(journal: &Journal, run: i64, id: i64) -> Result<bool, Stopped> {
     let last = journal.last_event(run, &["messageReceived"]).map_err(broken)?;
     Ok(last.is_some_and(|event| matches!(event.event, EventKind::MessageReceived { id: known, .. } if known >= id)))
@@ -85,6 +115,11 @@ fn number(word: &str) -> Result<i64, Diagnostic> {
         Diagnostic::error("usage/value", format!("`{word}` is not the number of a run"))
             .help("put the message into quotes: forkhestra tell 12 \"use the new API\"")
     })
+}
+
+fn no_message(run: &str) -> Diagnostic {
+    Diagnostic::error("tell/message", format!("`{run}` is the number of a run, and there is no message"))
+        .help(format!("forkhestra tell {run} \"use the new API\""))
 }
 
 /// Returns the message.

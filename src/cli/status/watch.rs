@@ -74,7 +74,7 @@ pub(super) fn watch(world: &World, common: &Common, args: &StatusArgs) -> Answer
 
 /// Shows what happens in a run until another one is at work. `past` is whether what has happened in it so far is old.
 fn follow(pinned: &mut Pinned<'_>, journal: &Journal, past: bool) -> Result<io::Result<()>, Diagnostic> {
-    let running = at_work(journal)?.map(|(row, _)| row.id);
+    let running = at_work(journal)?.map(|active| active.row.id);
     let last = journal.last_run().map_err(broken)?.map(|row| row.id);
     let Some(run) = running.or(last) else { return pinned.draw_status() };
     let Some(outline) = journal.outline(run).map_err(broken)? else { return pinned.draw_status() };
@@ -95,7 +95,7 @@ fn follow(pinned: &mut Pinned<'_>, journal: &Journal, past: bool) -> Result<io::
         if let Err(gone) = pinned.draw(&news, &block) {
             return Ok(Err(gone));
         }
-        if at_work(journal)?.is_some_and(|(row, _)| row.id != run) {
+        if at_work(journal)?.is_some_and(|active| active.row.id != run) {
             return Ok(Ok(()));
         }
     }

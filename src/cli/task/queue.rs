@@ -6,12 +6,12 @@ use crate::cli::args::{Common, RunArgs};
 use crate::cli::config::Project;
 use crate::cli::respond::{Answered, Stopped, broken_journal};
 use crate::cli::run as driven;
-use crate::cli::run::execute::{exit_of, lock};
+use crate::cli::run::execute::{QueueRun, exit_of, lock};
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
 use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, Sig, State, Tokens};
 use crate::exit::Exit;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, RunLock};
 use crate::plan::{JUDGED_ATTEMPTS, limits};
 use crate::proc::Interrupts;
 use crate::report::{Paint, QueueRow, print_error, queue_table};
@@ -56,8 +56,8 @@ pub(in crate::cli) struct Queue<'a> {
     pub(in crate::cli) project: &'a Project,
     pub(in crate::cli) args: &'a TaskRunArgs,
     pub(in crate::cli) journal: &'a Journal,
-    /// Builds the command line of a task's run from its name, its limits, and the backends whose login has worked.
-    pub(in crate::cli) to_run: &'a dyn Fn(String, Vec<String>, Vec<String>) -> RunArgs,
+    /// Builds the command line of a task's run from its name and its limits.
+    pub(in crate::cli) to_run: &'a dyn Fn(String, Vec<String>) -> RunArgs,
 }
 
 /// Works on every task that can be worked on.
@@ -76,9 +76,11 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
     if whole.attempts.is_some() {
         each.attempts.get_or_insert(JUDGED_ATTEMPTS);
     }
+    // Held until the end, so that no other run begins between two tasks.
+    let lock = if args.dry_run { None } else { Some(lock(world, common, "task run --all", &project.root, args.wait)?) };
     let mut sofar = QueueProgress { begun: world.uptime(), ..QueueProgress::default() };
     let stopped = loop {
-        match task_after(queue, (&whole, &each), &mut sofar) {
+        match task_after(queue, lock.as_ref(), (&whole, &each), &mut sofar) {
             Ok(None) => {}
             Ok(Some(stop)) => break stop,
             Err(fault) => return Err(fault.into()),
@@ -93,7 +95,7 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
     }
     let exit = match &stopped {
         Stop::Done | Stop::With(_) => sofar.worst,
-        Stop::Limit(_) => worse(sofar.worst, Exit::LimitReached),
+        Stop::Limit(_) => sofar.worst.or_worse(Exit::LimitReached),
         Stop::Signal(signal) => exit_of(RunOutcome::Interrupted { signal: *signal }),
     };
     if !common.quiet {
@@ -115,16 +117,12 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
 /// Works on the next task; returns why the queue stops, if it does.
 fn task_after(
     queue: &Queue<'_>,
+    lock: Option<&RunLock>,
     (whole, each): (&Limits, &Limits),
     sofar: &mut QueueProgress,
 ) -> Result<Option<Stop>, Diagnostic> {
-    let Queue { world, common, project, args, journal, .. } = *queue;
+    let Queue { world, common, args, journal, .. } = *queue;
     let broken = |error: JournalError| broken_journal(&error);
-    if args.wait
-        && let Err(stopped) = wait_for_others(world, common, &project.root)
-    {
-        return Ok(Some(Stop::With(stopped.exit(world))));
-    }
     if let Some(signal) = Interrupts::take_signal().and_then(Sig::of_number) {
         return Ok(Some(Stop::Signal(signal)));
     }
@@ -141,8 +139,10 @@ fn task_after(
     let before = journal.runs_of(&id).map_err(broken)?.last().copied();
     let limits = written(&stricter(&left, each), args);
     let is_of_the_whole = |limit: LimitKind| is_stricter(limit, &left, each);
-    let to_run = (queue.to_run)(id.clone(), limits, sofar.logins.iter().cloned().collect());
-    let exit = match driven::run(world, common, &to_run) {
+    let to_run = (queue.to_run)(id.clone(), limits);
+    let lock = lock.map(RunLock::share).transpose().map_err(broken)?;
+    let in_queue = QueueRun { logins: sofar.logins.iter().cloned().collect(), lock };
+    let exit = match driven::run_of_queue(world, common, &to_run, in_queue) {
         // The errors are not those of one task, then: every other task would be refused, too.
         Err(Stopped::Refused(faults)) if faults == sofar.refused => {
             if !common.quiet {
@@ -173,7 +173,7 @@ fn task_after(
     }
     // One task may be refused, for example because of its specification. The others are still worked on.
     let exit = if exit == Exit::Refused { Exit::Incomplete } else { exit };
-    sofar.worst = worse(sofar.worst, exit);
+    sofar.worst = sofar.worst.or_worse(exit);
     Ok(stops(exit, &events, &is_of_the_whole))
 }
 
@@ -297,18 +297,6 @@ fn written(limits: &Limits, args: &TaskRunArgs) -> Vec<String> {
         limits.attempts.map(|attempts| format!("attempts={attempts}")),
     ];
     sums.into_iter().flatten().chain(others.cloned()).collect()
-}
-
-/// The worse of two exit codes. From worst to best: a signal, a limit, a human decision, a step that did not complete.
-fn worse(one: Exit, other: Exit) -> Exit {
-    let weight = |exit: Exit| match exit {
-        Exit::Success => 0,
-        Exit::Incomplete | Exit::Refused => 1,
-        Exit::HumanNeeded => 2,
-        Exit::LimitReached => 3,
-        _ => 4,
-    };
-    if weight(other) > weight(one) { other } else { one }
 }
 
 /// Waits until no other run works in the root.

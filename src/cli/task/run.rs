@@ -33,10 +33,10 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
             if let Some(start) = &args.start_at {
                 wait_for_start(world, common, start, keeps_awake)?;
             }
-            let to_run = |id: String, limit: Vec<String>, logins: Vec<String>| {
+            let to_run = |id: String, limit: Vec<String>| {
                 let mut run = run_args(args, &vars, id);
                 run.options.bounds.limit = limit;
-                RunArgs { queue: Some(logins), ..run }
+                run
             };
             return all(&Queue { world, common, project: &project, args, journal: &journal, to_run: &to_run });
         }

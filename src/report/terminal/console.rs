@@ -119,7 +119,7 @@ impl<'a> Console<'a> {
             EventKind::AttemptStarted { at, pid, .. } => {
                 (self.pid, self.sent) = (*pid, None);
                 (self.under_way, self.spending) = (Some(at.clone()), None);
-                if self.is_check(at).is_none() {
+                if self.step(at).is_some_and(OutlineStep::takes_messages) {
                     self.unread = 0;
                 }
                 if self.verbosity == Verbosity::Verbose {
@@ -369,9 +369,10 @@ impl<'a> Console<'a> {
             Ending::Limit { limit } => limit_words(limit, &self.summary.totals, self.outline),
         };
         let again = if asked { "a second" } else { "a" };
+        let again = format!("{again} {}", if self.paint.terminal { "Ctrl-C" } else { "signal" });
         let what = match with {
             Some(Sig::Kill) => "; killing the agent".into(),
-            Some(signal) => format!("; sending {signal} to the agent ({again} Ctrl-C kills it)"),
+            Some(signal) => format!("; sending {signal} to the agent ({again} kills it)"),
             None => String::new(),
         };
         // The terminal has just echoed `^C`.
@@ -479,10 +480,8 @@ impl<'a> Console<'a> {
         };
         let late = match self.unread {
             0 => String::new(),
-            1 => self.warning("your last message came too late: no agent was started after it"),
-            count => {
-                self.warning(&format!("your last {count} messages came too late: no agent was started after them"))
-            }
+            1 => self.warning("your last message came too late: no agent got it"),
+            count => self.warning(&format!("your last {count} messages came too late: no agent got them")),
         };
         format!("{late}{first} {facts}\n  {}\n", self.paint.dim(&format!("transcripts: {where_to}")))
     }
