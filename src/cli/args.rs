@@ -10,14 +10,15 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  forkhestra --chain demo                            run a demonstration; needs no backend
-  forkhestra \"coder:3 -> reviewer:1\" -p \"Fix #12\"    run two agents; the first loops up to 3 times
-  forkhestra \"(coder -> test):5\" -p \"…\" --dry-run    show everything that would run
-  forkhestra --chain ship FEATURE=login              run a chain of forge/chains.json, with a variable
-  forkhestra init                                    write a commented forge/chains.json
+  forkhestra --chain demo                            show a run, without a model
+  forkhestra \"coder:3 -> reviewer:1\" -p \"Fix #12\"    run two agents in sequence
+  forkhestra \"(coder -> test):5\" -p \"…\" --dry-run    show what would run
+  forkhestra --chain ship FEATURE=login              run a chain, set a variable
+  forkhestra init                                    write forge/chains.json
 
 `forkhestra \"CHAIN\" …` is short for `forkhestra run \"CHAIN\" …`.
-Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 3 a human is
+
+Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 3 a human is \
 needed, 4 a limit was reached, 129, 130 or 143 interrupted, 141 standard output closed.";
 
 /// The most common options of a run, shown below the list of commands.
@@ -31,31 +32,31 @@ Common options of a run (for all options: forkhestra run --help):
       --limit <NAME=VALUE>  Limit the whole run: time=2h, cost=5, attempts=50
 
 Examples:
-  forkhestra demo                                    run a demonstration; needs no backend
-  forkhestra \"coder:3 -> reviewer:1\" -p \"Fix #12\"    run two agents; the first loops up to 3 times
-  forkhestra \"(coder -> test):5\" -p - < issue.md     read the prompt from standard input
-  forkhestra ship FEATURE=login                      run a chain of forge/chains.json, with a variable
-  forkhestra init                                    write a commented forge/chains.json
+  forkhestra demo                                    show a run, without a model
+  forkhestra \"coder:3 -> reviewer:1\" -p \"Fix #12\"    run two agents in sequence
+  forkhestra \"(coder -> test):5\" -p - < issue.md     read the prompt from stdin
+  forkhestra ship FEATURE=login                      run a chain, set a variable
+  forkhestra init                                    write forge/chains.json
 
 `forkhestra \"CHAIN\" …` is short for `forkhestra run \"CHAIN\" …`.
-Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 3 a human is
+
+Exit codes: 0 complete, 1 a step did not complete, 2 refused before anything ran, 3 a human is \
 needed, 4 a limit was reached, 129, 130 or 143 interrupted, 141 standard output closed.";
 
 const EVAL: &str = "\
 Examples:
-  forkhestra eval run suite.json5 -j 4                         run four cases at once
-  forkhestra eval improve suite.json5 --holdout 0.3 --write    keep a rewrite only if it does better on
-                                                               cases that the improver never sees
-  forkhestra eval show --prompt > better.md                    print the winning prompt
+  forkhestra eval run suite.json5 -j 4        run four cases at once
+  forkhestra eval improve suite.json5         rewrite the prompt
+  forkhestra eval show --prompt > better.md   print the winning prompt
 
-A suite is a JSON or JSON5 file with a prompt, agents and cases (docs/evaluation.md). Answers from
+A suite is a JSON or JSON5 file with a prompt, agents and cases (docs/evaluation.md). Answers from \
 earlier evaluations are reused; --fresh asks again.";
 
 const VERIFY: &str = "\
 Exit codes: 0 passed, 1 a command failed, 2 there is no command to run.";
 
 const DIAGNOSE: &str = "\
-Exit codes: 0 no error was found, or there is no command to run; 1 the command failed. In a chain,
+Exit codes: 0 no error was found, or there is no command to run; 1 the command failed. In a chain, \
 the check `diagnose` never stops the run.";
 
 const RESUME: &str = "\
@@ -64,7 +65,7 @@ Examples:
   forkhestra resume --dry-run           show what would happen
   forkhestra resume 12 --limit time=4h  resume with a higher limit, from now on
 
-A run continues at the iteration that was interrupted; steps that had finished do not run again. If
+A run continues at the iteration that was interrupted; steps that had finished do not run again. If \
 anything that would run has changed since, it is named, and used only with --accept-changes.";
 
 const DIFF: &str = "\
@@ -72,26 +73,26 @@ Examples:
   forkhestra diff                       show what the last run changed
   forkhestra diff 12 --stat             list the files that run 12 changed
   forkhestra diff 12.2.3                show what attempt 2.3 of run 12 changed
-  forkhestra diff 12.2.1..2.3           show what changed from the end of attempt 2.1 to the end of 2.3
+  forkhestra diff 12.2.1..2.3           show what changed between them
   forkhestra diff 12 | git apply -R     undo what run 12 changed
 
 Changes come from snapshots that forkhestra takes after each attempt, not from git's index.";
 
 const TELL: &str = "\
 Examples:
-  forkhestra tell \"use the new API\"              tell the run that is at work here
-  forkhestra tell 12 - < notes.md                 send a file to run 12, in another terminal
+  forkhestra tell \"use the new API\"    tell the run that is at work here
+  forkhestra tell 12 - < notes.md      send a file to run 12
 
-Every attempt that an agent begins after that gets the message in its prompt, until the run ends. The
+Every attempt that an agent begins after that gets the message in its prompt, until the run ends. The \
 agent that is at work now does not see it.";
 
 const REPORT: &str = "\
 Examples:
-  forkhestra report                     write the last run to report.html, next to its transcripts
-  forkhestra report --since 12h         write all runs of the last 12 hours to one page
+  forkhestra report                     write the last run to report.html
+  forkhestra report --since 12h         write the runs of 12 hours to one page
   forkhestra report 12 -o run.html      write a run to another file
   forkhestra report --format md -o -    print Markdown to standard output
-  forkhestra report --format junit      write the checks and verdicts as JUnit XML, for CI systems
+  forkhestra report --format junit      write checks and verdicts as JUnit XML
 
 The page needs no network and runs no script.";
 

@@ -116,3 +116,32 @@ pub(crate) fn closed_pipe() -> std::process::Stdio {
     drop(reader);
     writer.into()
 }
+
+/// The help of a command and of all commands below it.
+fn pages(place: &Place, words: &[&str], found: &mut Vec<(String, String)>) {
+    let help = place.run(&[words, &["--help"]].concat()).code(0).stdout.clone();
+    let below = help.split("\nCommands:\n").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
+    let names = below.lines().filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    for name in names.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help") {
+        pages(place, &[words, &[name]].concat(), found);
+    }
+    found.push((words.join(" "), help));
+}
+
+#[test]
+fn help_fits_into_80_columns_and_no_example_is_broken() {
+    let mut place = Place::new();
+    place.set("COLUMNS", "80");
+    let mut found = Vec::new();
+    pages(&place, &[], &mut found);
+    assert!(found.len() > 40, "{}", found.len());
+    for (words, help) in found {
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{words}: {line}");
+        }
+        let examples = help.split("\nExamples:\n").nth(1).unwrap_or_default();
+        for line in examples.lines().take_while(|line| !line.is_empty()) {
+            assert!(line.starts_with("  forkhestra "), "{words}: {line}");
+        }
+    }
+}
