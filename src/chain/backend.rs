@@ -140,7 +140,7 @@ pub struct Backend {
     pub max_cost: Option<Vec<String>>,
     /// The arguments that pass on an agent's settings, by key: `model`, …
     pub cli: IndexMap<&'static str, Vec<String>>,
-    /// The permission levels that it can express.
+    /// The permission levels that it supports.
     pub permissions: IndexMap<String, Level>,
     /// How it names a command that may be run; `{}` is replaced by the command.
     pub command: Option<String>,
@@ -164,7 +164,7 @@ pub struct Backend {
     pub credentials: Option<Vec<String>>,
     /// The arguments that print its version.
     pub version: Option<Vec<String>>,
-    /// The first and the last version that were seen to work.
+    /// The first and the last version that are known to work.
     pub known_good: Option<Vec<String>>,
     /// The arguments that list its options.
     pub help: Option<Vec<String>>,

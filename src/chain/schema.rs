@@ -28,7 +28,7 @@ pub fn schema_of(title: &str, root: &Object, definitions: &[&Object]) -> Value {
 fn object(of: &Object) -> Value {
     let aliases = |key: &Key| {
         let alias = key.alias?;
-        Some((alias.to_string(), property(key, &format!("Another name of `{}`.", key.name))))
+        Some((alias.to_string(), property(key, &format!("Another name for `{}`.", key.name))))
     };
     let properties: Map<String, Value> = (of.keys.iter())
         .flat_map(|key| std::iter::once((key.name.to_string(), property(key, key.about))).chain(aliases(key)))

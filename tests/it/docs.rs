@@ -162,7 +162,7 @@ fn the_reference_is_that_of_the_schema() {
     use std::fmt::Write;
     let schema = forkhestra::chain::schema();
     let mut text = String::from(
-        "# Every key of chains.json\n\nGenerated from [the schema](../schemas/chains.schema.json), which\neditors can use: `\"$schema\": \"…\"`. A key that is not listed here is an error.\n",
+        "# Every key of chains.json\n\nGenerated from [the schema](../schemas/chains.schema.json), which editors can use: `\"$schema\": \"…\"`.\nA key that is not listed here is an error. A length of time is a string such as `90s`, `10m` or\n`1h30m`. *It* in the description of a backend is the backend's program.\n",
     );
     let objects = [("The file", &schema)].into_iter();
     let definitions = schema["$defs"].as_object().unwrap();
@@ -176,9 +176,9 @@ fn the_reference_is_that_of_the_schema() {
         write!(text, "\n## {title}\n\n").unwrap();
         let required = object["required"].as_array().cloned().unwrap_or_default();
         for (key, value) in object["properties"].as_object().unwrap() {
-            let needed = if required.iter().any(|one| one == key) { ", required" } else { "" };
+            let needed = if required.iter().any(|one| one == key) { "required; " } else { "" };
             let about = value["description"].as_str().unwrap_or_default();
-            text += &wrapped(&format!("- **`{key}`** ({}{needed}). {about}", kind(value)));
+            text += &wrapped(&format!("- **`{key}`** ({needed}{}). {about}", kind(value)));
         }
     }
     let path = root().join("docs/reference.md");
@@ -233,7 +233,7 @@ fn kind(value: &serde_json::Value) -> String {
         return choices.iter().map(|one| format!("`{}`", one.as_str().unwrap())).collect::<Vec<_>>().join(", ");
     }
     if value["oneOf"].is_array() {
-        return "a string, or strings".into();
+        return "a string, or a list of strings".into();
     }
     match value["type"].as_str() {
         Some("string") if value["pattern"].is_string() => "a length of time".into(),
@@ -245,11 +245,11 @@ fn kind(value: &serde_json::Value) -> String {
             Some(to) => {
                 format!("a list of [{0}](#{1})", to.rsplit('/').next().unwrap(), anchor(to.rsplit('/').next().unwrap()))
             }
-            None if value["items"]["anyOf"].is_array() => format!("a list, in which each is {}", kind(&value["items"])),
-            None => "strings".into(),
+            None if value["items"]["anyOf"].is_array() => format!("a list (elements: {})", kind(&value["items"])),
+            None => "a list of strings".into(),
         },
         Some("object") if value["additionalProperties"].is_object() => {
-            format!("by name: {}", kind(&value["additionalProperties"]))
+            format!("an object (values: {})", kind(&value["additionalProperties"]))
         }
         Some("object") => "an object".into(),
         _ => "anything".into(),

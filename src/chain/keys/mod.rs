@@ -15,7 +15,7 @@ const MOST_TOKENS: u32 = 4_000_000_000;
 const WRAP: Key = key(
     "wrap",
     Shape::Texts,
-    "A program and its arguments, placed before the command of every agent and check that this applies to: `[\"nice\", \"-n\", \"10\"]`. An empty list means no wrapper, whatever an outer level sets.",
+    "A program, with its arguments, that starts the command of an agent or a check: `[\"nice\", \"-n\", \"10\"]`. The nearest one applies: that of the agent or check, else of its backend, else of the file. An empty list means none. The `wrap` at the top of your own config applies even then, and comes before the `wrap` of a project.",
 );
 /// The sandbox around a command.
 const SANDBOX: Key = key(
@@ -52,7 +52,7 @@ pub(super) static ROOT: Object = Object {
         key(
             "hooks",
             Shape::One(&HOOKS),
-            "Commands that run when something has happened. Their outcome has no effect on the run.",
+            "Commands that run when something has happened. What they do has no effect on the run.",
         ),
         key(
             "commit",
@@ -218,7 +218,7 @@ const AGENT_AFTER: &[Key] = &[
     key(
         "deliver",
         Shape::Choice(&["arg", "stdin", "file"]),
-        "How the prompt is passed to a command: as the last argument (default), on standard input, or as a file whose path is the last argument.",
+        "How the prompt is passed to a command. `arg`: as the last argument; `stdin`: on standard input; `file`: as a file whose path is the last argument. Default: `arg`.",
     ),
     key(
         "output",
@@ -272,11 +272,15 @@ const BACKEND_BEFORE: &[Key] = &[
     key("program", Shape::Text, "The name of the program on PATH, or its path."),
     key("install", Shape::Text, "How to install the program, for people."),
     key("arguments", Shape::Texts, "The arguments that are always passed, for unattended use."),
-    key("last", Shape::Texts, "Arguments that come last, except for a prompt that is passed as an argument."),
+    key(
+        "last",
+        Shape::Texts,
+        "Arguments that come after all others. Only a prompt that is passed as an argument follows them.",
+    ),
     key(
         "deliver",
         Shape::Choice(&["arg", "stdin", "file"]),
-        "How the prompt is passed: on standard input (default), as the last argument, or as a file whose path is the last argument.",
+        "How the prompt is passed. `arg`: as the last argument; `stdin`: on standard input; `file`: as a file whose path is the last argument. Default: `stdin`.",
     ),
     key(
         "systemPrompt",
@@ -290,11 +294,15 @@ const BACKEND_BEFORE: &[Key] = &[
     ),
 ];
 const BACKEND_AFTER: &[Key] = &[
-    key("permissions", Shape::One(&PERMISSIONS), "The permission levels that it can express."),
+    key(
+        "permissions",
+        Shape::One(&PERMISSIONS),
+        "The permission levels that it supports, each with its arguments and environment.",
+    ),
     key(
         "command",
         Shape::Text,
-        "How it names a command that may be run; `{}` is replaced by the command: `Bash({}:*)`.",
+        "The form in which it expects a command that may be run: `Bash({}:*)`. `{}` is replaced by the command.",
     ),
     key("output", Shape::Choice(&OUTPUTS), "The format of its output. Default: `plain`."),
     key(
@@ -330,7 +338,7 @@ const BACKEND_AFTER: &[Key] = &[
         "Environment variables and files, one of which holds its credentials. `doctor` checks that one of them is present.",
     ),
     key("version", Shape::Texts, "The arguments that print its version. Default: `--version`."),
-    key("knownGood", Shape::Texts, "The first and the last version that were seen to work."),
+    key("knownGood", Shape::Texts, "The first and the last version that are known to work."),
     key("help", Shape::Texts, "The arguments that list its options. Default: `--help`."),
     key("exits", Shape::Texts, "What its exit codes mean: `53: its limit on turns was reached`."),
     WRAP,
@@ -371,13 +379,13 @@ pub(super) static LEVEL: Object = Object {
         key(
             "arguments",
             Shape::Texts,
-            "The arguments that express it. `{reading}` and `{commands}` are replaced by the commands that may be run, separated by commas; `{judging}` is replaced by those for judges only (the verdict commands and the checks), which are in `{reading}` too. An argument with `{each-reading}`, `{each-judging}` or `{each-command}` is repeated for each command. An argument with `{git}`, the repository's `.git`, is left out if there is no repository.",
+            "The arguments that set this level. `{reading}` and `{commands}` are replaced by the commands that may be run, separated by commas; `{judging}` is replaced by those for judges only (the verdict commands and the checks), which are in `{reading}` too. An argument with `{each-reading}`, `{each-judging}` or `{each-command}` is repeated for each command. An argument with `{git}`, the repository's `.git`, is left out if there is no repository.",
         ),
-        key("env", Shape::TextMap, "Environment variables that express it."),
+        key("env", Shape::TextMap, "Environment variables that set this level."),
         key(
             "rootEnv",
             Shape::TextMap,
-            "Additional environment variables if forkhestra runs as root, to which some CLIs refuse the level.",
+            "Additional environment variables if forkhestra runs as root: some backends refuse this level as root.",
         ),
     ],
     required: &[],
@@ -459,7 +467,11 @@ pub(super) static STEP: Object = Object {
             Shape::Count(MOST_ITERATIONS),
             "The maximum number of iterations; the agent ends its loop with the marker. Without it, the agent runs once and succeeds with exit code 0.",
         ),
-        key("loop", Shape::Flag, "Accepted if it agrees with `iterations`."),
+        key(
+            "loop",
+            Shape::Flag,
+            "Not needed: `iterations` makes a loop. If it is set, it must be `true` with `iterations`, and `false` without.",
+        ),
         key(
             "args",
             Shape::Texts,
