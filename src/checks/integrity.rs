@@ -1,5 +1,5 @@
-//! Detects changes by workers to the files that decide about their work: tests, their skips, CI files, scripts, and
-//! forkhestra's own config.
+//! Detects changes by workers to the files that decide about their work: tests (also skipped ones), CI files, scripts,
+//! and forkhestra's own config.
 
 use super::test_files::{Tests, is_test_file};
 use crate::source::counted;
@@ -32,7 +32,7 @@ pub struct Tampering {
     pub touched: Vec<String>,
 }
 
-/// The most changes of each kind that are named.
+/// How many changes of each kind are named at most.
 const NAMED: usize = 10;
 
 /// Compares the files that decide with their state at the start of the run.

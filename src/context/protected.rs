@@ -1,5 +1,5 @@
-//! Watches the files that determine how the work is judged: tests, commands and config. Reads all of them once, later
-//! only those that were touched.
+//! Watches the files that determine how the work is judged: tests, commands and config. Reads all of them once, and
+//! later only those that were touched.
 
 use super::git_state::{digest, git_state};
 use super::worktree::{ordinary, walker};
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The largest file that is searched for tests, in bytes. A larger one is known by its size and times.
+/// The largest file that is searched for tests, in bytes. A larger one is compared by its size and times.
 const LARGEST: u64 = 1 << 20;
 
 /// Caches what is known of files, keyed by path and `stat`.

@@ -1,14 +1,14 @@
-//! Whether a candidate gives away what it will be measured by: inputs, expected outputs, examples. What the original
-//! prompt already contains is not a leak.
+//! Detects candidates that give away the inputs, expected outputs or examples that they will be measured with. What
+//! the original prompt already contains is not a leak.
 
 use super::tokens::words;
 use std::collections::HashSet;
 
-/// The number of words in a row that form a group.
+/// The number of consecutive words that are compared as one n-gram.
 const GRAM: usize = 3;
-/// Fewer common groups than this are not significant.
+/// Fewer common n-grams than this are not significant.
 const FEW: usize = 3;
-/// From this share of common groups on, a candidate counts as quoting a text.
+/// From this share of common n-grams on, a candidate counts as quoting a text.
 const OVERLAP: f64 = 0.1;
 /// From this likeness on, a candidate counts as containing the text.
 const LIKENESS: f64 = 0.45;
@@ -53,12 +53,12 @@ fn grams(words: &[String]) -> HashSet<&[String]> {
     words.windows(GRAM).collect()
 }
 
-/// The share of common groups, relative to the text with fewer groups, without the groups of the original.
+/// The share of common n-grams, relative to the text with fewer n-grams, without those of the original.
 fn overlap(candidate: &HashSet<&[String]>, original: &HashSet<&[String]>, text: &[String]) -> f64 {
     let text: HashSet<&[String]> = grams(text).difference(original).copied().collect();
     let own = candidate.difference(original).count();
     let common = text.intersection(candidate).count();
-    // Two groups are four words in a row, which any two texts in one language may share.
+    // Two n-grams are four words in a row, which any two texts in one language may share.
     if common < FEW && text.len() >= FEW { 0.0 } else { share(common, text.len().min(own)) }
 }
 

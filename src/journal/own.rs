@@ -12,7 +12,8 @@ const MOST: usize = 20_000;
 /// Files that forkhestra itself may change there during a run. Reports are recognized by their names.
 const WRITTEN: [&str; 5] = ["state.db", "state.db-wal", "state.db-shm", "state.db-journal", "lock"];
 
-/// The contents at one moment, by path from `.forkhestra/`: size, change time and inode; of a directory only the inode.
+/// The contents at one moment, by path from `.forkhestra/`: the size, change time and inode of a file, and the inode of
+/// a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFolder {
     entries: BTreeMap<PathBuf, FileStat>,
@@ -66,7 +67,7 @@ impl Journal {
                     continue;
                 }
                 if found.is_dir() {
-                    // Of other runs, only that they exist.
+                    // Of other runs, only the directory is recorded, not what is in it.
                     let other_run = name.components().count() == 2 && name.starts_with("runs") && path != run;
                     if !other_run {
                         folders.push(path.clone());

@@ -9,7 +9,7 @@ use crate::prompt::{Late, Segment, Vars, expand_config, text};
 use crate::source::{Kind, Place, Text};
 use std::path::{Path, PathBuf};
 
-/// The program that makes the sandbox.
+/// The program that creates the sandbox.
 const BUBBLEWRAP: &str = "bwrap";
 
 /// Where the sockets of services and other programs are. Through them a program could leave the sandbox.
@@ -27,8 +27,8 @@ const NEEDED_OF_RUN: [&str; 5] = [
     "/run/wrappers",
 ];
 
-/// The directories of the project that a sandboxed program may not change, because their content takes effect by
-/// itself: the config, and forkhestra's own files.
+/// The directories of the project that a sandboxed program may not change, because later runs read them: the config,
+/// and forkhestra's own files.
 const READ_ONLY: [&str; 2] = ["forge", ".forkhestra"];
 
 /// The command that a step's program is wrapped in.
@@ -65,7 +65,7 @@ impl Sandboxed {
 }
 
 /// Resolves the isolation keys of the agent or check, its backend and the config, in `levels`, the nearest first.
-/// `theirs` is whether the project has a say in what the step runs.
+/// `theirs` says whether the project's config can change what the step runs.
 pub(super) fn isolate(
     context: &Context<'_>,
     levels: &[&chain::Isolation],
@@ -79,7 +79,7 @@ pub(super) fn isolate(
     let demanded = config.demanded_sandbox();
     let chosen = levels.iter().find_map(|level| level.sandbox.as_ref());
     let sandbox = chosen.map_or(Sandbox::Off, |(sandbox, _)| *sandbox);
-    // An exception counts only if the user makes it, for something that the project has no say in.
+    // An exception counts only if the user makes it, and if the project's config cannot change what the step runs.
     if let Some((_, place)) = chosen.filter(|(_, place)| sandbox < demanded && (is_project(place) || theirs)) {
         faults.0.push(errors::sandbox_is_lifted(place, sandbox, demanded));
     }
@@ -108,7 +108,7 @@ pub(super) fn isolate(
     for word in outermost.chain(wrap.into_iter().flatten()) {
         words.extend(faults.many(expand_config(word, vars_of(word), context.env)).map(|value| (value, word)));
     }
-    // It would run outside the sandbox.
+    // A project's wrapper would run outside the sandbox.
     if let Some((value, word)) = words.iter().find(|(_, word)| demanded > Sandbox::Off && is_project(&word.at)) {
         faults.0.push(errors::wrap_outside_the_sandbox(&word.at, value));
     }
@@ -179,7 +179,7 @@ fn bubblewrap_words(context: &Context<'_>, sandbox: &Sandboxed, program: Option<
     words.bind("--bind", root);
     let (git, is_file) = git_folder(context);
     if is_file {
-        // A program that could rewrite it could make the next run open any directory.
+        // A program that could rewrite this file could make the next run open any directory.
         words.bind("--ro-bind-try", &root.join(".git"));
     }
     if let Some(git) = git {

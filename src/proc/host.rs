@@ -34,7 +34,7 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
-    /// Returns whether the machine was short of resources, which may change with time.
+    /// Returns whether the machine was short of resources. Trying again later may succeed.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let (Self::Pipes(error) | Self::Lifeline(error)) = self;

@@ -1,5 +1,5 @@
-//! The integrity of what the work is judged by. It is remembered when a run begins, and compared after every attempt.
-//! Changes made while no agent was running are the user's.
+//! Detects changes to the files that the work is judged by. Their state is recorded when a run begins, and compared
+//! after every attempt. Changes made while no agent was running are the user's.
 
 use super::driver::Driver;
 use crate::chain::Role;
@@ -56,7 +56,7 @@ impl Driver<'_> {
         serde_json::from_str(text).map_err(|cause| JournalError::Event { path, cause })
     }
 
-    /// Called right before an agent is started: remembers the content of `.forkhestra/`.
+    /// Called right before an agent is started: records the sizes and times of the files in `.forkhestra/`.
     pub(super) fn watch_own(&mut self, at: &At, folder: &AttemptFolder) {
         let guarded = self.lane.is_none() && self.role(at).is_some() && self.is_guarded();
         self.own = guarded.then(|| self.context.journal.look(self.context.run, folder));
@@ -87,7 +87,7 @@ impl Driver<'_> {
     /// beyond the run, so that no later run accepts it unnoticed.
     ///
     /// # Errors
-    /// Also when the journal is not what we wrote, since then nothing in it can be trusted.
+    /// When the journal cannot be read, or is not what we wrote: nothing in it can be trusted then.
     pub(super) fn tampering(&mut self, at: &At, planted: Vec<String>) -> Result<Tampering, JournalError> {
         let Some(before) = self.deciding.take() else { return Ok(Tampering::default()) };
         if !self.context.journal.is_intact()? {

@@ -20,9 +20,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The interval at which the process in the background is looked at.
+/// The interval at which the background process is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often a process that waits before its run begins is looked at: by then it has refused what is wrong.
+/// How many times a process that waits before its run begins is checked: a process that refuses its command line has
+/// exited by then.
 const LOOKS: u32 = 100;
 /// How long the log of a process is kept.
 const KEPT: Duration = Duration::from_hours(30 * 24);
