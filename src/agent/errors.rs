@@ -66,7 +66,9 @@ pub(super) fn not_a_program(at: &Place, path: &Path) -> Diagnostic {
 pub(super) fn unknown_backend(at: &Place, name: &str, known: &str, near: Option<&str>) -> Diagnostic {
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known backends: {known}. Add your own to `backends`, or give the agent a `command`"),
+        None => format!(
+            "known backends: {known}. Add your own to `backends` of forge/chains.json, or give the agent a `command`"
+        ),
     };
     Diagnostic::error("agent/backend", format!("`{name}` is not a known backend")).at(at, "unknown backend").help(help)
 }

@@ -152,7 +152,9 @@ pub(super) fn nested_too_deep(at: &Place, deepest: usize) -> Diagnostic {
 
 pub(super) fn syntax(at: &Place, said: &str) -> Diagnostic {
     let text = at.source.text.trim_start();
-    let help = if text.starts_with("---") || !text.starts_with(['{', '/', '[']) {
+    let help = if text.is_empty() {
+        "the file is empty; write at least { \"chains\": {} }"
+    } else if text.starts_with("---") || !text.starts_with(['{', '/', '[']) {
         "this looks like YAML or TOML; the file must be JSON or JSON5, an object in braces: { \"chains\": { \"ship\": \"coder:3 -> test\" } }"
     } else {
         "write JSON; comments, trailing commas and unquoted keys are allowed. There may be more errors after this one"
@@ -232,9 +234,10 @@ pub(super) fn missing_key(at: &Place, of: &str, key: &str) -> Diagnostic {
     Diagnostic::error("config/missing-key", format!("{of} needs the key `{key}`"))
         .at(at, format!("`{key}` is missing"))
         .help(match key {
-            "chains" => "it may be empty: \"chains\": {}",
-            "steps" => "for example \"steps\": [{ \"agent\": \"coder\", \"iterations\": 3 }]",
-            _ => "for example \"run\": \"cargo test\"",
+            "chains" => "it may be empty: \"chains\": {}".to_string(),
+            "steps" => "for example \"steps\": [{ \"agent\": \"coder\", \"iterations\": 3 }]".into(),
+            "run" => "for example \"run\": \"cargo test\"".into(),
+            key => format!("docs/reference.md says what `{key}` holds"),
         })
 }
 

@@ -344,7 +344,7 @@ fn items(reader: Option<Reader<'_>>, depth: usize, faults: &mut Vec<Diagnostic>)
 fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Option<Item> {
     let count = reader.count("iterations");
     if let Some(looped) = reader.flag("loop")
-        && looped != count.is_some()
+        && looped != (count.is_some() || reader.get("iterations").is_some())
         && let Some(place) = reader.get("loop").map(Reader::at)
     {
         faults.push(errors::loop_disagrees(&place, looped));

@@ -81,7 +81,7 @@ Changes come from snapshots that forkhestra takes after each attempt, not from g
 const TELL: &str = "\
 Examples:
   forkhestra tell \"use the new API\"    tell the run that is at work here
-  forkhestra tell 12 - < notes.md      send a file to run 12
+  forkhestra tell 12 - < notes.md      send the text of a file to run 12
 
 Every attempt that an agent begins after that gets the message in its prompt, until the run ends. The \
 agent that is at work now does not see it.";
@@ -139,7 +139,7 @@ pub(super) enum Verb {
     /// Continue a run that was interrupted, failed, reached a limit, or waits for a decision
     #[command(after_long_help = RESUME)]
     Resume(ResumeArgs),
-    /// List and inspect past runs
+    /// Manage past runs: list, show, log, restore, events, prune
     Runs(RunsArgs),
     /// Write a report of a run as one self-contained page: what happened, why, what it cost, and every prompt
     #[command(after_long_help = REPORT)]
@@ -153,10 +153,10 @@ pub(super) enum Verb {
     Attach(AttachArgs),
     /// Stop the run that is at work; `resume` continues it
     Stop(StopArgs),
-    /// Tell the agents of the run that is at work something, from their next attempt on
-    #[command(after_help = TELL)]
+    /// Send a message to the agents of the run that is at work: they get it from their next attempt on
+    #[command(after_help = TELL, override_usage = "forkhestra tell [OPTIONS] [RUN] <MESSAGE>")]
     Tell(TellArgs),
-    /// Manage tasks: add, list, show, run, approve, reject, skip, reset, delete
+    /// Manage tasks: add, import, list, show, run, approve, reject, skip, reset, delete
     #[command(alias = "tasks")]
     Task(TaskArgs),
     /// Manage disputes, which wait for a human decision: list, show, resolve, delete
@@ -319,7 +319,7 @@ pub(super) struct RunArgs {
     /// Show everything that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Refuse to run unless the plan has this digest, which a dry run shows
+    /// Run only if what would run still has this digest, which --dry-run shows
     #[arg(long, value_name = "HEX")]
     pub(super) digest: Option<String>,
     /// Start at this time: 02:00, or 2026-11-23T02:00
@@ -378,7 +378,7 @@ pub(super) struct StatusArgs {
     /// Show all your runs that are at work on this machine
     #[arg(long)]
     pub(super) all: bool,
-    /// Show it at the bottom of the terminal, again every second, with what happens above
+    /// Keep the status at the bottom of the terminal, updated every second, with new output above it
     #[arg(long)]
     pub(super) watch: bool,
     /// Print JSON
@@ -388,7 +388,7 @@ pub(super) struct StatusArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct AttachArgs {
-    /// The run's number [default: the run at work here, and those that a queue starts next]
+    /// The run's number [default: the run at work here, and those that `task run --all` starts next]
     pub(super) run: Option<i64>,
 }
 

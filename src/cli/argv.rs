@@ -77,7 +77,7 @@ const FOREIGN_OPTIONS: [(&[&str], &str); 11] = [
 ];
 
 fn foreign_option(option: &str, ours: &str) -> Diagnostic {
-    Diagnostic::error("usage/unknown-option", format!("there is no option `{option}` here")).help(ours)
+    Diagnostic::error("usage/unknown-option", format!("forkhestra has no option `{option}`")).help(ours)
 }
 
 /// Reports an arrow as a separate argument: the shell did not take it for a redirection.

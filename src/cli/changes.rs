@@ -93,7 +93,7 @@ fn reason(root: &Path, trees: &RunTrees, place: Option<AttemptPlace>) -> &'stati
     if Repository::of(root).is_none() {
         "this is not a git repository; git takes the snapshots"
     } else if trees.began.is_none() {
-        "no agent of the run works, git could not be run, or the run is of an older version"
+        "the run had no worker, git could not be run, or an older version of forkhestra made the run"
     } else if place.and_then(attempt).is_some_and(|one| one.after.is_none()) {
         "the attempt has not ended, or git could not be run then"
     } else {
@@ -126,17 +126,13 @@ fn span(world: &World, common: &Common, text: &str) -> Result<Span, Diagnostic> 
 
 fn find(trees: &RunTrees, run: i64, place: AttemptPlace) -> Result<&AttemptTrees, Diagnostic> {
     trees.attempts.iter().rfind(|trees| place.names(trees.at.step, trees.at.attempt)).ok_or_else(|| {
-        Diagnostic::error("runs/no-attempt", format!("run {run} has no such attempt"))
+        Diagnostic::error("runs/no-attempt", format!("run {run} has no {place}"))
             .help(format!("`forkhestra runs show {run}` lists its attempts"))
     })
 }
 
 fn no_snapshot(run: i64, place: Option<AttemptPlace>, why: &str) -> Diagnostic {
-    let what = match place {
-        Some(AttemptPlace { step, attempt: Some(attempt) }) => format!("attempt {step}.{attempt} of run {run}"),
-        Some(AttemptPlace { step, attempt: None }) => format!("step {step} of run {run}"),
-        None => format!("run {run}"),
-    };
+    let what = place.map_or_else(|| format!("run {run}"), |place| format!("{place} of run {run}"));
     Diagnostic::error("changes/no-snapshot", format!("there is no snapshot of the files for {what}: {why}"))
         .help("`git diff` shows what is not committed")
 }

@@ -52,8 +52,7 @@ pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exi
     for (name, kind) in Kind::NAMES {
         let wanted = wanted(kind, Profile::Fast, false, &found, &project.config);
         let own = if project.config.checks.contains_key(name) { paint.dim("  (chains.json)") } else { String::new() };
-        let line =
-            if wanted.commands.is_empty() { paint.dim("none found: skipped") } else { wanted.commands.join(" && ") };
+        let line = if wanted.commands.is_empty() { paint.dim("none found") } else { wanted.commands.join(" && ") };
         let _ = writeln!(text, "{}  {line}{own}", paint.dim(&format!("{name:8}")));
     }
     if let Some(smoke) = &found.smoke {

@@ -75,7 +75,7 @@ pub(super) fn single(world: &World, shell: &Path, path: &Path) -> Config {
             let [backends, chains] = built_in(base);
             load(&[backends, chains, LayerSource { kind: LayerKind::Project, source }])
         }
-        Ok(None) => Config { faults: vec![unreadable(&path, "it does not exist")], ..Config::default() },
+        Ok(None) => Config { faults: vec![missing(&path)], ..Config::default() },
         Err(fault) => Config { faults: vec![fault], ..Config::default() },
     }
 }
@@ -118,9 +118,14 @@ fn read(files: &dyn Files, path: &Path, shell: &Path, base: &Path) -> Result<Opt
     Ok(Some(Source::new(name, text.strip_prefix('\u{feff}').unwrap_or(&text), base)))
 }
 
+fn missing(path: &Path) -> Diagnostic {
+    Diagnostic::error("config/unreadable", format!("there is no config {}", path.display()))
+        .help("check the path; `forkhestra init` writes forge/chains.json")
+}
+
 fn unreadable(path: &Path, why: &str) -> Diagnostic {
     Diagnostic::error("config/unreadable", format!("cannot read the config {}: {why}", path.display()))
-        .help("fix or remove it; `forkhestra init` writes a new one")
+        .help("fix it, or move it away; `forkhestra init` writes a new one")
 }
 
 /// The root must be UTF-8, because agents get paths in it as text.

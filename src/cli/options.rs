@@ -16,8 +16,8 @@ pub(super) struct BoundOptions {
     /// [default: edit; in evaluations: read]
     #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
     pub(super) permissions: Option<String>,
-    /// Limit the whole run (with `task run --all`: all tasks together): time=2h, cost=5 (US dollars), tokens=1000000,
-    /// attempts=50, wait=6h, stalledAfter=3, grace=10s. May be repeated
+    /// Limit the whole run: time=2h, cost=5 (US dollars), tokens=1000000, attempts=50, wait=6h, stalledAfter=3,
+    /// grace=10s (docs/limits.md). With `task run --all`: all tasks together. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) limit: Vec<String>,
 }
@@ -33,7 +33,8 @@ pub(super) struct RunOptions {
     /// Use this model for every agent that a backend runs
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
-    /// How much `verify` runs; also bounds the commands and turns of workers [default: fast, without such bounds]
+    /// How much `verify` runs, from yolo and smoke (least) to strict (most); if given, it also limits the commands and
+    /// turns of workers [default: fast, without these limits]
     #[arg(long, alias = "verify", value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,
     /// How large the work is; for tiny work `diagnose` is skipped [default: judged from the text of the prompt or the
@@ -43,8 +44,8 @@ pub(super) struct RunOptions {
     /// Show a judge the changes since this commit [default: since the work began; without a worker, since HEAD]
     #[arg(long, value_name = "COMMIT")]
     pub(super) base: Option<String>,
-    /// Accept what an agent of an earlier run changed in the config or a template; also, if a template is edited
-    /// during this run, use it in the next attempt
+    /// Accept what an agent of an earlier run changed in the config or a template. Also use a template that is edited
+    /// during this run in the next attempt
     #[arg(long)]
     pub(super) accept_changes: bool,
 }

@@ -42,7 +42,7 @@ fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Rendere
     let Some(step) = plan.steps.first().filter(|_| plan.steps.len() == 1) else {
         return Err(vec![one_agent(&args.agent)]);
     };
-    let Some(prompt) = &step.prompt else { return Err(vec![no_prompt(&args.agent)]) };
+    let Some(prompt) = &step.prompt else { return Err(vec![no_prompt(&args.agent, step.is_check())]) };
     let at = At { step: 1, name: step.name.clone(), round: 1, iteration: 1, attempt: 1, lane: 1 };
     let scratch = world.scratch_folder().map_err(|error| vec![not_rendered(&error.to_string())])?;
     let begun = plan.task.as_ref().and_then(|task| Journal::existing(&project.root).ok()??.tree_of(&task.id).ok()?);
@@ -92,7 +92,11 @@ fn one_agent(name: &str) -> Diagnostic {
         .help("name one agent, without arrows or groups")
 }
 
-fn no_prompt(name: &str) -> Diagnostic {
+fn no_prompt(name: &str, is_check: bool) -> Diagnostic {
+    if is_check {
+        return Diagnostic::error("render/no-prompt", format!("`{name}` is a check, and a check has no prompt"))
+            .help("name an agent; `forkhestra list` shows which there are");
+    }
     Diagnostic::error("render/no-prompt", format!("`{name}` has no prompt: no level sets one"))
         .help("give one with -p, or write its template")
 }

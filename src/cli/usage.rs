@@ -7,29 +7,36 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
 
+/// Whether a name is an alias of a command, or of a command below it.
+fn is_alias(command: &Command, name: &str) -> bool {
+    command.get_all_aliases().any(|alias| alias == name) || command.get_subcommands().any(|sub| is_alias(sub, name))
+}
+
 /// Converts an error of clap, given the tables of the commands and the arguments without the program's name.
 pub(super) fn fault(error: &clap::Error, command: &Command, arguments: &[OsString]) -> Diagnostic {
     let named = command_line(command, arguments);
-    let more = format!("{named} --help");
+    let more = format!("`{named} --help` lists what it accepts");
     let of = |kind| texts(error, kind);
     let arg = of(ContextKind::InvalidArg).first().map_or_else(String::new, |arg| written(arg));
     let value = of(ContextKind::InvalidValue).concat();
     let near =
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].into_iter().find_map(|kind| of(kind).pop());
+    // An alias is for those who know it.
+    let near = near.filter(|near| !command.get_subcommands().any(|sub| is_alias(sub, near)));
     let help = near.map_or_else(|| more.clone(), |near| format!("did you mean `{near}`?"));
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let option = of(ContextKind::InvalidArg).concat();
             let message = if option.starts_with('-') {
-                format!("there is no option `{option}` here")
+                format!("`{named}` has no option `{option}`")
             } else {
-                format!("the argument `{option}` is not expected here")
+                format!("`{named}` takes no argument `{option}`")
             };
             Diagnostic::error("usage/unknown-option", message).help(help)
         }
         ErrorKind::InvalidSubcommand => {
             let verb = of(ContextKind::InvalidSubcommand).concat();
-            Diagnostic::error("usage/unknown-verb", format!("there is no command `{verb}` here")).help(help)
+            Diagnostic::error("usage/unknown-verb", format!("`{named}` has no command `{verb}`")).help(help)
         }
         ErrorKind::ArgumentConflict => Diagnostic::error("usage/conflict", conflict(error, &arg)).help(more),
         ErrorKind::MissingRequiredArgument => {
@@ -37,7 +44,7 @@ pub(super) fn fault(error: &clap::Error, command: &Command, arguments: &[OsStrin
             let are = if missing.len() == 1 { "is" } else { "are" };
             let message = format!("{} {are} missing", missing.join(" and "));
             Diagnostic::error("usage/missing", message).help(match usage(error) {
-                Some(usage) => format!("usage: {usage}\n{more}"),
+                Some(usage) => format!("{usage}\n{more}"),
                 None => more,
             })
         }

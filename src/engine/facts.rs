@@ -173,7 +173,8 @@ impl State {
     }
 
     /// Returns the iterations that a step's loop has in addition to its count.
-    pub(super) fn more_iterations(&self, step: u32) -> u32 {
+    #[must_use]
+    pub fn more_iterations(&self, step: u32) -> u32 {
         self.step(step).map_or(0, |step| step.more)
     }
 

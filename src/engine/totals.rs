@@ -1,7 +1,7 @@
 //! The totals of a run: the one fold of its events that limits, the console, reports, hooks and summaries use.
 
 use super::event::{At, Event, EventKind};
-use super::finished::{Finished, Tokens};
+use super::finished::{Finished, Tokens, UsageLimit};
 use super::outcome::{AttemptOutcome, RunOutcome};
 use super::stopwatch::Stopwatch;
 use super::trees::RunTrees;
@@ -112,8 +112,8 @@ pub struct LastAttempt {
     pub outcome: AttemptOutcome,
     /// Whether its marker was seen.
     pub marker: bool,
-    /// When the usage limit that it hit ends, in UTC (RFC 3339).
-    pub resets_at: Option<String>,
+    /// The usage limit that it hit.
+    pub usage_limit: Option<UsageLimit>,
 }
 
 /// The totals of a run: a fold of its events, and part of its state.
@@ -160,7 +160,7 @@ impl Totals {
                     at: at.clone(),
                     outcome: outcome.clone(),
                     marker: *marker,
-                    resets_at: finished.usage_limit.as_ref().and_then(|limit| limit.resets_at.clone()),
+                    usage_limit: finished.usage_limit.clone(),
                 });
             }
             EventKind::VerdictGiven { verdict, converged, .. } => {

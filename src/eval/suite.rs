@@ -8,6 +8,7 @@ use crate::chain::json::{Member, Node, Reader, check, limits, parse_within, thou
 use crate::source::{Diagnostic, Files, Kind, Place, Source, Text};
 use crate::verdict::ScoreMode;
 use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -103,14 +104,19 @@ impl Suite {
     }
 }
 
+/// Why a file cannot be read, in words.
+fn unreadable(error: &io::Error) -> String {
+    if error.kind() == ErrorKind::NotFound { "it does not exist".into() } else { error.to_string() }
+}
+
 fn read_text(path: &Path, files: &dyn Files) -> Result<String, String> {
-    match files.kind(path).map_err(|error| error.to_string())? {
+    match files.kind(path).map_err(|error| unreadable(&error))? {
         Kind::File { bytes, .. } if bytes > LARGEST as u64 => return Err("it is larger than 64 MiB".into()),
         Kind::File { .. } => {}
         Kind::Folder => return Err("it is a directory".into()),
         Kind::Other => return Err("it is not a regular file".into()),
     }
-    let bytes = files.read(path).map_err(|error| error.to_string())?;
+    let bytes = files.read(path).map_err(|error| unreadable(&error))?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_string())?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_string(),

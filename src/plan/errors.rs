@@ -69,7 +69,7 @@ pub(super) fn only_an_evaluation(at: &Place) -> Diagnostic {
 
 pub(super) fn marker_in_prompt(origin: &str, marker: &str) -> Diagnostic {
     Diagnostic::error("plan/marker-in-prompt", format!("the prompt from {origin} has the marker alone on a line"))
-        .help(format!("an agent that echoes its prompt would end the loop at once; add other words to that line, for example: print {marker} when you are done"))
+        .help(format!("an agent that echoes its prompt would print the marker at once; add other words to that line, for example: print {marker} when you are done"))
 }
 
 pub(super) fn prompt_too_long(at: &Place, origin: &str, bytes: usize, most: usize) -> Diagnostic {

@@ -1,7 +1,7 @@
 //! The outcome of a run: the closing table for people, and the summary for programs.
 
 use crate::engine::{FileChange, RunState, RunSummary, StepSum, Sum};
-use crate::report::format::{amount, first_line, padded, seconds, thousands, width};
+use crate::report::format::{amount, first_line, padded, rework_label, seconds, thousands, width};
 use crate::report::paint::Paint;
 use crate::report::text::changes::changes_line;
 use crate::source::counted;
@@ -80,8 +80,7 @@ pub fn closing_table(summary: &RunSummary, paint: Paint) -> String {
         text.push('\n');
     }
     if totals.rework.attempts > 0 {
-        let rejects = counted(totals.rejections, "rejection");
-        let _ = writeln!(text, "  {}", paint.dim(&format!("rework after {rejects}: {}", sum_label(&totals.rework))));
+        let _ = writeln!(text, "  {}", paint.dim(&format!("{}: {}", rework_label(totals), sum_label(&totals.rework))));
     }
     text
 }

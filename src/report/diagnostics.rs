@@ -6,6 +6,7 @@ use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode, ThemeCharacters, ThemeStyles,
 };
 use std::fmt::{self, Write};
+use textwrap::{WordSeparator, WordSplitter};
 
 /// The maximum number of diagnostics that are shown. The others are only counted.
 const MOST: usize = 30;
@@ -131,6 +132,10 @@ pub fn render(diagnostics: &[Diagnostic], paint: Paint) -> String {
     let styles = if paint.color { ThemeStyles::ansi() } else { ThemeStyles::none() };
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme { characters, styles })
         .with_width(paint.width)
+        // A command that is copied from an error must not have lost a hyphen or gained a space.
+        .with_word_separator(WordSeparator::AsciiSpace)
+        .with_word_splitter(WordSplitter::NoHyphenation)
+        .with_break_words(false)
         .with_context_lines(1)
         .with_links(false);
     let mut text = String::new();

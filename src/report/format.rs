@@ -137,6 +137,14 @@ pub(super) fn seconds(milliseconds: u64) -> String {
     }
 }
 
+/// The label of the attempts after the first rejection. Rejections by a person are not counted.
+pub(super) fn rework_label(totals: &Totals) -> String {
+    match totals.rejections {
+        0 => "rework after a person's rejection".into(),
+        count => format!("rework after {}", counted(count, "rejection")),
+    }
+}
+
 /// Formats a time in the machine's time zone: `2026-11-23 06:30:05`. A text that is not a time is returned unchanged.
 pub(super) fn local_time(time: &str) -> String {
     zoned(time).map_or_else(|| time.to_string(), |zoned| zoned.strftime("%Y-%m-%d %H:%M:%S").to_string())

@@ -8,6 +8,7 @@ use crate::plan::{Limits, Outline};
 use crate::report::format::{local_time, outcome_words, thousands};
 use crate::report::verdicts::human_words;
 use crate::source::counted;
+use std::time::Duration;
 
 /// Returns why a run ended, as one line without symbols.
 #[must_use]
@@ -47,15 +48,18 @@ pub(super) fn excess(totals: &Totals, outline: &Outline) -> Option<String> {
 #[must_use]
 pub fn go_on(outcome: RunOutcome, totals: &Totals, outline: &Outline, resume: &str) -> Option<String> {
     let decide =
-        || format!("{resume} --approve accepts the work, {resume} --reject \"what has to be fixed\" sends it back");
+        || format!("{resume} --approve accepts the work, {resume} --reject \"what has to be fixed\" rejects it");
     match outcome {
-        RunOutcome::LimitReached { limit } => Some(with_twice(limit, &outline.limits, resume)),
+        RunOutcome::LimitReached { limit } => Some(with_twice(limit, totals, &outline.limits, resume)),
         RunOutcome::Rejected { step } => {
             let name = outline.step(step).map_or("?", |step| &step.name);
-            Some(format!(
-                "{resume}, which asks {name} again, or forkhestra \"({}):5\", in which an agent fixes what was found",
-                outline.chain
-            ))
+            let has_worker = outline.steps.iter().any(|step| step.check.is_none() && step.role != Some(Role::Judge));
+            let fixed = if has_worker {
+                format!(", or forkhestra \"({}):5\", in which an agent fixes what was found", outline.chain)
+            } else {
+                String::new()
+            };
+            Some(format!("{resume}, which asks {name} again{fixed}"))
         }
         RunOutcome::Failed { .. }
             if totals.last.as_ref().is_some_and(|last| last.outcome == AttemptOutcome::Voided) =>
@@ -80,15 +84,25 @@ pub fn go_on(outcome: RunOutcome, totals: &Totals, outline: &Outline, resume: &s
     }
 }
 
-/// Returns the command line that resumes a run with twice the limit that it reached.
+/// Returns the command line that resumes a run with twice the limit that it reached. It is more where that would not be
+/// enough: where the run has exceeded its limit by far, or has to wait longer for a usage limit.
 #[must_use]
-pub fn with_twice(limit: LimitKind, limits: &Limits, resume: &str) -> String {
+pub fn with_twice(limit: LimitKind, totals: &Totals, limits: &Limits, resume: &str) -> String {
     let twice = match limit {
         LimitKind::Time => limits.time.map(|time| show_duration(time * 2)),
-        LimitKind::Cost => limits.cost.map(|cost| (cost * 2.0).to_string()),
-        LimitKind::Tokens => limits.tokens.map(|tokens| tokens.saturating_mul(2).to_string()),
+        LimitKind::Cost => limits.cost.map(|cost| {
+            let cents = (cost + totals.all.cost_usd().unwrap_or(0.0).max(cost)) * 100.0;
+            (cents.ceil() / 100.0).to_string()
+        }),
+        LimitKind::Tokens => {
+            limits.tokens.map(|tokens| tokens.saturating_add(totals.all.tokens().unwrap_or(0).max(tokens)).to_string())
+        }
         LimitKind::Attempts => limits.attempts.map(|attempts| attempts.saturating_mul(2).to_string()),
-        LimitKind::Wait => Some(show_duration(limits.wait * 2)),
+        LimitKind::Wait => {
+            let left = totals.last.as_ref().and_then(|last| last.usage_limit.as_ref()?.resets_in_ms);
+            let hours = left.map_or(0, |left| Duration::from_millis(left).as_secs() / 3600 + 1);
+            Some(show_duration((limits.wait * 2).max(Duration::from_hours(hours))))
+        }
     };
     format!("{resume} --limit {}={}", limit.key(), twice.unwrap_or_default())
 }
@@ -103,7 +117,8 @@ pub(super) fn limit_words(limit: LimitKind, totals: &Totals, outline: &Outline) 
         LimitKind::Attempts => limits.attempts.map(|attempts| thousands(attempts.into())),
         LimitKind::Wait => Some(show_duration(limits.wait)),
     };
-    let until = totals.last.as_ref().and_then(|last| last.resets_at.as_ref()).filter(|_| limit == LimitKind::Wait);
+    let until = totals.last.as_ref().and_then(|last| last.usage_limit.as_ref()?.resets_at.as_ref());
+    let until = until.filter(|_| limit == LimitKind::Wait);
     let until = until.map_or_else(String::new, |until| format!("; the usage limit ends at {}", local_time(until)));
     format!("the limit `{}` of {} was reached{until}", limit.key(), value.unwrap_or_default())
 }

@@ -298,7 +298,7 @@ impl Unclear {
                 format!("it gave different verdicts: {}", names.join(", "))
             }
             Self::NotItsRight { decision, .. } => {
-                format!("its role does not allow `{}`, so that does not count", decision.name())
+                format!("its role does not allow `{}`, so a judge or a person has to decide", decision.name())
             }
             Self::NoNotes => "it rejected without saying what has to be fixed".into(),
             Self::NoTasks { unread } if unread.is_empty() => {

@@ -120,7 +120,7 @@ fn diff_of_an_attempt_without_a_snapshot_says_why() {
       │ git takes the snapshots
       help: `git diff` shows what is not committed
     ");
-    assert!(place.run(&["diff", "1.4"]).code(2).words().contains("run 1 has no such attempt"));
+    assert!(place.run(&["diff", "1.4"]).code(2).words().contains("run 1 has no step 4"));
     assert!(place.run(&["runs", "restore", "1.1", "--to", "x"]).code(2).words().contains("no snapshot"));
 }
 

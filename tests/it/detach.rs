@@ -34,7 +34,7 @@ fn detach_returns_at_once_with_the_number_of_a_run_that_goes_on() {
     std::fs::write(&go, "").unwrap();
     let attached = attached.end();
     assert!(attached.code(0).stdout.contains("✓ worker:3: complete"), "{}", attached.stdout);
-    let log = text.lines().find_map(|line| line.strip_prefix("  its console: ")).unwrap();
+    let log = text.lines().find_map(|line| line.strip_prefix("  its console output: ")).unwrap();
     let log = log.replace("$PLACE", place.path("").to_str().unwrap().trim_end_matches('/'));
     assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
     let log = std::fs::read_to_string(log).unwrap();

@@ -64,7 +64,7 @@ fn runs_log_shows_an_attempt_by_run_step_and_attempt() {
     let both = said(&["runs", "log", "3", "1.1"]) + &said(&["runs", "log", "3", "1.2"]);
     assert_eq!(both.lines().count(), 2);
     for (words, expected) in [
-        (&["runs", "log", "1", "7"][..], "run 1 has no such attempt"),
+        (&["runs", "log", "1", "7"][..], "run 1 has no step 7"),
         (&["runs", "log", "1", "one"], "`one` is not an attempt"),
         (&["runs", "log", "1.1", "1"], "`1` is not an attempt"),
         (&["runs", "log", "first"], "`first` is not a run"),
@@ -169,7 +169,7 @@ fn old_runs_are_forgotten_when_asked_and_only_the_old_ones() {
     drop(database);
     let refused = place.run(&["runs", "prune", "--older-than", "30d"]);
     assert!(
-        refused.code(2).words().contains("2 runs would be deleted, and there is no terminal to ask on"),
+        refused.code(2).words().contains("2 runs would be deleted, but there is no terminal in which to confirm it"),
         "{}",
         refused.stderr
     );

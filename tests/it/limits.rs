@@ -163,7 +163,8 @@ fn a_usage_limit_that_ends_too_late_ends_the_run_and_a_signal_ends_the_wait() {
     claude(&place, &format!("print {limited}\nexit 1"));
     let ran = place.run(&["a:1"]);
     assert!(
-        ran.code(4).stderr.contains("the limit `wait` of 6h was reached; the usage limit ends at 20"),
+        ran.code(4).stderr.contains("the limit `wait` of 6h was reached; the usage limit ends at 20")
+            && ran.stderr.contains("next: forkhestra resume 1 --limit wait=72h\n"),
         "{}",
         ran.stderr
     );

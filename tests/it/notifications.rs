@@ -84,7 +84,8 @@ fn a_run_that_needs_a_person_calls_the_phone_and_the_desktop() {
     assert_eq!(
         told(&place, "curl.stdin"),
         "project, run 1: stopped at step 1 of 1: a disputes what it was asked to do; a human has to decide\n\
-         next: forkhestra runs log 1.1.1\n"
+         next: forkhestra resume 1 --approve accepts the work, \
+         forkhestra resume 1 --reject \"what has to be fixed\" rejects it\n"
     );
     insta::assert_snapshot!(told(&place, "curl.words"), @r"
     --silent
@@ -102,13 +103,13 @@ fn a_run_that_needs_a_person_calls_the_phone_and_the_desktop() {
     @-
     ");
     assert_eq!(told(&place, "curl.config"), "url = \"https://example.org/secret-phone\"\n");
-    insta::assert_snapshot!(told(&place, "notify-send.words"), @r"
+    insta::assert_snapshot!(told(&place, "notify-send.words"), @r#"
     --app-name=forkhestra
     --
     forkhestra
     project, run 1: stopped at step 1 of 1: a disputes what it was asked to do; a human has to decide
-    next: forkhestra runs log 1.1.1
-    ");
+    next: forkhestra resume 1 --approve accepts the work, forkhestra resume 1 --reject "what has to be fixed" rejects it
+    "#);
     let failed = place.run(&["a", "-p", "x"]);
     assert!(!failed.code(1).stderr.contains("secret"), "{}", failed.stderr);
     let body: Value = serde_json::from_str(&told(&place, "curl.stdin")).unwrap();

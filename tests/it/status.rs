@@ -58,7 +58,7 @@ fn stop_ends_the_run_at_work_gracefully_and_says_how_to_continue() {
     let run = place.start(&["-q", "worker:3"]);
     place.wait_for(&place.path("tmp/up"));
     let (code, wrong) = place.beside(&["stop", "7"]);
-    assert!(code == Some(2) && wrong.contains("run 7 is not at work"), "{wrong}");
+    assert!(code == Some(2) && wrong.contains("there is no run 7"), "{wrong}");
     let (code, stopped) = place.beside(&["stop"]);
     assert_eq!(code, Some(0));
     assert!(stopped.starts_with("run 1 has ended; next: forkhestra resume 1\n"), "{stopped}");

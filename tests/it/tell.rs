@@ -71,7 +71,7 @@ fn tell_refuses_what_it_cannot_deliver() {
     for (words, why) in [
         (vec!["tell", " "], "the message is empty"),
         (vec!["tell", "use", "that"], "`use` is not the number of a run"),
-        (vec!["tell", "7", "x"], "run 7 is not at work"),
+        (vec!["tell", "7", "x"], "there is no run 7"),
         (vec!["tell", "1"], "`1` is the number of a run, and there is no message"),
         (vec!["tell", &"x".repeat(20_000)], "the message is too long: 20000 bytes"),
     ] {

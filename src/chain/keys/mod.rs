@@ -138,12 +138,12 @@ pub static LIMITS: Object = Object {
         key(
             "wait",
             Shape::Duration,
-            "The longest a run may wait without interruption for a service, because of a usage limit, an overload or an outage. Default: 6h.",
+            "The longest a run may wait in a row for a service, because of a usage limit, an overload or an outage. Default: 6h.",
         ),
         key(
             "stalledAfter",
             Shape::Count(MOST_ITERATIONS),
-            "A loop stops after this many iterations that change nothing and say the same. Default: 3.",
+            "A loop stops after this many iterations that change nothing and print the same. Default: 3.",
         ),
         key(
             "rejections",

@@ -109,7 +109,7 @@ pub(in crate::cli) fn detach(
             let [attach, stop] = ["attach", "stop"].map(|verb| command_line(world, common, &root, verb));
             return Ok(answer(&format!(
                 "run {run} is at work in the background\n  to follow it: {attach}\n  to stop it: {stop}\n  \
-                 its console: {}\n",
+                 its console output: {}\n",
                 log.display()
             )));
         }
@@ -117,7 +117,7 @@ pub(in crate::cli) fn detach(
         if request.waits && looks > LOOKS {
             relay(world, &log)?;
             return Ok(answer(&format!(
-                "process {} waits in the background\n  to stop it: kill {}\n  its console: {}\n",
+                "process {} waits in the background\n  to stop it: kill {}\n  its console output: {}\n",
                 process.pid(),
                 process.pid(),
                 log.display()

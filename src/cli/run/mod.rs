@@ -70,7 +70,13 @@ fn run_as(world: &World, common: &Common, args: &RunArgs, queue: Option<QueueRun
         Ok(Typed { prompt: said, overrides: args.options.overrides(), task })
     });
     let typed = typed?;
-    let mut plan = planned(world, &project, &chain, &given, &typed)?;
+    let base = args.options.base.as_deref().and_then(|base| no_commit(&project, base));
+    let others: Vec<Diagnostic> = base.into_iter().chain(check_start(world, args.start_at.as_ref()).err()).collect();
+    let mut plan = match planned(world, &project, &chain, &given, &typed) {
+        Ok(plan) if others.is_empty() => plan,
+        Ok(_) => return Err(others.into()),
+        Err(faults) => return Err(faults.into_iter().chain(others).collect::<Vec<_>>().into()),
+    };
     if let Some(fault) = args.digest.as_deref().and_then(|digest| another_plan(&plan, digest)) {
         return Err(fault.into());
     }
@@ -79,10 +85,6 @@ fn run_as(world: &World, common: &Common, args: &RunArgs, queue: Option<QueueRun
     let is_asked = |world: &World| !reads_stdin && args.start_at.is_none() && world.stdin_has_unread_data();
     let told = is_asked(world);
     plan.warnings.extend(told.then(unread_stdin));
-    if let Some(fault) = args.options.base.as_deref().and_then(|base| no_commit(&project, base)) {
-        return Err(fault.into());
-    }
-    check_start(world, args.start_at.as_ref())?;
     if args.dry_run {
         if !common.quiet {
             print_error(&render(&plan.warnings, Paint::for_stderr(world)));

@@ -121,7 +121,12 @@ pub(in crate::cli) fn close(
     let (summary, outline) = (over.summary, over.outline);
     let outcome = summary.totals.outcome?;
     let why = reason(outcome, &summary.totals, outline);
-    let next = next(outcome, &summary, &over.resume, &outline.limits);
+    let next = match outcome {
+        // The words of the console: what a person can decide depends on why it is needed.
+        RunOutcome::NeedsHuman { .. } => go_on(outcome, &summary.totals, outline, &over.resume),
+        _ => None,
+    }
+    .unwrap_or_else(|| next(outcome, &summary, &over.resume, &outline.limits));
     let changes = files_of_run(over.root, &summary);
     let paint = Paint::for_stderr(world);
     if !common.quiet {
@@ -231,7 +236,7 @@ fn cwd_of(resume: &str) -> String {
 pub(in crate::cli) fn next(outcome: RunOutcome, summary: &RunSummary, resume: &str, limits: &Limits) -> String {
     let (cwd, run) = (cwd_of(resume), summary.run);
     match (outcome, &summary.totals.last) {
-        (RunOutcome::LimitReached { limit }, _) => with_twice(limit, limits, resume),
+        (RunOutcome::LimitReached { limit }, _) => with_twice(limit, &summary.totals, limits, resume),
         (RunOutcome::Interrupted { .. } | RunOutcome::OutputClosed, _) => resume.to_string(),
         (RunOutcome::NeedsHuman { .. }, _) if summary.task.is_some() => format!("forkhestra dispute list{cwd}"),
         (RunOutcome::Succeeded, _) | (_, None) => format!("forkhestra report {run}{cwd}"),

@@ -123,7 +123,8 @@ impl ReadyChain {
             return json_line(told);
         }
         let paint = Paint::for_stdout(world);
-        resume_plan((self.row.id, &self.outline), (&state, next.as_ref()), watch.milliseconds(), &self.changes, paint)
+        let next = next.as_ref().map(|at| (at, transition.state.more_iterations(at.step)));
+        resume_plan((self.row.id, &self.outline), (&state, next), watch.milliseconds(), &self.changes, paint)
     }
 }
 
@@ -341,8 +342,9 @@ fn decided(args: &ResumeArgs) -> Option<Verdict> {
 }
 
 fn nobody_waits(run: i64) -> Diagnostic {
-    Diagnostic::error("resume/nobody-waits", format!("run {run} does not wait for a human decision"))
-        .help("--approve and --reject are for a run that `forkhestra runs` shows as `needs a human` or `unclear`")
+    Diagnostic::error("resume/nobody-waits", format!("run {run} does not wait for a human decision")).help(
+        "--approve and --reject are for a run that waits for a human decision: `forkhestra runs` shows `needs a human`",
+    )
 }
 
 fn needs_a_person(run: i64) -> Diagnostic {

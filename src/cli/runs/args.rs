@@ -57,7 +57,7 @@ pub(in crate::cli) struct LogArgs {
     /// Print the final message of a backend instead
     #[arg(long = "final", group = "file")]
     pub(in crate::cli) last: bool,
-    /// Follow until the end; without a run also the runs that a queue starts next
+    /// Follow the run to its end; without RUN, also the runs that `task run --all` starts next
     #[arg(short, long)]
     pub(in crate::cli) follow: bool,
 }
@@ -96,7 +96,7 @@ pub(in crate::cli) struct RestoreArgs {
     /// The directory to write to, which must not exist or must be empty
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) to: PathBuf,
-    /// Write the files as they were before
+    /// Write the files as they were before the run or the attempt
     #[arg(long)]
     pub(in crate::cli) before: bool,
 }

@@ -104,7 +104,7 @@ fn unknown_run(id: i64, last: &[String]) -> Diagnostic {
 
 fn no_such_run(wanted: &str, last: &[String]) -> Diagnostic {
     let help = match last {
-        [] => "there are no runs here".into(),
+        [] => "change to the directory of the run, or name it with --cwd".into(),
         last => last.join("\n"),
     };
     Diagnostic::error("journal/no-run", format!("there is no run {wanted}")).help(help)

@@ -265,7 +265,7 @@ fn one_attempt(
 ) -> Result<(), Cut> {
     let attempts = journal.attempts(run.id).map_err(broken)?;
     let attempt = place.map_or_else(|| attempts.last(), |place| place.find(&attempts));
-    let attempt = attempt.ok_or_else(|| no_attempt(run.id, &attempts))?;
+    let attempt = attempt.ok_or_else(|| no_attempt(run.id, place, &attempts))?;
     if as_json {
         let path = Path::new(&attempt.folder).join(file.unwrap_or("stdout.log"));
         let _ = answer(&json_line(json!({ "run": run.id, "attempt": attempt, "path": path })));
@@ -342,12 +342,13 @@ fn no_output(error: &Error) -> Diagnostic {
         .help("the log contains the rest")
 }
 
-fn no_attempt(run: i64, attempts: &[AttemptRow]) -> Diagnostic {
+fn no_attempt(run: i64, place: Option<AttemptPlace>, attempts: &[AttemptRow]) -> Diagnostic {
     let last = attempts.last().map_or_else(
         || "it has no attempts".into(),
         |last| format!("its last attempt is {}.{}; `forkhestra runs show {run}` lists all", last.step, last.attempt),
     );
-    Diagnostic::error("runs/no-attempt", format!("run {run} has no such attempt")).help(last)
+    let what = place.map_or_else(|| "attempt".into(), |place| place.to_string());
+    Diagnostic::error("runs/no-attempt", format!("run {run} has no {what}")).help(last)
 }
 
 fn no_log(path: &Path) -> Diagnostic {

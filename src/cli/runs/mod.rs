@@ -217,7 +217,7 @@ pub(in crate::cli) fn bad_age(text: &str) -> Diagnostic {
 fn not_asked(count: usize) -> Diagnostic {
     Diagnostic::error(
         "runs/not-asked",
-        format!("{} would be deleted, and there is no terminal to ask on", counted(count, "run")),
+        format!("{} would be deleted, but there is no terminal in which to confirm it", counted(count, "run")),
     )
     .help("--yes deletes without asking")
 }

@@ -2,6 +2,7 @@
 
 use crate::engine::AttemptRow;
 use crate::source::Diagnostic;
+use std::fmt::{self, Display, Formatter};
 
 /// An attempt of a run, or a step of which the last attempt is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +11,15 @@ pub(in crate::cli) struct AttemptPlace {
     pub(in crate::cli) step: u32,
     /// The attempt's number within its step, from 1.
     pub(in crate::cli) attempt: Option<u32>,
+}
+
+impl Display for AttemptPlace {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self.attempt {
+            Some(attempt) => write!(formatter, "attempt {}.{attempt}", self.step),
+            None => write!(formatter, "step {}", self.step),
+        }
+    }
 }
 
 impl AttemptPlace {
@@ -75,7 +85,8 @@ impl RunPlace {
 }
 
 fn no_place(text: &str) -> Diagnostic {
-    Diagnostic::error("runs/place", format!("`{text}` is not an attempt"))
+    let what = if text.is_empty() { "an attempt is missing".into() } else { format!("`{text}` is not an attempt") };
+    Diagnostic::error("runs/place", what)
         .help("write STEP.ATTEMPT, as the console and `forkhestra runs show` do: 2.3; or STEP for its last attempt: 2")
 }
 

@@ -16,7 +16,7 @@ use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::runs::broken;
 use crate::cli::runs::history::{is_alive, state};
-use crate::engine::{At, Event, EventKind, RunRow, RunState};
+use crate::engine::{At, Event, EventKind, RunOutcome, RunRow, RunState};
 use crate::journal::{Journal, Lease, RunLock};
 use crate::plan::Outline;
 use crate::proc::roots_at_work;
@@ -84,9 +84,10 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
         if state(&journal, &row)?.waits() {
             let title = row.name.as_ref().unwrap_or(&row.chain);
             let resume = resume_line(world, common, root, row.id);
+            let more = if row.outcome.is_some_and(RunOutcome::is_exhausted) { "--more 3, or " } else { "" };
             found.waiting.push(WaitingItem {
                 what: format!("run {} ({title}) waits for your decision", row.id),
-                next: format!("{resume} --approve, or --reject \"why\""),
+                next: format!("{resume} {more}--approve, or --reject \"why\""),
             });
         }
     }
@@ -134,6 +135,10 @@ fn chosen_at_work(journal: &Journal, wanted: Option<i64>, verb: &str) -> Result<
     match (found, wanted) {
         (Some(found), None) => Ok(found),
         (Some(found), Some(wanted)) if found.row.id == wanted && !found.has_ended => Ok(found),
+        (_, Some(wanted)) if journal.run(wanted).map_err(broken)?.is_none() => {
+            Err(Diagnostic::error("run/not-at-work", format!("there is no run {wanted}"))
+                .help("`forkhestra runs` lists all runs"))
+        }
         (found, wanted) => {
             Err(not_at_work(verb, wanted, found.filter(|found| !found.has_ended).map(|found| found.row.id)))
         }

@@ -102,6 +102,6 @@ fn follow(pinned: &mut Pinned<'_>, journal: &Journal, past: bool) -> Result<io::
 }
 
 fn no_terminal() -> Diagnostic {
-    Diagnostic::error("status/no-terminal", "--watch needs a terminal, and standard output is none")
+    Diagnostic::error("status/no-terminal", "--watch needs a terminal, and standard output is not one")
         .help("`forkhestra status` prints once, `forkhestra runs log -f` follows as text")
 }

@@ -13,6 +13,7 @@ use crate::world::World;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 
 /// One line: `{"title": "Log in", "spec": "docs/login.md", "after": ["1"], "id": "login", "tests": "cargo test"}`.
 #[derive(Debug, Deserialize)]
@@ -41,7 +42,11 @@ fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exi
     let one = |fault: Diagnostic| vec![fault];
     let shell = crate::cli::config::shell(world, common);
     let bytes = if args.file == "-" { world.read_stdin() } else { world.read(&shell.join(&args.file)) };
-    let bytes = bytes.map_err(|error| one(errors::import_unreadable(&args.file, &error.to_string())))?;
+    let bytes = bytes.map_err(|error| {
+        let missing = error.kind() == ErrorKind::NotFound;
+        let why = if missing { "it does not exist".into() } else { error.to_string() };
+        one(errors::import_unreadable(&args.file, &why))
+    })?;
     let text = String::from_utf8(bytes).map_err(|_| one(errors::import_unreadable(&args.file, "it is not UTF-8")))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_string();
     let name = if args.file == "-" { "standard input" } else { &args.file };

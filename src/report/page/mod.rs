@@ -10,7 +10,7 @@ mod timeline;
 use crate::engine::{At, EvalLedger, Event, FileChange, RunSummary, State, Sum, Totals};
 use crate::plan::Outline;
 use crate::report::closing::{cost_cell, tokens_cell};
-use crate::report::format::{local_time, seconds};
+use crate::report::format::{local_time, rework_label, seconds};
 use crate::report::page::overview::{Fact, OverviewRow, overview, overview_rows, sum_line};
 use crate::report::page::timeline::{TimelineRow, label, timeline};
 use crate::report::paint::{Paint, printable};
@@ -92,8 +92,7 @@ pub(in crate::report) fn steps_table(totals: &Totals) -> String {
     }
     let _ = writeln!(text, "| **all** | {} |", cells(&totals.all).join(" | "));
     if totals.rework.attempts > 0 {
-        let rejects = counted(totals.rejections, "rejection");
-        let _ = writeln!(text, "| rework after {rejects} | {} |", cells(&totals.rework).join(" | "));
+        let _ = writeln!(text, "| {} | {} |", rework_label(totals), cells(&totals.rework).join(" | "));
     }
     text
 }

@@ -130,11 +130,12 @@ pub fn run(
     text
 }
 
-/// Returns what a resume would do.
+/// Returns what a resume would do. `next` is the next attempt, and the iterations that its loop has in addition to its
+/// count.
 #[must_use]
 pub fn resume_plan(
     (run, outline): (i64, &Outline),
-    (state, next): (&State, Option<&At>),
+    (state, next): (&State, Option<(&At, u32)>),
     at_work_ms: u64,
     changes: &[String],
     paint: Paint,
@@ -146,9 +147,10 @@ pub fn resume_plan(
     };
     let next = match next {
         None => "nothing, the run would end".into(),
-        Some(at) => {
+        Some((at, more)) => {
             let step = outline.step(at.step);
-            let of = step.and_then(|step| step.iterations).map_or_else(String::new, |most| format!(" of {most}"));
+            let most = step.and_then(|step| step.iterations);
+            let of = most.map_or_else(String::new, |most| format!(" of {}", most.saturating_add(more)));
             let round = if at.round > 1 { format!(", round {}", at.round) } else { String::new() };
             let steps = outline.steps.len();
             format!("step {} of {steps}, {}, iteration {}{of}{round}", at.step, at.name, at.iteration)

@@ -1,6 +1,6 @@
 //! Tasks and disputes for people.
 
-use crate::report::format::{first_line, padded, width};
+use crate::report::format::{first_line, local_time, padded, width};
 use crate::report::paint::Paint;
 use crate::source::counted;
 use crate::task::{AuditRow, Dispute, Status, Task, waits_for};
@@ -81,7 +81,7 @@ pub fn task_text(
         let _ = writeln!(
             text,
             "{}  {} → {}  {}{notes}",
-            paint.dim(&row.at),
+            paint.dim(&local_time(&row.at)),
             row.change.from.name(),
             row.change.to.name(),
             paint.dim(&format!("{}{run}", row.change.actor)),
