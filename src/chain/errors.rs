@@ -339,7 +339,11 @@ pub(super) fn limit_without_value<'a>(at: &Place, known: impl Iterator<Item = &'
 }
 
 pub(super) fn bad_limit(at: &Place, name: &str, value: &str, wanted: &str) -> Diagnostic {
-    Diagnostic::error("config/limit", format!("the limit `{name}` cannot be `{value}`")).at(at, wanted)
+    Diagnostic::error("config/limit", format!("the limit `{name}` cannot be `{value}`")).at(at, wanted).help(match name
+    {
+        "cost" => "for example --limit cost=5",
+        _ => "for example --limit attempts=50",
+    })
 }
 
 /// Returns the error for a text that is not a valid length of time. `what` names its key or option.

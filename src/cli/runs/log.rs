@@ -287,7 +287,9 @@ fn one_attempt(
         std::thread::sleep(LOOK);
     }
     match &output.stdout {
-        (path, 0) if file.is_some() && !path.exists() => Err(no_log(path).into()),
+        (path, 0) if file.is_some() && !path.exists() => {
+            Err(no_log(&format!("attempt {}.{} of run {}", attempt.step, attempt.attempt, run.id), path).into())
+        }
         _ => output.finish(
             world,
             journal,
@@ -351,9 +353,14 @@ fn no_attempt(run: i64, place: Option<AttemptPlace>, attempts: &[AttemptRow]) ->
     Diagnostic::error("runs/no-attempt", format!("run {run} has no {what}")).help(last)
 }
 
-fn no_log(path: &Path) -> Diagnostic {
-    Diagnostic::error("runs/no-log", format!("there is no {}", path.display()))
-        .help("a check has no prompt, and only backends with structured output have a final message")
+fn no_log(attempt: &str, path: &Path) -> Diagnostic {
+    let what = match path.file_stem().and_then(|name| name.to_str()) {
+        Some("prompt") => "prompt",
+        Some("final") => "final message",
+        _ => "such output",
+    };
+    Diagnostic::error("runs/no-log", format!("{attempt} has no {what}: there is no {}", path.display()))
+        .help("checks and some agents have no prompt, and only backends with structured output have a final message")
 }
 
 fn too_old(run: i64) -> Diagnostic {
