@@ -60,11 +60,15 @@ def main():
     names = [name for name in listed if name.endswith((".rs", ".md")) and not name.startswith(MATERIAL)]
     wrong = []
     for name in names:
-        before = ""
+        before, above = "", ""
         is_test = name.startswith("tests/") or name.endswith("tests.rs")
         for number, line, prose in lines_of(name):
             if name != "docs/glossary.md" and not (is_test and name.endswith(".rs")):
-                wrong += [f"{name}:{number}: `{word}`: {instead}" for pattern, word, instead in unused if pattern.search(prose)]
+                # A word of several parts may begin on the line above.
+                both = f"{above.rstrip()} {prose.lstrip(' >*-')}"
+                found = lambda pattern: pattern.search(prose) or pattern.search(both) and not pattern.search(above)
+                wrong += [f"{name}:{number}: `{word}`: {instead}" for pattern, word, instead in unused if found(pattern)]
+                above = prose
             if name.endswith(".rs"):
                 wrong += [f"{name}:{number}: a tag of a document that is not here: {line.strip()}" for tag in tags if tag.search(line)]
                 if re.match(r"\s*/// \w+[.!]?$", line) and not before.lstrip().startswith("///"):
