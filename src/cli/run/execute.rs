@@ -36,8 +36,8 @@ pub(in crate::cli) struct NewStart<'a> {
 pub(in crate::cli) struct QueueRun {
     /// The backends whose login has worked in the queue so far.
     pub(in crate::cli) logins: Vec<String>,
-    /// The lock that the queue holds; `None` in a dry run.
-    pub(in crate::cli) lock: Option<RunLock>,
+    /// The lock that the queue holds.
+    pub(in crate::cli) lock: RunLock,
 }
 
 /// The number of open files without which waiting for signals cannot start. Whatever needs more reports it itself.
@@ -63,10 +63,9 @@ pub(in crate::cli) fn start(
     if let Some(fault) = sandbox_fault(plan) {
         return Err(fault.into());
     }
-    let (logins, held) = new.queue.map_or((None, None), |queue| (Some(queue.logins), queue.lock));
-    let lock = match held {
-        Some(lock) => lock,
-        None => lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait)?,
+    let (logins, lock) = match new.queue {
+        Some(queue) => (Some(queue.logins), queue.lock),
+        None => (None, lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait)?),
     };
     let outline = outline(plan);
     let begun = Journal::open(&root).and_then(|mut journal| {

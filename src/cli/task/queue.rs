@@ -77,10 +77,10 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
         each.attempts.get_or_insert(JUDGED_ATTEMPTS);
     }
     // Held until the end, so that no other run begins between two tasks.
-    let lock = if args.dry_run { None } else { Some(lock(world, common, "task run --all", &project.root, args.wait)?) };
+    let lock = lock(world, common, "task run --all", &project.root, args.wait)?;
     let mut sofar = QueueProgress { begun: world.uptime(), ..QueueProgress::default() };
     let stopped = loop {
-        match task_after(queue, lock.as_ref(), (&whole, &each), &mut sofar) {
+        match task_after(queue, &lock, (&whole, &each), &mut sofar) {
             Ok(None) => {}
             Ok(Some(stop)) => break stop,
             Err(fault) => return Err(fault.into()),
@@ -117,7 +117,7 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
 /// Works on the next task; returns why the queue stops, if it does.
 fn task_after(
     queue: &Queue<'_>,
-    lock: Option<&RunLock>,
+    lock: &RunLock,
     (whole, each): (&Limits, &Limits),
     sofar: &mut QueueProgress,
 ) -> Result<Option<Stop>, Diagnostic> {
@@ -140,7 +140,7 @@ fn task_after(
     let limits = written(&stricter(&left, each), args);
     let is_of_the_whole = |limit: LimitKind| is_stricter(limit, &left, each);
     let to_run = (queue.to_run)(id.clone(), limits);
-    let lock = lock.map(RunLock::share).transpose().map_err(broken)?;
+    let lock = lock.share().map_err(broken)?;
     let in_queue = QueueRun { logins: sofar.logins.iter().cloned().collect(), lock };
     let exit = match driven::run_of_queue(world, common, &to_run, in_queue) {
         // The errors are not those of one task, then: every other task would be refused, too.
