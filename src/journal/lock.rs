@@ -9,6 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// What a queue of tasks writes into the lock file instead of a chain.
+pub const QUEUE_TITLE: &str = "task run --all";
+/// What stands between a title and the process in the lock file.
+const PROCESS: &str = ", process ";
+
 /// The lock, held until it is dropped or its process dies.
 #[derive(Debug)]
 pub struct RunLock {
@@ -40,15 +45,17 @@ pub struct BusyLock {
 }
 
 /// The holder of a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockHolder {
+    /// What it does: a chain, or [`QUEUE_TITLE`].
+    pub title: String,
     /// The process that took the lock, if the file names one.
     pub pid: Option<i32>,
 }
 
 impl LockHolder {
     /// Whether this process is the holder.
-    pub(super) fn is_us(self) -> bool {
+    pub(super) fn is_us(&self) -> bool {
         self.pid.is_some_and(|pid| i32::try_from(std::process::id()).is_ok_and(|us| us == pid))
     }
 }
@@ -96,7 +103,8 @@ impl RunLock {
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 let _ = file.read_to_string(&mut holder);
-                Ok(Some(LockHolder { pid: process_of(&holder) }))
+                let title = holder.rsplit_once(PROCESS).map_or("", |(title, _)| title).to_string();
+                Ok(Some(LockHolder { title, pid: process_of(&holder) }))
             }
             Err(TryLockError::Error(cause)) => Err(JournalError::Write { path, cause }),
         }
@@ -132,7 +140,7 @@ impl RunLock {
 
 /// Returns the process that the text of a lock file names.
 fn process_of(holder: &str) -> Option<i32> {
-    holder.rsplit_once(", process ")?.1.split(',').next()?.parse().ok()
+    holder.rsplit_once(PROCESS)?.1.split(',').next()?.parse().ok()
 }
 
 fn open(root: &Path) -> Result<(File, PathBuf), JournalError> {

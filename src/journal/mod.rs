@@ -23,7 +23,7 @@ pub use answers::{AnswerPlace, StoredAnswer};
 pub use calls::{Recorded, record_call, role_of_call, word_of_attempt};
 pub use error::JournalError;
 pub use folders::{AttemptFolder, Transcript, WorkFile};
-pub use lock::{BusyLock, LockAttempt, LockHolder, RunLock};
+pub use lock::{BusyLock, LockAttempt, LockHolder, QUEUE_TITLE, RunLock};
 pub use messages::Message;
 pub use own::{OwnFolder, UnexpectedFile};
 pub use runs::Lease;

@@ -17,7 +17,7 @@ use crate::cli::run::execute::resume_line;
 use crate::cli::runs::broken;
 use crate::cli::runs::history::{is_alive, state};
 use crate::engine::{At, Event, EventKind, RunOutcome, RunRow, RunState};
-use crate::journal::{Journal, Lease, RunLock};
+use crate::journal::{Journal, Lease, QUEUE_TITLE, RunLock};
 use crate::plan::Outline;
 use crate::proc::roots_at_work;
 use crate::report::{
@@ -120,9 +120,12 @@ fn at_work(journal: &Journal) -> Result<Option<ActiveRun>, Diagnostic> {
     let Some(lease) = journal.lease().map_err(broken)?.filter(|lease| is_alive(*lease)) else { return Ok(None) };
     let Some(row) = journal.run(lease.run).map_err(broken)? else { return Ok(None) };
     let has_ended = RunState::of_run(&row, true) != RunState::Running;
-    // Other runs release the lock as soon as they have ended.
-    let holds_lock = || RunLock::holder(journal.root()).map(|holder| holder.and_then(|one| one.pid) == Some(lease.pid));
-    let is_active = !has_ended || holds_lock().map_err(broken)?;
+    let is_active = if has_ended {
+        let holder = RunLock::holder(journal.root()).map_err(broken)?;
+        holder.is_some_and(|holder| holder.title == QUEUE_TITLE && holder.pid == Some(lease.pid))
+    } else {
+        true
+    };
     Ok(is_active.then_some(ActiveRun { row, lease, has_ended }))
 }
 

@@ -11,7 +11,7 @@ use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
 use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, Sig, State, Tokens};
 use crate::exit::Exit;
-use crate::journal::{Journal, JournalError, RunLock};
+use crate::journal::{Journal, JournalError, QUEUE_TITLE, RunLock};
 use crate::plan::{JUDGED_ATTEMPTS, limits};
 use crate::proc::Interrupts;
 use crate::report::{Paint, QueueRow, print_error, queue_table};
@@ -77,7 +77,7 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
         each.attempts.get_or_insert(JUDGED_ATTEMPTS);
     }
     // Held until the end, so that no other run begins between two tasks.
-    let lock = lock(world, common, "task run --all", &project.root, args.wait)?;
+    let lock = lock(world, common, QUEUE_TITLE, &project.root, args.wait)?;
     let mut sofar = QueueProgress { begun: world.uptime(), ..QueueProgress::default() };
     let stopped = loop {
         match task_after(queue, &lock, (&whole, &each), &mut sofar) {
