@@ -2,7 +2,7 @@
 
 use crate::cli::args::ExplainArgs;
 use crate::cli::respond::{Answered, answer, json_line};
-use crate::report::Paint;
+use crate::report::{Paint, fitted};
 use crate::source::{Diagnostic, nearest};
 use crate::world::World;
 use serde_json::json;
@@ -16,7 +16,8 @@ pub(super) fn explain(world: &World, args: &ExplainArgs) -> Answered {
         if args.json {
             return Ok(answer(&json_line(json!({ "codes": codes }))));
         }
-        return Ok(answer(&(codes.join("\n") + "\n")));
+        let paint = Paint::for_stdout(world);
+        return Ok(answer(&list(paint, if paint.terminal { paint.width } else { usize::MAX })));
     };
     match entries().find(|(known, _)| known == code) {
         Some((code, words)) if args.json => {
@@ -27,6 +28,28 @@ pub(super) fn explain(world: &World, args: &ExplainArgs) -> Answered {
         }
         None => Err(unknown(code).into()),
     }
+}
+
+/// The widest code of the page, in columns.
+const CODE: usize = 28;
+
+/// Returns all codes with the first sentence of their explanations, below the page's headings.
+fn list(paint: Paint, width: usize) -> String {
+    let mut text = String::new();
+    for section in ERRORS.split("\n## ").skip(1) {
+        let heading = section.lines().next().unwrap_or_default();
+        text += if text.is_empty() { "" } else { "\n" };
+        text += &(paint.bold(heading) + "\n");
+        for (code, words) in entries_of(section) {
+            let paragraph = words.trim().split("\n\n").next().unwrap_or_default();
+            let paragraph: Vec<String> = paragraph.lines().map(without_links).collect();
+            let paragraph = paragraph.join(" ");
+            let sentence = paragraph.split_once(". ").map_or(paragraph.as_str(), |(first, _)| first);
+            let line = format!("  {code:<CODE$}{}", sentence.trim_end_matches(['.', ':']));
+            text += &(fitted(line.trim_end(), width) + "\n");
+        }
+    }
+    text
 }
 
 /// Returns an explanation for a terminal: the lines of code blocks indented, without their fences.
@@ -64,7 +87,11 @@ pub(super) fn codes() -> impl Iterator<Item = &'static str> {
 
 /// All error codes with their explanations, in the page's order.
 fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ERRORS.split("\n### ").skip(1).map(|entry| {
+    entries_of(ERRORS)
+}
+
+fn entries_of(page: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    page.split("\n### ").skip(1).map(|entry| {
         let (code, words) = entry.split_once('\n').unwrap_or((entry, ""));
         // A heading of the page ends an entry.
         (code.trim().trim_matches('`'), words.split("\n## ").next().unwrap_or_default())

@@ -103,7 +103,8 @@ pub(super) fn padded(text: &str, columns: usize) -> String {
 }
 
 /// Truncates a text to a number of columns, and marks the cut with `…`.
-pub(super) fn fitted(text: &str, columns: usize) -> String {
+#[must_use]
+pub fn fitted(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_string();
     }

@@ -15,7 +15,7 @@ mod verdicts;
 
 pub use closing::{SummaryFacts, closing_changes, closing_table, summary_json};
 pub use diagnostics::{diagnostic_json, render};
-pub use format::{attempt_label, wait_words};
+pub use format::{attempt_label, fitted, wait_words};
 pub use github::{GithubLog, step_summary};
 pub use page::html::{Refresh, html_page};
 pub use page::junit::junit;
