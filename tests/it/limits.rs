@@ -357,3 +357,18 @@ fn a_file_that_may_grow_no_more_is_an_error_and_no_death_without_a_word() {
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(matches!(output.status.code(), Some(1 | 2)) && words.contains("help:"), "{:?} {words}", output.status);
 }
+
+#[test]
+fn the_limit_that_is_suggested_is_more_than_what_was_used() {
+    let place = Place::new();
+    let result =
+        r#"print {"type":"result","result":"done","is_error":false,"total_cost_usd":3.5,"usage":{"input_tokens":900}}"#;
+    for (limit, suggested) in [("cost=1", "cost=4.5"), ("tokens=100", "tokens=1000")] {
+        claude(&place, result);
+        let ran = place.run(&["a:3", "--limit", limit]);
+        let run = place.run(&["runs", "--json"]).stdout;
+        let run = serde_json::from_str::<serde_json::Value>(&run).unwrap()[0]["id"].to_string();
+        let next = format!("next: forkhestra resume {run} --limit {suggested}\n");
+        assert!(ran.code(4).stderr.contains(&next), "{}", ran.stderr);
+    }
+}
