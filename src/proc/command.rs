@@ -50,34 +50,6 @@ pub fn capture(program: &Path, arguments: &[String], folder: &Path) -> Option<Pr
     (!answer.timed_out).then_some(answer)
 }
 
-/// Runs git without what a person or an agent has set for it: the `GIT_*` variables (except `GIT_EXEC_PATH`) and the
-/// settings of the system and the user. `common` is the directory with its config, if that is known. Returns `None` if
-/// git cannot be started or does not answer in time.
-#[must_use]
-pub fn capture_git(
-    arguments: &[String],
-    folder: &Path,
-    common: Option<&Path>,
-    patience: Duration,
-) -> Option<ProgramAnswer> {
-    let mut command = Command::new(outside(Path::new("git"), folder));
-    let inherited = std::env::vars_os().map(|(name, _)| name);
-    for name in inherited.filter(|name| name.as_encoded_bytes().starts_with(b"GIT_") && name != "GIT_EXEC_PATH") {
-        command.env_remove(name);
-    }
-    let own = [
-        ("GIT_CONFIG_NOSYSTEM", "1"),
-        ("GIT_CONFIG_GLOBAL", "/dev/null"),
-        ("GIT_TERMINAL_PROMPT", "0"),
-        ("LC_ALL", "C"),
-    ];
-    command.args(arguments).envs(own);
-    // Otherwise a planted file `commondir` could choose it (gitrepository-layout(5)).
-    command.envs(common.map(|common| ("GIT_COMMON_DIR", common)));
-    let answer = run(command, folder, patience, &[])?;
-    (!answer.timed_out).then_some(answer)
-}
-
 /// A check or a hook that is run by hand. It runs under a lifeline, so that nothing it starts outlives us.
 #[derive(Debug)]
 pub struct ByHand<'a> {
@@ -147,7 +119,7 @@ pub(super) fn outside(program: &Path, project: &Path) -> PathBuf {
     }
 }
 
-fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> Option<ProgramAnswer> {
+pub(super) fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> Option<ProgramAnswer> {
     command.current_dir(folder).stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut tree = Tree::group(&mut command).ok()?;
     let interrupts = OF_THE_RUN.clone();

@@ -10,6 +10,7 @@ compile_error!(
 mod awake;
 mod background;
 mod command;
+mod git;
 mod host;
 mod interrupts;
 mod launch;
@@ -25,7 +26,8 @@ mod wire;
 
 pub use awake::SleepInhibitor;
 pub use background::{BackgroundProcess, leave_session};
-pub use command::{ByHand, ProgramAnswer, capture, capture_git, capture_with_input, find_outside};
+pub use command::{ByHand, ProgramAnswer, capture, capture_with_input, find_outside};
+pub use git::{GitCall, capture_git};
 pub use host::{AgentPipes, LifelineHandle, SpawnError, is_busy};
 pub use interrupts::Interrupts;
 pub use launch::Launch;

@@ -166,7 +166,9 @@ fn next_block(folder: &Path, name: &str) -> Result<String> {
 fn leave_call(folder: &Path, name: &str, arguments: &[String]) -> Result<()> {
     let mut stdin = Vec::new();
     io::stdin().read_to_end(&mut stdin)?;
-    let number = (1..100_000).find(|number| !folder.join(format!("{name}.{number}.call")).exists()).unwrap_or(0);
+    // Several may be called at the same moment.
+    let claim = |number: &u32| fs::File::create_new(folder.join(format!("{name}.{number}.claim"))).is_ok();
+    let number = (1..100_000).find(claim).unwrap_or(0);
     let mut call = String::new();
     for argument in arguments {
         call += &format!("arg {argument}\n");
