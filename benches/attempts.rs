@@ -76,7 +76,9 @@ fn journal(folder: &Path) -> (f64, f64, f64) {
     let mut append = |kind: EventKind, now: Instant| {
         seq += 1;
         let at = "2026-01-01T00:00:00Z".to_string();
-        journal.append(&[Event { version: 1, run, seq, at, worked_ms: Some(0), event: kind }], None, now).unwrap();
+        journal
+            .append(&[Event { version: 1, run, seq, at, worked_ms: Some(0), unit: None, event: kind }], None, now)
+            .unwrap();
     };
     let started = || EventKind::AttemptStarted { at: at.clone(), pid: 1, start_time: 1 };
     let finished = || EventKind::AttemptFinished {

@@ -16,6 +16,8 @@ pub enum Exit {
     HumanNeeded,
     /// 4: a limit of the run was reached.
     LimitReached,
+    /// 75: the unit of work is done, or another worker has it (`EX_TEMPFAIL` in sysexits(3)).
+    Taken,
     /// 129: the terminal was closed (SIGHUP).
     HungUp,
     /// 130: interrupted by Ctrl-C (SIGINT).
@@ -27,12 +29,13 @@ pub enum Exit {
 }
 
 impl Exit {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Success,
         Self::Incomplete,
         Self::Refused,
         Self::HumanNeeded,
         Self::LimitReached,
+        Self::Taken,
         Self::HungUp,
         Self::Interrupted,
         Self::Terminated,
@@ -50,7 +53,7 @@ impl Exit {
     pub fn or_worse(self, other: Self) -> Self {
         let weight = |exit: Self| match exit {
             Self::Success => 0,
-            Self::Incomplete | Self::Refused => 1,
+            Self::Incomplete | Self::Refused | Self::Taken => 1,
             Self::HumanNeeded => 2,
             Self::LimitReached => 3,
             _ => 4,
@@ -67,6 +70,7 @@ impl Exit {
             Self::Refused => 2,
             Self::HumanNeeded => 3,
             Self::LimitReached => 4,
+            Self::Taken => 75,
             Self::HungUp => 129,
             Self::Interrupted => 130,
             Self::OutputClosed => 141,

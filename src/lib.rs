@@ -4,10 +4,12 @@
 //! module may use only modules to its left (docs/design.md; tests/it/layering.rs):
 //!
 //! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`], [`checks`], [`verdict`] ◄ [`plan`] ◄ [`engine`] ◄
-//! [`task`] ◄ [`journal`], [`report`], [`proc`], [`context`] ◄ [`runner`] ◄ [`cli`] ◄ `main`.
+//! [`task`] ◄ [`unit`] ◄ [`journal`], [`report`], [`proc`], [`context`] ◄ [`hub`], [`runner`] ◄ [`eval`], [`batch`] ◄
+//! [`cli`] ◄ `main`.
 //! [`world`] and [`exit`] are at the edge.
 
 pub mod agent;
+pub mod batch;
 pub mod chain;
 pub mod checks;
 pub mod cli;
@@ -15,6 +17,7 @@ pub mod context;
 pub mod engine;
 pub mod eval;
 pub mod exit;
+pub mod hub;
 pub mod journal;
 pub mod marker;
 pub mod plan;
@@ -24,5 +27,6 @@ pub mod report;
 pub mod runner;
 pub mod source;
 pub mod task;
+pub mod unit;
 pub mod verdict;
 pub mod world;

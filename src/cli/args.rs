@@ -5,6 +5,7 @@ use crate::cli::eval::args::EvalArgs;
 use crate::cli::options::{OutputArgs, RunOptions};
 use crate::cli::runs::args::{DiffArgs, ReportArgs, RunsArgs};
 use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
+use crate::cli::work::args::WorkArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -170,6 +171,9 @@ pub(super) enum Verb {
     Show(ShowArgs),
     /// Print the exact prompt of an agent, without starting it
     Render(RenderArgs),
+    /// Do one unit of work of a hub, in a workspace of its own
+    #[command(hide = true)]
+    Work(WorkArgs),
     /// Check a config for errors
     Validate(ValidateArgs),
     /// Show which commands build, test and lint this project, as found in its files
@@ -335,7 +339,7 @@ pub(super) struct RunArgs {
     pub(super) told: OutputArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(super) struct ResumeArgs {
     /// The run's number [default: the last run that can be resumed]

@@ -5,7 +5,7 @@ use crate::source::Diagnostic;
 use clap::CommandFactory;
 use std::ffi::{OsStr, OsString};
 
-pub(super) const VERBS: [&str; 30] = [
+pub(super) const VERBS: [&str; 31] = [
     "run",
     "resume",
     "runs",
@@ -21,6 +21,7 @@ pub(super) const VERBS: [&str; 30] = [
     "list",
     "show",
     "render",
+    "work",
     "validate",
     "detect",
     "verify",
@@ -73,7 +74,7 @@ const FOREIGN_OPTIONS: [(&[&str], &str); 11] = [
     ),
     (&["-n", "--dry", "--plan"], "--dry-run shows everything that would run"),
     (&["-m"], "use --model NAME"),
-    (&["-j", "--jobs", "--parallel"], "tasks and steps run one after the other; only eval has -j"),
+    (&["-j", "--jobs", "--parallel"], "steps run one after the other; `task run` and `eval` have -j"),
 ];
 
 fn foreign_option(option: &str, ours: &str) -> Diagnostic {

@@ -26,6 +26,7 @@ mod trust;
 mod usage;
 mod validate;
 mod verdict;
+mod work;
 
 use crate::cli::respond::Stopped;
 use crate::exit::Exit;
@@ -100,6 +101,7 @@ fn carry_out(world: &mut World, arguments: Vec<OsString>, detached: bool) -> Exi
         Verb::Man(args) => complete::man(world, &args),
         Verb::Explain(args) => explain::explain(world, &args),
         Verb::Eval(args) => eval::eval(world, &common, &args),
+        Verb::Work(args) => work::work(world, &common, &args),
         Verb::Render(args) => render::render(world, &common, &args),
     };
     answered.unwrap_or_else(|stopped| stopped.exit(world))

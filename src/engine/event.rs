@@ -1,5 +1,6 @@
 //! Events as versioned data. The journal, the terminal and every other sink receive exactly these events.
 
+use super::batch::BatchEvent;
 use super::eval_event::EvalEvent;
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig, WaitReason};
@@ -29,6 +30,9 @@ pub struct Event {
     /// not pauses, and does not depend on the wall clock. Absent in evaluations and in events of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worked_ms: Option<u64>,
+    /// The name of the run's unit, if the run belongs to a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// What happened: an object with a `type`.
     pub event: EventKind,
 }
@@ -410,6 +414,12 @@ pub enum EventKind {
     Evaluation {
         /// What happened in the evaluation.
         event: EvalEvent,
+    },
+    /// Something happened in a batch: several tasks at once, each in a workspace of its own.
+    #[serde(rename_all = "camelCase")]
+    Batch {
+        /// What happened in the batch.
+        event: BatchEvent,
     },
     /// The run has ended. Nothing follows, unless the run is resumed.
     #[serde(rename_all = "camelCase")]

@@ -1,5 +1,6 @@
 //! Events as data, and the state machine that decides what happens next. Pure: no clock, no I/O.
 
+mod batch;
 mod eval_event;
 mod eval_ledger;
 mod event;
@@ -18,6 +19,7 @@ mod trees;
 mod verdicts;
 mod waits;
 
+pub use batch::{BatchEvent, BatchFacts, BatchState, BatchTask, MOST_LOST, TaskOfBatch, TaskPlace, Trial, UnitOfBatch};
 pub use eval_event::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
 pub use eval_ledger::{EvalLedger, Proposal, Score};
 pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt};

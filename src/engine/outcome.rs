@@ -252,6 +252,8 @@ pub enum RunOutcome {
     },
     /// An evaluation ended without success: a case failed, or no better prompt was found.
     CasesFailed,
+    /// A batch ended, and not every task has landed.
+    TasksLeft,
     /// A limit of the run was reached.
     LimitReached {
         /// The limit that was reached.
@@ -283,7 +285,7 @@ impl RunOutcome {
     #[must_use]
     pub fn may_resume(self) -> bool {
         match self {
-            Self::Succeeded | Self::CasesFailed | Self::IterationsExhausted { .. } => false,
+            Self::Succeeded | Self::CasesFailed | Self::TasksLeft | Self::IterationsExhausted { .. } => false,
             Self::NeedsHuman { reason, .. } => reason == HumanNeeded::Unclear || !reason.is_a_decision(),
             _ => true,
         }

@@ -221,7 +221,8 @@ impl Deliberation<'_> {
     /// rejection in an earlier run if this chain has no judge.
     fn all_succeeded(&mut self) {
         let last = number(self.plan.steps.len().saturating_sub(1));
-        let waits = self.plan.task.as_ref().is_some_and(|task| task.rejections > 0 || task.status == "review");
+        let waits =
+            self.plan.task.as_ref().is_some_and(|task| task.rejections > task.sent_back || task.status == "review");
         let judged = self.plan.steps.iter().any(|step| step.role() == Some(Role::Judge));
         match self.state.objection() {
             Some(step) => self.finish(RunOutcome::NeedsHuman { step, reason: HumanNeeded::NotAJudge }),

@@ -199,6 +199,7 @@ impl State {
         match event {
             EventKind::RunStarted { queue, .. } => self.logins.clone_from(queue),
             EventKind::Evaluation { .. }
+            | EventKind::Batch { .. }
             | EventKind::StepSkipped { .. }
             | EventKind::WorkUnchanged { .. }
             | EventKind::TasksProposed { .. }

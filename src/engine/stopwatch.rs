@@ -75,7 +75,15 @@ mod tests {
             ("05:00:00", resumed),
             ("05:00:01.500", finished()),
         ] {
-            watch.see(&Event { version: 1, run: 1, seq: 1, at: format!("2026-01-01T{at}Z"), worked_ms: None, event });
+            watch.see(&Event {
+                version: 1,
+                run: 1,
+                seq: 1,
+                at: format!("2026-01-01T{at}Z"),
+                worked_ms: None,
+                unit: None,
+                event,
+            });
         }
         assert_eq!(watch.milliseconds(), 2_000 + 5_000 + 1_500);
     }
@@ -87,7 +95,15 @@ mod tests {
             [("2026-01-01T00:00:00Z", 0), ("2026-01-02T00:00:00Z", 1_000), ("2020-01-01T00:00:00Z", 2_500)]
         {
             let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
-            watch.see(&Event { version: 1, run: 1, seq: 1, at: at.into(), worked_ms: Some(worked_ms), event });
+            watch.see(&Event {
+                version: 1,
+                run: 1,
+                seq: 1,
+                at: at.into(),
+                worked_ms: Some(worked_ms),
+                unit: None,
+                event,
+            });
         }
         watch.worked(3_000);
         assert_eq!(watch.milliseconds(), 3_000);

@@ -12,6 +12,8 @@ pub enum RunKind {
     Chain,
     /// It measures or improves a prompt.
     Evaluation,
+    /// It works on several tasks at once.
+    Batch,
 }
 
 /// A run, as a row of a list.
@@ -45,6 +47,12 @@ pub struct RunRow {
     pub began: bool,
     /// The kind of the run.
     pub kind: RunKind,
+    /// The number of the batch that the run belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<i64>,
+    /// The name of its unit in that batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
 }
 
 /// An attempt, as a row of a list.
@@ -101,6 +109,8 @@ pub enum RunState {
     IterationsExhausted,
     /// An evaluation ended without success: a case failed, or no better prompt was found.
     CasesFailed,
+    /// A batch has ended, and not every task has landed.
+    TasksLeft,
     /// Its process died before the run had started.
     NeverBegan,
 }
@@ -136,6 +146,7 @@ impl RunState {
             Some(RunOutcome::NeedsHuman { .. }) => Self::NeedsHuman,
             Some(RunOutcome::IterationsExhausted { .. }) => Self::IterationsExhausted,
             Some(RunOutcome::CasesFailed) => Self::CasesFailed,
+            Some(RunOutcome::TasksLeft) => Self::TasksLeft,
             Some(_) => Self::Incomplete,
         }
     }

@@ -3,6 +3,7 @@
 mod answers;
 mod baseline;
 mod calls;
+mod children;
 mod error;
 mod folders;
 mod handle;

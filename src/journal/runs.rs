@@ -1,12 +1,12 @@
 //! Reads runs from the journal without folding every event, and removes runs.
 
 use super::error::JournalError;
-use super::store::Journal;
+use super::store::{Journal, NewRun};
 use crate::engine::{AttemptRow, Event, RunKind, RunRow};
 use crate::plan::Outline;
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::types::Type;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::de::DeserializeOwned;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -29,9 +29,25 @@ const RUNS: &str = "
     SELECT id, started, ended, chain, runs.name, runs.outcome, count(step), coalesce(sum(took_ms), 0), sum(tokens), sum(cost_usd),
            EXISTS (SELECT 1 FROM events WHERE events.run = id),
            EXISTS (SELECT 1 FROM events WHERE events.run = id AND seq = 2 AND type = 'evaluation'),
+           EXISTS (SELECT 1 FROM events WHERE events.run = id AND seq = 2 AND type = 'batch'),
+           parent, unit,
            (SELECT event ->> '$.event.task.id' || ': ' || (event ->> '$.event.task.title')
             FROM events WHERE events.run = id AND seq = 1)
     FROM runs LEFT JOIN iterations ON run = id";
+
+/// Adds a run, and returns its number: higher than that of any run that has left transcripts.
+pub(super) fn insert_run(
+    transaction: &Transaction<'_>,
+    highest: i64,
+    new: NewRun<'_>,
+    outline: &str,
+) -> rusqlite::Result<i64> {
+    let insert = "INSERT INTO runs (id, started, chain, name, digest, outline)
+                  VALUES (max(?1, (SELECT coalesce(max(id), 0) FROM runs)) + 1, ?2, ?3, ?4, ?5, ?6)";
+    let (chain, name) = (&new.outline.chain, &new.outline.name);
+    transaction.execute(insert, params![highest, new.started, chain, name, new.digest, outline])?;
+    Ok(transaction.last_insert_rowid())
+}
 
 /// Reads a column as unsigned. SQLite's integers are signed, but these values are never negative.
 fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
@@ -55,12 +71,18 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         name: row.get(4)?,
         outcome: outcome(row, 5)?,
         attempts: row.get(6)?,
-        task: row.get(12)?,
+        task: row.get(15)?,
+        batch: row.get(13)?,
+        unit: row.get(14)?,
         took_ms: row.get::<_, i64>(7)?.cast_unsigned(),
         tokens: unsigned(row, 8)?,
         cost_usd: row.get(9)?,
         began: row.get(10)?,
-        kind: if row.get(11)? { RunKind::Evaluation } else { RunKind::Chain },
+        kind: match (row.get(11)?, row.get(12)?) {
+            (true, _) => RunKind::Evaluation,
+            (_, true) => RunKind::Batch,
+            _ => RunKind::Chain,
+        },
     })
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(super) const APPLICATION: i64 = 0x666f_726b;
 
 /// The migrations of the format, in order; `PRAGMA user_version` counts those that were applied.
-pub(super) const MIGRATIONS: [&str; 6] = [
+pub(super) const MIGRATIONS: [&str; 7] = [
     "
     CREATE TABLE runs (
         id      INTEGER PRIMARY KEY,
@@ -146,6 +146,11 @@ pub(super) const MIGRATIONS: [&str; 6] = [
     ) STRICT;
     CREATE INDEX messages_of_run ON messages (run);
 ",
+    // Batches: the run and the unit of the batch that a run belongs to.
+    "
+    ALTER TABLE runs ADD COLUMN parent INTEGER;
+    ALTER TABLE runs ADD COLUMN unit TEXT;
+",
 ];
 
 /// The format that introduced the ledger, and the one that added messages to it.
@@ -255,13 +260,16 @@ mod tests {
     use super::super::store::Journal;
     use super::*;
 
+    /// Removes what came after that format.
+    const NEWER: &str = "DROP TABLE messages; ALTER TABLE runs DROP COLUMN parent; ALTER TABLE runs DROP COLUMN unit";
+
     /// Makes a root whose database has the format before messages, with the ledger of that format.
     fn older(root: &Path) {
         drop(Journal::open(root).unwrap());
         let path = root.join(".forkhestra/state.db");
         let database = Connection::open(&path).unwrap();
         register(&database).unwrap();
-        database.execute_batch("DROP TABLE messages").unwrap();
+        database.execute_batch(NEWER).unwrap();
         database.pragma_update(None, "user_version", MESSAGES - 1).unwrap();
     }
 
@@ -287,7 +295,7 @@ mod tests {
         lock.sign("a chain, process 1, since then").unwrap();
         let refused = Journal::open(root.path());
         assert!(
-            matches!(refused, Err(JournalError::OlderAtWork { found: 5, known: 6, pid: Some(1), .. })),
+            matches!(refused, Err(JournalError::OlderAtWork { found: 5, known: 7, pid: Some(1), .. })),
             "{refused:?}"
         );
         lock.sign(&format!("a chain, process {}, since then", std::process::id())).unwrap();

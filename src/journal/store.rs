@@ -6,6 +6,7 @@ use super::folders::{AttemptFolder, highest_run};
 use super::handle::Handle;
 use super::ledger::Head;
 use super::lock::RunLock;
+use super::runs::insert_run;
 use super::task_rows::{self, Following};
 use crate::engine::{Event, EventKind, RunSummary};
 use crate::plan::Outline;
@@ -134,15 +135,11 @@ impl Journal {
     /// # Errors
     /// When the run cannot be written.
     pub fn begin(&mut self, new: NewRun<'_>) -> Result<i64, JournalError> {
-        let (highest, json) = (highest_run(self.ours.path()), self.outline_json(new.outline)?);
+        let (highest, json) = self.before_run(new.outline)?;
         let path = self.path.clone();
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
         let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
-        let insert = "INSERT INTO runs (id, started, chain, name, digest, outline)
-                      VALUES (max(?1, (SELECT coalesce(max(id), 0) FROM runs)) + 1, ?2, ?3, ?4, ?5, ?6)";
-        let (chain, name) = (&new.outline.chain, &new.outline.name);
-        transaction.execute(insert, params![highest, new.started, chain, name, new.digest, json]).map_err(failed)?;
-        let run = transaction.last_insert_rowid();
+        let run = insert_run(&transaction, highest, new, &json).map_err(failed)?;
         let fence = lease(&transaction, run, new.worker).map_err(failed)?;
         transaction.commit().map_err(failed)?;
         self.fence = Some(fence);
@@ -166,6 +163,11 @@ impl Journal {
         transaction.commit().map_err(failed)?;
         self.fence = Some(fence);
         Ok(())
+    }
+
+    /// Returns the highest number of a run that has left transcripts, and an outline as JSON.
+    pub(super) fn before_run(&self, outline: &Outline) -> Result<(i64, String), JournalError> {
+        Ok((highest_run(self.ours.path()), self.outline_json(outline)?))
     }
 
     fn outline_json(&self, outline: &Outline) -> Result<String, JournalError> {
@@ -376,7 +378,7 @@ mod tests {
 
     fn event(run: i64, seq: u64) -> Event {
         let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
-        Event { version: 1, run, seq, at: "2026-01-01T00:00:00Z".into(), worked_ms: None, event }
+        Event { version: 1, run, seq, at: "2026-01-01T00:00:00Z".into(), worked_ms: None, unit: None, event }
     }
 
     fn outline() -> Outline {

@@ -177,6 +177,7 @@ pub(super) fn all_tasks(database: &Connection) -> rusqlite::Result<Vec<Task>> {
             after: Vec::new(),
             status: Status::Pending,
             rejections: 0,
+            sent_back: 0,
             notes: None,
             cut_off: false,
         })
@@ -187,6 +188,9 @@ pub(super) fn all_tasks(database: &Connection) -> rusqlite::Result<Vec<Task>> {
         task.after = after.query_map([&task.id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         let trail = trail_of(database, &task.id)?;
         (task.status, task.rejections) = replay(trail.iter().map(|row| &row.change));
+        let since = trail.iter().rposition(|row| row.change.to == Status::Pending).map_or(0, |at| at + 1);
+        let by_host = trail[since..].iter().filter(|row| row.change.rejection && row.change.actor == "host");
+        task.sent_back = u32::try_from(by_host.count()).unwrap_or(u32::MAX).min(task.rejections);
         let told = |change: &Change| change.rejection || change.actor == "human" && !change.notes.is_empty();
         task.notes = trail.iter().rev().find(|row| told(&row.change)).map(|row| row.change.notes.clone());
         let by_worker = |change: &Change| !change.rejection && change.actor != "host" && change.actor != "human";

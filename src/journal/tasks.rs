@@ -187,6 +187,26 @@ impl Journal {
         })
     }
 
+    /// Stores a task with its whole history, as another journal has it. It replaces what is known of the task.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put_task(&mut self, id: &str, task: &NewTask, added: &str, trail: &[AuditRow]) -> Result<(), JournalError> {
+        let stored = self.change(|transaction| {
+            for delete in ["DELETE FROM audit WHERE task = ?1", "DELETE FROM disputes WHERE task = ?1"] {
+                transaction.execute(delete, [id])?;
+            }
+            if !exists(transaction, id)? {
+                insert_task(transaction, id, task, added)?;
+            }
+            for row in trail {
+                insert_change(transaction, id, row.run, &row.change, &row.at)?;
+            }
+            Ok(Ok(()))
+        })?;
+        stored.map_or_else(|_| Ok(()), Ok)
+    }
+
     /// Changes the status of a task on a human's command. `change.from` is the status that the human saw.
     ///
     /// # Errors

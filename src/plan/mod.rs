@@ -109,6 +109,9 @@ pub struct TaskFacts {
     pub status: String,
     /// How often the task was rejected before this run.
     pub rejections: u32,
+    /// How many of these rejections were by forkhestra, because the work could not land. They need no judge.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sent_back: u32,
     /// The notes of the last rejection; empty without one.
     pub notes: String,
     /// Whether a worker was interrupted while working on the task.
@@ -117,6 +120,11 @@ pub struct TaskFacts {
     /// When the task was added, in UTC (RFC 3339). It distinguishes two tasks that had the same ID.
     #[serde(default)]
     pub added: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The directory in which a run works.

@@ -29,6 +29,7 @@ pub fn reason(outcome: RunOutcome, totals: &Totals, outline: &Outline) -> String
         }
         RunOutcome::Interrupted { signal } => format!("interrupted by {signal}"),
         RunOutcome::OutputClosed => "stopped because standard output was closed".into(),
+        RunOutcome::TasksLeft => "not every task has landed".into(),
         RunOutcome::CasesFailed => "not every case passed".into(),
     }
 }

@@ -117,7 +117,10 @@ pub async fn flushed(observer: &mut dyn Observer) {
 }
 
 /// Waits until some output has been written. Cancel-safe.
-pub(super) async fn written(observer: &mut dyn Observer) -> io::Result<()> {
+///
+/// # Errors
+/// When standard output accepts no more.
+pub async fn written(observer: &mut dyn Observer) -> io::Result<()> {
     poll_fn(|context| observer.poll_written(context)).await
 }
 

@@ -7,10 +7,14 @@ use crate::prompt::FEEDBACK_CHARACTERS;
 use crate::world::World;
 
 /// The transcripts of a run, in which observers look up more about its events.
-pub(super) struct Transcripts<'a> {
-    pub(super) journal: &'a Journal,
-    pub(super) world: &'a World,
-    pub(super) run: i64,
+#[derive(Debug)]
+pub struct Transcripts<'a> {
+    /// The journal of the run.
+    pub journal: &'a Journal,
+    /// The environment.
+    pub world: &'a World,
+    /// The number of the run.
+    pub run: i64,
 }
 
 impl Transcripts<'_> {

@@ -25,12 +25,14 @@ pub use changes::{
     PrunedSnapshots, files_between, files_of_run, patch_between, patch_bytes, prune_snapshots, write_tree,
 };
 pub use context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
-pub use driver::{drive, flushed};
+pub use driver::{drive, flushed, written};
+pub use evidence::Transcripts;
 pub use lanes::lane::LaneAnswer;
 pub use lanes::{Halt, Job, JobSource, Lanes, tell_news, work_in_lanes};
 pub use output::LONGEST_ANSWER;
 pub use recorder::Recorder;
 pub use render::{AttemptContext, fill};
+pub use signals::{ReceivedSignal, Signals};
 pub use start::{wait_for_lock, wait_until};
 pub use templates::Replan;
 pub use work::{Uncommitted, uncommitted, uncommitted_of_task};

@@ -67,8 +67,15 @@ impl Recorder {
             return Ok(Vec::new());
         }
         let at = world.timestamp();
-        let stamp =
-            |(event, seq)| Event { version: EVENT_VERSION, run: self.run, seq, at: at.clone(), worked_ms, event };
+        let stamp = |(event, seq)| Event {
+            version: EVENT_VERSION,
+            run: self.run,
+            seq,
+            at: at.clone(),
+            worked_ms,
+            unit: None,
+            event,
+        };
         let events: Vec<Event> = kinds.into_iter().zip(self.seq.get() + 1..).map(stamp).collect();
         let planned = events.iter().any(|event| matches!(event.event, EventKind::AttemptPlanned { .. }));
         let token = planned.then(|| token_digest(token.as_bytes()));

@@ -19,7 +19,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What a signal requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReceivedSignal {
+pub enum ReceivedSignal {
     /// To end the run.
     End(Sig),
     /// To pause the run (Ctrl-Z).
@@ -40,7 +40,7 @@ impl ReceivedSignal {
 
 /// A stream of the signals that this process receives.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub struct Signals {
     streams: Vec<(ReceivedSignal, Signal)>,
     stops: Option<AsyncFd<StopRequests>>,
     /// Signals that another listener passes on.
@@ -49,7 +49,10 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Starts to listen, until the process ends: tokio never restores the disposition of a signal.
-    pub(super) fn listen(ignored: impl Fn(i32) -> bool) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When a signal cannot be listened to.
+    pub fn listen(ignored: impl Fn(i32) -> bool) -> io::Result<Self> {
         // Must come first: from here on, a signal that arrives before the streams exist, or between two runs of a
         // queue, is remembered.
         Interrupts::end_questions(&ignored)?;
@@ -74,7 +77,7 @@ impl Signals {
     }
 
     /// Returns the next signal. Cancel-safe.
-    pub(super) async fn next(&mut self) -> ReceivedSignal {
+    pub async fn next(&mut self) -> ReceivedSignal {
         poll_fn(|context| {
             if let Some(signal) = self.next_end() {
                 return Poll::Ready(ReceivedSignal::End(signal));
@@ -118,7 +121,7 @@ impl Signals {
     }
 
     /// Stops this process if a stop is still requested. The SIGCONT that continues it is received afterwards.
-    pub(super) fn stop(&self) {
+    pub fn stop(&self) {
         if let Some(stops) = &self.stops {
             stops.get_ref().obey();
         }

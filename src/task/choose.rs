@@ -36,6 +36,7 @@ mod tests {
             added: String::new(),
             status,
             rejections: 0,
+            sent_back: 0,
             notes: None,
             cut_off: false,
         }

@@ -71,10 +71,18 @@ pub struct Task {
     pub status: Status,
     /// How often it was rejected since it was added or reset.
     pub rejections: u32,
+    /// How many of these rejections were by forkhestra, because the work could not land.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sent_back: u32,
     /// The notes of the last rejection or human decision.
     pub notes: Option<String>,
     /// Whether a worker was interrupted while it worked on the task.
     pub cut_off: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// One change of status, as it is stored permanently.

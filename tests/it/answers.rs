@@ -5,7 +5,7 @@ use super::support::Place;
 use serde_json::Value;
 
 /// Fails unless the answer is valid for the definition.
-fn check(definition: &str, answer: &str) {
+pub(crate) fn check(definition: &str, answer: &str) {
     let schema: Value = serde_json::from_str(include_str!("../../schemas/cli.schema.json")).unwrap();
     let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
     compiler.add_resource("mem:///cli.json", schema).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Every directory or file in `src`, with the modules that it may import from.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("exit", &[]),
     ("source", &[]),
     ("marker", &["source"]),
@@ -17,6 +17,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("plan", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict"]),
     ("engine", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan"]),
     ("task", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine"]),
+    ("unit", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task"]),
     ("journal", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task"]),
     ("report", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task"]),
     ("proc", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task"]),
@@ -36,21 +37,31 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "proc", "context", "world", "runner",
         ],
     ),
+    ("hub", &["unit", "proc", "context"]),
+    (
+        "batch",
+        &[
+            "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task", "unit",
+            "journal", "proc", "context", "world", "hub", "runner",
+        ],
+    ),
+    // The machine of batches decides, too.
+    ("batch/machine", &["source", "engine"]),
     // The state machine of evaluations decides, but has no effects.
     ("eval/machine", &["source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine"]),
     (
         "cli",
         &[
             "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task", "journal",
-            "report", "proc", "context", "world", "runner", "eval", "exit",
+            "report", "proc", "context", "world", "unit", "hub", "runner", "eval", "batch", "exit",
         ],
     ),
     ("main", &["cli", "proc", "world", "report", "exit"]),
     (
         "lib",
         &[
-            "agent", "chain", "checks", "cli", "context", "engine", "eval", "exit", "journal", "marker", "plan",
-            "proc", "prompt", "report", "runner", "source", "task", "verdict", "world",
+            "agent", "batch", "chain", "checks", "cli", "context", "engine", "eval", "exit", "hub", "journal",
+            "marker", "plan", "proc", "prompt", "report", "runner", "source", "task", "unit", "verdict", "world",
         ],
     ),
 ];
@@ -58,14 +69,28 @@ const ARROWS: [(&str, &[&str]); 22] = [
 /// What pure modules may not use.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env::", "std::process", "Instant::now", "SystemTime", "tokio", "println!", "rusqlite"];
-const PURE: [&str; 11] =
-    ["task", "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "eval/machine"];
+const PURE: [&str; 13] = [
+    "unit",
+    "batch/machine",
+    "task",
+    "source",
+    "marker",
+    "chain",
+    "prompt",
+    "agent",
+    "checks",
+    "verdict",
+    "plan",
+    "engine",
+    "eval/machine",
+];
 
 fn room_of(path: &Path) -> String {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {
         [file] => file.trim_end_matches(".rs").into(),
         ["eval", "machine", ..] => "eval/machine".into(),
+        ["batch", "machine", ..] => "batch/machine".into(),
         [room, ..] => (*room).into(),
         [] => String::new(),
     }

@@ -6,6 +6,7 @@ mod agents;
 mod aliases;
 mod answers;
 mod backlog;
+mod batch;
 mod bytes;
 mod chain_text;
 mod changes;

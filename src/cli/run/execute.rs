@@ -394,6 +394,7 @@ pub(in crate::cli) fn exit_of(outcome: RunOutcome) -> Exit {
         | RunOutcome::Rejected { .. }
         | RunOutcome::CrashLoop { .. }
         | RunOutcome::CasesFailed
+        | RunOutcome::TasksLeft
         | RunOutcome::OutOfResources { .. }
         | RunOutcome::Stalled { .. } => Exit::Incomplete,
         RunOutcome::NeedsHuman { .. } => Exit::HumanNeeded,

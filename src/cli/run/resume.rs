@@ -13,10 +13,11 @@ use crate::cli::run::sandbox::sandbox_fault;
 use crate::cli::run::survivors::survivors;
 use crate::cli::run::{Typed, disbelieved, planned};
 use crate::cli::runs::history::{journal, meant};
+use crate::cli::task::batch;
 use crate::cli::task::errors as task_errors;
 use crate::cli::trust::distrusted;
 use crate::cli::trust::unsettled;
-use crate::engine::{Event, EventKind, Input, RunOutcome, RunRow, RunState, State, Stopwatch};
+use crate::engine::{Event, EventKind, Input, RunKind, RunOutcome, RunRow, RunState, State, Stopwatch};
 use crate::journal::{Journal, JournalError, RunLock, tampered};
 use crate::plan::{Outline, Overrides, Plan, TaskFacts, outline};
 use crate::proc::capture;
@@ -36,6 +37,7 @@ pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) 
         return match prepare(world, common, args) {
             Err(faults) => Err(faults.into()),
             Ok(Ready::Chain(ready)) => Ok(answer(&ready.told(world, args))),
+            Ok(Ready::Batch(cut)) => Ok(answer(&format!("batch {} would continue\n", cut.row.id))),
             Ok(Ready::Evaluation(cut)) => {
                 Ok(answer(&eval::resume_told(world, &cut.project, cut.row.id, &cut.events, &args.limit)?))
             }
@@ -51,6 +53,11 @@ pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) 
     match prepare(world, common, args) {
         Err(faults) => Err(faults.into()),
         Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready, lock),
+        Ok(Ready::Batch(cut)) => {
+            let CutOff { project, journal, row, events } = *cut;
+            let told = args.told.with_json(args.json);
+            batch::resume(world, common, &project, (journal, row.id), &events, (&args.limit, &told), lock)
+        }
         Ok(Ready::Evaluation(cut)) => {
             let CutOff { project, mut journal, row, events } = *cut;
             journal.hold(lock);
@@ -72,6 +79,7 @@ struct CutOff {
 enum Ready {
     Chain(Box<ReadyChain>),
     Evaluation(Box<CutOff>),
+    Batch(Box<CutOff>),
 }
 
 /// Everything that the resume of a chain needs.
@@ -150,6 +158,8 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     let rows = journal.runs().map_err(broken)?;
     let exhausted = |row: &RunRow| row.outcome.is_some_and(RunOutcome::is_exhausted);
     let fits = |row: &RunRow, state: RunState| match state {
+        // The batch as a whole is resumed.
+        _ if row.batch.is_some() => false,
         _ if decides => state.waits(),
         _ if args.more.is_some() => exhausted(row),
         // If the chain was run again since, the old run is not meant.
@@ -183,6 +193,12 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
         return Err(vec![finished(row.id, state)]);
     }
     let events = journal.events(row.id).map_err(broken)?;
+    if row.kind == RunKind::Batch {
+        return Ok(Ready::Batch(Box::new(CutOff { project, journal, row, events })));
+    }
+    if let Some(batch) = row.batch {
+        return Err(vec![of_batch(row.id, batch)]);
+    }
     if eval::ledger_of(&events).is_some() {
         if decides {
             return Err(vec![nobody_waits(row.id)]);
@@ -325,6 +341,12 @@ fn moved(
 
 fn never_began() -> Diagnostic {
     Diagnostic::error("resume/empty", "the run was interrupted before it started").help("start a new one")
+}
+
+fn of_batch(run: i64, batch: i64) -> Diagnostic {
+    Diagnostic::error("resume/batch", format!("run {run} belongs to batch {batch}")).help(format!(
+        "resume the batch: forkhestra resume {batch}; or decide about the task: forkhestra task approve ID"
+    ))
 }
 
 fn still_running(run: i64) -> Diagnostic {

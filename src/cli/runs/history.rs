@@ -37,7 +37,7 @@ pub(in crate::cli) fn is_alive(lease: Lease) -> bool {
 /// When the journal cannot be read.
 pub(in crate::cli) fn state(journal: &Journal, row: &RunRow) -> Result<RunState, Diagnostic> {
     let lease = journal.lease().map_err(|error| broken_journal(&error))?;
-    let alive = lease.is_some_and(|lease| lease.run == row.id && is_alive(lease));
+    let alive = lease.is_some_and(|lease| (lease.run == row.id || row.batch == Some(lease.run)) && is_alive(lease));
     Ok(RunState::of_run(row, alive))
 }
 
@@ -76,6 +76,7 @@ fn how(row: &RunRow, state: RunState) -> String {
     match state {
         RunState::Running => "is still running".into(),
         RunState::Complete => "is complete".into(),
+        RunState::TasksLeft => "has ended, and not every task has landed".into(),
         RunState::CasesFailed => "has ended, and not every case passed".into(),
         RunState::NeverBegan => "was interrupted before it started".into(),
         _ if row.outcome.is_some_and(RunOutcome::is_exhausted) => {

@@ -107,6 +107,8 @@ pub(in crate::cli) enum TaskVerb {
     /// Work on tasks with the chain `task`, or another one
     #[command(aliases = ["start", "work"])]
     Run(Box<TaskRunArgs>),
+    /// Bring the tasks that have landed into your branch
+    Land(TaskLandArgs),
     /// Approve a task yourself: it is done
     Approve(TaskDecideArgs),
     /// Reject a task yourself: it needs more work
@@ -130,6 +132,16 @@ pub(in crate::cli) enum TaskVerb {
         #[arg(long, value_parser = ["review"])]
         status: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct TaskLandArgs {
+    /// Advance this branch to the tasks that have landed; without it, show them and the command that fetches them
+    #[arg(long, value_name = "BRANCH")]
+    pub(in crate::cli) into: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -178,7 +190,7 @@ pub(in crate::cli) struct TaskDecideArgs {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one a flag")]
 pub(in crate::cli) struct TaskRunArgs {
-    /// A task, and variables, as NAME=value [default: the next task]
+    /// A task, and variables, as NAME=value [default: the next task]. With --jobs: any number of tasks [default: all]
     #[arg(value_name = "ID | NAME=VALUE")]
     pub(in crate::cli) words: Vec<String>,
     /// Work on the next task (the default)
@@ -187,6 +199,16 @@ pub(in crate::cli) struct TaskRunArgs {
     /// Work on one task after the other, until none is left that can be worked on
     #[arg(long)]
     pub(in crate::cli) all: bool,
+    /// Work on up to N tasks at once, each in a workspace of its own, and land each result once it is verified
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(conflicts_with_all = ["all", "next", "dry_run"])]
+    pub(in crate::cli) jobs: Option<u32>,
+    /// With --jobs: begin with the uncommitted changes of the working tree, too
+    #[arg(long, requires = "jobs")]
+    pub(in crate::cli) with_changes: bool,
+    /// With --jobs: land results without a verification
+    #[arg(long, requires = "jobs")]
+    pub(in crate::cli) unverified: bool,
     /// The chain to run
     #[arg(long, value_name = "NAME", default_value = "task")]
     pub(in crate::cli) chain: String,

@@ -72,7 +72,8 @@ pub(in crate::cli) fn facts(
     }
 }
 
-fn of(task: &Task) -> TaskFacts {
+/// The facts of a task, whatever its status is.
+pub(in crate::cli) fn of(task: &Task) -> TaskFacts {
     TaskFacts {
         id: task.id.clone(),
         title: task.title.clone(),
@@ -80,6 +81,7 @@ fn of(task: &Task) -> TaskFacts {
         tests: task.tests.clone().unwrap_or_default(),
         status: task.status.name().into(),
         rejections: task.rejections,
+        sent_back: task.sent_back,
         notes: task.notes.clone().unwrap_or_default(),
         cut_off: task.cut_off,
         added: task.added.clone(),

@@ -1,10 +1,12 @@
 //! `task` and `dispute`: manages tasks, and what a human decides about them.
 
 pub(super) mod args;
+pub(super) mod batch;
 pub(super) mod commit;
 pub(super) mod errors;
 pub(super) mod facts;
 pub(super) mod import;
+mod land;
 pub(super) mod queue;
 pub(super) mod run;
 
@@ -41,6 +43,7 @@ pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> A
         TaskVerb::List { json } => list(world, common, *json),
         TaskVerb::Show { id, json } => show(world, common, id, *json),
         TaskVerb::Run(args) => return run::run(world, common, args),
+        TaskVerb::Land(args) => return land::land(world, common, args),
         TaskVerb::Approve(args) => decide(world, common, args, Status::Completed),
         TaskVerb::Reject(args) => decide(world, common, args, Status::InProgress),
         TaskVerb::Skip(args) => decide(world, common, args, Status::Skipped),

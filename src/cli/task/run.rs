@@ -6,6 +6,7 @@ use crate::cli::run as driven;
 use crate::cli::run::chain::split;
 use crate::cli::run::start_at::wait_for_start;
 use crate::cli::task::args::TaskRunArgs;
+use crate::cli::task::batch;
 use crate::cli::task::errors;
 use crate::cli::task::facts::journal as journal_of;
 use crate::cli::task::queue::{Queue, all, wait_for_others};
@@ -20,6 +21,9 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
     let (project, journal) = journal_of(world, common)?;
     let (vars, ids): (Vec<String>, Vec<String>) = args.words.iter().cloned().partition(|word| word.contains('='));
     split(&vars, &project.shell)?;
+    if args.jobs.is_some() {
+        return batch::begin(world, common, &project, args, (vars, ids));
+    }
     let picked = match (ids.as_slice(), args.all) {
         ([], true) => {
             // Errors in the limits are reported now, not after the wait.

@@ -14,7 +14,15 @@ fn lines(chain: &str, verbosity: Verbosity, paint: Paint, events: Vec<EventKind>
     let folder = Path::new(".forkhestra/runs/7");
     let mut console = Console::new(&outline, Some(&plan), paint, verbosity, folder);
     let stamp = |seq: usize| format!("2026-01-01T00:00:{seq:02}.500Z");
-    let event = |(seq, event)| Event { version: 1, run: 7, seq: seq as u64, at: stamp(seq), worked_ms: None, event };
+    let event = |(seq, event)| Event {
+        version: 1,
+        run: 7,
+        seq: seq as u64,
+        at: stamp(seq),
+        worked_ms: None,
+        unit: None,
+        event,
+    };
     events.into_iter().enumerate().map(event).map(|event| console.event(&event)).collect()
 }
 

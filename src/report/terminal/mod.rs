@@ -1,5 +1,6 @@
 //! What a terminal shows while a run is under way.
 
+pub(super) mod batch;
 pub(super) mod console;
 pub(super) mod evaluation;
 pub(super) mod live;

@@ -53,8 +53,8 @@ pub struct Screen {
     one_stream: bool,
     /// The prefix of each line of agents' output.
     prefix: String,
-    /// Whether the live line is shown.
-    live: bool,
+    /// How many live lines are shown.
+    live: usize,
     /// Whether the next byte begins a line, by stream.
     line_begins: [bool; 2],
     /// Whether it is a terminal, by stream.
@@ -80,6 +80,11 @@ fn restore(before: &Termios) -> bool {
     // In the background, the call would stop us (tcsetattr(3), `SIGTTOU`).
     let is_ours = tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp());
     !is_same && is_ours && tcsetattr(stderr(), OptionalActions::Now, before).is_ok()
+}
+
+/// Moves the cursor from the last of some live lines to the first.
+fn upwards(lines: usize) -> String {
+    if lines > 1 { format!("\x1b[{}A", lines - 1) } else { String::new() }
 }
 
 impl Screen {
@@ -115,7 +120,7 @@ impl Screen {
             shared: shared.unwrap_or(false),
             one_stream: false,
             prefix: String::new(),
-            live: false,
+            live: 0,
             line_begins: [true; 2],
             terminals: [rustix::termios::isatty(stdout()), rustix::termios::isatty(stderr())],
             foreign: [ForeignOutput::marking(), ForeignOutput::marking()],
@@ -237,12 +242,13 @@ impl Screen {
         self.dispatch();
     }
 
-    /// Draws the live line, if the last line is complete and everything else was written.
-    pub fn live(&mut self, line: &str) {
+    /// Draws the live line, if the last line is complete and everything else was written. It can be several lines.
+    pub fn live(&mut self, lines: &str) {
         if !self.half_line && self.is_idle() {
-            self.live = true;
-            // From the left margin; what is left of an earlier one is erased.
-            let bytes = format!("\r{line}\x1b[K").into_bytes();
+            // From the left margin of the first line; what is left of earlier ones is erased.
+            let (up, below) = (upwards(self.live), if self.live > 1 { "\x1b[J" } else { "" });
+            self.live = lines.lines().count().max(1);
+            let bytes = format!("{up}\r{}\x1b[K{below}", lines.replace('\n', "\x1b[K\n")).into_bytes();
             self.queue.push_back(WriteJob { stream: Stream::Err, bytes, piece: false });
             self.dispatch();
         }
@@ -250,8 +256,11 @@ impl Screen {
 
     /// Erases the live line.
     pub fn clear_live(&mut self) {
-        if std::mem::take(&mut self.live) {
-            self.queue.push_back(WriteJob { stream: Stream::Err, bytes: b"\r\x1b[K".to_vec(), piece: false });
+        let lines = std::mem::take(&mut self.live);
+        if lines > 0 {
+            let below = if lines > 1 { "\x1b[J" } else { "" };
+            let bytes = format!("{}\r\x1b[K{below}", upwards(lines)).into_bytes();
+            self.queue.push_back(WriteJob { stream: Stream::Err, bytes, piece: false });
         }
     }
 

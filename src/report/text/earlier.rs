@@ -95,6 +95,8 @@ mod tests {
             cost_usd,
             began: true,
             kind: crate::engine::RunKind::Chain,
+            batch: None,
+            unit: None,
         }
     }
 

@@ -21,6 +21,7 @@ pub(in crate::report) fn state_label(state: RunState) -> &'static str {
         RunState::Complete => "complete",
         RunState::Incomplete | RunState::IterationsExhausted => "failed",
         RunState::CasesFailed => "cases failed",
+        RunState::TasksLeft => "tasks left",
         RunState::NeverBegan => "not started",
     }
 }
@@ -28,7 +29,9 @@ pub(in crate::report) fn state_label(state: RunState) -> &'static str {
 fn painted(state: RunState, paint: Paint, words: &str) -> String {
     match state {
         RunState::Complete => paint.good(words),
-        RunState::Incomplete | RunState::IterationsExhausted | RunState::CasesFailed => paint.bad(words),
+        RunState::Incomplete | RunState::IterationsExhausted | RunState::CasesFailed | RunState::TasksLeft => {
+            paint.bad(words)
+        }
         RunState::Running => paint.bold(words),
         _ => paint.warn(words),
     }
@@ -205,6 +208,7 @@ mod tests {
             RunState::Incomplete,
             RunState::IterationsExhausted,
             RunState::CasesFailed,
+            RunState::TasksLeft,
             RunState::NeverBegan,
         ] {
             let label = state_label(state);

@@ -1,5 +1,6 @@
 //! The output of commands for people: plans, lists, chains, past runs and tasks.
 
+pub(super) mod batch;
 pub(super) mod changes;
 pub(super) mod doctor;
 pub(super) mod dry_run;

@@ -1,0 +1,449 @@
+//! Carries out a batch: starts workers in lanes, copies what they report into the journal, and lands their work.
+
+use super::budget::Budget;
+use super::lane::{Lane, News, Worker, WorkerEnd, run};
+use super::machine::{Action, Capacity, next, unit_name};
+use crate::engine::{
+    BatchEvent, BatchFacts, BatchState, EventKind, LimitKind, Observer, RunOutcome, Sig, Totals, WaitReason,
+};
+use crate::hub::{Hub, HubError};
+use crate::journal::{Journal, JournalError, NewRun};
+use crate::plan::Outline;
+use crate::runner::{Failure, ReceivedSignal, Recorder, Signals, Transcripts, flushed, written};
+use crate::unit::{Bundle, UnitStage};
+use crate::world::World;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::collections::HashMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{sleep, timeout};
+
+/// How long the lanes may take to pause their workers before this process pauses itself (Ctrl-Z).
+const PAUSE_GRACE: Duration = Duration::from_millis(100);
+
+/// Why a batch could not continue.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// The journal, the signals or a thread failed.
+    #[error(transparent)]
+    Run(#[from] Failure),
+    /// The hub failed.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// Somebody else has moved the line.
+    #[error("the branch forkhestra/line of the hub was moved by another program")]
+    LineMoved,
+}
+
+impl From<JournalError> for BatchError {
+    fn from(error: JournalError) -> Self {
+        Self::Run(error.into())
+    }
+}
+
+/// A unit of work, planned.
+#[derive(Debug)]
+pub struct PlannedUnit {
+    /// What its worker gets.
+    pub bundle: Bundle,
+    /// Its plan in brief.
+    pub outline: Outline,
+    /// The digest of its plan.
+    pub digest: String,
+}
+
+/// Plans the units of a batch.
+pub trait UnitPlanner {
+    /// Plans the unit of a task, or a verification. The work is compared with `base` and begins with `start`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    fn unit(&self, name: &str, task: Option<&str>, base: &str, start: &str) -> Result<PlannedUnit, JournalError>;
+    /// Records in the task's history that its work was sent back or has failed, with what its agents are told.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    fn rejected(&self, task: &str, feedback: &str, has_failed: bool) -> Result<(), JournalError>;
+    /// Returns the message of the commit with which a task's work lands.
+    fn message(&self, task: &str, run: Option<i64>) -> String;
+}
+
+/// Everything that a batch works with.
+pub struct BatchContext<'a> {
+    /// The environment, the clocks and our own program.
+    pub world: &'a World,
+    /// The user's root.
+    pub root: &'a Path,
+    /// The hub of the root.
+    pub hub: &'a Hub,
+    /// The directory of the workspaces.
+    pub workspaces: PathBuf,
+    /// Whether the workspaces of landed tasks are kept.
+    pub keeps_workspaces: bool,
+    /// The journal of the root, under the lease of the batch.
+    pub journal: &'a mut Journal,
+    /// The number of the batch.
+    pub run: i64,
+    /// The events of the batch so far.
+    pub earlier: &'a [crate::engine::Event],
+    /// Plans its units.
+    pub planner: &'a dyn UnitPlanner,
+    /// The limits of the whole batch.
+    pub budget: Budget,
+    /// The first event: the batch begins or resumes.
+    pub opening: EventKind,
+    /// Its tasks and options.
+    pub facts: BatchFacts,
+    /// Receives the events of the batch and of its runs.
+    pub observer: &'a mut dyn Observer,
+}
+
+type LaneFuture<'a> = Pin<Box<dyn Future<Output = (Lane, WorkerEnd)> + 'a>>;
+
+/// A unit at work, as the batch sees it.
+struct UnitAtWork {
+    journal: Journal,
+    run: i64,
+    /// The number of its last event.
+    seq: u64,
+    outcome: Option<RunOutcome>,
+    totals: Totals,
+    root: PathBuf,
+    backends: Vec<Option<String>>,
+    tell: UnboundedSender<ReceivedSignal>,
+}
+
+/// A batch at work.
+pub(super) struct Driver<'a> {
+    pub(super) context: BatchContext<'a>,
+    recorder: Recorder,
+    pub(super) state: BatchState,
+    lanes: FuturesUnordered<LaneFuture<'a>>,
+    idle: Vec<Lane>,
+    opened: u32,
+    units: HashMap<String, UnitAtWork>,
+    news: UnboundedSender<News>,
+    /// When this process began, by the clock that includes sleep.
+    begun: Duration,
+    signal: Option<Sig>,
+    limit: Option<LimitKind>,
+}
+
+/// Works until every task has landed or can go no further, or until a signal or a limit ends the batch.
+///
+/// # Errors
+/// When the journal or the hub cannot be written. Every worker is ended then.
+pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, BatchError> {
+    let mut signals = Signals::listen(|signal| context.world.ignores(signal)).map_err(Failure::Signals)?;
+    let (news, mut heard) = unbounded_channel();
+    let seq = context.earlier.last().map_or(0, |event| event.seq);
+    let mut state = BatchState::default();
+    for event in context.earlier {
+        state.evolve(&event.event);
+    }
+    let mut driver = Driver {
+        recorder: Recorder::new(context.run, seq, []),
+        begun: context.world.uptime(),
+        context,
+        state,
+        lanes: FuturesUnordered::new(),
+        idle: Vec::new(),
+        opened: 0,
+        units: HashMap::new(),
+        news,
+        signal: None,
+        limit: None,
+    };
+    driver.begin()?;
+    loop {
+        while let Some(action) = next(&driver.state, driver.capacity()) {
+            driver.perform(action)?;
+        }
+        if driver.lanes.is_empty() && driver.parked_until().is_none() {
+            break;
+        }
+        let until_next = driver.until_next();
+        tokio::select! {
+            biased;
+            signal = signals.next() => driver.hear(signal, &mut signals).await,
+            Some(news) = heard.recv() => driver.take(news)?,
+            Some((lane, end)) = driver.lanes.next() => {
+                driver.idle.push(lane);
+                driver.ended(end, &mut heard)?;
+            }
+            // A reader that has gone away misses our lines.
+            _ = written(driver.context.observer), if !driver.context.observer.is_idle() => {}
+            () = sleep(until_next) => driver.tick(),
+        }
+    }
+    driver.finish().await
+}
+
+impl Driver<'_> {
+    fn begin(&mut self) -> Result<(), BatchError> {
+        let facts = self.context.facts.clone();
+        self.record(vec![self.context.opening.clone(), EventKind::Batch { event: BatchEvent::Started { facts } }])
+    }
+
+    fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), BatchError> {
+        let (journal, world) = (&mut *self.context.journal, self.context.world);
+        let events = self.recorder.record((journal, world), kinds, None, "")?;
+        let evidence = Transcripts { journal, world, run: self.context.run };
+        for event in &events {
+            self.state.evolve(&event.event);
+            // A reader that has gone away misses our lines.
+            let _ = self.context.observer.event(event, &evidence);
+        }
+        Ok(())
+    }
+
+    pub(super) fn say(&mut self, event: BatchEvent) -> Result<(), BatchError> {
+        self.record(vec![EventKind::Batch { event }])
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity {
+            lane: self.lanes.len() < usize::try_from(self.context.facts.jobs.max(1)).unwrap_or(1),
+            starts: self.signal.is_none() && self.limit.is_none(),
+            agents: self.parked_until().is_none(),
+        }
+    }
+
+    /// When the last usage limit ends that holds the batch, in milliseconds since the epoch; `None` if none does.
+    fn parked_until(&self) -> Option<i64> {
+        let now = self.context.world.moment().as_millisecond();
+        let starts = self.signal.is_none() && self.limit.is_none();
+        self.state.parked.values().copied().filter(|until| *until > now && starts).max()
+    }
+
+    /// How long until something has to be looked at again: the live lines, or the end of a usage limit.
+    fn until_next(&self) -> Duration {
+        let frame = self.context.observer.frame().unwrap_or(Duration::from_hours(1));
+        let now = self.context.world.moment().as_millisecond();
+        let parked = self.parked_until().and_then(|until| u64::try_from(until - now).ok()).map(Duration::from_millis);
+        // The wall clock may be set, and no timer advances while the machine sleeps.
+        parked.map_or(frame, |parked| parked.min(frame).min(Duration::from_secs(30)))
+    }
+
+    fn tick(&mut self) {
+        let elapsed = self.context.world.uptime().saturating_sub(self.begun);
+        self.context.observer.draw(elapsed, Duration::ZERO);
+    }
+
+    /// Passes a signal on to all workers. Before this process pauses itself, they have time to pause theirs.
+    async fn hear(&mut self, signal: ReceivedSignal, signals: &mut Signals) {
+        for unit in self.units.values() {
+            // A worker that is just ending receives no more signals.
+            let _ = unit.tell.send(signal);
+        }
+        match signal {
+            ReceivedSignal::End(signal) => {
+                self.signal.get_or_insert(signal);
+                self.context.observer.stop_pacing();
+            }
+            ReceivedSignal::Pause => {
+                let mut over = Vec::new();
+                let lanes = async {
+                    while let Some(ended) = self.lanes.next().await {
+                        over.push(ended);
+                    }
+                    std::future::pending::<()>().await;
+                };
+                // This future never completes, so the timeout always expires.
+                let _ = timeout(PAUSE_GRACE, lanes).await;
+                self.lanes.extend(over.into_iter().map(|ended| -> LaneFuture<'_> { Box::pin(async { ended }) }));
+                signals.stop();
+            }
+            ReceivedSignal::Continue => {}
+        }
+    }
+
+    fn perform(&mut self, action: Action) -> Result<(), BatchError> {
+        match action {
+            Action::Start { task, turn, base, start } => {
+                let unit = unit_name(self.context.run, &task, turn);
+                self.start(unit, Some(task), &base, &start)
+            }
+            Action::Verify { number, commit } => {
+                let unit = format!("{}-verify-{number}", self.context.run);
+                let line = self.state.line.clone();
+                self.start(unit, None, &line, &commit)
+            }
+            Action::Merge { tasks } => self.merge(&tasks),
+            Action::Land { tasks, commit } => {
+                if !self.context.hub.advance_line(&commit, Some(&self.state.line))? {
+                    return Err(BatchError::LineMoved);
+                }
+                self.say(BatchEvent::Landed { tasks: tasks.clone(), commit })?;
+                self.clear(&tasks);
+                Ok(())
+            }
+            Action::Split { most } => self.say(BatchEvent::Split { most }),
+            Action::SendBack { task, files } => self.send_back(task, &files),
+            Action::Stop { task, reason, is_failed } => {
+                if is_failed {
+                    self.context.planner.rejected(&task, &reason, true)?;
+                }
+                self.say(BatchEvent::Stopped { task, reason })
+            }
+        }
+    }
+
+    /// Starts a worker for a unit.
+    fn start(&mut self, unit: String, task: Option<String>, base: &str, start: &str) -> Result<(), BatchError> {
+        let lanes_left = self.context.facts.jobs.saturating_sub(u32::try_from(self.lanes.len()).unwrap_or(0)).max(1);
+        let share = match self.context.budget.share(&unit, lanes_left, task.is_some(), self.context.world.uptime()) {
+            Ok(share) => share,
+            Err(limit) => {
+                self.limit = Some(limit);
+                return Ok(());
+            }
+        };
+        let mut planned = self.context.planner.unit(&unit, task.as_deref(), base, start)?;
+        planned.bundle.overrides.limits.extend(share);
+        self.context.hub.queue(&planned.bundle)?;
+        let known = self.state.units.get(&unit).map(|known| known.run);
+        let mut journal = self.context.journal.sibling()?;
+        let run_number = match known {
+            Some(run) => run,
+            None => journal.begin_child(
+                self.context.run,
+                &unit,
+                NewRun {
+                    worker: crate::journal::Worker { pid: 0, start_time: 0 },
+                    started: &self.context.world.timestamp(),
+                    digest: &planned.digest,
+                    outline: &planned.outline,
+                },
+            )?,
+        };
+        if let Some(task) = &task {
+            journal.follow(run_number, task, &planned.outline)?;
+        }
+        let workspace = crate::hub::Workspace::of(&planned.bundle, &self.context.workspaces);
+        let mut lane = self.idle.pop().unwrap_or_default();
+        if lane.number == 0 {
+            self.opened += 1;
+            lane.number = self.opened;
+        }
+        self.say(BatchEvent::UnitStarted {
+            unit: unit.clone(),
+            task,
+            lane: lane.number,
+            run: run_number,
+            base: base.to_string(),
+            workspace: workspace.root.display().to_string(),
+        })?;
+        let (tell, heard) = unbounded_channel();
+        let seq = journal.last_seq(run_number)?;
+        let backends = planned.outline.steps.iter().map(|step| step.backend.clone()).collect();
+        let at_work = UnitAtWork {
+            journal,
+            run: run_number,
+            seq,
+            outcome: None,
+            totals: Totals::default(),
+            root: workspace.root,
+            backends,
+            tell,
+        };
+        self.units.insert(unit.clone(), at_work);
+        let arguments = [
+            "work".to_string(),
+            "--hub".into(),
+            self.context.hub.path().display().to_string(),
+            "--unit".into(),
+            unit.clone(),
+            "--workspaces".into(),
+            self.context.workspaces.display().to_string(),
+        ];
+        let worker = Worker { unit, arguments: arguments.into() };
+        let (world, root, news) = (self.context.world, self.context.root, self.news.clone());
+        self.lanes.push(Box::pin(run(world, root, lane, worker, heard, news)));
+        Ok(())
+    }
+
+    /// Copies an event of a worker into the journal. One that is there already changes nothing.
+    fn take(&mut self, News { unit: name, event }: News) -> Result<(), BatchError> {
+        let Some(unit) = self.units.get_mut(&name) else { return Ok(()) };
+        let mut event = *event;
+        let their_run = event.run;
+        (event.run, event.unit) = (unit.run, Some(name.clone()));
+        unit.totals.evolve(&event.event);
+        if let EventKind::RunFinished { outcome } = &event.event {
+            unit.outcome = Some(*outcome);
+        } else if let EventKind::RunResumed { .. } = &event.event {
+            unit.outcome = None;
+        }
+        if event.seq <= unit.seq {
+            return Ok(());
+        }
+        if let EventKind::AttemptFinished { at, .. } = &event.event {
+            unit.journal.adopt_attempt(unit.run, at, &unit.root, their_run)?;
+        }
+        unit.journal.append(std::slice::from_ref(&event), None, self.context.world.now())?;
+        unit.seq = event.seq;
+        let parked = parked_by(&event.event, &unit.backends);
+        let evidence = Transcripts { journal: &unit.journal, world: self.context.world, run: unit.run };
+        let _ = self.context.observer.event(&event, &evidence);
+        self.context.budget.spent(&name, &unit.totals);
+        match parked {
+            Some((backend, until)) if self.state.parked.get(&backend).is_none_or(|known| *known < until) => {
+                self.say(BatchEvent::Parked { backend, until })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Records the end of a worker, once everything that it reported is in the journal.
+    fn ended(&mut self, end: WorkerEnd, heard: &mut UnboundedReceiver<News>) -> Result<(), BatchError> {
+        while let Ok(news) = heard.try_recv() {
+            self.take(news)?;
+        }
+        let unit = self.units.remove(&end.unit);
+        self.context.budget.ended(&end.unit);
+        let found = self.context.hub.unit(&end.unit)?.filter(|found| found.record.stage == UnitStage::Done);
+        let exit = found.as_ref().map_or(end.exit, |found| found.record.exit);
+        let work = found.and_then(|found| found.work);
+        let words = end.words.trim();
+        let error = (exit != Some(0) && !words.is_empty()).then(|| words.to_string());
+        let outcome = unit.and_then(|unit| unit.outcome);
+        if let Some(RunOutcome::LimitReached { limit }) = outcome
+            && self.context.budget.is_used_up(limit, self.context.world.uptime())
+        {
+            self.limit = Some(limit);
+        }
+        self.say(BatchEvent::UnitEnded { unit: end.unit, exit, outcome, work, error })
+    }
+
+    async fn finish(mut self) -> Result<BatchState, BatchError> {
+        let outcome = match (self.signal, self.limit) {
+            (Some(signal), _) => RunOutcome::Interrupted { signal },
+            (None, _) if self.state.landed() == self.state.tasks.len() => RunOutcome::Succeeded,
+            (None, Some(limit)) => RunOutcome::LimitReached { limit },
+            (None, None) => RunOutcome::TasksLeft,
+        };
+        self.record(vec![EventKind::RunFinished { outcome }])?;
+        for lane in std::mem::take(&mut self.idle) {
+            if let Some(lifeline) = lane.lifeline {
+                lifeline.end();
+            }
+        }
+        flushed(self.context.observer).await;
+        Ok(self.state)
+    }
+}
+
+/// The backend that has reached a usage limit, and when the limit ends, in milliseconds since the epoch.
+fn parked_by(event: &EventKind, backends: &[Option<String>]) -> Option<(String, i64)> {
+    let EventKind::WaitStarted { at, reason: WaitReason::UsageLimit, until: Some(until), .. } = event else {
+        return None;
+    };
+    let step = usize::try_from(at.step).ok()?.checked_sub(1)?;
+    let backend = backends.get(step)?.clone()?;
+    let until: jiff::Timestamp = until.parse().ok()?;
+    Some((backend, until.as_millisecond()))
+}

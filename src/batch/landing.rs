@@ -1,0 +1,102 @@
+//! Lands the work of a batch: merges it onto the line, and sends back what conflicts or fails.
+
+use super::driver::{BatchError, Driver};
+use crate::checks::{OutputErrors, joined};
+use crate::engine::{AttemptOutcome, BatchEvent, EventKind};
+use crate::hub::{Merged, Workspace};
+use crate::journal::JournalError;
+
+/// How many errors of a failed verification a task's chain is told about.
+const MOST_ERRORS: usize = 10;
+
+impl Driver<'_> {
+    /// Merges the work of tasks onto the line, one after the other. One that conflicts with the line is sent back; one
+    /// that conflicts with an earlier one of these waits until that one has landed.
+    pub(super) fn merge(&mut self, tasks: &[String]) -> Result<(), BatchError> {
+        let line = self.state.line.clone();
+        let (mut merged, mut tip) = (Vec::new(), line.clone());
+        for id in tasks {
+            let Some(work) = self.state.tasks.get(id).and_then(|task| task.work.clone()) else { continue };
+            match self.context.hub.merge(&tip, &work)? {
+                Merged::Clean { tree } => {
+                    let run = self.state.tasks.get(id).and_then(|task| task.runs.last().copied());
+                    tip = self.context.hub.commit(&tree, &[&tip], &self.context.planner.message(id, run))?;
+                    merged.push(id.clone());
+                }
+                Merged::Conflict { files, .. } if tip == line => {
+                    return self.say(BatchEvent::Conflicted { task: id.clone(), files });
+                }
+                Merged::Conflict { .. } => {}
+            }
+        }
+        // Every commit along the first parents of the line is one that was verified.
+        if merged.len() > 1 {
+            let tree = self.context.hub.tree_of(&tip)?;
+            let message = format!("Land tasks {}\n\nVerified together.\n", merged.join(", "));
+            tip = self.context.hub.commit(&tree, &[&line, &tip], &message)?;
+        }
+        self.say(BatchEvent::Merged { tasks: merged, commit: tip })
+    }
+
+    /// Sends the work of a task back to its chain, merged onto the line, with what went wrong.
+    pub(super) fn send_back(&mut self, id: String, files: &[String]) -> Result<(), BatchError> {
+        let Some(work) = self.state.tasks.get(&id).and_then(|task| task.work.clone()) else {
+            return self.say(BatchEvent::Stopped { task: id, reason: "its work is gone".into() });
+        };
+        let line = self.state.line.clone();
+        let (tree, reason, feedback) = match self.context.hub.merge(&line, &work)? {
+            Merged::Conflict { tree, files } => {
+                let hunks = self.context.hub.conflicts(&tree, &files);
+                let words = format!(
+                    "Your work is complete, but other tasks have landed since, and it conflicts with them in {}. \
+                     The working tree contains both, with conflict markers in these files: the first side is what has \
+                     landed, the second is your work. Resolve the conflicts so that both changes hold, and remove the \
+                     markers.\n\n{hunks}",
+                    files.join(", ")
+                );
+                (tree, format!("conflicts with what has landed in {}", files.join(", ")), words)
+            }
+            Merged::Clean { tree } if !files.is_empty() => {
+                (tree, "conflicted".to_string(), "Other tasks have landed. Check that your work still holds.".into())
+            }
+            Merged::Clean { tree } => {
+                let (check, errors) = self.first_errors()?;
+                let words = format!(
+                    "Your work is complete, but it fails `{check}` together with what other tasks have landed since. \
+                     The working tree contains both. Fix it so that `{check}` passes.\n\n{errors}"
+                );
+                (tree, format!("fails `{check}` together with what has landed"), words)
+            }
+        };
+        let start = self.context.hub.commit(&tree, &[&line], "Work that was sent back, merged onto the line\n")?;
+        self.context.planner.rejected(&id, &feedback, false)?;
+        self.say(BatchEvent::SentBack { task: id, reason, feedback, base: line, start })
+    }
+
+    /// The check that failed in the last verification, and its first errors.
+    fn first_errors(&self) -> Result<(String, String), JournalError> {
+        let verification =
+            self.state.units.iter().rev().find(|(_, unit)| unit.task.is_none()).map(|(_, unit)| unit.run);
+        let Some(run) = verification else { return Ok(("the checks".into(), String::new())) };
+        let journal = &*self.context.journal;
+        let failed = journal.events(run)?.into_iter().rev().find_map(|event| match event.event {
+            EventKind::AttemptFinished { at, outcome, .. } if outcome != AttemptOutcome::Completed => Some(at),
+            _ => None,
+        });
+        let Some(at) = failed else { return Ok(("the checks".into(), String::new())) };
+        let output = journal.attempt_folder(run, at.step, &at.name, at.attempt).whole_output();
+        let words = OutputErrors::of(&joined(&output)).summary(MOST_ERRORS);
+        Ok((at.name, words))
+    }
+
+    /// Removes the workspaces of tasks that have landed: everything in them is in the hub.
+    pub(super) fn clear(&self, tasks: &[String]) {
+        if self.context.keeps_workspaces {
+            return;
+        }
+        for task in tasks {
+            let name = format!("{}-{task}", self.context.run);
+            self.context.hub.remove_workspace(&Workspace::named(&name, &self.context.workspaces));
+        }
+    }
+}

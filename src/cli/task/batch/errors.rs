@@ -1,0 +1,64 @@
+//! The diagnostics of batches.
+
+use crate::source::{Diagnostic, counted};
+use std::path::Path;
+
+pub(super) fn no_repository(root: &Path) -> Diagnostic {
+    Diagnostic::error("batch/no-repository", format!("{} is in no git repository", root.display()))
+        .help("workspaces are made from commits: git init && git add -A && git commit -m begin; or leave out --jobs")
+}
+
+pub(super) fn no_commit() -> Diagnostic {
+    Diagnostic::error("batch/no-commit", "the repository has no commit")
+        .help("workspaces are made from a commit: git add -A && git commit -m begin")
+}
+
+pub(super) fn uncommitted(files: &[String]) -> Diagnostic {
+    let shown: Vec<&str> = files.iter().take(5).map(String::as_str).collect();
+    let more = if files.len() > 5 { format!(" and {} more", files.len() - 5) } else { String::new() };
+    Diagnostic::error("batch/uncommitted", format!("uncommitted changes: {}{more}", shown.join(", ")))
+        .help("commit them, or let the workspaces begin with them: --with-changes")
+}
+
+pub(super) fn not_in_objects(paths: &[String]) -> Diagnostic {
+    Diagnostic::error("batch/incomplete", format!("a workspace would lack: {}", paths.join(", ")))
+        .help("submodules and files of Git LFS are not part of a commit. Work on these tasks without --jobs")
+}
+
+pub(super) fn old_git(version: &str) -> Diagnostic {
+    Diagnostic::error("batch/git", format!("{version} is too old"))
+        .help("merging without a working tree needs git 2.38")
+}
+
+pub(super) fn waits_outside(task: &str, before: &[&str]) -> Diagnostic {
+    Diagnostic::error("batch/waits", format!("task {task} waits for {}, which is not in the batch", before.join(", ")))
+        .help("name that task, too, or leave out the tasks to work on all of them")
+}
+
+pub(super) fn no_check(chain: &str) -> Diagnostic {
+    Diagnostic::error(
+        "batch/no-check",
+        format!("the chain `{chain}` has no check, so nothing could be verified before it lands"),
+    )
+    .help("add a check to the chain, such as `test`, or land without a verification: --unverified")
+}
+
+pub(super) fn line_apart(commits: usize, branch: &str) -> Diagnostic {
+    Diagnostic::error(
+        "batch/apart",
+        format!(
+            "{} of earlier batches are not in `{branch}`, which has moved on since",
+            counted(u32::try_from(commits).unwrap_or(u32::MAX), "landed commit")
+        ),
+    )
+    .help("merge them first: git fetch .forkhestra/hub.git forkhestra/line && git merge FETCH_HEAD")
+}
+
+pub(super) fn never_began(run: i64) -> Diagnostic {
+    Diagnostic::error("resume/empty", format!("batch {run} was interrupted before it started")).help("start a new one")
+}
+
+pub(super) fn no_hub(root: &Path) -> Diagnostic {
+    Diagnostic::error("batch/no-hub", format!("there is no hub in {}/.forkhestra", root.display()))
+        .help("without it the work of the batch is gone; start a new one")
+}

@@ -1,0 +1,251 @@
+//! `task run --jobs N`: several tasks at once, each in a workspace of its own.
+
+mod errors;
+mod planner;
+mod preflight;
+
+use crate::batch::{BatchContext, BatchError, Budget, work_on_batch};
+use crate::chain::Limits;
+use crate::cli::args::Common;
+use crate::cli::config::Project;
+use crate::cli::options::OutputArgs;
+use crate::cli::people::no_run_by_a_judge;
+use crate::cli::respond::{Answered, Stopped, answer, json_line};
+use crate::cli::run::disbelieved;
+use crate::cli::run::execute::{event_queue, exit_of, lock, resume_line, worker};
+use crate::cli::run::output::Output;
+use crate::cli::run::start_at::{check_start, wait_for_start};
+use crate::cli::task::args::TaskRunArgs;
+use crate::cli::trust::untrusted;
+use crate::cli::work::{refused, workspaces};
+use crate::engine::{BatchFacts, BatchState, Event, EventKind, RunOutcome, Totals};
+use crate::exit::Exit;
+use crate::hub::Hub;
+use crate::journal::{Journal, NewRun, RunLock};
+use crate::plan::{Outline, Overrides, limits};
+use crate::proc::SleepInhibitor;
+use crate::report::{BatchTerminal, Paint, Screen, batch_json, batch_table, print_error, render};
+use crate::runner::Failure;
+use crate::source::{Diagnostic, sha256_json};
+use crate::world::World;
+use indexmap::IndexMap;
+use planner::Planner;
+use preflight::Checked;
+
+/// A batch that is ready to start or to resume.
+struct Ready<'a> {
+    world: &'a World,
+    common: &'a Common,
+    project: &'a Project,
+    hub: Hub,
+    facts: BatchFacts,
+    overrides: Overrides,
+    whole: Limits,
+    each: Limits,
+    vars: Vec<String>,
+    output: Output,
+}
+
+/// Works on several tasks at once.
+pub(super) fn begin(
+    world: &World,
+    common: &Common,
+    project: &Project,
+    args: &TaskRunArgs,
+    (vars, ids): (Vec<String>, Vec<String>),
+) -> Answered {
+    no_run_by_a_judge(world)?;
+    if let Some(fault) = untrusted(world, common, project, args.options.accept_changes) {
+        return Err(fault.into());
+    }
+    if let Some(fault) = disbelieved(project, args.options.accept_changes) {
+        return Err(fault.into());
+    }
+    let output = Output::of(world, common, &args.told.with_json(args.json))?;
+    check_start(world, args.start_at.as_ref())?;
+    if let Some(start) = &args.start_at {
+        wait_for_start(world, common, start, project.config.keep_awake != Some(false))?;
+    }
+    let lock = lock(world, common, &title(args.jobs.unwrap_or(1)), &project.root, args.wait)?;
+    let checked = preflight::check(world, project, args, &vars, &ids)?;
+    let Checked { hub, facts, whole, each } = checked;
+    let overrides = Overrides { limits: args.options.bounds.limit.clone(), ..args.options.overrides() };
+    let ready = Ready { world, common, project, hub, facts, overrides, whole, each, vars, output };
+    let mut journal = Journal::open(&project.root)?;
+    let outline = ready.outline();
+    let digest = sha256_json(&serde_json::to_value(&ready.facts).unwrap_or_default());
+    let new = NewRun { worker: worker(), started: &world.timestamp(), digest: &digest, outline: &outline };
+    let run = journal.begin(new)?;
+    let opening = EventKind::RunStarted {
+        queue: None,
+        found: None,
+        tree: None,
+        rules: None,
+        chain: outline.chain.clone(),
+        name: None,
+        prompt: None,
+        vars: IndexMap::new(),
+        digest,
+        root: project.root.display().to_string(),
+        forkhestra: env!("CARGO_PKG_VERSION").into(),
+        steps: 0,
+        overrides: ready.overrides.clone(),
+        base: Some(ready.facts.line.clone()),
+        task: None,
+    };
+    perform(&ready, journal, lock, run, &[], opening)
+}
+
+/// What the lock file and the list of runs call a batch.
+fn title(jobs: u32) -> String {
+    format!("task run --jobs {jobs}")
+}
+
+impl Ready<'_> {
+    fn outline(&self) -> Outline {
+        Outline { chain: title(self.facts.jobs), ..Outline::default() }
+    }
+}
+
+/// Resumes a batch that was interrupted, or that reached a limit.
+pub(in crate::cli) fn resume(
+    world: &World,
+    common: &Common,
+    project: &Project,
+    (mut journal, run): (Journal, i64),
+    events: &[Event],
+    (more, told): (&[String], &OutputArgs),
+    lock: RunLock,
+) -> Answered {
+    let Some(state) = BatchState::of_events(events) else { return Err(errors::never_began(run).into()) };
+    let output = Output::of(world, common, told)?;
+    let facts = state.facts.clone().unwrap_or_default();
+    let overrides = overrides_of(events, more);
+    let hub = Hub::existing(&project.root).ok_or_else(|| errors::no_hub(&project.root))?;
+    let whole = limits(&overrides.limits, &project.shell)?;
+    let each = limits(&facts.limit_each, &project.shell)?.or(project.config.limits.clone());
+    let vars = facts.vars.clone();
+    let ready = Ready { world, common, project, hub, facts, overrides, whole, each, vars, output };
+    journal.begin_again(run, &ready.outline(), worker())?;
+    let opening = EventKind::RunResumed {
+        forkhestra: env!("CARGO_PKG_VERSION").into(),
+        attempts: Vec::new(),
+        limits: more.to_vec(),
+        worked_ms: 0,
+        more: None,
+        tree: None,
+    };
+    perform(&ready, journal, lock, run, events, opening)
+}
+
+/// The options that a batch began with, and the limits that were set since.
+fn overrides_of(events: &[Event], more: &[String]) -> Overrides {
+    let mut overrides = Overrides::default();
+    for event in events {
+        match &event.event {
+            EventKind::RunStarted { overrides: first, .. } => overrides = first.clone(),
+            EventKind::RunResumed { limits, .. } => overrides.limits.extend(limits.iter().cloned()),
+            _ => {}
+        }
+    }
+    overrides.limits.extend(more.iter().cloned());
+    overrides
+}
+
+fn perform(
+    ready: &Ready<'_>,
+    mut journal: Journal,
+    lock: RunLock,
+    run: i64,
+    earlier: &[Event],
+    opening: EventKind,
+) -> Answered {
+    let Ready { world, common, project, .. } = *ready;
+    journal.hold(lock);
+    journal.abort_after(world.abort_after());
+    let runtime = event_queue()?;
+    let workspaces = workspaces(world, ready.hub.path())?;
+    let planner = Planner::new(ready, &project.root)?;
+    let mut budget = Budget::new(&ready.whole, &ready.each, world.uptime());
+    for (unit, totals) in used_before(&journal, earlier)? {
+        budget.used_before(&unit, &totals);
+    }
+    let awake = (project.config.keep_awake != Some(false))
+        .then(|| SleepInhibitor::take(&format!("run {run} works on tasks"), &project.root));
+    let paint = Paint::for_stderr(world);
+    let sinks = ready.output.sinks(world)?;
+    let ended = runtime.block_on(async {
+        let screen = Screen::start().map_err(Failure::Threads)?;
+        let mut terminal = BatchTerminal::new(screen, sinks, run, paint, common.quiet);
+        for event in earlier {
+            crate::engine::Observer::earlier_event(&mut terminal, event);
+        }
+        let context = BatchContext {
+            world,
+            root: &project.root,
+            hub: &ready.hub,
+            workspaces,
+            keeps_workspaces: false,
+            journal: &mut journal,
+            run,
+            earlier,
+            planner: &planner,
+            budget,
+            opening,
+            facts: ready.facts.clone(),
+            observer: &mut terminal,
+        };
+        work_on_batch(context).await
+    });
+    drop(awake);
+    match ended {
+        Ok(state) => closed(ready, &journal, run, &state),
+        Err(error) => {
+            let fault = match &error {
+                BatchError::Hub(error) => refused(error),
+                _ => Diagnostic::error("run/failed", error.to_string()).help("no worker is left running"),
+            };
+            print_error(&render(&[fault], paint));
+            Ok(Exit::Incomplete)
+        }
+    }
+}
+
+/// What the runs of a batch have used so far.
+fn used_before(journal: &Journal, earlier: &[Event]) -> Result<Vec<(String, Totals)>, Stopped> {
+    let Some(state) = BatchState::of_events(earlier) else { return Ok(Vec::new()) };
+    let mut used = Vec::new();
+    for (name, unit) in &state.units {
+        used.push((name.clone(), journal.summary(unit.run)?.totals));
+    }
+    Ok(used)
+}
+
+/// Prints the table of a batch, and returns its exit code.
+fn closed(ready: &Ready<'_>, journal: &Journal, run: i64, state: &BatchState) -> Answered {
+    let Ready { world, common, project, .. } = *ready;
+    let outcome = state.outcome.unwrap_or(RunOutcome::TasksLeft);
+    let ends = state.units.values().filter(|unit| unit.task.is_some()).filter_map(|unit| unit.outcome);
+    let needs_human = ends.filter(|end| matches!(end, RunOutcome::NeedsHuman { .. })).count() > 0;
+    let exit = match outcome {
+        RunOutcome::TasksLeft if needs_human => Exit::HumanNeeded,
+        outcome => exit_of(outcome),
+    };
+    if ready.output.json {
+        answer(&json_line(batch_json(run, state, exit.code())));
+    }
+    if !common.quiet {
+        let mut sums = IndexMap::new();
+        for (id, task) in &state.tasks {
+            let mut totals = Totals::default().all;
+            for run in &task.runs {
+                totals.join(&journal.summary(*run)?.totals.all);
+            }
+            sums.insert(id.clone(), totals);
+        }
+        let resume = resume_line(world, common, &project.root, run);
+        let land = crate::cli::run::execute::command_line(world, common, &project.root, "task land");
+        print_error(&batch_table(state, &sums, &resume, &land, Paint::for_stderr(world)));
+    }
+    Ok(exit)
+}

@@ -1,0 +1,142 @@
+//! Plans the units of a batch, and records in the tasks what becomes of them.
+
+use super::Ready;
+use crate::batch::{PlannedUnit, UnitPlanner};
+use crate::chain::{Chain, PromptSource, parse};
+use crate::cli::respond::Stopped;
+use crate::cli::run::chain::{TypedVars, named, split};
+use crate::cli::run::{Typed, planned, said_by};
+use crate::cli::task::facts::of;
+use crate::journal::{Journal, JournalError};
+use crate::plan::{Outline, Overrides, Plan, outline};
+use crate::source::{Diagnostic, Source};
+use crate::task::{Change, Status};
+use crate::unit::{BUNDLE_FORMAT, Bundle, BundledTask, TrailEntry};
+use std::cell::RefCell;
+use std::path::Path;
+
+/// Plans the units of one batch.
+pub(super) struct Planner<'a> {
+    ready: &'a Ready<'a>,
+    chain: Chain,
+    given: TypedVars,
+    verification: Option<(String, Outline, String)>,
+    journal: RefCell<Journal>,
+    /// The root, relative to the top of the repository.
+    folder: String,
+}
+
+impl<'a> Planner<'a> {
+    /// Prepares the planning of a batch's units.
+    ///
+    /// # Errors
+    /// When the chain or the checks cannot be planned any more.
+    pub(super) fn new(ready: &'a Ready<'a>, root: &Path) -> Result<Self, Stopped> {
+        let chain = named(&ready.facts.chain, &ready.project.config)?;
+        let (given, _) = split(&ready.vars, &ready.project.shell)?;
+        let top = crate::context::Repository::of(root).map(|found| found.top);
+        let folder = top.and_then(|top| Some(root.strip_prefix(top).ok()?.display().to_string())).unwrap_or_default();
+        let journal = RefCell::new(Journal::open(root)?);
+        let mut planner = Self { ready, chain, given, verification: None, journal, folder };
+        if let Some(checks) = &ready.facts.verification {
+            let plan = planner.verification(checks)?;
+            planner.verification = Some((checks.clone(), outline(&plan), plan.digest));
+        }
+        Ok(planner)
+    }
+
+    fn verification(&self, checks: &str) -> Result<Plan, Vec<Diagnostic>> {
+        let Ready { world, project, .. } = *self.ready;
+        let chain = parse(&Source::new("the verification", checks, &project.shell))?;
+        let prompt = PromptSource::default();
+        let typed = Typed { prompt, overrides: self.of_verification(), task: None };
+        planned(world, project, &chain, &TypedVars::default(), &typed)
+    }
+
+    /// The options of a verification: those that say what a check runs and how long it may take.
+    fn of_verification(&self) -> Overrides {
+        let Overrides { timeout, profile, .. } = self.ready.overrides.clone();
+        Overrides { timeout, profile, ..Overrides::default() }
+    }
+
+    /// Plans the run of a task as it is now. One that cannot be planned any more is refused by its worker, who reports
+    /// why.
+    fn outline_of(&self, typed: &Typed) -> (Outline, String) {
+        let Ready { world, project, .. } = *self.ready;
+        planned(world, project, &self.chain, &self.given, typed)
+            .map_or_else(|_| (Outline::default(), String::new()), |plan| (outline(&plan), plan.digest))
+    }
+}
+
+impl UnitPlanner for Planner<'_> {
+    fn unit(&self, name: &str, task: Option<&str>, base: &str, start: &str) -> Result<PlannedUnit, JournalError> {
+        let facts = &self.ready.facts;
+        let mut bundle = Bundle {
+            format: BUNDLE_FORMAT,
+            forkhestra: env!("CARGO_PKG_VERSION").into(),
+            unit: name.to_string(),
+            workspace: name.to_string(),
+            folder: self.folder.clone(),
+            base: base.to_string(),
+            start: start.to_string(),
+            chain: None,
+            steps: None,
+            vars: Vec::new(),
+            overrides: self.of_verification(),
+            digest: None,
+            task: None,
+        };
+        // The units of a task share a workspace, and so do all verifications.
+        if let Some((workspace, _)) = name.rsplit_once('-') {
+            bundle.workspace = workspace.to_string();
+        }
+        let journal = self.journal.borrow();
+        let known = task.map(|id| journal.task(id)).transpose()?.flatten();
+        let Some(task) = known else {
+            let (checks, outline, digest) = self.verification.clone().unwrap_or_default();
+            bundle.steps = Some(checks);
+            return Ok(PlannedUnit { bundle, outline, digest });
+        };
+        let trail = journal.trail(&task.id)?;
+        bundle.overrides = Overrides { limits: Vec::new(), ..self.ready.overrides.clone() };
+        if start != base {
+            bundle.overrides.base.get_or_insert_with(|| base.to_string());
+        }
+        let of_task = of(&task);
+        let typed = Typed {
+            prompt: said_by(&of_task, self.ready.project),
+            overrides: Overrides { base: None, ..bundle.overrides.clone() },
+            task: Some(of_task),
+        };
+        let (outline, digest) = self.outline_of(&typed);
+        bundle.chain = Some(facts.chain.clone());
+        bundle.vars.clone_from(&self.ready.vars);
+        bundle.task = Some(BundledTask {
+            id: task.id,
+            title: task.title,
+            spec: task.spec,
+            tests: task.tests,
+            added: task.added,
+            trail: trail.into_iter().map(|row| TrailEntry { at: row.at, change: row.change }).collect(),
+        });
+        Ok(PlannedUnit { bundle, outline, digest })
+    }
+
+    fn rejected(&self, task: &str, feedback: &str, has_failed: bool) -> Result<(), JournalError> {
+        let mut journal = self.journal.borrow_mut();
+        let Some(known) = journal.task(task)? else { return Ok(()) };
+        let to = if has_failed { Status::Failed } else { Status::InProgress };
+        let change =
+            Change { from: known.status, to, actor: "host".into(), notes: feedback.to_string(), rejection: true };
+        // A person may have decided about the task at the same moment: that decision stands.
+        let _ = journal.move_task(task, &change, &self.ready.world.timestamp())?;
+        Ok(())
+    }
+
+    fn message(&self, task: &str, run: Option<i64>) -> String {
+        let title =
+            self.ready.facts.tasks.iter().find(|known| known.id == task).map_or("", |known| known.title.as_str());
+        let run = run.map_or_else(String::new, |run| format!("Forkhestra-Run: {run}\n"));
+        format!("{title}\n\nForkhestra-Task: {task}\n{run}")
+    }
+}

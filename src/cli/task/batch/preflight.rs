@@ -1,0 +1,272 @@
+//! What is checked before a batch starts anything. All errors are reported at once.
+
+use super::errors;
+use crate::chain::Limits;
+use crate::cli::config::Project;
+use crate::cli::respond::{Stopped, broken_journal};
+use crate::cli::run::chain::{named, split};
+use crate::cli::run::{Typed, planned, said_by};
+use crate::cli::task::args::TaskRunArgs;
+use crate::cli::task::errors as task_errors;
+use crate::cli::task::facts::{known, of};
+use crate::cli::work::refused;
+use crate::context::Repository;
+use crate::engine::{BatchFacts, BatchState, BatchTask, RunKind, TaskPlace};
+use crate::hub::{Hub, Merged};
+use crate::journal::Journal;
+use crate::plan::{Kind, Plan, limits};
+use crate::proc::capture;
+use crate::source::Diagnostic;
+use crate::task::{Status, Task};
+use crate::world::World;
+use std::path::Path;
+
+/// A batch whose preconditions hold.
+pub(super) struct Checked {
+    pub(super) hub: Hub,
+    pub(super) facts: BatchFacts,
+    pub(super) whole: Limits,
+    pub(super) each: Limits,
+}
+
+/// The oldest git that merges without a working tree (git-merge-tree(1), `--write-tree`).
+const GIT: (u32, u32) = (2, 38);
+
+/// Checks everything, and prepares the hub.
+pub(super) fn check(
+    world: &World,
+    project: &Project,
+    args: &TaskRunArgs,
+    vars: &[String],
+    ids: &[String],
+) -> Result<Checked, Stopped> {
+    let mut faults = Vec::new();
+    let whole = limits(&args.options.bounds.limit, &project.shell).unwrap_or_else(|found| gathered(&mut faults, found));
+    let each = limits(&args.limit_each, &project.shell).unwrap_or_else(|found| gathered(&mut faults, found));
+    let journal = Journal::open(&project.root)?;
+    let tasks = journal.tasks()?;
+    let chosen = chosen(&tasks, ids).unwrap_or_else(|found| gathered(&mut faults, found));
+    // If the tasks cannot be chosen, the errors of the chain are reported all the same.
+    let open: Vec<&Task> = tasks.iter().filter(|task| !task.status.is_terminal()).collect();
+    let of_chain = if faults.is_empty() { &chosen } else { &open };
+    let (verification, rejections) =
+        verification(world, project, args, vars, of_chain).unwrap_or_else(|found| gathered(&mut faults, found));
+    let repository = repository(&project.root, args).map_err(|found| faults.extend(found)).ok();
+    let Some((repository, head)) = repository.filter(|_| faults.is_empty()) else { return Err(faults.into()) };
+    if chosen.is_empty() {
+        return Err(task_errors::nothing_to_run().into());
+    }
+    let hub = Hub::prepare(&project.root, &repository)?;
+    hub.adopt_settings(&repository)?;
+    hub.import(&repository, &head)?;
+    let begin = if args.with_changes { hub.snapshot(&repository, &head)? } else { head };
+    let branch = branch(&project.root);
+    let line = line(&hub, &begin, branch.as_deref()).map_err(Stopped::from)?;
+    let earlier = earlier_work(&journal)?;
+    let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &hub, &line, &earlier));
+    let facts = BatchFacts {
+        tasks: tasks.collect::<Result<_, _>>()?,
+        jobs: args.jobs.unwrap_or(1),
+        chain: args.chain.clone(),
+        vars: vars.to_vec(),
+        verification: verification.clone(),
+        line,
+        branch,
+        rejections,
+        limit_each: args.limit_each.clone(),
+    };
+    Ok(Checked { hub, facts, whole, each: each.or(project.config.limits.clone()) })
+}
+
+fn gathered<T: Default>(faults: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) -> T {
+    faults.extend(found);
+    T::default()
+}
+
+/// The tasks of the batch, in the order in which they are begun: those with these names, or all that can be worked on.
+fn chosen<'a>(tasks: &'a [Task], ids: &[String]) -> Result<Vec<&'a Task>, Vec<Diagnostic>> {
+    let mut faults = Vec::new();
+    let mut chosen: Vec<&Task> = Vec::new();
+    for id in ids {
+        match known(tasks, id) {
+            Ok(task) if task.status.is_terminal() && task.status != Status::Completed => {
+                faults.push(task_errors::terminal(id, task.status));
+            }
+            Ok(task) if !chosen.iter().any(|other| other.id == task.id) => chosen.push(task),
+            Ok(_) => {}
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let can_end = |task: &&Task, among: &[&Task]| {
+        let is_done = |id: &String| tasks.iter().any(|other| other.id == *id && other.status == Status::Completed);
+        task.after.iter().all(|id| is_done(id) || among.iter().any(|other| other.id == *id))
+    };
+    if ids.is_empty() {
+        chosen = tasks.iter().filter(|task| !task.status.is_terminal()).collect();
+        // What waits for a task that is not worked on is left out, and what waits for that one, too.
+        loop {
+            let left: Vec<&Task> = chosen.iter().copied().filter(|task| can_end(task, &chosen)).collect();
+            if left.len() == chosen.len() {
+                break;
+            }
+            chosen = left;
+        }
+    } else {
+        for task in chosen.iter().filter(|task| !can_end(task, &chosen)) {
+            let is_in = |id: &&String| chosen.iter().any(|other| other.id == **id);
+            let outside: Vec<&str> = task.after.iter().filter(|id| !is_in(id)).map(String::as_str).collect();
+            faults.push(errors::waits_outside(&task.id, &outside));
+        }
+    }
+    let rank = |task: &Task| match task.status {
+        Status::Review => 0,
+        Status::InProgress => 1,
+        _ => 2,
+    };
+    chosen.sort_by_key(|task| rank(task));
+    if faults.is_empty() { Ok(chosen) } else { Err(faults) }
+}
+
+/// Plans the run of each task. Returns the checks of the chain, as a chain that verifies a merge, and how often a task
+/// may be rejected.
+fn verification(
+    world: &World,
+    project: &Project,
+    args: &TaskRunArgs,
+    vars: &[String],
+    tasks: &[&Task],
+) -> Result<(Option<String>, u32), Vec<Diagnostic>> {
+    let (given, _) = split(vars, &project.shell)?;
+    let chain = named(&args.chain, &project.config)?;
+    // Errors in the limits are reported already.
+    let mut overrides = args.options.overrides();
+    overrides.limits.extend(args.limit_each.iter().cloned());
+    overrides.settings(&project.shell).err().into_iter().for_each(|_| overrides.limits.clear());
+    let (mut faults, mut checks, mut rejections): (Vec<Diagnostic>, Vec<String>, u32) = (Vec::new(), Vec::new(), 0);
+    for task in tasks {
+        let facts = of(task);
+        let typed = Typed { prompt: said_by(&facts, project), overrides: overrides.clone(), task: Some(facts) };
+        match planned(world, project, &chain, &given, &typed) {
+            Ok(plan) => (checks, rejections) = (checks_of(&plan), plan.limits.rejections),
+            // Most errors are those of every task.
+            Err(found) => faults.extend(found.into_iter().filter(|fault| !faults.contains(fault)).collect::<Vec<_>>()),
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    if args.unverified || tasks.is_empty() {
+        return Ok((None, rejections));
+    }
+    if checks.is_empty() {
+        Err(vec![errors::no_check(&args.chain)])
+    } else {
+        Ok((Some(checks.join(" -> ")), rejections))
+    }
+}
+
+/// The names of the checks of a plan that can fail it, each once, in order.
+fn checks_of(plan: &Plan) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for step in &plan.steps {
+        if matches!(step.kind, Kind::Check { optional: false, .. }) && !names.contains(&step.name) {
+            names.push(step.name.clone());
+        }
+    }
+    names
+}
+
+/// The repository of a root, and the commit that is checked out.
+fn repository(root: &Path, args: &TaskRunArgs) -> Result<(Repository, String), Vec<Diagnostic>> {
+    let version = capture(Path::new("git"), &["--version".to_string()], root);
+    let version = version.map(|answer| answer.stdout.trim().to_string()).unwrap_or_default();
+    let mut faults: Vec<Diagnostic> = is_old(&version).then(|| errors::old_git(&version)).into_iter().collect();
+    let Some(repository) = Repository::of(root) else {
+        faults.push(errors::no_repository(root));
+        return Err(faults);
+    };
+    let head = repository.head();
+    if head.is_empty() {
+        faults.push(errors::no_commit());
+        return Err(faults);
+    }
+    match Hub::uncommitted(&repository) {
+        Ok(files) if !files.is_empty() && !args.with_changes => faults.push(errors::uncommitted(&files)),
+        Ok(_) => {}
+        Err(error) => faults.push(refused(&error)),
+    }
+    match Hub::not_in_objects(&repository) {
+        Ok(paths) if !paths.is_empty() => faults.push(errors::not_in_objects(&paths)),
+        Ok(_) => {}
+        Err(error) => faults.push(refused(&error)),
+    }
+    if faults.is_empty() { Ok((repository, head)) } else { Err(faults) }
+}
+
+/// Whether a version of git is too old, as `git --version` prints it.
+fn is_old(version: &str) -> bool {
+    let mut numbers = version.split(|next: char| !next.is_ascii_digit()).filter_map(|word| word.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < GIT
+}
+
+fn branch(root: &Path) -> Option<String> {
+    let words = ["symbolic-ref", "--quiet", "--short", "HEAD"].map(str::to_string);
+    let answer = capture(Path::new("git"), &words, root).filter(|answer| answer.code == Some(0))?;
+    Some(answer.stdout.trim().to_string())
+}
+
+/// The commit with which the line of a batch begins: what has landed before, if the user's commit is part of it.
+fn line(hub: &Hub, begin: &str, branch: Option<&str>) -> Result<String, Vec<Diagnostic>> {
+    let failed = |error| vec![refused(&error)];
+    let old = hub.line();
+    match &old {
+        Some(line) if hub.is_ancestor(begin, line) => return Ok(line.clone()),
+        Some(line) if !hub.is_ancestor(line, begin) => {
+            return Err(vec![errors::line_apart(hub.ahead(line, begin), branch.unwrap_or("HEAD"))]);
+        }
+        _ => {}
+    }
+    hub.advance_line(begin, old.as_deref()).map_err(failed)?;
+    Ok(begin.to_string())
+}
+
+/// The batches of a root, the newest first.
+fn earlier_work(journal: &Journal) -> Result<Vec<BatchState>, Stopped> {
+    let mut states = Vec::new();
+    for row in journal.runs()?.into_iter().filter(|row| row.kind == RunKind::Batch) {
+        states.extend(BatchState::of_events(&journal.events(row.id).map_err(|error| broken_journal(&error))?));
+    }
+    Ok(states)
+}
+
+/// A task as the batch gets it, with the work of an earlier batch.
+fn of_batch(
+    task: &Task,
+    chosen: &[&Task],
+    hub: &Hub,
+    line: &str,
+    earlier: &[BatchState],
+) -> Result<BatchTask, Stopped> {
+    let is_in = |id: &&String| chosen.iter().any(|other| other.id == **id);
+    let mut facts = BatchTask {
+        id: task.id.clone(),
+        title: task.title.clone(),
+        after: task.after.iter().filter(is_in).cloned().collect(),
+        rejections: task.rejections,
+        ..BatchTask::default()
+    };
+    let known = earlier.iter().find_map(|state| state.tasks.get(&task.id));
+    let Some(before) = known.filter(|before| !matches!(before.place, TaskPlace::Landed(_))) else { return Ok(facts) };
+    let Some(work) = before.work.clone().or_else(|| before.start.clone()) else { return Ok(facts) };
+    if task.status == Status::Pending {
+        return Ok(facts);
+    }
+    if task.status == Status::Completed {
+        (facts.start, facts.completed) = (Some(work), true);
+        return Ok(facts);
+    }
+    let (Merged::Clean { tree } | Merged::Conflict { tree, .. }) = hub.merge(line, &work)?;
+    facts.start = Some(hub.commit(&tree, &[line], "Work of an earlier batch, merged onto the line\n")?);
+    facts.base = Some(line.to_string());
+    Ok(facts)
+}

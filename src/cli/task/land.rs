@@ -1,0 +1,87 @@
+//! `task land`: brings the tasks that have landed into a branch of the user's. The only command that writes to the
+//! user's repository, and only by a fast-forward.
+
+use crate::cli::args::Common;
+use crate::cli::config::project;
+use crate::cli::respond::{Answered, answer, json_line};
+use crate::cli::run::execute::command_line;
+use crate::cli::task::args::TaskLandArgs;
+use crate::cli::work::refused;
+use crate::context::Repository;
+use crate::hub::{Fetched, Hub};
+use crate::source::{Diagnostic, counted};
+use crate::world::World;
+use serde_json::json;
+
+/// Shows what has landed, or advances a branch to it.
+pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answered {
+    let project = project(world, common);
+    let Some(repository) = Repository::of(&project.root) else { return Err(nothing().into()) };
+    let hub = Hub::existing(&project.root).ok_or_else(nothing)?;
+    let line = hub.line().ok_or_else(nothing)?;
+    let branch = args.into.clone();
+    let from = match &branch {
+        Some(branch) => Hub::commit_of(&repository, branch).ok_or_else(|| no_branch(branch))?,
+        None => repository.head(),
+    };
+    hub.import(&repository, &from).map_err(|error| refused(&error))?;
+    let commits = hub.landed_since(&from, &line).map_err(|error| refused(&error))?;
+    let count = counted(u32::try_from(commits.len()).unwrap_or(u32::MAX), "commit");
+    let Some(branch) = branch else {
+        let list: Vec<_> = commits.iter().map(|(commit, title)| json!({ "commit": commit, "title": title })).collect();
+        if args.json {
+            return Ok(answer(&json_line(json!({ "line": line, "commits": list }))));
+        }
+        if commits.is_empty() {
+            return Ok(answer("Everything that has landed is in the branch that is checked out.\n"));
+        }
+        let lines = commits.iter().map(|(commit, title)| format!("{}  {title}\n", commit.get(..8).unwrap_or(commit)));
+        let land = command_line(world, common, &project.root, "task land --into BRANCH");
+        let hub = world.relative(hub.path());
+        let words =
+            format!("\n{count} landed. To bring them into a branch: {land}\nor: git fetch {hub} forkhestra/line\n");
+        return Ok(answer(&(lines.collect::<String>() + &words)));
+    };
+    let told = |status: &str, words: String| {
+        let json = json!({ "branch": branch, "status": status, "from": from, "to": line, "commits": commits.len() });
+        answer(&if args.json { json_line(json) } else { words })
+    };
+    if commits.is_empty() {
+        return Ok(told("current", format!("{branch} has everything that has landed.\n")));
+    }
+    if !hub.is_ancestor(&from, &line) {
+        return Err(apart(&branch).into());
+    }
+    match hub.fast_forward(&repository, &branch, &from, &line).map_err(|error| refused(&error))? {
+        Fetched::Done => {
+            let short = line.get(..8).unwrap_or(&line);
+            Ok(told("advanced", format!("{branch} is now {short}, {count} further.\n")))
+        }
+        Fetched::Uncommitted(files) => Err(uncommitted(&branch, &files).into()),
+        Fetched::Moved => Err(apart(&branch).into()),
+    }
+}
+
+fn nothing() -> Diagnostic {
+    Diagnostic::error("land/nothing", "nothing has landed here")
+        .help("forkhestra task run --jobs 4 works on tasks and lands them")
+}
+
+fn no_branch(branch: &str) -> Diagnostic {
+    Diagnostic::error("land/branch", format!("there is no branch `{branch}` here"))
+        .help("name a local branch; `git branch` lists them")
+}
+
+fn apart(branch: &str) -> Diagnostic {
+    Diagnostic::error("land/apart", format!("`{branch}` has commits that the landed tasks do not have"))
+        .help("merge them: git fetch .forkhestra/hub.git forkhestra/line && git merge FETCH_HEAD")
+}
+
+fn uncommitted(branch: &str, files: &[String]) -> Diagnostic {
+    let shown: Vec<&str> = files.iter().take(5).map(String::as_str).collect();
+    Diagnostic::error(
+        "land/uncommitted",
+        format!("`{branch}` is checked out with uncommitted changes: {}", shown.join(", ")),
+    )
+    .help("commit or stash them first")
+}

@@ -1,0 +1,17 @@
+//! The command line of `work` as clap reads it. No I/O.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct WorkArgs {
+    /// The hub: a bare git repository that holds the unit
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) hub: PathBuf,
+    /// The name of the unit
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) unit: String,
+    /// The directory of the workspaces [default: below ~/.cache/forkhestra/workspaces]
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) workspaces: Option<PathBuf>,
+}

@@ -1,0 +1,177 @@
+//! `work`: does one unit of work, from its claim to its result, in a workspace of its own.
+
+pub(super) mod args;
+
+use crate::cli::args::{Common, ResumeArgs, RunArgs};
+use crate::cli::options::{BoundOptions, OutputArgs, RunOptions};
+use crate::cli::respond::{Answered, Stopped, answer};
+use crate::cli::run;
+use crate::exit::Exit;
+use crate::hub::{Claim, Hub, HubError, Workspace};
+use crate::journal::{Journal, NewTask};
+use crate::report::print_error;
+use crate::source::{Diagnostic, sha256};
+use crate::task::AuditRow;
+use crate::unit::Bundle;
+use crate::world::World;
+use args::WorkArgs;
+use std::path::{Path, PathBuf};
+
+/// Does one unit of work. What the run reports as events goes to standard output.
+pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered {
+    let hub = Hub::at(&args.hub);
+    let bundle = hub.bundle(&args.unit).map_err(|error| refused(&error))?;
+    let folder = match &args.workspaces {
+        Some(folder) => folder.clone(),
+        None => workspaces(world, &args.hub)?,
+    };
+    let workspace = Workspace::of(&bundle, &folder);
+    let Some(mut claim) = hub.claim(&args.unit).map_err(|error| refused(&error))? else {
+        print_error(&format!("unit {} is done, or another worker has it\n", args.unit));
+        return Ok(Exit::Taken);
+    };
+    let earlier = under_way(&workspace, &bundle);
+    if earlier.is_none() {
+        hub.make_workspace(&bundle, &workspace).map_err(|error| refused(&error))?;
+        begin(&workspace, &bundle)?;
+    }
+    let exit = carry_out(world, common, &bundle, &workspace, earlier).unwrap_or_else(|stopped| stopped.exit(world));
+    hand_over(&hub, &bundle, &workspace, &mut claim, exit)
+}
+
+/// Keeps the work, and hands the unit over unless it was interrupted.
+fn hand_over(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim, exit: Exit) -> Answered {
+    let failed = |error: HubError| Stopped::from(refused(&error));
+    let work = hub.commit_workspace(bundle, workspace).map_err(failed)?;
+    let interrupted = matches!(exit, Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed);
+    let holds = if interrupted {
+        hub.checkpoint(claim, &work).map_err(failed)?
+    } else {
+        hub.hand_over(claim, &work, exit.code()).map_err(failed)?
+    };
+    if holds {
+        return Ok(exit);
+    }
+    print_error(&format!("another worker has claimed unit {}; its result counts\n", bundle.unit));
+    Ok(Exit::Taken)
+}
+
+/// Runs the chain of a bundle in its workspace, or resumes the run that an earlier worker began there.
+fn carry_out(
+    world: &World,
+    common: &Common,
+    bundle: &Bundle,
+    workspace: &Workspace,
+    earlier: Option<(i64, bool)>,
+) -> Answered {
+    let common = Common {
+        cwd: Some(workspace.root.clone()),
+        verbose: common.verbose,
+        quiet: true,
+        // The batch has checked that the config is trusted.
+        trust: true,
+        color: None,
+    };
+    let told = OutputArgs { events: Some("ndjson".into()), ..OutputArgs::default() };
+    if let Some((run, has_ended)) = earlier {
+        report_events(&workspace.root, run)?;
+        if has_ended {
+            return exit_of_run(&workspace.root, run);
+        }
+        return run::resume::resume(world, &common, &ResumeArgs { run: Some(run), told, ..ResumeArgs::default() });
+    }
+    let given = |word: &Option<String>| word.clone();
+    let overrides = bundle.overrides.clone();
+    let args = RunArgs {
+        words: bundle.steps.iter().chain(&bundle.vars).cloned().collect(),
+        chain: given(&bundle.chain),
+        task: bundle.task.as_ref().map(|task| task.id.clone()),
+        digest: given(&bundle.digest),
+        options: RunOptions {
+            bounds: BoundOptions {
+                timeout: overrides.timeout,
+                idle_timeout: overrides.idle_timeout,
+                permissions: overrides.permissions,
+                limit: overrides.limits,
+            },
+            backend: overrides.backend,
+            model: overrides.model,
+            profile: overrides.profile,
+            scope: overrides.scope,
+            base: overrides.base,
+            accept_changes: false,
+        },
+        told,
+        ..RunArgs::default()
+    };
+    run::run(world, &common, &args)
+}
+
+/// Returns the run that an earlier worker of this unit has begun in its workspace, and whether it has ended by itself.
+fn under_way(workspace: &Workspace, bundle: &Bundle) -> Option<(i64, bool)> {
+    let before = workspace.run_before(&bundle.unit)?;
+    let journal = Journal::existing(&workspace.root).ok()??;
+    let row = journal.runs().ok()?.into_iter().next().filter(|row| row.id > before && row.began)?;
+    Some((row.id, row.outcome.is_some_and(crate::engine::RunOutcome::is_a_conclusion)))
+}
+
+/// Records the unit as the owner of its workspace, and gives the workspace its task.
+fn begin(workspace: &Workspace, bundle: &Bundle) -> Result<(), Stopped> {
+    let mut journal = Journal::open(&workspace.root)?;
+    let before = journal.runs()?.first().map_or(0, |row| row.id);
+    if let Some(task) = &bundle.task {
+        let new = NewTask {
+            id: Some(task.id.clone()),
+            title: task.title.clone(),
+            spec: task.spec.clone(),
+            tests: task.tests.clone(),
+            after: Vec::new(),
+        };
+        let entries = task.trail.iter();
+        let trail: Vec<AuditRow> =
+            entries.map(|entry| AuditRow { at: entry.at.clone(), run: None, change: entry.change.clone() }).collect();
+        journal.put_task(&task.id, &new, &task.added, &trail)?;
+    }
+    Ok(workspace.give_to(&bundle.unit, before)?)
+}
+
+/// Prints the events of a run in a workspace again. Who reads them knows their numbers.
+fn report_events(root: &Path, run: i64) -> Result<(), Stopped> {
+    let Some(journal) = Journal::existing(root)? else { return Ok(()) };
+    let lines = journal.events(run)?.into_iter().filter_map(|event| serde_json::to_string(&event).ok());
+    answer(&lines.map(|line| line + "\n").collect::<String>());
+    Ok(())
+}
+
+fn exit_of_run(root: &Path, run: i64) -> Answered {
+    let rows = match Journal::existing(root)? {
+        Some(journal) => journal.runs()?,
+        None => Vec::new(),
+    };
+    let outcome = rows.into_iter().find(|row| row.id == run).and_then(|row| row.outcome);
+    Ok(outcome.map_or(Exit::Incomplete, run::execute::exit_of))
+}
+
+/// The directory of the workspaces of a hub.
+pub(in crate::cli) fn workspaces(world: &World, hub: &Path) -> Result<PathBuf, Diagnostic> {
+    let project = hub.ancestors().nth(2).unwrap_or(hub);
+    let name = project.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let digest = sha256(project.as_os_str().as_encoded_bytes());
+    let below = format!("{name}-{}", digest.get(..8).unwrap_or(&digest));
+    let cache = world.cache_home().ok_or_else(|| {
+        Diagnostic::error("work/workspaces", "there is no directory for workspaces: HOME is not set")
+            .help("set HOME or XDG_CACHE_HOME, or the key `workspace.root` of the config")
+    })?;
+    Ok(cache.join("forkhestra/workspaces").join(below))
+}
+
+/// An error of the hub, as a person sees it.
+pub(in crate::cli) fn refused(error: &HubError) -> Diagnostic {
+    Diagnostic::error("hub/failed", error.to_string()).help(error.help())
+}
+
+impl From<HubError> for Stopped {
+    fn from(error: HubError) -> Self {
+        refused(&error).into()
+    }
+}

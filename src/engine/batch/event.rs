@@ -1,0 +1,151 @@
+//! Events of a batch: several tasks at once, each in a workspace of its own, as versioned data.
+
+use crate::engine::RunOutcome;
+use serde::{Deserialize, Serialize};
+
+/// An event of a batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum BatchEvent {
+    /// The batch starts or resumes.
+    Started {
+        /// Its tasks and options.
+        facts: BatchFacts,
+    },
+    /// A worker starts or continues a unit of work.
+    #[serde(rename_all = "camelCase")]
+    UnitStarted {
+        /// The name of the unit.
+        unit: String,
+        /// The task that it works on; `null` for a verification.
+        task: Option<String>,
+        /// The lane in which it runs, from 1.
+        lane: u32,
+        /// The number of its run.
+        run: i64,
+        /// The commit that its work is compared with.
+        base: String,
+        /// The directory in which it works.
+        workspace: String,
+    },
+    /// The worker of a unit has ended.
+    #[serde(rename_all = "camelCase")]
+    UnitEnded {
+        /// The name of the unit.
+        unit: String,
+        /// The worker's exit code; `null` if a signal killed it.
+        exit: Option<u8>,
+        /// How its run ended; `null` if it did not begin or did not end.
+        outcome: Option<RunOutcome>,
+        /// The commit with its work; `null` if it has handed nothing over.
+        work: Option<String>,
+        /// What the worker said last, if it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// The work of some tasks was merged onto the line, and is verified next.
+    Merged {
+        /// The tasks, in the order in which they were merged.
+        tasks: Vec<String>,
+        /// The commit with all of their work, which the line advances to if it is verified.
+        commit: String,
+    },
+    /// The work of a task conflicts with what has landed.
+    Conflicted {
+        /// The task.
+        task: String,
+        /// The files with conflicts.
+        files: Vec<String>,
+    },
+    /// A merge of several tasks failed its verification. Fewer of them are merged next.
+    Split {
+        /// How many tasks are merged next, at most.
+        most: u32,
+    },
+    /// The work of some tasks has landed: it is on the line.
+    Landed {
+        /// The tasks.
+        tasks: Vec<String>,
+        /// The last commit of the line.
+        commit: String,
+    },
+    /// The work of a task goes back to its chain, because it conflicts with what has landed or fails its verification
+    /// together with it. This counts as a rejection.
+    #[serde(rename_all = "camelCase")]
+    SentBack {
+        /// The task.
+        task: String,
+        /// Why, in a few words.
+        reason: String,
+        /// What the agents are told.
+        feedback: String,
+        /// The commit that the work is compared with from now on: the last one of the line.
+        base: String,
+        /// The commit with which the work continues: the work, merged onto the line.
+        start: String,
+    },
+    /// The batch does not work on a task any more.
+    Stopped {
+        /// The task.
+        task: String,
+        /// Why, in a few words.
+        reason: String,
+    },
+    /// An account has reached a usage limit: until then, nothing is started that uses it.
+    Parked {
+        /// The backend of the account.
+        backend: String,
+        /// When the limit ends, in milliseconds since the Unix epoch.
+        until: i64,
+    },
+}
+
+/// The tasks and options of a batch.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BatchFacts {
+    /// The tasks, in the order in which they are begun.
+    pub tasks: Vec<BatchTask>,
+    /// `--jobs`: how many units are worked on at once.
+    pub jobs: u32,
+    /// `--chain`: the chain that works on each task.
+    pub chain: String,
+    /// The variables of the chain, as `NAME=value`.
+    pub vars: Vec<String>,
+    /// The checks that verify a merge, as a chain; `null` with `--unverified`.
+    pub verification: Option<String>,
+    /// The commit with which the line began.
+    pub line: String,
+    /// The branch that was checked out; `null` for none.
+    pub branch: Option<String>,
+    /// How often a task may be rejected before it has failed.
+    pub rejections: u32,
+    /// `--limit-each`: the limits of each run.
+    pub limit_each: Vec<String>,
+}
+
+/// A task of a batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BatchTask {
+    /// The ID of the task.
+    pub id: String,
+    /// What is to be done, in one line.
+    pub title: String,
+    /// The tasks of the batch that must have landed first.
+    pub after: Vec<String>,
+    /// How often the task was rejected before the batch.
+    pub rejections: u32,
+    /// The work on the task in an earlier batch, with which this one continues; `null` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
+    /// The commit that this work is compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Whether the task is completed, and its work only has to land.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub completed: bool,
+}

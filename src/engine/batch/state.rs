@@ -1,0 +1,333 @@
+//! The state of a batch, as a fold of its events.
+
+use super::event::{BatchEvent, BatchFacts, BatchTask};
+use crate::engine::{Event, EventKind, RunOutcome};
+use indexmap::IndexMap;
+use std::collections::BTreeMap;
+
+/// How many workers of one unit may be lost before it counts as failed.
+pub const MOST_LOST: u32 = 3;
+
+/// Where a task of a batch is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskPlace {
+    /// It waits to be begun, or to be continued after it was sent back.
+    Waiting,
+    /// A lane works on it.
+    AtWork,
+    /// Its worker was interrupted or lost. Another one continues its work.
+    Interrupted,
+    /// Its run has ended without success.
+    Unsuccessful(Option<RunOutcome>),
+    /// Its chain is complete, and its work waits to land.
+    Ready,
+    /// Its work is merged onto the line, and is being verified.
+    OnTrial,
+    /// Its work has landed, as this commit.
+    Landed(String),
+    /// It conflicts with what has landed, in these files, and is sent back next.
+    Conflicted(Vec<String>),
+    /// It failed its verification alone, and is sent back next.
+    Red,
+    /// The batch does not work on it any more, for this reason.
+    Stopped(String),
+}
+
+/// A task of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskOfBatch {
+    /// What was known of it when the batch began.
+    pub facts: BatchTask,
+    /// Where it is.
+    pub place: TaskPlace,
+    /// The number of its unit, from 1: each time that it is sent back adds one. 0 before the first.
+    pub turn: u32,
+    /// The commit that its work is compared with; `None` for the last one of the line when it begins.
+    pub base: Option<String>,
+    /// The commit with which its work begins, if it is not `base`.
+    pub start: Option<String>,
+    /// The commit with its work, once its chain is complete.
+    pub work: Option<String>,
+    /// How often it was rejected, as far as the batch knows.
+    pub rejections: u32,
+    /// How often it was sent back.
+    pub sent_back: u32,
+    /// How many workers of its unit were lost since the batch began or resumed.
+    pub lost: u32,
+    /// When its chain was complete, as a number that increases.
+    ready: u64,
+    /// Its runs, in order.
+    pub runs: Vec<i64>,
+}
+
+/// A unit that a lane works on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnitOfBatch {
+    /// The task; `None` for a verification.
+    pub task: Option<String>,
+    /// The lane, from 1.
+    pub lane: u32,
+    /// The number of its run.
+    pub run: i64,
+    /// The directory in which it works.
+    pub workspace: String,
+    /// How its run ended, if its worker has ended.
+    pub outcome: Option<RunOutcome>,
+    /// Whether a lane works on it now.
+    pub at_work: bool,
+    /// What its worker said last, if it failed.
+    pub error: Option<String>,
+}
+
+/// A merge of some tasks that is being verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// The tasks.
+    pub tasks: Vec<String>,
+    /// The commit with their work.
+    pub commit: String,
+    /// The number of the trial, from 1.
+    pub number: u32,
+    /// Whether it passed; `None` while it is not verified yet.
+    pub passed: Option<bool>,
+    /// How many of its workers were lost; [`MOST_LOST`] if it cannot be verified.
+    pub lost: u32,
+}
+
+/// The state of a batch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BatchState {
+    /// The facts of the batch; `None` before its first event.
+    pub facts: Option<BatchFacts>,
+    /// Its tasks, in the order in which they are begun.
+    pub tasks: IndexMap<String, TaskOfBatch>,
+    /// Its units, by name, in the order in which they were begun.
+    pub units: IndexMap<String, UnitOfBatch>,
+    /// The last commit of the line.
+    pub line: String,
+    /// The merge that is being verified.
+    pub trial: Option<Trial>,
+    /// How many trials there were.
+    pub trials: u32,
+    /// How many tasks are merged at once, at most; `None` for all that are ready.
+    pub most: Option<u32>,
+    /// The backends that have reached a usage limit, with the time at which it ends, in milliseconds since the epoch.
+    pub parked: BTreeMap<String, i64>,
+    /// How the batch ended, if it has.
+    pub outcome: Option<RunOutcome>,
+    /// The number of events so far.
+    clock: u64,
+}
+
+impl BatchState {
+    /// Returns the state after these events; `None` if they are not those of a batch.
+    #[must_use]
+    pub fn of_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<Self> {
+        let mut state = Self::default();
+        for event in events {
+            state.evolve(&event.event);
+        }
+        state.facts.is_some().then_some(state)
+    }
+
+    /// Applies an event. Total: works in any state, for any event.
+    pub fn evolve(&mut self, event: &EventKind) {
+        match event {
+            EventKind::Batch { event } => self.apply(event),
+            EventKind::RunFinished { outcome } => self.outcome = Some(*outcome),
+            EventKind::RunResumed { .. } => self.outcome = None,
+            _ => {}
+        }
+    }
+
+    fn apply(&mut self, event: &BatchEvent) {
+        self.clock += 1;
+        match event {
+            BatchEvent::Started { facts } => self.begin(facts),
+            BatchEvent::UnitStarted { unit, task, lane, run, base, workspace } => {
+                let of = UnitOfBatch {
+                    task: task.clone(),
+                    lane: *lane,
+                    run: *run,
+                    workspace: workspace.clone(),
+                    outcome: None,
+                    at_work: true,
+                    error: None,
+                };
+                let again = self.units.insert(unit.clone(), of).is_some();
+                if let Some(task) = task.as_ref().and_then(|task| self.tasks.get_mut(task)) {
+                    task.place = TaskPlace::AtWork;
+                    task.base.get_or_insert_with(|| base.clone());
+                    if !again {
+                        task.turn += 1;
+                        task.lost = 0;
+                        task.runs.push(*run);
+                    }
+                }
+            }
+            BatchEvent::UnitEnded { unit, exit, outcome, work, error } => {
+                self.unit_ended(unit, *exit, *outcome, work.as_ref(), error.as_ref());
+            }
+            BatchEvent::Merged { tasks, commit } => {
+                self.trials += 1;
+                let passed = self.facts.as_ref().is_some_and(|facts| facts.verification.is_none()).then_some(true);
+                self.trial =
+                    Some(Trial { tasks: tasks.clone(), commit: commit.clone(), number: self.trials, passed, lost: 0 });
+                self.place(tasks, &TaskPlace::OnTrial);
+            }
+            BatchEvent::Conflicted { task, files } => {
+                self.place(std::slice::from_ref(task), &TaskPlace::Conflicted(files.clone()));
+            }
+            BatchEvent::Split { most } => {
+                self.most = Some(*most);
+                let trial = self.trial.take();
+                self.place(&trial.map(|trial| trial.tasks).unwrap_or_default(), &TaskPlace::Ready);
+            }
+            BatchEvent::Landed { tasks, commit } => {
+                self.line.clone_from(commit);
+                self.trial = None;
+                self.most = None;
+                self.place(tasks, &TaskPlace::Landed(commit.clone()));
+            }
+            BatchEvent::SentBack { task, base, start, .. } => {
+                if self.trial.as_ref().is_some_and(|trial| trial.tasks.contains(task)) {
+                    self.trial = None;
+                }
+                self.most = None;
+                if let Some(task) = self.tasks.get_mut(task) {
+                    task.place = TaskPlace::Waiting;
+                    task.rejections += 1;
+                    task.sent_back += 1;
+                    (task.base, task.start, task.work) = (Some(base.clone()), Some(start.clone()), None);
+                }
+            }
+            BatchEvent::Stopped { task, reason } => {
+                if let Some(trial) = &mut self.trial {
+                    trial.tasks.retain(|other| other != task);
+                    self.trial.take_if(|trial| trial.tasks.is_empty());
+                }
+                self.place(std::slice::from_ref(task), &TaskPlace::Stopped(reason.clone()));
+            }
+            BatchEvent::Parked { backend, until } => drop(self.parked.insert(backend.clone(), *until)),
+        }
+    }
+
+    fn begin(&mut self, facts: &BatchFacts) {
+        if self.facts.is_none() {
+            self.line.clone_from(&facts.line);
+            for task in &facts.tasks {
+                let place = if task.completed { TaskPlace::Ready } else { TaskPlace::Waiting };
+                let work = task.start.clone().filter(|_| task.completed);
+                let of = TaskOfBatch {
+                    facts: task.clone(),
+                    place,
+                    turn: 0,
+                    base: task.base.clone(),
+                    start: task.start.clone(),
+                    work,
+                    rejections: task.rejections,
+                    sent_back: 0,
+                    lost: 0,
+                    ready: self.clock,
+                    runs: Vec::new(),
+                };
+                self.tasks.insert(task.id.clone(), of);
+            }
+        }
+        self.facts = Some(facts.clone());
+        // Nothing is at work when a batch begins again, and what stopped a task before may be settled.
+        for unit in self.units.values_mut() {
+            unit.at_work = false;
+        }
+        if let Some(trial) = &mut self.trial {
+            trial.lost = 0;
+        }
+        for task in self.tasks.values_mut() {
+            task.lost = 0;
+            if task.place == TaskPlace::AtWork {
+                task.place = TaskPlace::Interrupted;
+            }
+        }
+    }
+
+    fn unit_ended(
+        &mut self,
+        name: &str,
+        exit: Option<u8>,
+        outcome: Option<RunOutcome>,
+        work: Option<&String>,
+        error: Option<&String>,
+    ) {
+        let Some(unit) = self.units.get_mut(name) else { return };
+        (unit.at_work, unit.outcome, unit.error) = (false, outcome, error.cloned());
+        let passed = exit == Some(0);
+        let Some(id) = unit.task.clone() else {
+            if let Some(trial) = &mut self.trial {
+                match (work, exit) {
+                    // It is repeated, but not for ever.
+                    (None, _) => trial.lost += 1,
+                    (Some(_), Some(0 | 1)) => {}
+                    // It could not say whether the work is good, and could not say so the next time, either.
+                    (Some(_), _) => trial.lost = MOST_LOST,
+                }
+            }
+            if let Some(trial) = self.trial.as_mut().filter(|trial| work.is_some() && trial.lost < MOST_LOST) {
+                trial.passed = Some(passed);
+                if !passed && trial.tasks.len() == 1 {
+                    let tasks = trial.tasks.clone();
+                    self.place(&tasks, &TaskPlace::Red);
+                }
+            }
+            return;
+        };
+        let clock = self.clock;
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        task.place = match (work, passed) {
+            (None, _) => {
+                task.lost += 1;
+                TaskPlace::Interrupted
+            }
+            (Some(work), true) => {
+                (task.work, task.ready) = (Some(work.clone()), clock);
+                TaskPlace::Ready
+            }
+            (Some(work), false) => {
+                task.start = Some(work.clone());
+                TaskPlace::Unsuccessful(outcome)
+            }
+        };
+    }
+
+    fn place(&mut self, tasks: &[String], place: &TaskPlace) {
+        for task in tasks {
+            if let Some(task) = self.tasks.get_mut(task) {
+                task.place = place.clone();
+            }
+        }
+    }
+
+    /// Returns the tasks whose work waits to land, those that were complete first before the others.
+    #[must_use]
+    pub fn ready(&self) -> Vec<&str> {
+        let mut ready: Vec<(&str, u64)> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.place == TaskPlace::Ready)
+            .map(|(id, task)| (id.as_str(), task.ready))
+            .collect();
+        ready.sort_by_key(|(_, ready)| *ready);
+        ready.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// Returns how many units are at work.
+    #[must_use]
+    pub fn at_work(&self) -> usize {
+        self.units.values().filter(|unit| unit.at_work).count()
+    }
+
+    /// Returns the number of tasks that have landed.
+    #[must_use]
+    pub fn landed(&self) -> usize {
+        self.tasks.values().filter(|task| matches!(task.place, TaskPlace::Landed(_))).count()
+    }
+}

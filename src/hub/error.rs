@@ -1,0 +1,58 @@
+//! What can fail in the hub, and what to do then.
+
+use crate::unit::BadBundle;
+use std::io;
+use std::path::PathBuf;
+
+/// What failed in the hub.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// git failed.
+    #[error("`git {command}` failed: {why}")]
+    Git {
+        /// The command that failed, without its arguments.
+        command: String,
+        /// What git said, or why it could not run.
+        why: String,
+    },
+    /// A file or a directory could not be written.
+    #[error("cannot write {path}: {cause}", path = path.display())]
+    Write {
+        /// Its path.
+        path: PathBuf,
+        /// Why it could not.
+        #[source]
+        cause: io::Error,
+    },
+    /// There is no such unit in the hub.
+    #[error("the hub {hub} has no unit `{unit}`", hub = hub.display())]
+    Unknown {
+        /// The path of the hub.
+        hub: PathBuf,
+        /// The name of the unit.
+        unit: String,
+    },
+    /// The bundle of a unit cannot be used.
+    #[error("the bundle of unit `{unit}` cannot be used: {cause}")]
+    Bundle {
+        /// The name of the unit.
+        unit: String,
+        /// Why it cannot.
+        #[source]
+        cause: BadBundle,
+    },
+}
+
+impl HubError {
+    /// Returns what a person can do about it.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::Git { .. } => "the directory may be full or damaged; `git fsck` in the hub checks it",
+            Self::Write { .. } => "free some space, or check the permissions of the directory",
+            Self::Unknown { .. } => "`git for-each-ref refs/forkhestra/units` in the hub lists its units",
+            Self::Bundle { cause: BadBundle::Newer { .. }, .. } => "use the version of forkhestra that made it",
+            Self::Bundle { .. } => "start the batch again; it makes a new one",
+        }
+    }
+}

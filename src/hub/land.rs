@@ -1,0 +1,68 @@
+//! Brings the line into a branch of the user's repository. The only place where that repository is written.
+
+use super::{Hub, HubError, LINE, git};
+use crate::context::Repository;
+
+/// The result of bringing the line into a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fetched {
+    /// The branch is where the line is.
+    Done,
+    /// The branch is checked out, and these files have uncommitted changes. Nothing was changed.
+    Uncommitted(Vec<String>),
+    /// The branch has moved meanwhile. Nothing was changed.
+    Moved,
+}
+
+impl Hub {
+    /// Returns the commit of a branch in a person's repository; `None` if there is no such branch.
+    #[must_use]
+    pub fn commit_of(repository: &Repository, branch: &str) -> Option<String> {
+        let name = format!("refs/heads/{branch}");
+        git::personal(&["rev-parse", "--verify", "--quiet", &name], &repository.top)
+            .ok()
+            .filter(|found| !found.is_empty())
+    }
+
+    /// Returns the commits of the line that a commit does not have, the oldest first, each with its title.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn landed_since(&self, commit: &str, line: &str) -> Result<Vec<(String, String)>, HubError> {
+        let range = format!("{commit}..{line}");
+        let told = self.ask(&["log", "--first-parent", "--reverse", "--format=%H%x00%s", &range])?;
+        let lines = told.lines().filter_map(|line| line.split_once('\0'));
+        Ok(lines.map(|(commit, title)| (commit.to_string(), title.to_string())).collect())
+    }
+
+    /// Advances a branch of a person's repository from one commit to another, which must contain it.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn fast_forward(
+        &self,
+        repository: &Repository,
+        branch: &str,
+        from: &str,
+        to: &str,
+    ) -> Result<Fetched, HubError> {
+        let here = git::personal(&["symbolic-ref", "--quiet", "HEAD"], &repository.top).unwrap_or_default();
+        let name = format!("refs/heads/{branch}");
+        let hub = self.path().display().to_string();
+        if here != name {
+            // git refuses a branch that is checked out in another working tree.
+            git::personal(&["fetch", "--quiet", "--no-tags", &hub, &format!("{LINE}:{name}")], &repository.top)?;
+            return Ok(Fetched::Done);
+        }
+        let files = Self::uncommitted(repository)?;
+        if !files.is_empty() {
+            return Ok(Fetched::Uncommitted(files));
+        }
+        git::personal(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &hub, LINE], &repository.top)?;
+        if Self::commit_of(repository, branch).as_deref() != Some(from) {
+            return Ok(Fetched::Moved);
+        }
+        git::personal(&["merge", "--quiet", "--ff-only", to], &repository.top)?;
+        Ok(Fetched::Done)
+    }
+}

@@ -1,0 +1,162 @@
+//! The line: the commits that have landed. Work is merged without a working tree, and the line advances by a
+//! compare-and-swap.
+
+use super::{Hub, HubError, LINE};
+
+/// The result of merging work into the line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merged {
+    /// There is no conflict.
+    Clean {
+        /// The merged tree.
+        tree: String,
+    },
+    /// Some files conflict.
+    Conflict {
+        /// The merged tree, with conflict markers in these files.
+        tree: String,
+        /// The paths of the files, from the top of the repository.
+        files: Vec<String>,
+    },
+}
+
+/// The most lines of conflicts that a task's chain is told about. The files have all of them.
+const MOST_LINES: usize = 120;
+
+impl Hub {
+    /// Returns the last commit that has landed; `None` if there is no line.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        self.ask(&["rev-parse", "--verify", "--quiet", LINE]).ok().filter(|commit| !commit.is_empty())
+    }
+
+    /// Advances the line, if its last commit is still `old`; `None` if it must not exist. Returns whether it was.
+    ///
+    /// # Errors
+    /// When git cannot run.
+    pub fn advance_line(&self, new: &str, old: Option<&str>) -> Result<bool, HubError> {
+        self.swap(LINE, new, old)
+    }
+
+    /// Sets a ref to `new`, if it is still `old`; `None` if it must not exist (git-update-ref(1)).
+    pub(super) fn swap(&self, name: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
+        let old = old.map_or_else(|| "0".repeat(new.len()), str::to_string);
+        match self.ask(&["update-ref", "--no-deref", name, new, &old]) {
+            Ok(_) => Ok(true),
+            // The ref says which of the two it was: another value, or a failure.
+            Err(error) => match self.ask(&["rev-parse", "--verify", "--quiet", name]) {
+                Ok(now) if now == new => Ok(true),
+                Ok(now) if now != old => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Merges work into a commit, without a working tree.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn merge(&self, onto: &str, work: &str) -> Result<Merged, HubError> {
+        let words = ["merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", onto, work];
+        let answer = self.answer(&words, &[], &[])?;
+        let mut parts = answer.stdout.split('\0').filter(|part| !part.is_empty());
+        let tree = parts.next().unwrap_or_default().trim().to_string();
+        if answer.code == 0 {
+            return Ok(Merged::Clean { tree });
+        }
+        Ok(Merged::Conflict { tree, files: parts.map(str::to_string).collect() })
+    }
+
+    /// Creates a commit and returns its ID.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn commit(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, HubError> {
+        let mut words = vec!["commit-tree", tree];
+        for parent in parents {
+            words.extend(["-p", parent]);
+        }
+        words.extend(["-F", "-"]);
+        self.ask_with(&words, &[], message.as_bytes())
+    }
+
+    /// Returns the tree of a commit.
+    ///
+    /// # Errors
+    /// When there is no such commit.
+    pub fn tree_of(&self, commit: &str) -> Result<String, HubError> {
+        self.ask(&["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")])
+    }
+
+    /// Returns whether one commit is an ancestor of the other, or the same.
+    #[must_use]
+    pub fn is_ancestor(&self, one: &str, other: &str) -> bool {
+        self.ask(&["merge-base", "--is-ancestor", one, other]).is_ok()
+    }
+
+    /// Returns the number of commits on the line that a commit does not have, along first parents.
+    #[must_use]
+    pub fn ahead(&self, line: &str, of: &str) -> usize {
+        let range = format!("{of}..{line}");
+        let count = self.ask(&["rev-list", "--count", "--first-parent", &range]);
+        count.ok().and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
+    /// Returns the conflicts in these files of a merged tree, as text for an agent: each file with the lines around its
+    /// conflict markers.
+    #[must_use]
+    pub fn conflicts(&self, tree: &str, files: &[String]) -> String {
+        let texts = files.iter().map(|file| {
+            let text = self.ask(&["cat-file", "blob", &format!("{tree}:{file}")]).unwrap_or_default();
+            (file.as_str(), text)
+        });
+        conflict_text(texts)
+    }
+}
+
+/// Returns the parts of these files that are between conflict markers, with the names of the files.
+#[must_use]
+pub fn conflict_text<'a>(files: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let (mut lines, mut left_out) = (Vec::new(), 0_usize);
+    for (file, text) in files {
+        let mut inside = false;
+        let mut any = false;
+        for (number, line) in text.lines().enumerate() {
+            if line.starts_with("<<<<<<<") {
+                inside = true;
+                lines.push(format!("{file}:{}:", number + 1));
+                any = true;
+            }
+            if inside {
+                lines.push(line.to_string());
+            }
+            inside &= !line.starts_with(">>>>>>>");
+        }
+        if !any {
+            lines.push(format!("{file}: one side deleted, renamed or replaced it, and the other changed it"));
+        }
+    }
+    if lines.len() > MOST_LINES {
+        left_out = lines.len() - MOST_LINES;
+        lines.truncate(MOST_LINES);
+    }
+    if left_out > 0 {
+        lines.push(format!("… {left_out} more lines; the files have all of them"));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_conflicts_of_a_file_are_shown_with_both_sides() {
+        let text = "one\n<<<<<<< line\ntwo\n=======\nzwei\n>>>>>>> work\nthree\n".to_string();
+        assert_eq!(
+            conflict_text([("a.txt", text), ("b.png", "\u{fffd}".into())]),
+            "a.txt:2:\n<<<<<<< line\ntwo\n=======\nzwei\n>>>>>>> work\n\
+             b.png: one side deleted, renamed or replaced it, and the other changed it"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! The hub: a bare repository of forkhestra's own, `.forkhestra/hub.git`, through which units of work and their results
+//! pass. The only module that writes to git. It never writes to the user's repository.
+
+mod error;
+mod git;
+mod land;
+mod line;
+mod snapshot;
+mod units;
+mod workspace;
+
+use crate::context::Repository;
+use std::path::{Path, PathBuf};
+
+pub use error::HubError;
+pub use land::Fetched;
+pub use line::{Merged, conflict_text};
+pub use units::{Claim, FoundUnit};
+pub use workspace::Workspace;
+
+/// The hub's directory, below `.forkhestra`.
+const FOLDER: &str = "hub.git";
+
+/// The branch of the hub with the commits that have landed, each verified as it is.
+pub const LINE: &str = "refs/heads/forkhestra/line";
+
+/// A hub on this machine.
+#[derive(Debug, Clone)]
+pub struct Hub {
+    path: PathBuf,
+}
+
+impl Hub {
+    /// The hub at this path. Nothing is created.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_path_buf() }
+    }
+
+    /// The hub of a root; `None` if there is none.
+    #[must_use]
+    pub fn existing(root: &Path) -> Option<Self> {
+        let path = root.join(".forkhestra").join(FOLDER);
+        path.join("HEAD").is_file().then_some(Self { path })
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the hub of a root, or creates it from the repository that the root is in. Objects are copied: git
+    /// changes the times of an object that it would write again, and a hard link has the times of the user's file. The
+    /// repository is not changed.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn prepare(root: &Path, repository: &Repository) -> Result<Self, HubError> {
+        if let Some(hub) = Self::existing(root) {
+            return Ok(hub);
+        }
+        let ours = root.join(".forkhestra");
+        let (path, new) = (ours.join(FOLDER), ours.join("hub.new"));
+        // What a killed process has left.
+        let _ = std::fs::remove_dir_all(&new);
+        let hub = Self { path: new.clone() };
+        let (from, to) = (repository.common.display().to_string(), new.display().to_string());
+        git::outside(&["clone", "--quiet", "--bare", "--local", "--no-hardlinks", "--", &from, &to], &ours)
+            .or_else(|_| git::outside(&["clone", "--quiet", "--bare", "--", &from, &to], &ours))?;
+        // Nobody may push to our refs, nothing runs by itself, and no object disappears while a workspace borrows it.
+        let settings = [
+            ("gc.auto", "0"),
+            ("maintenance.auto", "false"),
+            ("receive.autogc", "false"),
+            ("receive.hideRefs", "refs/forkhestra"),
+            ("core.hooksPath", "/dev/null"),
+            ("core.logAllRefUpdates", "false"),
+            ("advice.detachedHead", "false"),
+        ];
+        hub.ask(&["remote", "remove", "origin"])?;
+        for (key, value) in settings {
+            hub.ask(&["config", key, value])?;
+        }
+        hub.ask(&["config", "--add", "receive.hideRefs", "refs/heads/forkhestra"])?;
+        std::fs::rename(&new, &path).map_err(|cause| HubError::Write { path: path.clone(), cause })?;
+        Ok(Self { path })
+    }
+
+    /// Copies the user's name and ignore rules from his repository, so that commits and snapshots are as his own would
+    /// be.
+    ///
+    /// # Errors
+    /// When git fails, or the hub cannot be written.
+    pub fn adopt_settings(&self, repository: &Repository) -> Result<(), HubError> {
+        let personal = |words: &[&str]| git::personal(words, &repository.top).ok().filter(|text| !text.is_empty());
+        for (key, otherwise) in [("user.name", "forkhestra"), ("user.email", "forkhestra@localhost")] {
+            let value = personal(&["config", "--get", key]).unwrap_or_else(|| otherwise.to_string());
+            self.ask(&["config", key, &value])?;
+        }
+        let own = crate::context::small(&repository.common.join("info/exclude")).unwrap_or_default();
+        let global = personal(&["config", "--type=path", "--get", "core.excludesFile"]);
+        let global = global.and_then(|path| crate::context::small(Path::new(&path))).unwrap_or_default();
+        let exclude = self.path.join("info").join("exclude");
+        write(&exclude, format!("{global}\n{own}\n.forkhestra/\n").as_bytes())
+    }
+
+    /// Copies the commit that is checked out in a repository into the hub.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn import(&self, repository: &Repository, commit: &str) -> Result<(), HubError> {
+        if self.has(commit) {
+            return Ok(());
+        }
+        let from = repository.common.display().to_string();
+        let refs = format!("+{commit}:refs/forkhestra/base");
+        self.ask(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &from, &refs]).map(drop)
+    }
+
+    /// Returns whether the hub has a commit.
+    #[must_use]
+    pub fn has(&self, commit: &str) -> bool {
+        self.ask(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).is_ok()
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), HubError> {
+    #[expect(clippy::disallowed_methods, reason = "the owner of the hub")]
+    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, bytes));
+    written.map_err(|cause| HubError::Write { path: path.to_path_buf(), cause })
+}

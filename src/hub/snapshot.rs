@@ -1,0 +1,73 @@
+//! Snapshots of working trees as commits of the hub.
+
+use super::{Hub, HubError, git, write};
+use crate::context::Repository;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+impl Hub {
+    /// The index with which the hub takes snapshots of a working tree of this name.
+    pub(super) fn index(&self, name: &str) -> PathBuf {
+        self.path.join("indexes").join(name)
+    }
+
+    /// Returns the tree of a workspace as it is, without what git ignores. What an agent has done to the workspace's
+    /// own `.git` does not matter.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn tree_of_folder(&self, folder: &Path, index: &str) -> Result<String, HubError> {
+        let index = self.index(index);
+        self.in_tree(&["add", "--all", "--", ":/"], folder, &index)?;
+        self.in_tree(&["write-tree"], folder, &index)
+    }
+
+    /// Returns a commit with everything that a person's working tree contains, on top of `head`. The person's
+    /// repository is not changed: not one byte of it, and no time.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn snapshot(&self, repository: &Repository, head: &str) -> Result<String, HubError> {
+        let index = self.index("user");
+        let _ = std::fs::remove_file(&index);
+        write(&self.path.join("indexes").join(".keep"), b"")?;
+        // A copy of the person's index spares git from reading every file.
+        let _ = std::fs::copy(repository.git_dir.join("index"), &index);
+        let (ours, theirs) = (self.path.join("objects"), repository.common.join("objects"));
+        let variables: [(&str, &OsStr); 3] = [
+            ("GIT_INDEX_FILE", index.as_os_str()),
+            ("GIT_OBJECT_DIRECTORY", ours.as_os_str()),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", theirs.as_os_str()),
+        ];
+        git::personal_with(&["add", "--all", "--", ":/"], &repository.top, &variables)?;
+        let tree = git::personal_with(&["write-tree"], &repository.top, &variables)?;
+        if tree == self.tree_of(head)? {
+            return Ok(head.to_string());
+        }
+        self.commit(&tree, &[head], "Uncommitted changes when the tasks began\n")
+    }
+
+    /// Returns what git does not know about a person's working tree: the first changed files, as `git status` shows
+    /// them; empty if it is clean.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn uncommitted(repository: &Repository) -> Result<Vec<String>, HubError> {
+        let told = git::personal(&["status", "--porcelain", "--untracked-files=normal"], &repository.top)?;
+        Ok(told.lines().map(|line| line.get(3..).unwrap_or(line).to_string()).collect())
+    }
+
+    /// Returns the submodules and the files that Git LFS keeps elsewhere, which a workspace would lack.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn not_in_objects(repository: &Repository) -> Result<Vec<String>, HubError> {
+        let staged = git::personal(&["ls-files", "--stage", "-z"], &repository.top)?;
+        let links = staged.split('\0').filter_map(|entry| entry.strip_prefix("160000 ")?.split_once('\t'));
+        let mut found: Vec<String> = links.map(|(_, path)| path.to_string()).collect();
+        let attributes = crate::context::small(&repository.top.join(".gitattributes")).unwrap_or_default();
+        let lfs = attributes.lines().filter(|line| line.split_whitespace().any(|word| word == "filter=lfs"));
+        found.extend(lfs.filter_map(|line| Some(format!("{} (Git LFS)", line.split_whitespace().next()?))));
+        Ok(found)
+    }
+}

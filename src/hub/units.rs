@@ -1,0 +1,123 @@
+//! Units in the hub: one ref each, which only grows, and only by a compare-and-swap.
+
+use super::{Hub, HubError};
+use crate::unit::{Bundle, UnitRecord, UnitStage};
+
+/// The prefix of the refs of units.
+const UNITS: &str = "refs/forkhestra/units/";
+
+/// The file of the bundle in the tree of a unit's commits.
+const BUNDLE: &str = "bundle.json";
+
+/// A unit as the hub has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundUnit {
+    /// The last commit on its ref.
+    pub commit: String,
+    /// What that commit says.
+    pub record: UnitRecord,
+    /// The commit with its work so far: the second parent; `None` before the first checkpoint.
+    pub work: Option<String>,
+}
+
+/// The right to work on a unit. It is lost when somebody else claims the unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// The name of the unit.
+    pub unit: String,
+    /// The number of the claim.
+    pub fence: u32,
+    commit: String,
+    work: Option<String>,
+}
+
+impl Hub {
+    /// Adds a unit, which then waits for a worker. Returns `false` if there is one of this name.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn queue(&self, bundle: &Bundle) -> Result<bool, HubError> {
+        let blob = self.ask_with(&["hash-object", "-w", "--stdin"], &[], bundle.text().as_bytes())?;
+        let tree = self.ask_with(&["mktree"], &[], format!("100644 blob {blob}\t{BUNDLE}\n").as_bytes())?;
+        let commit = self.commit(&tree, &[], &UnitRecord::queued().message(&bundle.unit))?;
+        self.swap(&format!("{UNITS}{}", bundle.unit), &commit, None)
+    }
+
+    /// Returns a unit; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn unit(&self, unit: &str) -> Result<Option<FoundUnit>, HubError> {
+        let format = "--format=%(objectname)%00%(parent)%00%(contents)";
+        let told = self.ask(&["for-each-ref", format, &format!("{UNITS}{unit}")])?;
+        let mut parts = told.splitn(3, '\0');
+        let (Some(commit), Some(parents), Some(message)) = (parts.next(), parts.next(), parts.next()) else {
+            return Ok(None);
+        };
+        let Some(record) = UnitRecord::parse(message) else { return Ok(None) };
+        let work = parents.split(' ').nth(1).map(str::to_string);
+        Ok(Some(FoundUnit { commit: commit.to_string(), record, work }))
+    }
+
+    /// Returns the bundle of a unit.
+    ///
+    /// # Errors
+    /// When there is no such unit, or a newer version made it.
+    pub fn bundle(&self, unit: &str) -> Result<Bundle, HubError> {
+        let name = format!("{UNITS}{unit}:{BUNDLE}");
+        let unknown = |_| HubError::Unknown { hub: self.path.clone(), unit: unit.to_string() };
+        let text = self.ask(&["cat-file", "blob", &name]).map_err(unknown)?;
+        Bundle::parse(&text).map_err(|cause| HubError::Bundle { unit: unit.to_string(), cause })
+    }
+
+    /// Claims a unit. Returns `None` if its work is done, or if somebody else claims it at the same moment. An earlier
+    /// claim is void from now on.
+    ///
+    /// # Errors
+    /// When there is no such unit, or git fails.
+    pub fn claim(&self, unit: &str) -> Result<Option<Claim>, HubError> {
+        let unknown = || HubError::Unknown { hub: self.path.clone(), unit: unit.to_string() };
+        let found = self.unit(unit)?.ok_or_else(unknown)?;
+        if found.record.stage == UnitStage::Done {
+            return Ok(None);
+        }
+        let fence = found.record.fence.saturating_add(1);
+        let mut claim = Claim { unit: unit.to_string(), fence, commit: found.commit, work: found.work };
+        Ok(self.record(&mut claim, UnitStage::Claimed, None, None)?.then_some(claim))
+    }
+
+    /// Keeps the work of a unit so far. Returns whether the claim still holds.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn checkpoint(&self, claim: &mut Claim, work: &str) -> Result<bool, HubError> {
+        self.record(claim, UnitStage::Checkpoint, Some(work), None)
+    }
+
+    /// Hands over the result of a unit. Returns whether the claim still held.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn hand_over(&self, claim: &mut Claim, work: &str, exit: u8) -> Result<bool, HubError> {
+        self.record(claim, UnitStage::Done, Some(work), Some(exit))
+    }
+
+    fn record(
+        &self,
+        claim: &mut Claim,
+        stage: UnitStage,
+        work: Option<&str>,
+        exit: Option<u8>,
+    ) -> Result<bool, HubError> {
+        let work = work.map(str::to_string).or_else(|| claim.work.clone());
+        let parents: Vec<&str> = std::iter::once(claim.commit.as_str()).chain(work.as_deref()).collect();
+        let record = UnitRecord { fence: claim.fence, stage, exit };
+        let tree = format!("{}^{{tree}}", claim.commit);
+        let commit = self.commit(&tree, &parents, &record.message(&claim.unit))?;
+        if !self.swap(&format!("{UNITS}{}", claim.unit), &commit, Some(&claim.commit))? {
+            return Ok(false);
+        }
+        (claim.commit, claim.work) = (commit, work);
+        Ok(true)
+    }
+}

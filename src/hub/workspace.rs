@@ -1,0 +1,132 @@
+//! Workspaces: the working trees of units, clones of the hub that lie outside of the user's root.
+
+use super::{Hub, HubError, git, write};
+use crate::context::Repository;
+use crate::unit::Bundle;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The working tree of a unit.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// Its top directory.
+    pub top: PathBuf,
+    /// The project's directory in it.
+    pub root: PathBuf,
+    name: String,
+}
+
+impl Workspace {
+    /// The workspace of a bundle, below a directory of workspaces. Nothing is created.
+    #[must_use]
+    pub fn of(bundle: &Bundle, folder: &Path) -> Self {
+        let named = Self::named(&bundle.workspace, folder);
+        Self { root: named.top.join(&bundle.folder), ..named }
+    }
+
+    /// The workspace with this name.
+    #[must_use]
+    pub fn named(name: &str, folder: &Path) -> Self {
+        let top = folder.join(name);
+        Self { root: top.clone(), top, name: name.to_string() }
+    }
+
+    /// The file next to it that says which unit has it, and the last run in it before that unit.
+    fn owner(&self) -> PathBuf {
+        self.top.with_file_name(format!("{}.unit", self.name))
+    }
+
+    /// Records the unit that has the workspace from now on. `run` is the last run in it so far, or 0.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn give_to(&self, unit: &str, run: i64) -> Result<(), HubError> {
+        write(&self.owner(), format!("{unit} {run}\n").as_bytes())
+    }
+
+    /// Returns the last run in it before this unit; `None` if it belongs to another unit.
+    #[must_use]
+    pub fn run_before(&self, unit: &str) -> Option<i64> {
+        crate::context::small(&self.owner())?.trim().strip_prefix(unit)?.strip_prefix(' ')?.parse().ok()
+    }
+}
+
+impl Hub {
+    /// Makes a workspace ready for a unit: its files are those of `bundle.start`, and what is checked out is
+    /// `bundle.base`, so that work that is continued shows as uncommitted changes. What git ignores, such as the result
+    /// of a build, is kept from an earlier unit.
+    ///
+    /// # Errors
+    /// When git fails, or the directory cannot be written.
+    pub fn make_workspace(&self, bundle: &Bundle, workspace: &Workspace) -> Result<(), HubError> {
+        let failed = |cause| HubError::Write { path: workspace.top.clone(), cause };
+        let above = workspace.top.parent().unwrap_or(&workspace.top);
+        #[expect(clippy::disallowed_methods, reason = "the owner of workspaces")]
+        fs::create_dir_all(above).map_err(failed)?;
+        let index = self.index(&workspace.name);
+        write(&self.path.join("indexes").join(".keep"), b"")?;
+        // The old `.git` belonged to an agent, who may have configured what would run here.
+        let fresh = above.join(format!("{}.new", workspace.name));
+        let _ = fs::remove_dir_all(&fresh);
+        let (from, to) = (self.path.display().to_string(), fresh.display().to_string());
+        git::outside(&["clone", "--quiet", "--shared", "--no-checkout", "--", &from, &to], above)?;
+        let branch = format!("refs/heads/forkhestra/{}", bundle.workspace);
+        git::outside(&["-C", &to, "update-ref", &branch, &bundle.base], above)?;
+        git::outside(&["-C", &to, "symbolic-ref", "HEAD", &branch], above)?;
+        if workspace.top.is_dir() && index.is_file() {
+            let kept = workspace.top.join(".git");
+            let _ = fs::remove_dir_all(&kept).or_else(|_| fs::remove_file(&kept));
+            fs::rename(fresh.join(".git"), &kept).map_err(failed)?;
+            fs::remove_dir_all(&fresh).map_err(failed)?;
+            // What is there is in the hub already: it is the result of an earlier unit.
+            self.in_tree(&["add", "--all", "--", ":/"], &workspace.top, &index)?;
+            self.in_tree(&["read-tree", "--reset", "-u", &bundle.start], &workspace.top, &index)?;
+        } else {
+            let _ = fs::remove_dir_all(&workspace.top);
+            fs::rename(&fresh, &workspace.top).map_err(failed)?;
+            let _ = fs::remove_file(&index);
+            self.in_tree(&["read-tree", "-m", "-u", &bundle.start], &workspace.top, &index)?;
+        }
+        let own = workspace.top.join(".git/index");
+        fs::copy(&index, &own).map_err(failed)?;
+        if bundle.start != bundle.base {
+            self.in_tree(&["read-tree", "-m", &bundle.base], &workspace.top, &own)?;
+            // Entries that did not change keep what is known of their files; the others are refreshed here.
+            let _ = self.in_tree(&["update-index", "-q", "--refresh"], &workspace.top, &own);
+        }
+        Ok(())
+    }
+
+    /// Returns a commit with everything in a workspace, on top of the commit that its work is compared with and of what
+    /// the agent has committed itself.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn commit_workspace(&self, bundle: &Bundle, workspace: &Workspace) -> Result<String, HubError> {
+        let tree = self.tree_of_folder(&workspace.top, &workspace.name)?;
+        let committed = self.import_commits(bundle, workspace);
+        let parents: Vec<&str> = std::iter::once(bundle.base.as_str()).chain(committed.as_deref()).collect();
+        let title = bundle.task.as_ref().map_or("a verification", |task| task.title.as_str());
+        self.commit(&tree, &parents, &format!("{title}\n\nThe workspace of unit {}.\n", bundle.unit))
+    }
+
+    /// Copies what the agent has committed into the hub, all of its branches and stashes. Returns what is checked out,
+    /// if it is not the base. Best effort: the agent may have damaged the repository.
+    fn import_commits(&self, bundle: &Bundle, workspace: &Workspace) -> Option<String> {
+        let repository = Repository::of(&workspace.top).filter(|found| found.git_dir == workspace.top.join(".git"))?;
+        let head = repository.head();
+        if head.is_empty() || head == bundle.base {
+            return None;
+        }
+        let from = repository.git_dir.display().to_string();
+        let refs = format!("+refs/*:refs/forkhestra/kept/{}/*", bundle.unit);
+        self.ask(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &from, &refs]).ok()?;
+        self.has(&head).then_some(head)
+    }
+
+    /// Removes a workspace. Everything in it that git does not ignore must be in the hub.
+    pub fn remove_workspace(&self, workspace: &Workspace) {
+        let _ = fs::remove_dir_all(&workspace.top);
+        let _ = fs::remove_file(self.index(&workspace.name));
+    }
+}

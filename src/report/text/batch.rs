@@ -1,0 +1,168 @@
+//! A batch in words: a line for each event that matters, and a table at the end.
+
+use crate::engine::{BatchEvent, BatchState, EventKind, RunOutcome, Sum, TaskPlace};
+use crate::report::closing::{cost_cell, tokens_cell, used_words};
+use crate::report::format::{first_line, fitted, padded, width};
+use crate::report::paint::Paint;
+use crate::source::counted;
+use indexmap::IndexMap;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// The maximum width of a title, in columns.
+const TITLE: usize = 40;
+
+/// Returns the lines about an event of a batch; empty for one that people need not see. `state` is the state before it.
+#[must_use]
+pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchState, paint: Paint) -> String {
+    let EventKind::Batch { event } = event else { return String::new() };
+    let title = |task: &str| {
+        let title = state.tasks.get(task).map_or("", |known| known.facts.title.as_str());
+        fitted(&first_line(title), TITLE)
+    };
+    match event {
+        BatchEvent::Started { facts } => {
+            let dot = paint.sign("●", "*");
+            let (tasks, lanes) = (counted(facts.tasks.len(), "task"), counted(facts.jobs, "lane"));
+            let again = if state.facts.is_some() { "continues" } else { "begins" };
+            let verified = match &facts.verification {
+                Some(checks) => format!("verified by {checks}"),
+                None => "landed without a verification".into(),
+            };
+            paint.bold(&format!("{dot} batch {run} {again}")) + &format!(": {tasks}, {lanes}, {verified}\n")
+        }
+        BatchEvent::UnitStarted { task: Some(task), run, .. } => {
+            paint.dim(&format!("  {} {task}  {} (run {run})", paint.sign("▶", ">"), title(task))) + "\n"
+        }
+        BatchEvent::Landed { tasks, commit } => {
+            let commit = commit.get(..8).unwrap_or(commit);
+            let lines = tasks.iter().map(|task| {
+                paint.good(&format!("  {} {task}", paint.sign("✓", "+")))
+                    + &format!("  landed as {commit}: {}\n", title(task))
+            });
+            lines.collect()
+        }
+        BatchEvent::Split { .. } => {
+            let tasks = state.trial.as_ref().map(|trial| trial.tasks.join(", ")).unwrap_or_default();
+            paint.dim(&format!("  {} {tasks}  fail together; tried in halves", paint.sign("↯", "!"))) + "\n"
+        }
+        BatchEvent::SentBack { task, reason, .. } => {
+            paint.warn(&format!("  {} {task}", paint.sign("↺", "<"))) + &format!("  goes back: {reason}\n")
+        }
+        BatchEvent::Stopped { task, reason } => {
+            let known = state.tasks.get(task);
+            let run = known.and_then(|known| known.runs.last()).map_or_else(String::new, |run| format!(" (run {run})"));
+            let unit = state.units.values().rev().find(|unit| unit.task.as_ref() == Some(task));
+            let error =
+                unit.and_then(|unit| unit.error.as_ref()).filter(|_| unit.is_some_and(|unit| unit.outcome.is_none()));
+            let error = error.map_or_else(String::new, |error| format!("{}\n", indented(error)));
+            paint.bad(&format!("  {} {task}", paint.sign("✗", "x"))) + &format!("  stopped: {reason}{run}\n{error}")
+        }
+        BatchEvent::Parked { backend, .. } => {
+            paint.warn(&format!("  {} {backend}", paint.sign("⏸", "=")))
+                + "  usage limit: nothing that uses it is started until it ends\n"
+        }
+        BatchEvent::UnitEnded { unit, work: None, outcome: None, error, .. } => {
+            let task = state.units.get(unit).and_then(|known| known.task.as_deref()).unwrap_or("a verification");
+            let error = error.as_ref().map_or_else(String::new, |error| format!("{}\n", indented(error)));
+            paint.warn(&format!("  ! {task}")) + "  its process was lost\n" + &error
+        }
+        BatchEvent::UnitStarted { .. }
+        | BatchEvent::UnitEnded { .. }
+        | BatchEvent::Merged { .. }
+        | BatchEvent::Conflicted { .. } => String::new(),
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// What became of a task, in a word or two.
+fn status_of(place: &TaskPlace, waits: bool) -> &'static str {
+    match place {
+        TaskPlace::Landed(_) => "landed",
+        TaskPlace::Stopped(_) | TaskPlace::Unsuccessful(_) => "stopped",
+        TaskPlace::Waiting if waits => "waits",
+        TaskPlace::Waiting => "not begun",
+        TaskPlace::Ready | TaskPlace::OnTrial | TaskPlace::Conflicted(_) | TaskPlace::Red => "not landed",
+        TaskPlace::AtWork | TaskPlace::Interrupted => "interrupted",
+    }
+}
+
+/// Returns a batch that has ended as JSON.
+#[must_use]
+pub fn batch_json(run: i64, state: &BatchState, exit: u8) -> Value {
+    let tasks = state.tasks.iter().map(|(id, task)| {
+        let commit = match &task.place {
+            TaskPlace::Landed(commit) => Some(commit),
+            _ => None,
+        };
+        let reason = match &task.place {
+            TaskPlace::Stopped(reason) => Some(reason),
+            _ => None,
+        };
+        json!({
+            "task": id,
+            "title": task.facts.title,
+            "status": status_of(&task.place, !task.facts.after.is_empty()),
+            "commit": commit,
+            "reason": reason,
+            "sentBack": task.sent_back,
+            "runs": task.runs,
+        })
+    });
+    json!({ "batch": run, "exit": exit, "line": state.line, "tasks": tasks.collect::<Vec<_>>() })
+}
+
+/// Returns the table of a batch that has ended, with the totals of each task, and what to type next.
+#[must_use]
+pub fn batch_table(state: &BatchState, sums: &IndexMap<String, Sum>, resume: &str, land: &str, paint: Paint) -> String {
+    let titles: Vec<String> = state.tasks.values().map(|task| fitted(&first_line(&task.facts.title), TITLE)).collect();
+    let names = state.tasks.keys().map(|id| width(id)).max().unwrap_or(0).max(5);
+    let widest = titles.iter().map(|title| width(title)).max().unwrap_or(0).max(5);
+    let heading = format!(
+        "  {:names$}  {:widest$}  {:<11} {:>8} {:>14} {:>9} {:>9}",
+        "task", "title", "status", "attempts", "tokens", "cost", "sent back"
+    );
+    let mut text = format!("\n{}\n", paint.dim(&heading));
+    let mut all = Sum::default();
+    for ((id, task), title) in state.tasks.iter().zip(&titles) {
+        let word = status_of(&task.place, !task.facts.after.is_empty());
+        let status = format!("{word:<11}");
+        let status = match &task.place {
+            TaskPlace::Landed(_) => paint.good(&status),
+            TaskPlace::Stopped(_) => paint.bad(&status),
+            _ => paint.warn(&status),
+        };
+        let sum = sums.get(id).cloned().unwrap_or_default();
+        let sent_back = if task.sent_back > 0 { task.sent_back.to_string() } else { "-".into() };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "  {}  {}  {status} {:>8} {:>14} {:>9} {sent_back:>9}",
+            padded(id, names),
+            padded(title, widest),
+            sum.attempts,
+            tokens_cell(&sum),
+            cost_cell(&sum)
+        );
+        all.join(&sum);
+    }
+    let (landed, tasks) = (state.landed(), counted(state.tasks.len(), "task"));
+    let used = used_words(&all).into_iter().fold(counted(all.attempts, "attempt"), |words, used| words + ", " + &used);
+    let _ = writeln!(text, "{}", paint.bold(&format!("{landed} of {tasks} landed ({used})")));
+    let goes_on = !matches!(state.outcome, Some(RunOutcome::Succeeded | RunOutcome::TasksLeft));
+    let mut next = Vec::new();
+    if goes_on {
+        next.push(resume.to_string());
+    }
+    if landed > 0 {
+        let branch = state.facts.as_ref().and_then(|facts| facts.branch.clone());
+        next.push(branch.map_or_else(|| land.to_string(), |branch| format!("{land} --into {branch}")));
+    }
+    if !next.is_empty() {
+        let _ = writeln!(text, "{}", paint.dim(&format!("  next: {}", next.join(", or "))));
+    }
+    text
+}

@@ -1,0 +1,154 @@
+//! Everything that a worker needs to do a unit of work. A bundle holds sources and no plan: the worker plans in its own
+//! workspace.
+
+use crate::plan::Overrides;
+use crate::task::Change;
+use serde::{Deserialize, Serialize};
+
+/// The version of the format of bundles. It increases when the meaning of a field changes.
+pub const BUNDLE_FORMAT: u32 = 1;
+
+/// Everything that a worker needs to do a unit of work, as the file `bundle.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bundle {
+    /// The version of the format.
+    pub format: u32,
+    /// The version of forkhestra that made the bundle.
+    pub forkhestra: String,
+    /// The name of the unit.
+    pub unit: String,
+    /// The name of the workspace. The units of a task use the same one.
+    pub workspace: String,
+    /// The project's directory, relative to the top of the repository; empty if they are the same.
+    pub folder: String,
+    /// The commit that the work is compared with, and from which it starts.
+    pub base: String,
+    /// The commit whose tree the workspace starts with. It differs from `base` if work is continued.
+    pub start: String,
+    /// The name of the chain in the config; `None` if `steps` is the chain.
+    pub chain: Option<String>,
+    /// The chain in the chain language, if it has no name.
+    pub steps: Option<String>,
+    /// The variables of the chain, as `NAME=value`.
+    pub vars: Vec<String>,
+    /// The options of the run.
+    pub overrides: Overrides,
+    /// The digest that the plan must have; `None` for any.
+    pub digest: Option<String>,
+    /// The task that the unit works on; `None` for a verification.
+    pub task: Option<BundledTask>,
+}
+
+/// A task with its history, as the worker gets it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundledTask {
+    /// The ID of the task.
+    pub id: String,
+    /// What is to be done, in one line.
+    pub title: String,
+    /// The path of the file that specifies the task in full, from the root.
+    pub spec: Option<String>,
+    /// What shows that it is done, such as a test command.
+    pub tests: Option<String>,
+    /// When it was added, in UTC (RFC 3339).
+    pub added: String,
+    /// What has happened to it so far, in order.
+    pub trail: Vec<TrailEntry>,
+}
+
+/// One change of a task's status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrailEntry {
+    /// When it happened, in UTC (RFC 3339).
+    pub at: String,
+    /// The change that was made.
+    #[serde(flatten)]
+    pub change: Change,
+}
+
+/// Why the text of a bundle cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BadBundle {
+    /// It is not a bundle.
+    #[error("it is not a bundle: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// A newer version of forkhestra made it.
+    #[error("it has the format {found}, and this version of forkhestra knows the formats up to {BUNDLE_FORMAT}")]
+    Newer {
+        /// The format of the bundle.
+        found: u64,
+    },
+}
+
+impl Bundle {
+    /// Returns the bundle as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// Parses the text of a bundle.
+    ///
+    /// # Errors
+    /// When it is not a bundle, or a newer version made it.
+    pub fn parse(text: &str) -> Result<Self, BadBundle> {
+        // First, because a newer format may lack what this version needs.
+        let value: serde_json::Value = serde_json::from_str(text)?;
+        match value["format"].as_u64() {
+            Some(found) if found > BUNDLE_FORMAT.into() => Err(BadBundle::Newer { found }),
+            _ => Ok(serde_json::from_value(value)?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::Status;
+
+    fn bundle() -> Bundle {
+        let change = Change {
+            from: Status::Pending,
+            to: Status::InProgress,
+            actor: "coder".into(),
+            notes: String::new(),
+            rejection: false,
+        };
+        Bundle {
+            format: BUNDLE_FORMAT,
+            forkhestra: "1".into(),
+            unit: "31-5".into(),
+            workspace: "31-5".into(),
+            folder: String::new(),
+            base: "a".into(),
+            start: "b".into(),
+            chain: Some("task".into()),
+            steps: None,
+            vars: vec!["A=b".into()],
+            overrides: Overrides::default(),
+            digest: None,
+            task: Some(BundledTask {
+                id: "5".into(),
+                title: "Fix\nit".into(),
+                spec: None,
+                tests: Some("make".into()),
+                added: "then".into(),
+                trail: vec![TrailEntry { at: "now".into(), change }],
+            }),
+        }
+    }
+
+    #[test]
+    fn a_bundle_is_parsed_from_its_own_text() {
+        assert_eq!(Bundle::parse(&bundle().text()).unwrap(), bundle());
+    }
+
+    #[test]
+    fn a_bundle_of_a_newer_version_is_refused() {
+        assert!(matches!(Bundle::parse(r#"{"format": 2}"#), Err(BadBundle::Newer { found: 2 })));
+        assert!(matches!(Bundle::parse("{}"), Err(BadBundle::Unreadable(_))));
+    }
+}

@@ -1,0 +1,7 @@
+//! A unit of work: what one worker does alone, from a claim to its result, as data. Pure.
+
+mod bundle;
+mod record;
+
+pub use bundle::{BUNDLE_FORMAT, BadBundle, Bundle, BundledTask, TrailEntry};
+pub use record::{UnitRecord, UnitStage, is_unit_name};
