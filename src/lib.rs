@@ -4,8 +4,8 @@
 //! module may use only modules to its left (docs/design.md; tests/it/layering.rs):
 //!
 //! [`source`] ◄ [`marker`] ◄ [`chain`] ◄ [`prompt`], [`agent`], [`checks`], [`verdict`] ◄ [`plan`] ◄ [`engine`] ◄
-//! [`task`] ◄ [`unit`] ◄ [`journal`], [`report`], [`proc`], [`context`] ◄ [`hub`], [`runner`] ◄ [`eval`], [`batch`] ◄
-//! [`cli`] ◄ `main`.
+//! [`task`] ◄ [`mod@unit`] ◄ [`journal`], [`report`], [`proc`], [`context`] ◄ [`hub`], [`runner`] ◄ [`eval`],
+//! [`batch`] ◄ [`cli`] ◄ `main`.
 //! [`world`] and [`exit`] are at the edge.
 
 pub mod agent;

@@ -71,7 +71,10 @@ pub(super) async fn run(
     let launch = Launch {
         program: world.own_program(),
         arguments: worker.arguments.iter().map(Into::into).collect(),
-        environment: world.environment().to_vec(),
+        environment: world
+            .with_variables(&[("FORKHESTRA_LANE", lane.number.to_string().into())])
+            .environment()
+            .to_vec(),
         folder: root,
         stdin: None,
     };

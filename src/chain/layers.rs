@@ -11,6 +11,7 @@ use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
 use super::validate::check;
+use super::workspace::{Landing, WorkspaceSettings};
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,6 +87,10 @@ pub struct Config {
     pub isolation: Isolation,
     /// The isolation in the user's own config, which a project cannot lift.
     pub own_isolation: Isolation,
+    /// The workspaces of several tasks at once.
+    pub workspace: WorkspaceSettings,
+    /// How the work of several tasks at once lands.
+    pub landing: Landing,
     /// Backends by name, merged key by key.
     pub backends: IndexMap<String, Entry<Backend>>,
     /// Agents by name.
@@ -162,6 +167,12 @@ fn add_settings(layer: &LayerSource, reader: Reader<'_>, config: &mut Config) {
     }
     if let Some(limits) = reader.get("limits") {
         config.limits = read::limits(limits).or(std::mem::take(&mut config.limits));
+    }
+    if let Some(workspace) = reader.get("workspace") {
+        config.workspace = WorkspaceSettings::read(workspace).or(std::mem::take(&mut config.workspace));
+    }
+    if let Some(landing) = reader.get("landing") {
+        config.landing = Landing::read(landing).or(std::mem::take(&mut config.landing));
     }
     if let Some(hooks) = reader.get("hooks") {
         config.hooks.extend(read::hooks(hooks));

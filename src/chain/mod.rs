@@ -17,6 +17,7 @@ mod read;
 mod schema;
 mod show;
 mod validate;
+mod workspace;
 
 pub use backend::{Accounting, Backend, Delivery, Format, Level, Permissions, UsageReport};
 pub use dsl::parse;
@@ -34,6 +35,7 @@ pub use lower::{GroupSpan, Op, Program, lower};
 pub use name::{check_name, looks_like_a_count};
 pub use schema::schema;
 pub use show::show;
+pub use workspace::{Landing, WorkspaceSettings};
 
 /// The user's JSON5 files: tables of their keys, and their values with their places.
 pub mod json {

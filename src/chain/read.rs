@@ -271,7 +271,7 @@ fn values(reader: Reader<'_>, key: &str) -> IndexMap<String, String> {
 }
 
 /// Reads a shell command line, or a program and its arguments.
-fn run(reader: Reader<'_>) -> Option<Run> {
+pub(super) fn run(reader: Reader<'_>) -> Option<Run> {
     Some(match reader.as_text() {
         Some(text) => Run::Shell(text),
         None => Run::Words(reader.as_list()?.into_iter().filter_map(Reader::as_text).collect()),

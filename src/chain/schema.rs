@@ -1,5 +1,6 @@
 //! The JSON Schema of chains.json (draft 2020-12), generated from the keys. A test compares it with the committed copy.
 
+use super::keys::batch::{LANDING, WORKSPACE};
 use super::keys::shape::{Key, Object, Shape};
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, LEVEL, LIMITS, PERMISSIONS, ROOT, STEP, VARIABLE};
 use serde_json::{Map, Value, json};
@@ -7,7 +8,20 @@ use serde_json::{Map, Value, json};
 /// Returns the schema of chains.json, with its keys in a fixed order.
 #[must_use]
 pub fn schema() -> Value {
-    let definitions = [&LIMITS, &HOOKS, &BACKEND, &PERMISSIONS, &LEVEL, &AGENT, &CHECK, &CHAIN, &VARIABLE, &STEP];
+    let definitions = [
+        &LIMITS,
+        &HOOKS,
+        &WORKSPACE,
+        &LANDING,
+        &BACKEND,
+        &PERMISSIONS,
+        &LEVEL,
+        &AGENT,
+        &CHECK,
+        &CHAIN,
+        &VARIABLE,
+        &STEP,
+    ];
     schema_of("forkhestra chains.json", &ROOT, &definitions)
 }
 

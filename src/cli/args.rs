@@ -130,6 +130,9 @@ pub(super) struct Common {
     /// Use color: auto, always or never [default: auto]
     #[arg(long, global = true, value_name = "WHEN", value_parser = ["auto", "always", "never"], hide_possible_values = true)]
     pub(super) color: Option<String>,
+    /// The program and the arguments that prepare a workspace, of `work`
+    #[arg(skip)]
+    pub(super) setup: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

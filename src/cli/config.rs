@@ -15,7 +15,7 @@ const BUILT_IN: [&str; 2] = [include_str!("../../forge/backends.json"), include_
 const LARGEST: u64 = 2 << 20;
 
 /// The project that a command works on, and its config.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Project {
     /// The base of paths on the command line: the shell's working directory, or `--cwd`.
     pub(super) shell: PathBuf,
@@ -23,6 +23,8 @@ pub(super) struct Project {
     pub(super) root: PathBuf,
     /// The config, merged from all layers.
     pub(super) config: Config,
+    /// The program and the arguments that prepare the workspace in which a run works; empty for none.
+    pub(super) setup: Vec<String>,
 }
 
 /// The base of paths on the command line: the shell's working directory, or `--cwd`.
@@ -61,7 +63,7 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
     let mut config = load(&sources);
     faults.extend(root.to_str().is_none().then(|| no_utf8(&root)));
     config.faults.extend(faults);
-    Project { shell, root, config }
+    Project { shell, root, config, setup: common.setup.clone() }
 }
 
 /// Reads one file on top of the built-in layer, instead of the other layers.

@@ -17,6 +17,12 @@ pub struct Repository {
 }
 
 impl Repository {
+    /// Returns the path of a directory in it, relative to its top; empty for the top itself.
+    #[must_use]
+    pub fn below(&self, folder: &Path) -> String {
+        folder.strip_prefix(&self.top).map(|path| path.display().to_string()).unwrap_or_default()
+    }
+
     /// Returns the repository that a directory is in.
     #[must_use]
     pub fn of(root: &Path) -> Option<Self> {

@@ -2,9 +2,11 @@
 //! pass. The only module that writes to git. It never writes to the user's repository.
 
 mod error;
+mod fill;
 mod git;
 mod land;
 mod line;
+mod ports;
 mod snapshot;
 mod units;
 mod workspace;
@@ -15,6 +17,7 @@ use std::path::{Path, PathBuf};
 pub use error::HubError;
 pub use land::Fetched;
 pub use line::{Merged, conflict_text};
+pub use ports::PortBlock;
 pub use units::{Claim, FoundUnit};
 pub use workspace::Workspace;
 
@@ -88,11 +91,11 @@ impl Hub {
     }
 
     /// Copies the user's name and ignore rules from his repository, so that commits and snapshots are as his own would
-    /// be.
+    /// be. Paths from the top that workspaces get as copies or links are ignored, too.
     ///
     /// # Errors
     /// When git fails, or the hub cannot be written.
-    pub fn adopt_settings(&self, repository: &Repository) -> Result<(), HubError> {
+    pub fn adopt_settings(&self, repository: &Repository, ignored: &[String]) -> Result<(), HubError> {
         let personal = |words: &[&str]| git::personal(words, &repository.top).ok().filter(|text| !text.is_empty());
         for (key, otherwise) in [("user.name", "forkhestra"), ("user.email", "forkhestra@localhost")] {
             let value = personal(&["config", "--get", key]).unwrap_or_else(|| otherwise.to_string());
@@ -102,7 +105,8 @@ impl Hub {
         let global = personal(&["config", "--type=path", "--get", "core.excludesFile"]);
         let global = global.and_then(|path| crate::context::small(Path::new(&path))).unwrap_or_default();
         let exclude = self.path.join("info").join("exclude");
-        write(&exclude, format!("{global}\n{own}\n.forkhestra/\n").as_bytes())
+        let given: Vec<String> = ignored.iter().map(|path| format!("/{}", path.trim_end_matches('/'))).collect();
+        write(&exclude, format!("{global}\n{own}\n.forkhestra/\n{}\n", given.join("\n")).as_bytes())
     }
 
     /// Copies the commit that is checked out in a repository into the hub.

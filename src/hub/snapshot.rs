@@ -57,6 +57,13 @@ impl Hub {
         Ok(told.lines().map(|line| line.get(3..).unwrap_or(line).to_string()).collect())
     }
 
+    /// Returns whether git tracks a file or something in a directory of a person's working tree.
+    #[must_use]
+    pub fn has_tracked(repository: &Repository, path: &Path) -> bool {
+        let path = path.display().to_string();
+        git::personal(&["ls-files", "-z", "--", &path], &repository.top).is_ok_and(|found| !found.is_empty())
+    }
+
     /// Returns the submodules and the files that Git LFS keeps elsewhere, which a workspace would lack.
     ///
     /// # Errors

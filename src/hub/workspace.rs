@@ -1,5 +1,6 @@
 //! Workspaces: the working trees of units, clones of the hub that lie outside of the user's root.
 
+use super::fill::fill;
 use super::{Hub, HubError, git, write};
 use crate::context::Repository;
 use crate::unit::Bundle;
@@ -54,11 +55,12 @@ impl Workspace {
 impl Hub {
     /// Makes a workspace ready for a unit: its files are those of `bundle.start`, and what is checked out is
     /// `bundle.base`, so that work that is continued shows as uncommitted changes. What git ignores, such as the result
-    /// of a build, is kept from an earlier unit.
+    /// of a build, is kept from an earlier unit. A fresh one gets copies and links of what the bundle names below
+    /// `from`.
     ///
     /// # Errors
     /// When git fails, or the directory cannot be written.
-    pub fn make_workspace(&self, bundle: &Bundle, workspace: &Workspace) -> Result<(), HubError> {
+    pub fn make_workspace(&self, bundle: &Bundle, workspace: &Workspace, from: &Path) -> Result<(), HubError> {
         let failed = |cause| HubError::Write { path: workspace.top.clone(), cause };
         let above = workspace.top.parent().unwrap_or(&workspace.top);
         #[expect(clippy::disallowed_methods, reason = "the owner of workspaces")]
@@ -68,8 +70,8 @@ impl Hub {
         // The old `.git` belonged to an agent, who may have configured what would run here.
         let fresh = above.join(format!("{}.new", workspace.name));
         let _ = fs::remove_dir_all(&fresh);
-        let (from, to) = (self.path.display().to_string(), fresh.display().to_string());
-        git::outside(&["clone", "--quiet", "--shared", "--no-checkout", "--", &from, &to], above)?;
+        let (ours, to) = (self.path.display().to_string(), fresh.display().to_string());
+        git::outside(&["clone", "--quiet", "--shared", "--no-checkout", "--", &ours, &to], above)?;
         let branch = format!("refs/heads/forkhestra/{}", bundle.workspace);
         git::outside(&["-C", &to, "update-ref", &branch, &bundle.base], above)?;
         git::outside(&["-C", &to, "symbolic-ref", "HEAD", &branch], above)?;
@@ -86,7 +88,10 @@ impl Hub {
             fs::rename(&fresh, &workspace.top).map_err(failed)?;
             let _ = fs::remove_file(&index);
             self.in_tree(&["read-tree", "-m", "-u", &bundle.start], &workspace.top, &index)?;
+            fill(bundle, workspace, from)?;
         }
+        // What git ignores here, it ignores for the agent, too.
+        let _ = fs::copy(self.path.join("info/exclude"), workspace.top.join(".git/info/exclude"));
         let own = workspace.top.join(".git/index");
         fs::copy(&index, &own).map_err(failed)?;
         if bundle.start != bundle.base {

@@ -76,7 +76,8 @@ impl Faults {
 }
 
 /// Resolves a written path: `~` is the home directory, and a relative path starts at `base`.
-pub(super) fn path_of(written: &str, base: &Path, env: &dyn Env) -> PathBuf {
+#[must_use]
+pub fn path_of(written: &str, base: &Path, env: &dyn Env) -> PathBuf {
     let home = || env.var("HOME").and_then(|home| home.into_string().ok());
     base.join(Path::new(shellexpand::tilde_with_context(written, home).as_ref()))
 }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use build::build;
-pub use context::{Part, Request};
+pub use context::{Part, Request, path_of};
 pub use hooks::Hook;
 pub use isolation::{PlannedIsolation, Sandboxed};
 pub use json::{digest, to_json};

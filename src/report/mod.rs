@@ -28,7 +28,7 @@ pub use terminal::console::{Console, Verbosity};
 pub use terminal::evaluation::EvalTerminal;
 pub use terminal::screen::{Screen, print, print_bytes, print_error};
 pub use terminal::{Terminal, TerminalOptions};
-pub use text::batch::{batch_json, batch_table};
+pub use text::batch::{batch_json, batch_plan, batch_table};
 pub use text::changes::{changed_files, painted_patch};
 pub use text::doctor::{Finding, Health, doctor};
 pub use text::dry_run::{dry_run, quoted};

@@ -36,6 +36,18 @@ pub struct Bundle {
     pub overrides: Overrides,
     /// The digest that the plan must have; `None` for any.
     pub digest: Option<String>,
+    /// The program and the arguments that prepare the workspace; empty for none.
+    #[serde(default)]
+    pub setup: Vec<String>,
+    /// Ignored files that the workspace gets a copy of; paths from the project's directory.
+    #[serde(default)]
+    pub copy: Vec<String>,
+    /// Ignored directories that the workspace gets a link to; paths from the project's directory.
+    #[serde(default)]
+    pub share: Vec<String>,
+    /// How many ports the workspace gets; 0 for none.
+    #[serde(default)]
+    pub ports: u16,
     /// The task that the unit works on; `None` for a verification.
     pub task: Option<BundledTask>,
 }
@@ -130,6 +142,10 @@ mod tests {
             vars: vec!["A=b".into()],
             overrides: Overrides::default(),
             digest: None,
+            setup: vec!["make".into()],
+            copy: vec![".env".into()],
+            share: Vec::new(),
+            ports: 10,
             task: Some(BundledTask {
                 id: "5".into(),
                 title: "Fix\nit".into(),

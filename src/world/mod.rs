@@ -4,6 +4,7 @@
 
 mod ages;
 mod stdin;
+mod variables;
 
 use crate::source::{Env, Files, Kind};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -37,12 +38,6 @@ impl World {
             own_program: std::env::current_exe()?,
             executable: File::open("/proc/self/exe").ok(),
         })
-    }
-
-    /// Sets the command line's choice of color. It outranks the environment for us, but not for the programs that we
-    /// start.
-    pub fn set_color(&mut self, choice: &str) {
-        self.environment.push((crate::source::COLOR.into(), choice.into()));
     }
 
     /// The working directory in which the program was started.

@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-const CHAINS: &str = r#"
+pub(crate) const CHAINS: &str = r#"
     "agents": { "worker": { "command": "worker", "deliver": "stdin" } },
     "checks": { "check": { "run": "sh check.sh" } },
     "chains": { "task": { "steps": [{ "agent": "worker" }, { "check": "check" }] } }"#;
 
 /// Makes a repository with a config, a check and some tasks. The worker writes a file with the name of its task.
-fn place(tasks: u32, worker: &str, check: &str) -> Place {
+pub(crate) fn place(tasks: u32, worker: &str, check: &str) -> Place {
     let place = Place::new();
     place
         .config(&format!("{{{CHAINS}}}"))
@@ -46,10 +46,10 @@ fn events_have_the_unit_of_their_run_and_json_says_where_each_task_has_landed() 
     crate::answers::check("advanced", &place.run(&["task", "land", "--into", "main", "--json"]).code(0).stdout);
 }
 
-const WRITES: &str = "sh echo work > file-$FORKHESTRA_TASK.txt";
+pub(crate) const WRITES: &str = "sh echo work > file-$FORKHESTRA_TASK.txt";
 
 /// Asks git about the hub.
-fn hub(place: &Place, words: &[&str]) -> String {
+pub(crate) fn hub(place: &Place, words: &[&str]) -> String {
     let hub = place.work(".forkhestra/hub.git").display().to_string();
     git(place, &[&["--git-dir", &hub], words].concat()).trim_end().to_string()
 }
@@ -68,7 +68,7 @@ fn fingerprint(folder: &Path, found: &mut Vec<(String, u64, i64, i64, Vec<u8>)>)
     }
 }
 
-fn user_git(place: &Place) -> Vec<(String, u64, i64, i64, Vec<u8>)> {
+pub(crate) fn user_git(place: &Place) -> Vec<(String, u64, i64, i64, Vec<u8>)> {
     let mut found = Vec::new();
     fingerprint(&place.work(".git"), &mut found);
     found

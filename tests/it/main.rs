@@ -65,6 +65,7 @@ mod timeouts;
 mod trust;
 mod usage;
 mod verdicts;
+mod workspaces;
 
 /// The tests of a file that is not named above would never run.
 #[test]

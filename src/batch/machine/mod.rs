@@ -130,7 +130,9 @@ fn landing(state: &BatchState) -> Option<Action> {
             }
         };
     }
-    let most = state.most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX)).max(1);
+    let together = state.facts.as_ref().and_then(|facts| facts.together);
+    let most = state.most.into_iter().chain(together).min().unwrap_or(u32::MAX).max(1);
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
     let tasks: Vec<String> = state.ready().into_iter().take(most).map(str::to_string).collect();
     (!tasks.is_empty()).then_some(Action::Merge { tasks })
 }

@@ -1,10 +1,12 @@
 //! Every key of chains.json, as data. The reader checks against these tables, and the JSON Schema is generated from
 //! them. The user's other files have tables of the same kind.
 
+pub(super) mod batch;
 pub(super) mod cli;
 pub(super) mod shape;
 
 use super::ir::MOST_ITERATIONS;
+use batch::{LANDING, WORKSPACE};
 use cli::{CLI_KEYS, CliKey, CliValueKind};
 use shape::{Key, Object, Shape, key};
 
@@ -69,6 +71,8 @@ pub(super) static ROOT: Object = Object {
             Shape::Choice(&["always", "ask"]),
             "Only in your own config. `ask`: a project's config that is new or has changed is used only after you have agreed to it. Default: `always`.",
         ),
+        key("workspace", Shape::One(&WORKSPACE), "The workspaces of `task run --jobs`."),
+        key("landing", Shape::One(&LANDING), "How the work of `task run --jobs` lands."),
         WRAP,
         SANDBOX,
         WRITABLE,

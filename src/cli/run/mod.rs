@@ -8,6 +8,7 @@ pub(super) mod names;
 pub(super) mod output;
 pub(super) mod resume;
 pub(super) mod sandbox;
+pub(super) mod setup;
 pub(super) mod start_at;
 pub(super) mod survivors;
 
@@ -20,6 +21,7 @@ use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::chain::{TypedVars, add_secrets, chosen};
 use crate::cli::run::execute::{NewStart, QueueRun, start};
 use crate::cli::run::output::Output;
+use crate::cli::run::setup::with_setup;
 use crate::cli::run::start_at::{check_start, wait_for_start};
 use crate::cli::task::errors::unknown;
 use crate::cli::task::facts::facts;
@@ -209,9 +211,10 @@ pub(in crate::cli) fn planned(
     typed: &Typed,
 ) -> Result<Plan, Vec<Diagnostic>> {
     let settings = typed.overrides.settings(&project.shell)?;
-    let config = overridden(project, &typed.overrides);
+    let mut config = overridden(project, &typed.overrides);
+    let prepared = with_setup(chain, &mut config, project)?;
     let request = Request {
-        chain,
+        chain: prepared.as_ref().unwrap_or(chain),
         config: &config,
         root: &project.root,
         prompt: &typed.prompt,

@@ -201,7 +201,7 @@ pub(in crate::cli) struct TaskRunArgs {
     pub(in crate::cli) all: bool,
     /// Work on up to N tasks at once, each in a workspace of its own, and land each result once it is verified
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    #[arg(conflicts_with_all = ["all", "next", "dry_run"])]
+    #[arg(conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) jobs: Option<u32>,
     /// With --jobs: begin with the uncommitted changes of the working tree, too
     #[arg(long, requires = "jobs")]

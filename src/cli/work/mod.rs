@@ -7,7 +7,7 @@ use crate::cli::options::{BoundOptions, OutputArgs, RunOptions};
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run;
 use crate::exit::Exit;
-use crate::hub::{Claim, Hub, HubError, Workspace};
+use crate::hub::{Claim, Hub, HubError, PortBlock, Workspace};
 use crate::journal::{Journal, NewTask};
 use crate::report::print_error;
 use crate::source::{Diagnostic, sha256};
@@ -23,7 +23,7 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
     let bundle = hub.bundle(&args.unit).map_err(|error| refused(&error))?;
     let folder = match &args.workspaces {
         Some(folder) => folder.clone(),
-        None => workspaces(world, &args.hub)?,
+        None => workspaces(world, &args.hub, None)?,
     };
     let workspace = Workspace::of(&bundle, &folder);
     let Some(mut claim) = hub.claim(&args.unit).map_err(|error| refused(&error))? else {
@@ -32,9 +32,11 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
     };
     let earlier = under_way(&workspace, &bundle);
     if earlier.is_none() {
-        hub.make_workspace(&bundle, &workspace).map_err(|error| refused(&error))?;
+        hub.make_workspace(&bundle, &workspace, root_of(&args.hub)).map_err(|error| refused(&error))?;
         begin(&workspace, &bundle)?;
     }
+    let ports = lease_ports(world, &bundle)?;
+    let world = &in_workspace(world, &workspace, ports.as_ref());
     let exit = carry_out(world, common, &bundle, &workspace, earlier).unwrap_or_else(|stopped| stopped.exit(world));
     hand_over(&hub, &bundle, &workspace, &mut claim, exit)
 }
@@ -71,6 +73,7 @@ fn carry_out(
         // The batch has checked that the config is trusted.
         trust: true,
         color: None,
+        setup: bundle.setup.clone(),
     };
     let told = OutputArgs { events: Some("ndjson".into()), ..OutputArgs::default() };
     if let Some((run, has_ended)) = earlier {
@@ -152,17 +155,48 @@ fn exit_of_run(root: &Path, run: i64) -> Answered {
     Ok(outcome.map_or(Exit::Incomplete, run::execute::exit_of))
 }
 
-/// The directory of the workspaces of a hub.
-pub(in crate::cli) fn workspaces(world: &World, hub: &Path) -> Result<PathBuf, Diagnostic> {
-    let project = hub.ancestors().nth(2).unwrap_or(hub);
+/// The user's root, to which a hub belongs.
+fn root_of(hub: &Path) -> &Path {
+    hub.ancestors().nth(2).unwrap_or(hub)
+}
+
+/// Leases the ports of a unit, for as long as this process lives.
+fn lease_ports(world: &World, bundle: &Bundle) -> Result<Option<PortBlock>, Stopped> {
+    if bundle.ports == 0 {
+        return Ok(None);
+    }
+    let cache = world.cache_home().ok_or_else(no_home)?;
+    let lease = PortBlock::lease(&cache.join("forkhestra/ports"), bundle.ports)?;
+    let none = || {
+        Diagnostic::error("work/ports", format!("no {} ports in a row are free", bundle.ports))
+            .help("end the programs that listen on ports from 20000 on, or ask for fewer: `workspace.ports`")
+    };
+    Ok(Some(lease.ok_or_else(none)?))
+}
+
+/// The surroundings of a run in a workspace.
+fn in_workspace(world: &World, workspace: &Workspace, ports: Option<&PortBlock>) -> World {
+    let mut variables = vec![("FORKHESTRA_WORKSPACE", workspace.top.clone().into_os_string())];
+    variables.extend(ports.map(|ports| ("FORKHESTRA_PORT", ports.first.to_string().into())));
+    world.with_variables(&variables)
+}
+
+/// The directory of the workspaces of a hub, below `root` or the user's cache.
+pub(in crate::cli) fn workspaces(world: &World, hub: &Path, root: Option<&Path>) -> Result<PathBuf, Diagnostic> {
+    let project = root_of(hub);
     let name = project.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let digest = sha256(project.as_os_str().as_encoded_bytes());
     let below = format!("{name}-{}", digest.get(..8).unwrap_or(&digest));
-    let cache = world.cache_home().ok_or_else(|| {
-        Diagnostic::error("work/workspaces", "there is no directory for workspaces: HOME is not set")
-            .help("set HOME or XDG_CACHE_HOME, or the key `workspace.root` of the config")
-    })?;
-    Ok(cache.join("forkhestra/workspaces").join(below))
+    let root = match root {
+        Some(root) => root.to_path_buf(),
+        None => world.cache_home().ok_or_else(no_home)?.join("forkhestra/workspaces"),
+    };
+    Ok(root.join(below))
+}
+
+fn no_home() -> Diagnostic {
+    Diagnostic::error("work/workspaces", "there is no directory for workspaces: HOME is not set")
+        .help("set HOME or XDG_CACHE_HOME, or the key `workspace.root` of the config")
 }
 
 /// An error of the hub, as a person sees it.

@@ -124,6 +124,9 @@ pub struct BatchFacts {
     pub rejections: u32,
     /// `--limit-each`: the limits of each run.
     pub limit_each: Vec<String>,
+    /// How many tasks are merged at once, at most; `null` for all that are ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<u32>,
 }
 
 /// A task of a batch.

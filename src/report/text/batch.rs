@@ -1,6 +1,6 @@
 //! A batch in words: a line for each event that matters, and a table at the end.
 
-use crate::engine::{BatchEvent, BatchState, EventKind, RunOutcome, Sum, TaskPlace};
+use crate::engine::{BatchEvent, BatchFacts, BatchState, EventKind, RunOutcome, Sum, TaskPlace};
 use crate::report::closing::{cost_cell, tokens_cell, used_words};
 use crate::report::format::{first_line, fitted, padded, width};
 use crate::report::paint::Paint;
@@ -164,5 +164,28 @@ pub fn batch_table(state: &BatchState, sums: &IndexMap<String, Sum>, resume: &st
     if !next.is_empty() {
         let _ = writeln!(text, "{}", paint.dim(&format!("  next: {}", next.join(", or "))));
     }
+    text
+}
+
+/// Returns the dry run of a batch: its tasks in order, what it works with, and the command that shows the plan of one.
+#[must_use]
+pub fn batch_plan(title: &str, facts: &BatchFacts, rows: &[(&str, String)], next: &str, paint: Paint) -> String {
+    let names = facts.tasks.iter().map(|task| width(&task.id)).max().unwrap_or(0);
+    let mut text = format!("{}\n\n", paint.bold(title));
+    for task in &facts.tasks {
+        let after = if task.after.is_empty() {
+            String::new()
+        } else {
+            format!("  (after {} has landed)", task.after.join(", "))
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {}  {}{}", padded(&task.id, names), first_line(&task.title), paint.dim(&after));
+    }
+    let widest = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
+    text.push('\n');
+    for (name, value) in rows {
+        let _ = writeln!(text, "  {}  {value}", paint.dim(&padded(name, widest)));
+    }
+    let _ = writeln!(text, "\nNothing was run. The plan of one task: {next}");
     text
 }

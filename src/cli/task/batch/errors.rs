@@ -1,6 +1,6 @@
 //! The diagnostics of batches.
 
-use crate::source::{Diagnostic, counted};
+use crate::source::{Diagnostic, Text, counted};
 use std::path::Path;
 
 pub(super) fn no_repository(root: &Path) -> Diagnostic {
@@ -52,6 +52,26 @@ pub(super) fn line_apart(commits: usize, branch: &str) -> Diagnostic {
         ),
     )
     .help("merge them first: git fetch .forkhestra/hub.git forkhestra/line && git merge FETCH_HEAD")
+}
+
+pub(super) fn workspace_path(text: &Text, why: &str) -> Diagnostic {
+    Diagnostic::error("batch/workspace-path", format!("`{}` {why}", text.value))
+        .at(&text.at, "is named here")
+        .help("`copy` and `share` name files and directories of this project that git ignores, such as `.env`")
+}
+
+pub(super) fn workspaces_inside(folder: &Path, top: &Path) -> Diagnostic {
+    Diagnostic::error(
+        "batch/workspace-root",
+        format!("the directory of the workspaces, {}, is inside of the repository {}", folder.display(), top.display()),
+    )
+    .help("tools such as cargo and node would find the project around a workspace: set `workspace.root` to a directory outside of it")
+}
+
+pub(super) fn not_a_check(text: &Text) -> Diagnostic {
+    Diagnostic::error("landing/check", format!("`{}` is an agent, not a check", text.value))
+        .at(&text.at, "is named here")
+        .help("`landing.checks` names checks; `forkhestra list` shows them")
 }
 
 pub(super) fn never_began(run: i64) -> Diagnostic {

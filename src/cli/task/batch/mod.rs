@@ -3,6 +3,8 @@
 mod errors;
 mod planner;
 mod preflight;
+mod show;
+mod workspaces;
 
 use crate::batch::{BatchContext, BatchError, Budget, work_on_batch};
 use crate::chain::Limits;
@@ -17,7 +19,8 @@ use crate::cli::run::output::Output;
 use crate::cli::run::start_at::{check_start, wait_for_start};
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::trust::untrusted;
-use crate::cli::work::{refused, workspaces};
+use crate::cli::work::refused;
+use crate::context::Repository;
 use crate::engine::{BatchFacts, BatchState, Event, EventKind, RunOutcome, Totals};
 use crate::exit::Exit;
 use crate::hub::Hub;
@@ -31,6 +34,7 @@ use crate::world::World;
 use indexmap::IndexMap;
 use planner::Planner;
 use preflight::Checked;
+use workspaces::WorkspacePlan;
 
 /// A batch that is ready to start or to resume.
 struct Ready<'a> {
@@ -38,6 +42,7 @@ struct Ready<'a> {
     common: &'a Common,
     project: &'a Project,
     hub: Hub,
+    workspaces: WorkspacePlan,
     facts: BatchFacts,
     overrides: Overrides,
     whole: Limits,
@@ -61,16 +66,26 @@ pub(super) fn begin(
     if let Some(fault) = disbelieved(project, args.options.accept_changes) {
         return Err(fault.into());
     }
+    if args.dry_run {
+        let project = &prepared(project);
+        let checked = preflight::check(world, project, args, &vars, &ids)?;
+        return Ok(answer(&if args.json {
+            json_line(show::json(&checked))
+        } else {
+            show::text(world, &checked, args)
+        }));
+    }
     let output = Output::of(world, common, &args.told.with_json(args.json))?;
     check_start(world, args.start_at.as_ref())?;
     if let Some(start) = &args.start_at {
         wait_for_start(world, common, start, project.config.keep_awake != Some(false))?;
     }
     let lock = lock(world, common, &title(args.jobs.unwrap_or(1)), &project.root, args.wait)?;
+    let project = &prepared(project);
     let checked = preflight::check(world, project, args, &vars, &ids)?;
-    let Checked { hub, facts, whole, each } = checked;
+    let Checked { hub, facts, workspaces, whole, each } = checked;
     let overrides = Overrides { limits: args.options.bounds.limit.clone(), ..args.options.overrides() };
-    let ready = Ready { world, common, project, hub, facts, overrides, whole, each, vars, output };
+    let ready = Ready { world, common, project, hub, workspaces, facts, overrides, whole, each, vars, output };
     let mut journal = Journal::open(&project.root)?;
     let outline = ready.outline();
     let digest = sha256_json(&serde_json::to_value(&ready.facts).unwrap_or_default());
@@ -94,6 +109,11 @@ pub(super) fn begin(
         task: None,
     };
     perform(&ready, journal, lock, run, &[], opening)
+}
+
+/// The project as the runs in its workspaces see it: their first step prepares the workspace.
+fn prepared(project: &Project) -> Project {
+    Project { setup: project.config.workspace.setup_words().unwrap_or_default(), ..project.clone() }
 }
 
 /// What the lock file and the list of runs call a batch.
@@ -125,7 +145,10 @@ pub(in crate::cli) fn resume(
     let whole = limits(&overrides.limits, &project.shell)?;
     let each = limits(&facts.limit_each, &project.shell)?.or(project.config.limits.clone());
     let vars = facts.vars.clone();
-    let ready = Ready { world, common, project, hub, facts, overrides, whole, each, vars, output };
+    let repository = Repository::of(&project.root).ok_or_else(|| errors::no_repository(&project.root))?;
+    let workspaces = WorkspacePlan::of(world, project, &repository)?;
+    let project = &prepared(project);
+    let ready = Ready { world, common, project, hub, workspaces, facts, overrides, whole, each, vars, output };
     journal.begin_again(run, &ready.outline(), worker())?;
     let opening = EventKind::RunResumed {
         forkhestra: env!("CARGO_PKG_VERSION").into(),
@@ -164,7 +187,6 @@ fn perform(
     journal.hold(lock);
     journal.abort_after(world.abort_after());
     let runtime = event_queue()?;
-    let workspaces = workspaces(world, ready.hub.path())?;
     let planner = Planner::new(ready, &project.root)?;
     let mut budget = Budget::new(&ready.whole, &ready.each, world.uptime());
     for (unit, totals) in used_before(&journal, earlier)? {
@@ -184,8 +206,8 @@ fn perform(
             world,
             root: &project.root,
             hub: &ready.hub,
-            workspaces,
-            keeps_workspaces: false,
+            workspaces: ready.workspaces.folder.clone(),
+            keeps_workspaces: ready.workspaces.keep,
             journal: &mut journal,
             run,
             earlier,

@@ -34,8 +34,7 @@ impl<'a> Planner<'a> {
     pub(super) fn new(ready: &'a Ready<'a>, root: &Path) -> Result<Self, Stopped> {
         let chain = named(&ready.facts.chain, &ready.project.config)?;
         let (given, _) = split(&ready.vars, &ready.project.shell)?;
-        let top = crate::context::Repository::of(root).map(|found| found.top);
-        let folder = top.and_then(|top| Some(root.strip_prefix(top).ok()?.display().to_string())).unwrap_or_default();
+        let folder = crate::context::Repository::of(root).map_or_else(String::new, |found| found.below(root));
         let journal = RefCell::new(Journal::open(root)?);
         let mut planner = Self { ready, chain, given, verification: None, journal, folder };
         if let Some(checks) = &ready.facts.verification {
@@ -84,6 +83,10 @@ impl UnitPlanner for Planner<'_> {
             vars: Vec::new(),
             overrides: self.of_verification(),
             digest: None,
+            setup: self.ready.workspaces.setup.clone(),
+            copy: self.ready.workspaces.copy.clone(),
+            share: self.ready.workspaces.share.clone(),
+            ports: self.ready.workspaces.ports,
             task: None,
         };
         // The units of a task share a workspace, and so do all verifications.

@@ -1,10 +1,12 @@
 //! What is checked before a batch starts anything. All errors are reported at once.
 
 use super::errors;
-use crate::chain::Limits;
+use super::workspaces::WorkspacePlan;
+use crate::chain::{Limits, PromptSource, parse};
 use crate::cli::config::Project;
 use crate::cli::respond::{Stopped, broken_journal};
-use crate::cli::run::chain::{named, split};
+use crate::cli::run::chain::{TypedVars, named, split};
+use crate::cli::run::setup::SETUP;
 use crate::cli::run::{Typed, planned, said_by};
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors as task_errors;
@@ -14,17 +16,19 @@ use crate::context::Repository;
 use crate::engine::{BatchFacts, BatchState, BatchTask, RunKind, TaskPlace};
 use crate::hub::{Hub, Merged};
 use crate::journal::Journal;
-use crate::plan::{Kind, Plan, limits};
+use crate::plan::{Kind, Overrides, Plan, limits};
 use crate::proc::capture;
-use crate::source::Diagnostic;
+use crate::source::{Diagnostic, Source, Text};
 use crate::task::{Status, Task};
 use crate::world::World;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 /// A batch whose preconditions hold.
 pub(super) struct Checked {
     pub(super) hub: Hub,
     pub(super) facts: BatchFacts,
+    pub(super) workspaces: WorkspacePlan,
     pub(super) whole: Limits,
     pub(super) each: Limits,
 }
@@ -32,7 +36,7 @@ pub(super) struct Checked {
 /// The oldest git that merges without a working tree (git-merge-tree(1), `--write-tree`).
 const GIT: (u32, u32) = (2, 38);
 
-/// Checks everything, and prepares the hub.
+/// Checks everything, and prepares the hub, except in a dry run.
 pub(super) fn check(
     world: &World,
     project: &Project,
@@ -52,30 +56,41 @@ pub(super) fn check(
     let (verification, rejections) =
         verification(world, project, args, vars, of_chain).unwrap_or_else(|found| gathered(&mut faults, found));
     let repository = repository(&project.root, args).map_err(|found| faults.extend(found)).ok();
+    let workspaces = (repository.as_ref())
+        .map(|(repository, _)| WorkspacePlan::of(world, project, repository))
+        .transpose()
+        .unwrap_or_else(|found| gathered(&mut faults, found));
     let Some((repository, head)) = repository.filter(|_| faults.is_empty()) else { return Err(faults.into()) };
     if chosen.is_empty() {
         return Err(task_errors::nothing_to_run().into());
     }
-    let hub = Hub::prepare(&project.root, &repository)?;
-    hub.adopt_settings(&repository)?;
-    hub.import(&repository, &head)?;
-    let begin = if args.with_changes { hub.snapshot(&repository, &head)? } else { head };
-    let branch = branch(&project.root);
-    let line = line(&hub, &begin, branch.as_deref()).map_err(Stopped::from)?;
-    let earlier = earlier_work(&journal)?;
-    let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &hub, &line, &earlier));
-    let facts = BatchFacts {
-        tasks: tasks.collect::<Result<_, _>>()?,
+    let workspaces = workspaces.unwrap_or_default();
+    let mut facts = BatchFacts {
+        tasks: Vec::new(),
         jobs: args.jobs.unwrap_or(1),
         chain: args.chain.clone(),
         vars: vars.to_vec(),
-        verification: verification.clone(),
-        line,
-        branch,
+        verification,
+        line: head.clone(),
+        branch: branch(&project.root),
         rejections,
         limit_each: args.limit_each.clone(),
+        together: project.config.landing.together.map(NonZeroU32::get),
     };
-    Ok(Checked { hub, facts, whole, each: each.or(project.config.limits.clone()) })
+    let each = each.or(project.config.limits.clone());
+    if args.dry_run {
+        facts.tasks = chosen.iter().map(|task| fresh(task, &chosen)).collect();
+        return Ok(Checked { hub: Hub::at(&project.root), facts, workspaces, whole, each });
+    }
+    let hub = Hub::prepare(&project.root, &repository)?;
+    hub.adopt_settings(&repository, &workspaces.ignored(&repository.below(&project.root)))?;
+    hub.import(&repository, &head)?;
+    let begin = if args.with_changes { hub.snapshot(&repository, &head)? } else { head };
+    facts.line = line(&hub, &begin, facts.branch.as_deref()).map_err(Stopped::from)?;
+    let earlier = earlier_work(&journal)?;
+    let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &hub, &facts.line, &earlier));
+    facts.tasks = tasks.collect::<Result<_, _>>()?;
+    Ok(Checked { hub, facts, workspaces, whole, each })
 }
 
 fn gathered<T: Default>(faults: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) -> T {
@@ -158,6 +173,10 @@ fn verification(
     if args.unverified || tasks.is_empty() {
         return Ok((None, rejections));
     }
+    let checks = match &project.config.landing.checks {
+        Some(names) => landing_checks(world, project, names, &overrides)?,
+        None => checks,
+    };
     if checks.is_empty() {
         Err(vec![errors::no_check(&args.chain)])
     } else {
@@ -165,11 +184,30 @@ fn verification(
     }
 }
 
+/// The names of the checks that verify what lands, if the config names them.
+fn landing_checks(
+    world: &World,
+    project: &Project,
+    names: &[Text],
+    overrides: &Overrides,
+) -> Result<Vec<String>, Vec<Diagnostic>> {
+    let agents = names.iter().filter(|name| project.config.agents.contains_key(&name.value));
+    let mut faults: Vec<Diagnostic> = agents.map(errors::not_a_check).collect();
+    for name in names.iter().filter(|name| !project.config.agents.contains_key(&name.value)) {
+        let step = parse(&Source::new("landing.checks", name.value.as_str(), &project.shell));
+        let typed = Typed { prompt: PromptSource::default(), overrides: overrides.clone(), task: None };
+        let plan = step.and_then(|chain| planned(world, project, &chain, &TypedVars::default(), &typed));
+        faults.extend(plan.err().into_iter().flatten());
+    }
+    if faults.is_empty() { Ok(names.iter().map(|name| name.value.clone()).collect()) } else { Err(faults) }
+}
+
 /// The names of the checks of a plan that can fail it, each once, in order.
 fn checks_of(plan: &Plan) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for step in &plan.steps {
-        if matches!(step.kind, Kind::Check { optional: false, .. }) && !names.contains(&step.name) {
+        let fails = matches!(step.kind, Kind::Check { optional: false, .. }) && step.name != SETUP;
+        if fails && !names.contains(&step.name) {
             names.push(step.name.clone());
         }
     }
@@ -239,6 +277,18 @@ fn earlier_work(journal: &Journal) -> Result<Vec<BatchState>, Stopped> {
     Ok(states)
 }
 
+/// A task as the batch gets it, without the work of an earlier batch.
+fn fresh(task: &Task, chosen: &[&Task]) -> BatchTask {
+    let is_in = |id: &&String| chosen.iter().any(|other| other.id == **id);
+    BatchTask {
+        id: task.id.clone(),
+        title: task.title.clone(),
+        after: task.after.iter().filter(is_in).cloned().collect(),
+        rejections: task.rejections,
+        ..BatchTask::default()
+    }
+}
+
 /// A task as the batch gets it, with the work of an earlier batch.
 fn of_batch(
     task: &Task,
@@ -247,14 +297,7 @@ fn of_batch(
     line: &str,
     earlier: &[BatchState],
 ) -> Result<BatchTask, Stopped> {
-    let is_in = |id: &&String| chosen.iter().any(|other| other.id == **id);
-    let mut facts = BatchTask {
-        id: task.id.clone(),
-        title: task.title.clone(),
-        after: task.after.iter().filter(is_in).cloned().collect(),
-        rejections: task.rejections,
-        ..BatchTask::default()
-    };
+    let mut facts = fresh(task, chosen);
     let known = earlier.iter().find_map(|state| state.tasks.get(&task.id));
     let Some(before) = known.filter(|before| !matches!(before.place, TaskPlace::Landed(_))) else { return Ok(facts) };
     let Some(work) = before.work.clone().or_else(|| before.start.clone()) else { return Ok(facts) };

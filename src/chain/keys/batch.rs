@@ -1,0 +1,66 @@
+//! The keys of chains.json for several tasks at once.
+
+use super::shape::{Object, Shape, key};
+
+/// The most ports that a workspace can have.
+const MOST_PORTS: u32 = 100;
+/// The most tasks that are merged at once.
+const MOST_TOGETHER: u32 = 1000;
+
+/// The value of `workspace`.
+pub(in crate::chain) static WORKSPACE: Object = Object {
+    name: "`workspace`",
+    id: "workspace",
+    keys: &[
+        key(
+            "setup",
+            Shape::TextOrTexts,
+            "The command that prepares a workspace, such as `npm ci`. It is the first step of each run, named `workspace-setup`. A string runs under `sh -c`; an array is a program and its arguments.",
+        ),
+        key(
+            "copy",
+            Shape::Texts,
+            "Files and directories that git ignores, such as `.env`, which every workspace gets a copy of. Paths from the root.",
+        ),
+        key(
+            "share",
+            Shape::Texts,
+            "Directories that git ignores, such as `.venv`, which every workspace gets a symbolic link to. Only for what several programs can use at once. Paths from the root.",
+        ),
+        key(
+            "ports",
+            Shape::Count(MOST_PORTS),
+            "How many TCP ports each workspace gets for itself. `FORKHESTRA_PORT` is the first of them. Default: none.",
+        ),
+        key(
+            "root",
+            Shape::Text,
+            "The directory of the workspaces. Must be outside of the project. `~` and `${env:NAME}` are substituted. Default: a directory below `~/.cache/forkhestra/workspaces`.",
+        ),
+        key("keep", Shape::Flag, "Whether to keep the workspaces of tasks that have landed. Default: false."),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};
+
+/// The value of `landing`.
+pub(in crate::chain) static LANDING: Object = Object {
+    name: "`landing`",
+    id: "landing",
+    keys: &[
+        key(
+            "checks",
+            Shape::Texts,
+            "The checks that verify work before it lands, in this order. Default: those of the chain.",
+        ),
+        key(
+            "together",
+            Shape::Count(MOST_TOGETHER),
+            "How many tasks are merged and verified at once, at most. Default: all that are ready.",
+        ),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};

@@ -1,0 +1,79 @@
+//! The settings of several tasks at once: their workspaces, and how their work lands.
+
+use super::ir::Run;
+use super::read::{Reader, run};
+use crate::source::Text;
+use std::num::NonZeroU32;
+
+/// The value of `workspace` in a config.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkspaceSettings {
+    /// The command that prepares a workspace before each run in it.
+    pub setup: Option<Run>,
+    /// Ignored files that are copied into every workspace; paths from the root.
+    pub copy: Option<Vec<Text>>,
+    /// Ignored directories that every workspace gets a link to; paths from the root.
+    pub share: Option<Vec<Text>>,
+    /// How many ports each workspace gets.
+    pub ports: Option<NonZeroU32>,
+    /// The directory of the workspaces.
+    pub root: Option<Text>,
+    /// Whether the workspaces of tasks that have landed are kept.
+    pub keep: Option<bool>,
+}
+
+impl WorkspaceSettings {
+    /// Reads the value of `workspace`.
+    pub(super) fn read(reader: Reader<'_>) -> Self {
+        Self {
+            setup: reader.get("setup").and_then(run),
+            copy: reader.texts("copy"),
+            share: reader.texts("share"),
+            ports: reader.count("ports"),
+            root: reader.text("root"),
+            keep: reader.flag("keep"),
+        }
+    }
+
+    /// Returns these settings, completed by those of `below`.
+    pub(super) fn or(self, below: Self) -> Self {
+        Self {
+            setup: self.setup.or(below.setup),
+            copy: self.copy.or(below.copy),
+            share: self.share.or(below.share),
+            ports: self.ports.or(below.ports),
+            root: self.root.or(below.root),
+            keep: self.keep.or(below.keep),
+        }
+    }
+
+    /// The program and the arguments that prepare a workspace.
+    #[must_use]
+    pub fn setup_words(&self) -> Option<Vec<String>> {
+        Some(match self.setup.as_ref()? {
+            Run::Shell(line) => vec!["sh".to_string(), "-c".into(), line.value.clone()],
+            Run::Words(words) => words.iter().map(|word| word.value.clone()).collect(),
+        })
+    }
+}
+
+/// The value of `landing` in a config.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Landing {
+    /// The checks that verify work before it lands; `None` for those of the chain.
+    pub checks: Option<Vec<Text>>,
+    /// How many tasks are merged at once, at most.
+    pub together: Option<NonZeroU32>,
+}
+
+impl Landing {
+    /// Reads the value of `landing`.
+    pub(super) fn read(reader: Reader<'_>) -> Self {
+        Self { checks: reader.texts("checks"), together: reader.count("together") }
+    }
+
+    /// Returns these settings, completed by those of `below`.
+    pub(super) fn or(self, below: Self) -> Self {
+        Self { checks: self.checks.or(below.checks), together: self.together.or(below.together) }
+    }
+}

@@ -1,0 +1,62 @@
+//! The first step of a run in a workspace, which prepares the workspace.
+
+use crate::chain::{
+    Chain, Check, Config, Entry, Isolation, Item, LayerKind, Limit, PromptSource, Run, Step, StepTarget,
+};
+use crate::cli::config::Project;
+use crate::source::{Diagnostic, Place, Source, Text};
+use indexmap::IndexMap;
+use std::borrow::Cow;
+
+/// The name of the step that prepares a workspace.
+pub(in crate::cli) const SETUP: &str = "workspace-setup";
+
+/// Returns the chain with the step that prepares the workspace before all others; `None` if there is no such step.
+///
+/// # Errors
+/// When the config has an agent or a check of this name.
+pub(super) fn with_setup(
+    chain: &Chain,
+    config: &mut Cow<'_, Config>,
+    project: &Project,
+) -> Result<Option<Chain>, Vec<Diagnostic>> {
+    if project.setup.is_empty() {
+        return Ok(None);
+    }
+    let taken = config.checks.get(SETUP).map(|entry| &entry.at).or(config.agents.get(SETUP).map(|entry| &entry.at));
+    if let Some(at) = taken {
+        return Err(vec![
+            Diagnostic::error("workspace/setup-name", format!("the name `{SETUP}` is that of `workspace.setup`"))
+                .at(at, "is also defined here")
+                .help("rename the agent or the check"),
+        ]);
+    }
+    let text = |value: &String| {
+        let source = Source::new("workspace.setup", value.as_str(), &project.root);
+        Text { value: value.clone(), at: Place::whole(&source) }
+    };
+    let name = text(&SETUP.to_string());
+    let at = name.at.clone();
+    let check = Check {
+        description: None,
+        run: Run::Words(project.setup.iter().map(text).collect()),
+        env: IndexMap::new(),
+        optional: false,
+        timeout: None,
+        isolation: Isolation::default(),
+    };
+    let entry = Entry { value: Some(check), at, layer: LayerKind::Project, faults: Vec::new() };
+    config.to_mut().checks.insert(SETUP.into(), entry);
+    let step = Step {
+        name,
+        wants: StepTarget::Check,
+        limit: Limit::Once,
+        args: Vec::new(),
+        prompt: PromptSource::default(),
+        timeout: None,
+        idle_timeout: None,
+    };
+    let mut chain = chain.clone();
+    chain.items.insert(0, Item::Step(step));
+    Ok(Some(chain))
+}

@@ -1,0 +1,100 @@
+//! The settings of the workspaces of a batch, checked.
+
+use super::errors;
+use crate::cli::config::Project;
+use crate::cli::work::workspaces;
+use crate::context::Repository;
+use crate::hub::Hub;
+use crate::plan::path_of;
+use crate::prompt::{Vars, expand_config};
+use crate::source::{Diagnostic, Text};
+use crate::world::World;
+use std::path::{Component, Path, PathBuf};
+
+/// What the workspaces of a batch are made with.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WorkspacePlan {
+    /// The directory of the workspaces.
+    pub(super) folder: PathBuf,
+    /// The program and the arguments that prepare a workspace; empty for none.
+    pub(super) setup: Vec<String>,
+    /// Ignored files that each gets a copy of; paths from the root.
+    pub(super) copy: Vec<String>,
+    /// Ignored directories that each gets a link to; paths from the root.
+    pub(super) share: Vec<String>,
+    /// How many ports each gets.
+    pub(super) ports: u16,
+    /// Whether those of tasks that have landed are kept.
+    pub(super) keep: bool,
+}
+
+impl WorkspacePlan {
+    /// Checks the settings of a project.
+    ///
+    /// # Errors
+    /// All errors in them.
+    pub(super) fn of(world: &World, project: &Project, repository: &Repository) -> Result<Self, Vec<Diagnostic>> {
+        let settings = &project.config.workspace;
+        let hub = project.root.join(".forkhestra/hub.git");
+        let mut faults = Vec::new();
+        let mut plan = Self {
+            folder: PathBuf::new(),
+            setup: settings.setup_words().unwrap_or_default(),
+            copy: paths(project, repository, settings.copy.as_deref(), &mut faults),
+            share: paths(project, repository, settings.share.as_deref(), &mut faults),
+            ports: settings.ports.and_then(|ports| u16::try_from(ports.get()).ok()).unwrap_or(0),
+            keep: settings.keep == Some(true),
+        };
+        match settings.root.as_ref().map(|root| folder(world, root)).transpose() {
+            Ok(root) => match workspaces(world, &hub, root.as_deref()) {
+                Ok(folder)
+                    if world.canonical(&folder).starts_with(&repository.top) || folder.starts_with(&repository.top) =>
+                {
+                    faults.push(errors::workspaces_inside(&folder, &repository.top));
+                }
+                Ok(folder) => plan.folder = folder,
+                Err(fault) => faults.push(fault),
+            },
+            Err(found) => faults.extend(found),
+        }
+        if faults.is_empty() { Ok(plan) } else { Err(faults) }
+    }
+
+    /// What git has to ignore in a workspace, as paths from its top.
+    pub(super) fn ignored(&self, folder: &str) -> Vec<String> {
+        let below = Path::new(folder);
+        self.copy.iter().chain(&self.share).map(|path| below.join(path).display().to_string()).collect()
+    }
+}
+
+/// The directory that a config names.
+fn folder(world: &World, root: &Text) -> Result<PathBuf, Vec<Diagnostic>> {
+    let value = expand_config(root, &Vars::default(), world)?;
+    Ok(path_of(&value, &root.at.source.base, world))
+}
+
+/// The paths of a list in the config, each of which must exist, lie in the root, and be ignored by git.
+fn paths(
+    project: &Project,
+    repository: &Repository,
+    given: Option<&[Text]>,
+    faults: &mut Vec<Diagnostic>,
+) -> Vec<String> {
+    let mut all = Vec::new();
+    for text in given.into_iter().flatten() {
+        let path = Path::new(&text.value);
+        let is_inside = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        let why = if text.value.is_empty() || !is_inside {
+            "must be a path inside of the project"
+        } else if !project.root.join(path).exists() {
+            "does not exist"
+        } else if Hub::has_tracked(repository, &project.root.join(path)) {
+            "is tracked by git, so each workspace has it already"
+        } else {
+            all.push(text.value.clone());
+            continue;
+        };
+        faults.push(errors::workspace_path(text, why));
+    }
+    all
+}
