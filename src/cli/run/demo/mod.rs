@@ -2,9 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "an agent, not the runner: it works in its own directory")]
 
+mod batch;
+
 use crate::exit::Exit;
 use crate::marker::DEFAULT;
-use crate::report::print;
+use crate::report::{print, print_error};
 use crate::source::Env;
 use crate::world::World;
 use std::ffi::OsString;
@@ -13,18 +15,26 @@ use std::io::{self, Read};
 
 /// Plays the role that the step names.
 pub(in crate::cli) fn act(world: &World, arguments: &[OsString]) -> Exit {
-    let variable = |name: &str| world.var(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
     let role = arguments.first().and_then(|role| role.to_str()).unwrap_or_default();
     let words = match role {
-        "planner" => plan(&variable("FORKHESTRA_ITERATION")),
-        "coder" => code(&variable("FORKHESTRA_ROUND")),
+        "planner" => plan(&variable(world, "FORKHESTRA_ITERATION")),
+        "coder" => code(&variable(world, "FORKHESTRA_ROUND")),
         "reviewer" => review(),
+        "batch" => batch::play(world),
+        "worker" => batch::work(world),
         _ => return Exit::Refused,
     };
     match words.and_then(|words| print(&words)) {
         Ok(()) => Exit::Success,
-        Err(_) => Exit::Incomplete,
+        Err(error) => {
+            print_error(&format!("{error}\n"));
+            Exit::Incomplete
+        }
     }
+}
+
+fn variable(world: &World, name: &str) -> String {
+    world.var(name).and_then(|value| value.into_string().ok()).unwrap_or_default()
 }
 
 /// Two iterations: a first draft without the marker, then the plan and the marker.
