@@ -55,6 +55,16 @@ pub struct RunRow {
     pub unit: Option<String>,
 }
 
+impl RunRow {
+    /// Adds what a run of this batch has used.
+    pub fn add(&mut self, child: &Self) {
+        self.attempts += child.attempts;
+        self.took_ms += child.took_ms;
+        self.tokens = self.tokens.into_iter().chain(child.tokens).reduce(|one, other| one + other);
+        self.cost_usd = self.cost_usd.into_iter().chain(child.cost_usd).reduce(|one, other| one + other);
+    }
+}
+
 /// An attempt, as a row of a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

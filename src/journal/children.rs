@@ -29,6 +29,17 @@ impl Journal {
         Ok(run)
     }
 
+    /// Returns the numbers of all batches, the newest first.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn batches(&self) -> Result<Vec<i64>, JournalError> {
+        let select = "SELECT run FROM events WHERE seq = 2 AND type = 'batch' ORDER BY run DESC";
+        let mut select = self.database.prepare(select).map_err(self.failed())?;
+        let rows = select.query_map([], |row| row.get(0)).map_err(self.failed())?;
+        rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
+    }
+
     /// Returns the number of the last event of a run; 0 if it has none.
     ///
     /// # Errors

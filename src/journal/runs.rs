@@ -8,6 +8,7 @@ use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::de::DeserializeOwned;
+use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -95,24 +96,50 @@ impl Journal {
         let select = format!("{RUNS} GROUP BY id ORDER BY id DESC");
         let mut select = self.database.prepare(&select).map_err(self.failed())?;
         let rows = select.query_map([], run_row).map_err(self.failed())?;
-        rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
+        let mut rows: Vec<RunRow> = rows.collect::<rusqlite::Result<_>>().map_err(self.failed())?;
+        let mut sums: HashMap<i64, Vec<RunRow>> = HashMap::new();
+        for row in &rows {
+            if let Some(batch) = row.batch {
+                sums.entry(batch).or_default().push(row.clone());
+            }
+        }
+        for row in &mut rows {
+            sums.remove(&row.id).into_iter().flatten().for_each(|child| row.add(&child));
+        }
+        Ok(rows)
     }
 
-    /// Returns the run that began last.
+    /// Returns the run that began last, except those of a batch.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn last_run(&self) -> Result<Option<RunRow>, JournalError> {
-        let select = format!("{RUNS} WHERE id = (SELECT max(id) FROM runs) GROUP BY id");
-        self.database.query_row(&select, [], run_row).optional().map_err(self.failed())
+        let select = format!("{RUNS} WHERE id = (SELECT max(id) FROM runs WHERE parent IS NULL) GROUP BY id");
+        let row = self.database.query_row(&select, [], run_row).optional().map_err(self.failed())?;
+        self.with_runs_of_batch(row)
     }
 
-    /// Returns the run that began next after this one.
+    /// Adds to a batch what its runs have used.
+    fn with_runs_of_batch(&self, row: Option<RunRow>) -> Result<Option<RunRow>, JournalError> {
+        let Some(mut row) = row else { return Ok(None) };
+        if row.kind != RunKind::Batch {
+            return Ok(Some(row));
+        }
+        let select = format!("{RUNS} WHERE parent = ?1 GROUP BY id");
+        let mut select = self.database.prepare(&select).map_err(self.failed())?;
+        for child in select.query_map([row.id], run_row).map_err(self.failed())? {
+            row.add(&child.map_err(self.failed())?);
+        }
+        Ok(Some(row))
+    }
+
+    /// Returns the run that began next after this one, except those of a batch.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn run_after(&self, id: i64) -> Result<Option<RunRow>, JournalError> {
-        let select = format!("{RUNS} WHERE id = (SELECT min(id) FROM runs WHERE id > ?1) GROUP BY id");
+        let select =
+            format!("{RUNS} WHERE id = (SELECT min(id) FROM runs WHERE id > ?1 AND parent IS NULL) GROUP BY id");
         self.database.query_row(&select, [id], run_row).optional().map_err(self.failed())
     }
 
@@ -122,7 +149,8 @@ impl Journal {
     /// When it cannot be read.
     pub fn run(&self, id: i64) -> Result<Option<RunRow>, JournalError> {
         let select = format!("{RUNS} WHERE id = ?1 GROUP BY id");
-        self.database.query_row(&select, [id], run_row).optional().map_err(self.failed())
+        let row = self.database.query_row(&select, [id], run_row).optional().map_err(self.failed())?;
+        self.with_runs_of_batch(row)
     }
 
     /// Returns the attempts of all steps of a run, in the order in which they were planned.

@@ -195,7 +195,7 @@ fn with_changes_the_workspaces_begin_with_the_files_as_they_are() {
 }
 
 /// Starts a batch whose workers wait until the file `tmp/go` is there.
-fn waiting(tasks: u32) -> Place {
+pub(crate) fn waiting(tasks: u32) -> Place {
     let place = place(tasks, "", "ls file-*.txt > /dev/null");
     let (up, go) = (place.path("tmp/up"), place.path("tmp/go"));
     let script = format!(
@@ -207,7 +207,7 @@ fn waiting(tasks: u32) -> Place {
     place
 }
 
-fn wait_for_workers(place: &Place, tasks: &[u32]) {
+pub(crate) fn wait_for_workers(place: &Place, tasks: &[u32]) {
     for task in tasks {
         place.wait_for(&place.path(&format!("tmp/up-{task}")));
     }

@@ -30,6 +30,7 @@ mod journal;
 mod judgement;
 mod junit;
 mod kills;
+mod lanes;
 mod layering;
 mod lifeline;
 mod limits;

@@ -41,7 +41,7 @@ pub(in crate::cli) fn state(journal: &Journal, row: &RunRow) -> Result<RunState,
     Ok(RunState::of_run(row, alive))
 }
 
-/// Returns the run with this number, or without one the last run that `fits`.
+/// Returns the run with this number, or without one the last run that `fits` and that is not one of a batch.
 ///
 /// # Errors
 /// When there is no such run; the error names the last ones.
@@ -52,10 +52,11 @@ pub(in crate::cli) fn meant(
     wanted: &str,
 ) -> Result<(RunRow, RunState), Diagnostic> {
     let rows = journal.runs().map_err(|error| broken_journal(&error))?;
-    let last: Vec<String> = rows.iter().take(NAMED).map(|row| row.id.to_string()).collect();
+    let last: Vec<String> =
+        rows.iter().filter(|row| row.batch.is_none()).take(NAMED).map(|row| row.id.to_string()).collect();
     let mut others = Vec::new();
     for row in rows {
-        if id.is_none_or(|id| id == row.id) {
+        if id.map_or(row.batch.is_none(), |id| id == row.id) {
             let state = state(journal, &row)?;
             if id.is_some() || fits(&row, state) {
                 return Ok((row, state));

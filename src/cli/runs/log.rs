@@ -6,10 +6,10 @@ use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::run::output::{last_words, verbosity};
 use crate::cli::runs::args::LogArgs;
-use crate::cli::runs::broken;
 use crate::cli::runs::history::{is_alive, journal, meant, state};
 use crate::cli::runs::place::{AttemptPlace, RunPlace};
-use crate::engine::{AttemptRow, EventKind, RunRow, RunState, RunSummary};
+use crate::cli::runs::{batch, broken};
+use crate::engine::{AttemptRow, EventKind, RunKind, RunRow, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::journal::{Journal, Lease, RunLock};
 use crate::plan::Outline;
@@ -42,7 +42,7 @@ impl From<Diagnostic> for Cut {
 }
 
 /// Prints bytes unchanged.
-fn show(bytes: &[u8]) -> Result<(), Cut> {
+pub(super) fn show(bytes: &[u8]) -> Result<(), Cut> {
     match print_bytes(bytes) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Cut::ReaderGone),
@@ -130,6 +130,10 @@ impl Player<'_> {
 
     /// Shows one run; with `follow` until it has ended.
     fn run(&self, row: &RunRow, follow: bool) -> Result<(), Cut> {
+        if row.kind == RunKind::Batch {
+            let is_at_work = || Ok(follow && current(self.journal, row)? == RunState::Running);
+            return batch::play(self.world, self.common, self.journal, row.id, &is_at_work);
+        }
         let outline = self.journal.outline(row.id).map_err(broken)?.ok_or_else(|| too_old(row.id))?;
         let mut console = console(self.world, self.common, self.journal, &outline, row.id);
         let (mut open, mut seq, mut summary): (Option<Output>, u64, RunSummary) = (None, 0, RunSummary::default());

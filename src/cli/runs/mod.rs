@@ -1,6 +1,7 @@
 //! `runs`: lists, shows and prunes past runs.
 
 pub(in crate::cli) mod args;
+pub(super) mod batch;
 pub(super) mod history;
 pub(super) mod log;
 pub(in crate::cli) mod place;
@@ -16,11 +17,12 @@ use crate::cli::run::execute::{exit_of, resume_line};
 use crate::cli::run::output::{next, verbosity};
 use crate::cli::runs::args::{PruneArgs, RunsArgs, RunsVerb};
 use crate::cli::runs::history::{is_alive, journal, meant, state};
-use crate::engine::{Event, EventKind, RunKind, RunRow, RunState, RunSummary};
+use crate::engine::{BatchState, Event, EventKind, RunKind, RunRow, RunState, RunSummary};
 use crate::journal::{Journal, JournalError, LockAttempt, RunLock, snapshot_store};
 use crate::plan::Outline;
 use crate::report::{
-    Console, Paint, SummaryFacts, quoted, reason, run as run_text, runs as runs_text, summary_json, timeline,
+    Console, Paint, SummaryFacts, batch_json, quoted, reason, run as run_text, runs as runs_text, summary_json,
+    timeline,
 };
 use crate::runner::{PrunedSnapshots, files_of_run, prune_snapshots};
 use crate::source::{Diagnostic, counted};
@@ -79,6 +81,9 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
     if as_json {
         return Ok(answer(&json_line(shown(world, &journal, (&row, state), &events, outline.as_ref(), &resume)?)));
     }
+    if row.kind == RunKind::Batch {
+        return Ok(answer(&batch::shown(world, common, &journal, (&row, state), &events)?));
+    }
     let folder = world.relative(&journal.run_folder(row.id));
     let paint = Paint::for_stdout(world).still();
     let timeline = outline.as_ref().map_or_else(String::new, |outline| {
@@ -116,6 +121,11 @@ fn shown(
     }
     let summary = RunSummary::of(events);
     let mut shown = with_state(row, state);
+    if let Some(batch) = BatchState::of_events(events) {
+        let exit = batch.outcome.map_or(0, |outcome| exit_of(outcome).code());
+        shown["tasks"] = batch_json(row.id, &batch, exit)["tasks"].take();
+        shown["line"] = json!(batch.line);
+    }
     shown["attempts"] = json!(attempts);
     let ended = summary.totals.outcome.zip(outline);
     let why = ended.map(|(outcome, outline)| reason(outcome, &summary.totals, outline));

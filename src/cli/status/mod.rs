@@ -1,6 +1,7 @@
 //! `status`, `attach`, `stop` and `tell`: what is at work now, read from the journals and locks of other processes.
 
 mod attach;
+mod lanes;
 mod stop;
 mod tell;
 mod watch;
@@ -16,7 +17,7 @@ use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::runs::broken;
 use crate::cli::runs::history::{is_alive, state};
-use crate::engine::{At, Event, EventKind, RunOutcome, RunRow, RunState};
+use crate::engine::{At, Event, EventKind, RunKind, RunOutcome, RunRow, RunState};
 use crate::journal::{Journal, Lease, QUEUE_TITLE, RunLock};
 use crate::plan::Outline;
 use crate::proc::roots_at_work;
@@ -24,7 +25,7 @@ use crate::report::{
     AttemptStatus, Paint, RootStatus, RunStatus, TaskCount, WaitingItem, attempt_label, status as lines_of, wait_words,
 };
 use crate::source::{Diagnostic, counted};
-use crate::task::Status;
+use crate::task::{Status, Task};
 use crate::world::World;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -78,11 +79,16 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
     if let Some(active) = at_work(&journal)? {
         found.run = Some(run_status(world, &journal, &active)?);
     }
+    let tasks = journal.tasks().map_err(broken)?;
     let mut runs = journal.runs().map_err(broken)?;
     runs.truncate(SEARCHED);
     for row in runs {
         if state(&journal, &row)?.waits() {
             let title = row.name.as_ref().unwrap_or(&row.chain);
+            if row.batch.is_some() {
+                found.waiting.extend(waiting_task(&journal, &tasks, &row)?);
+                continue;
+            }
             let resume = resume_line(world, common, root, row.id);
             let more = if row.outcome.is_some_and(RunOutcome::is_exhausted) { "--more 3, or " } else { "" };
             found.waiting.push(WaitingItem {
@@ -97,7 +103,6 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
         let what = format!("{} {wait} for your decision", counted(open, "dispute"));
         found.waiting.push(WaitingItem { what, next: "forkhestra dispute list".into() });
     }
-    let tasks = journal.tasks().map_err(broken)?;
     for (name, status) in Status::NAMES {
         let count = tasks.iter().filter(|task| task.status == status).count();
         if count > 0 {
@@ -105,6 +110,18 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
         }
     }
     Ok(found)
+}
+
+/// The task of a batch that waits for a decision; `None` if a person has decided since.
+fn waiting_task(journal: &Journal, tasks: &[Task], row: &RunRow) -> Result<Option<WaitingItem>, Diagnostic> {
+    let id = row.task.as_ref().and_then(|task| task.split(": ").next()).unwrap_or_default();
+    let Some(task) = tasks.iter().find(|task| task.id == id && !task.status.is_terminal()) else { return Ok(None) };
+    let decided = journal.trail(id).map_err(broken)?.last().is_some_and(|last| last.change.actor == "human");
+    let is_last = journal.runs_of(id).map_err(broken)?.last() == Some(&row.id);
+    Ok((is_last && !decided).then(|| WaitingItem {
+        what: format!("task {id} ({}) waits for your decision, after run {}", task.title, row.id),
+        next: format!("forkhestra task approve {id}, or forkhestra task reject {id} --notes \"why\""),
+    }))
 }
 
 /// A run whose process is at work in a root.
@@ -171,6 +188,11 @@ fn run_status(world: &World, journal: &Journal, active: &ActiveRun) -> Result<Ru
     };
     let last = journal.last_event(row.id, &["attemptPlanned", "attemptFinished"]).map_err(broken)?;
     let attempt = last.and_then(|event| attempt_status(world, journal, outline.as_ref(), &event));
+    let batch = if row.kind == RunKind::Batch { lanes::batch_of(journal, row.id)? } else { None };
+    let (lanes, progress) = match &batch {
+        Some(state) => (lanes::lanes(world, state)?, Some(lanes::progress(state))),
+        None => (Vec::new(), None),
+    };
     Ok(RunStatus {
         run: row.id,
         chain: row.name.clone().unwrap_or_else(|| row.chain.clone()),
@@ -182,6 +204,8 @@ fn run_status(world: &World, journal: &Journal, active: &ActiveRun) -> Result<Ru
         cost_usd: row.cost_usd,
         attempt,
         waits,
+        lanes,
+        progress,
     })
 }
 

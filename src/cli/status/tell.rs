@@ -1,5 +1,6 @@
 //! `tell`: sends a message to the agents of the run that is at work in a root.
 
+use super::lanes::{batch_of, journal_of};
 use super::{ActiveRun, at_work, chosen_at_work};
 use crate::cli::args::{Common, TellArgs};
 use crate::cli::people::only_people;
@@ -32,20 +33,31 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
     };
     let (project, journal) = journal(world, common)?;
     only_people(world, &project.root)?;
+    // A run of a batch has the journal of its workspace.
+    let named = wanted;
+    let row = wanted.map(|run| journal.run(run).map_err(broken)).transpose()?.flatten();
+    let (journal, wanted) = match row.map(|row| journal_of(&journal, &row)).transpose()?.flatten() {
+        Some(theirs) => (theirs, None),
+        None => (journal, wanted),
+    };
     let ActiveRun { row, has_ended, .. } = chosen_at_work(&journal, wanted, "tell")?;
     let run = row.id;
+    let named = named.unwrap_or(run);
     if has_ended {
         return Err(Diagnostic::error(
             "tell/ended",
-            format!("run {run} has ended, and its queue has not begun the next"),
+            format!("run {named} has ended, and its queue has not begun the next"),
         )
         .help("say it again when the next task is at work; `forkhestra status` shows it")
         .into());
     }
+    if row.kind == RunKind::Batch {
+        return Err(to_one_of(&journal, run)?.into());
+    }
     if row.kind == RunKind::Evaluation {
         return Err(Diagnostic::error(
             "tell/evaluation",
-            format!("run {run} is an evaluation, which takes no messages"),
+            format!("run {named} is an evaluation, which takes no messages"),
         )
         .help("its prompts are what it measures; `forkhestra stop` ends it")
         .into());
@@ -53,13 +65,13 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
     let text = text_of(world, message)?;
     let (deaf, takers) = agents(&journal, run)?;
     if takers == 0 {
-        return Err(Diagnostic::error("tell/no-prompt", format!("no agent of run {run} has a prompt"))
+        return Err(Diagnostic::error("tell/no-prompt", format!("no agent of run {named} has a prompt"))
             .help("a message is added to the prompt of an agent; stop the run, and start it with a prompt: -p \"…\"")
             .into());
     }
     let sent: usize = journal.messages_after(run, 0).map_err(broken)?.iter().map(|earlier| earlier.text.len()).sum();
     if sent + text.len() > MOST {
-        let what = format!("run {run} has {sent} bytes of messages, and at most {MOST} are allowed in all");
+        let what = format!("run {named} has {sent} bytes of messages, and at most {MOST} are allowed in all");
         return Err(Diagnostic::error("tell/message", what)
             .help("stop the run, and start one with a better prompt")
             .into());
@@ -75,7 +87,7 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
                 format!(", except {}, which has no prompt", deaf.join(" and "))
             };
             return Ok(answer(&format!(
-                "run {run} has your message: every attempt that an agent begins now gets it{except}\n"
+                "run {named} has your message: every attempt that an agent begins now gets it{except}\n"
             )));
         }
         if over {
@@ -86,14 +98,14 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
                 let resume = resume_line(world, common, &project.root, run);
                 format!("if it is resumed, its agents get the message: {resume}")
             };
-            return Err(Diagnostic::error("tell/ended", format!("run {run} ended before it read your message"))
+            return Err(Diagnostic::error("tell/ended", format!("run {named} ended before it read your message"))
                 .help(help)
                 .into());
         }
         std::thread::sleep(LOOK);
     }
-    print_error(&format!("run {run} has not read your message yet: it is paused, or very busy\n"));
-    Ok(answer(&format!("run {run} reads your message when it continues\n")))
+    print_error(&format!("run {named} has not read your message yet: it is paused, or very busy\n"));
+    Ok(answer(&format!("run {named} reads your message when it continues\n")))
 }
 
 /// Returns the names of the agents of a run that have no prompt, and how many agents have one.
@@ -149,4 +161,15 @@ fn text_of(world: &World, message: &str) -> Result<String, Diagnostic> {
 
 fn unreadable(why: &str) -> Diagnostic {
     Diagnostic::error("usage/stdin", format!("cannot read the message from standard input: {why}"))
+}
+
+/// Refuses a message to a whole batch, and names its runs.
+fn to_one_of(journal: &Journal, run: i64) -> Result<Diagnostic, Diagnostic> {
+    let state = batch_of(journal, run)?.unwrap_or_default();
+    let units = state.units.values().filter(|unit| unit.at_work);
+    let runs: Vec<String> =
+        units.filter_map(|unit| Some(format!("{} (task {})", unit.run, unit.task.as_ref()?))).collect();
+    let runs = if runs.is_empty() { "none at the moment".into() } else { runs.join(", ") };
+    Ok(Diagnostic::error("tell/batch", format!("run {run} is a batch; a message goes to one of its runs"))
+        .help(format!("name the run, such as forkhestra tell 12 \"…\". Running: {runs}")))
 }

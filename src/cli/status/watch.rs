@@ -9,7 +9,7 @@ use crate::cli::run::output::verbosity;
 use crate::cli::runs::broken;
 use crate::exit::Exit;
 use crate::journal::Journal;
-use crate::report::{Console, Paint, print};
+use crate::report::{BatchLines, Console, Paint, print};
 use crate::source::Diagnostic;
 use crate::world::World;
 use std::io;
@@ -80,6 +80,8 @@ fn follow(pinned: &mut Pinned<'_>, journal: &Journal, past: bool) -> Result<io::
     let Some(outline) = journal.outline(run).map_err(broken)? else { return pinned.draw_status() };
     let folder = pinned.world.relative(&journal.run_folder(run));
     let verbosity = verbosity(pinned.common);
+    let is_batch = journal.batches().map_err(broken)?.contains(&run);
+    let mut batch = is_batch.then(|| BatchLines::new(run, pinned.paint.still()));
     let mut console = Console::new(&outline, None, pinned.paint.still(), verbosity, Path::new(&folder));
     let (mut seq, mut old) = (0, past);
     loop {
@@ -88,7 +90,10 @@ fn follow(pinned: &mut Pinned<'_>, journal: &Journal, past: bool) -> Result<io::
         let mut news = String::new();
         for event in journal.events_after(run, seq).map_err(broken)? {
             seq = event.seq;
-            let lines = console.event(&event);
+            let lines = match &mut batch {
+                Some(batch) => batch.event(&event.event),
+                None => console.event(&event),
+            };
             news.push_str(if old { "" } else { &lines });
         }
         old = false;

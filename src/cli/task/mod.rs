@@ -7,6 +7,7 @@ pub(super) mod errors;
 pub(super) mod facts;
 pub(super) mod import;
 mod land;
+mod places;
 pub(super) mod queue;
 pub(super) mod run;
 
@@ -17,7 +18,9 @@ use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::runs::history::is_alive;
 use crate::cli::task::args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
 use crate::cli::task::facts::{journal, known, seen, spec_of};
+use crate::cli::task::places::TaskPlaces;
 use crate::cli::verdict::{in_an_iteration, record, record_for};
+use crate::engine::RunRow;
 use crate::exit::Exit;
 use crate::journal::{Journal, NewTask, Refused, RunLock};
 use crate::report::{Paint, dispute_text, disputes_text, task_text, tasks_text};
@@ -116,13 +119,20 @@ fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagn
 }
 
 fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
-    let tasks =
-        seen(world, common)?.map(|journal| journal.tasks().map_err(|error| broken_journal(&error))).transpose()?;
+    let journal = seen(world, common)?;
+    let tasks = journal.as_ref().map(|journal| journal.tasks().map_err(|error| broken_journal(&error))).transpose()?;
     let tasks = tasks.unwrap_or_default();
+    let places = journal.as_ref().map(TaskPlaces::of).transpose()?.unwrap_or_default();
     if as_json {
-        return Ok(answer(&(json!(tasks).to_string() + "\n")));
+        let mut rows = json!(tasks);
+        for (row, task) in rows.as_array_mut().into_iter().flatten().zip(&tasks) {
+            if let Some(place) = places.words(&task.id) {
+                row["place"] = json!(place);
+            }
+        }
+        return Ok(answer(&(rows.to_string() + "\n")));
     }
-    Ok(answer(&tasks_text(&tasks, Paint::for_stdout(world))))
+    Ok(answer(&tasks_text(&tasks, &|id| places.words(id), Paint::for_stdout(world))))
 }
 
 fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit, Diagnostic> {
@@ -134,11 +144,21 @@ fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit,
     let runs = journal.runs_of(id).map_err(broken)?;
     let disputes: Vec<_> = journal.disputes().map_err(broken)?.into_iter().filter(|one| one.task == id).collect();
     let waits = waits_for(task, &tasks);
+    let places = TaskPlaces::of(&journal)?;
+    let (place, workspace) = (places.words(id), places.workspace(id));
     if as_json {
-        let told = json!({ "task": task, "waitsFor": waits, "runs": runs, "audit": trail, "disputes": disputes });
+        let mut told = json!({ "task": task, "waitsFor": waits, "runs": runs, "audit": trail, "disputes": disputes });
+        for (name, value) in [("place", &place), ("workspace", &workspace)] {
+            if let Some(value) = value {
+                told[name] = json!(value);
+            }
+        }
         return Ok(answer(&json_line(told)));
     }
-    Ok(answer(&task_text(task, &waits, &runs, &trail, &disputes, Paint::for_stdout(world))))
+    let place =
+        [("place", place), ("workspace", workspace)].into_iter().filter_map(|(name, words)| Some((name, words?)));
+    let place: Vec<(&str, String)> = place.collect();
+    Ok(answer(&task_text(task, &waits, &place, &runs, &trail, &disputes, Paint::for_stdout(world))))
 }
 
 fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> Result<Exit, Diagnostic> {
@@ -167,8 +187,13 @@ fn not_at_work(root: &Path, journal: &Journal, id: &str) -> Result<(), Diagnosti
     let locked = RunLock::is_held(root).map_err(broken)?;
     let lease = journal.lease().map_err(broken)?.filter(|lease| locked || is_alive(*lease));
     let Some(lease) = lease else { return Ok(()) };
-    let works = journal.runs_of(id).map_err(broken)?.contains(&lease.run);
-    if works { Err(errors::at_work(id, lease.run)) } else { Ok(()) }
+    for run in journal.runs_of(id).map_err(broken)? {
+        let in_batch = |row: &RunRow| row.batch == Some(lease.run) && row.outcome.is_none();
+        if run == lease.run || journal.run(run).map_err(broken)?.is_some_and(|row| in_batch(&row)) {
+            return Err(errors::at_work(id, lease.run));
+        }
+    }
+    Ok(())
 }
 
 fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> {

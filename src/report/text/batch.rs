@@ -1,9 +1,12 @@
 //! A batch in words: a line for each event that matters, and a table at the end.
 
-use crate::engine::{BatchEvent, BatchFacts, BatchState, EventKind, RunOutcome, Sum, TaskPlace};
+use crate::engine::{
+    BatchEvent, BatchFacts, BatchState, Event, EventKind, RunOutcome, RunRow, RunState, Sum, TaskPlace,
+};
 use crate::report::closing::{cost_cell, tokens_cell, used_words};
-use crate::report::format::{first_line, fitted, padded, width};
+use crate::report::format::{first_line, fitted, local_time, padded, time_of_day, width};
 use crate::report::paint::Paint;
+use crate::report::text::history::{painted, state_label};
 use crate::source::counted;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -72,6 +75,57 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
         | BatchEvent::Merged { .. }
         | BatchEvent::Conflicted { .. } => String::new(),
     }
+}
+
+/// The lines of a batch, event after event.
+#[derive(Debug)]
+pub struct BatchLines {
+    run: i64,
+    state: BatchState,
+    paint: Paint,
+}
+
+impl BatchLines {
+    /// Begins with the first event of this batch.
+    #[must_use]
+    pub fn new(run: i64, paint: Paint) -> Self {
+        Self { run, state: BatchState::default(), paint }
+    }
+
+    /// Returns the lines about the next event; often empty.
+    pub fn event(&mut self, event: &EventKind) -> String {
+        let line = batch_line(self.run, event, &self.state, self.paint);
+        self.state.evolve(event);
+        line
+    }
+
+    /// The batch after the events so far.
+    #[must_use]
+    pub fn state(&self) -> &BatchState {
+        &self.state
+    }
+}
+
+/// Returns a batch: when it ran, what happened, and its table.
+#[must_use]
+pub fn batch_text(row: &RunRow, state: RunState, events: &[Event], table: &str, paint: Paint) -> String {
+    let mut text = format!("{} {}\n", paint.bold(&format!("run {}", row.id)), paint.bold(&row.chain));
+    let mut line = |name: &str, words: &str| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<7}")));
+    };
+    line("started", &local_time(&row.started));
+    line("ended", &row.ended.as_deref().map_or_else(|| "not yet".into(), local_time));
+    line("state", &painted(state, paint, state_label(state)));
+    text.push('\n');
+    let mut lines = BatchLines::new(row.id, paint);
+    for event in events {
+        for (index, line) in lines.event(&event.event).lines().enumerate() {
+            let time = if index == 0 { paint.dim(&time_of_day(&event.at)) } else { " ".repeat(8) };
+            let _ = writeln!(text, "{time}  {}", line.strip_prefix("  ").unwrap_or(line));
+        }
+    }
+    text + table
 }
 
 fn indented(text: &str) -> String {

@@ -26,7 +26,7 @@ pub(in crate::report) fn state_label(state: RunState) -> &'static str {
     }
 }
 
-fn painted(state: RunState, paint: Paint, words: &str) -> String {
+pub(in crate::report) fn painted(state: RunState, paint: Paint, words: &str) -> String {
     match state {
         RunState::Complete => paint.good(words),
         RunState::Incomplete | RunState::IterationsExhausted | RunState::CasesFailed | RunState::TasksLeft => {
@@ -46,7 +46,14 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
     if rows.is_empty() {
         return "no runs yet\n".into();
     }
-    let title = |row: &RunRow| shortened(row.name.as_ref().unwrap_or(&row.chain));
+    // The runs of a batch are below it.
+    let mut rows: Vec<&(RunRow, RunState)> = rows.iter().collect();
+    rows.sort_by_key(|(row, _)| std::cmp::Reverse((row.batch.unwrap_or(row.id), row.batch.is_none(), row.id)));
+    let title = |row: &RunRow| match (row.batch, &row.task) {
+        (Some(_), Some(task)) => shortened(&format!("  {}", first_line(task))),
+        (Some(_), None) => shortened(&format!("  verify: {}", row.chain)),
+        (None, _) => shortened(row.name.as_ref().unwrap_or(&row.chain)),
+    };
     let widest = rows.iter().map(|(row, _)| width(&title(row))).max().unwrap_or(0).max(5);
     let heading = format!(
         "{:>4}  {}  {:19}  {:14}  {:>8}  {:>10}  {}",
@@ -59,7 +66,7 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
         "cost"
     );
     let mut text = format!("{}\n", paint.dim(&heading));
-    for (row, state) in rows {
+    for (row, state) in &rows {
         let state = painted(*state, paint, &format!("{:14}", state_label(*state)));
         // Writing to a String cannot fail.
         let _ = writeln!(

@@ -63,6 +63,30 @@ pub struct RunStatus {
     pub attempt: Option<AttemptStatus>,
     /// What it waits for, if it waits: `waiting for the usage limit to end, until 06:30:05`.
     pub waits: Option<String>,
+    /// The lanes that are working, if the run is a batch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<LaneStatus>,
+    /// How many tasks are where, if the run is a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+}
+
+/// A lane of a batch.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LaneStatus {
+    /// Its number, from 1.
+    pub lane: u32,
+    /// The ID of the task that it works on; `None` for a verification.
+    pub task: Option<String>,
+    /// The title of that task.
+    pub title: Option<String>,
+    /// The number of its run.
+    pub run: i64,
+    /// The attempt at work; `None` between attempts.
+    pub attempt: Option<AttemptStatus>,
+    /// What it waits for, if it waits.
+    pub waits: Option<String>,
 }
 
 /// An attempt that is at work.
@@ -81,6 +105,8 @@ pub struct AttemptStatus {
 
 /// A silence is shown from this length on, in milliseconds.
 const SILENT: u64 = 5_000;
+/// The maximum width of a task's title, in columns.
+const TITLE: usize = 50;
 
 /// Returns the lines about one root. With `named`, the first one is its path.
 #[must_use]
@@ -106,8 +132,11 @@ pub fn status(root: &RootStatus, named: bool, paint: Paint) -> Vec<String> {
     lines
 }
 
+fn whole(ms: u64) -> String {
+    seconds(ms / 1000 * 1000).replace(".0 s", " s")
+}
+
 fn run_lines(run: &RunStatus, paint: Paint, lines: &mut Vec<String>) {
-    let whole = |ms: u64| seconds(ms / 1000 * 1000).replace(".0 s", " s");
     let mut facts = vec![format!("for {}", whole(run.running_ms)), format!("attempt {}", run.attempts)];
     facts.extend(run.tokens.map(|tokens| amount(tokens, "token")));
     facts.extend(run.cost_usd.map(|cost| format!("${cost:.2}")));
@@ -119,16 +148,28 @@ fn run_lines(run: &RunStatus, paint: Paint, lines: &mut Vec<String>) {
     if let Some(words) = &run.waits {
         lines.push(format!("  {}", paint.warn(words)));
     }
-    if let Some(attempt) = &run.attempt {
-        let silent = if attempt.silent_ms >= SILENT {
-            format!(", silent for {}", whole(attempt.silent_ms))
-        } else {
-            String::new()
+    for lane in &run.lanes {
+        let what = match (&lane.task, &lane.title) {
+            (Some(task), Some(title)) => format!("{task}  {}", fitted(&first_line(title), TITLE)),
+            (Some(task), None) => task.clone(),
+            (None, _) => "verification".into(),
         };
-        lines.push(format!("  {} for {}{silent}", attempt.label, whole(attempt.running_ms)));
-        if !attempt.last_line.is_empty() {
-            let most = paint.width.saturating_sub(4);
-            lines.push(format!("  {}", paint.dim(&fitted(&printable(&attempt.last_line), most))));
-        }
+        lines.push(format!("  {} {what} {}", lane.lane, paint.dim(&format!("(run {})", lane.run))));
+        lines.extend(lane.waits.as_ref().map(|words| format!("    {}", paint.warn(words))));
+        lines.extend(lane.attempt.iter().flat_map(|attempt| attempt_lines(attempt, "    ", paint)));
     }
+    lines.extend(run.progress.as_ref().map(|words| paint.dim(&format!("  {words}"))));
+    lines.extend(run.attempt.iter().flat_map(|attempt| attempt_lines(attempt, "  ", paint)));
+}
+
+/// The attempt at work, and the last line that it printed.
+fn attempt_lines(attempt: &AttemptStatus, margin: &str, paint: Paint) -> Vec<String> {
+    let silent =
+        if attempt.silent_ms >= SILENT { format!(", silent for {}", whole(attempt.silent_ms)) } else { String::new() };
+    let mut lines = vec![format!("{margin}{} for {}{silent}", attempt.label, whole(attempt.running_ms))];
+    if !attempt.last_line.is_empty() {
+        let most = paint.width.saturating_sub(margin.len() + 2);
+        lines.push(format!("{margin}{}", paint.dim(&fitted(&printable(&attempt.last_line), most))));
+    }
+    lines
 }

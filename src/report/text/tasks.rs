@@ -15,9 +15,9 @@ fn painted(status: Status, paint: Paint, words: &str) -> String {
     }
 }
 
-/// Returns a table of all tasks, in the order in which they were added.
+/// Returns a table of all tasks, in the order in which they were added. `place` returns where the work on a task is.
 #[must_use]
-pub fn tasks_text(tasks: &[Task], paint: Paint) -> String {
+pub fn tasks_text(tasks: &[Task], place: &dyn Fn(&str) -> Option<String>, paint: Paint) -> String {
     if tasks.is_empty() {
         return "no tasks yet; `forkhestra task add \"…\"` adds one\n".into();
     }
@@ -29,6 +29,7 @@ pub fn tasks_text(tasks: &[Task], paint: Paint) -> String {
             let count = counted(task.rejections, "rejection");
             notes.push(count);
         }
+        notes.extend(place(&task.id));
         let waits = waits_for(task, tasks);
         if !waits.is_empty() && !task.status.is_terminal() {
             notes.push(format!("waits for {}", waits.join(", ")));
@@ -46,6 +47,7 @@ pub fn tasks_text(tasks: &[Task], paint: Paint) -> String {
 pub fn task_text(
     task: &Task,
     waits: &[&str],
+    place: &[(&str, String)],
     runs: &[i64],
     trail: &[AuditRow],
     disputes: &[Dispute],
@@ -65,6 +67,9 @@ pub fn task_text(
     }
     if !waits.is_empty() {
         line("waits for", &waits.join(", "));
+    }
+    for (name, words) in place {
+        line(name, words);
     }
     if !runs.is_empty() {
         line("runs", &runs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));

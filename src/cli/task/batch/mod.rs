@@ -14,9 +14,10 @@ use crate::cli::options::OutputArgs;
 use crate::cli::people::no_run_by_a_judge;
 use crate::cli::respond::{Answered, Stopped, answer, json_line};
 use crate::cli::run::disbelieved;
-use crate::cli::run::execute::{event_queue, exit_of, lock, resume_line, worker};
+use crate::cli::run::execute::{event_queue, exit_of, lock, worker};
 use crate::cli::run::output::Output;
 use crate::cli::run::start_at::{check_start, wait_for_start};
+use crate::cli::runs::batch::closing;
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::trust::untrusted;
 use crate::cli::work::refused;
@@ -27,7 +28,7 @@ use crate::hub::Hub;
 use crate::journal::{Journal, NewRun, RunLock};
 use crate::plan::{Outline, Overrides, limits};
 use crate::proc::SleepInhibitor;
-use crate::report::{BatchTerminal, Paint, Screen, batch_json, batch_table, print_error, render};
+use crate::report::{BatchTerminal, Paint, Screen, batch_json, print_error, render};
 use crate::runner::Failure;
 use crate::source::{Diagnostic, sha256_json};
 use crate::world::World;
@@ -245,7 +246,7 @@ fn used_before(journal: &Journal, earlier: &[Event]) -> Result<Vec<(String, Tota
 
 /// Prints the table of a batch, and returns its exit code.
 fn closed(ready: &Ready<'_>, journal: &Journal, run: i64, state: &BatchState) -> Answered {
-    let Ready { world, common, project, .. } = *ready;
+    let Ready { world, common, .. } = *ready;
     let outcome = state.outcome.unwrap_or(RunOutcome::TasksLeft);
     let ends = state.units.values().filter(|unit| unit.task.is_some()).filter_map(|unit| unit.outcome);
     let needs_human = ends.filter(|end| matches!(end, RunOutcome::NeedsHuman { .. })).count() > 0;
@@ -257,17 +258,8 @@ fn closed(ready: &Ready<'_>, journal: &Journal, run: i64, state: &BatchState) ->
         answer(&json_line(batch_json(run, state, exit.code())));
     }
     if !common.quiet {
-        let mut sums = IndexMap::new();
-        for (id, task) in &state.tasks {
-            let mut totals = Totals::default().all;
-            for run in &task.runs {
-                totals.join(&journal.summary(*run)?.totals.all);
-            }
-            sums.insert(id.clone(), totals);
-        }
-        let resume = resume_line(world, common, &project.root, run);
-        let land = crate::cli::run::execute::command_line(world, common, &project.root, "task land");
-        print_error(&batch_table(state, &sums, &resume, &land, Paint::for_stderr(world)));
+        let paint = Paint::for_stderr(world);
+        print_error(&closing(world, common, journal, (run, state), paint)?);
     }
     Ok(exit)
 }

@@ -13,7 +13,7 @@ use crate::cli::task::errors as task_errors;
 use crate::cli::task::facts::{known, of};
 use crate::cli::work::refused;
 use crate::context::Repository;
-use crate::engine::{BatchFacts, BatchState, BatchTask, RunKind, TaskPlace};
+use crate::engine::{BatchFacts, BatchState, BatchTask, TaskPlace};
 use crate::hub::{Hub, Merged};
 use crate::journal::Journal;
 use crate::plan::{Kind, Overrides, Plan, limits};
@@ -271,8 +271,8 @@ fn line(hub: &Hub, begin: &str, branch: Option<&str>) -> Result<String, Vec<Diag
 /// The batches of a root, the newest first.
 fn earlier_work(journal: &Journal) -> Result<Vec<BatchState>, Stopped> {
     let mut states = Vec::new();
-    for row in journal.runs()?.into_iter().filter(|row| row.kind == RunKind::Batch) {
-        states.extend(BatchState::of_events(&journal.events(row.id).map_err(|error| broken_journal(&error))?));
+    for batch in journal.batches()? {
+        states.extend(BatchState::of_events(&journal.events(batch).map_err(|error| broken_journal(&error))?));
     }
     Ok(states)
 }

@@ -1,0 +1,97 @@
+//! What `status`, `runs`, `tell` and `task` say about `task run --jobs`, while it is running and later.
+
+use crate::answers::check;
+use crate::batch::{CHAINS, WRITES, hub, place, wait_for_workers, waiting};
+use crate::support::{Place, git};
+use std::fs;
+
+fn json(place: &Place, schema: &str, words: &[&str]) -> serde_json::Value {
+    let text = place.run(words).code(0).stdout.clone();
+    check(schema, &text);
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Runs a command beside a batch, and returns what it printed, in one line.
+#[track_caller]
+fn beside(place: &Place, words: &[&str], code: i32) -> String {
+    let (exit, text) = place.beside(words);
+    assert_eq!(exit, Some(code), "{text}");
+    text.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn status_shows_what_each_lane_is_working_on_and_task_list_where_each_task_is() {
+    let place = waiting(3);
+    let run = place.start(&["task", "run", "-j", "2"]);
+    wait_for_workers(&place, &[1, 2]);
+    let status = beside(&place, &["status"], 0);
+    for words in ["1 1 Task 1 (run 2) 1.1 worker for", "2 2 Task 2 (run 3)", "3 tasks: 2 running, 1 waiting"] {
+        assert!(status.contains(words), "{words} is missing: {status}");
+    }
+    let told = beside(&place, &["status", "--json"], 0);
+    check("status", &told);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["roots"][0]["run"]["lanes"][1]["task"], "2");
+    let list = beside(&place, &["task", "list"], 0);
+    assert!(list.contains("Task 2 (in lane 2 of batch 1)"), "{list}");
+    assert!(beside(&place, &["task", "approve", "1"], 2).contains("run 1 is working on task 1"));
+    fs::write(place.path("tmp/go"), "").unwrap();
+    run.end().code(0);
+    let list = json(&place, "tasks", &["task", "list", "--json"]);
+    assert!(list[0]["place"].as_str().unwrap().starts_with("landed as "), "{list}");
+    json(&place, "task", &["task", "show", "1", "--json"]);
+}
+
+#[test]
+fn tell_reaches_one_run_of_a_batch_and_refuses_the_whole() {
+    let place = waiting(2);
+    let run = place.start(&["task", "run", "-j", "2"]);
+    wait_for_workers(&place, &[1, 2]);
+    let refused = beside(&place, &["tell", "be brief"], 2);
+    assert!(refused.contains("tell/batch") && refused.contains("Running: 2 (task 1), 3 (task 2)"), "{refused}");
+    assert!(beside(&place, &["tell", "3", "be brief"], 0).starts_with("run 3 has your message"));
+    fs::write(place.path("tmp/go"), "").unwrap();
+    run.end().code(0);
+}
+
+#[test]
+fn runs_shows_the_runs_of_a_batch_below_it_and_a_batch_as_what_happened_to_its_tasks() {
+    let place = place(2, WRITES, "ls file-*.txt > /dev/null");
+    place.run(&["task", "run", "-j", "2"]).code(0);
+    let list = place.run(&["runs"]).code(0).stdout.clone();
+    let lines: Vec<&str> = list.lines().skip(1).collect();
+    assert!(lines[0].contains("1  task run --jobs 2") && lines[0].contains("complete"), "{list}");
+    let is_below =
+        |line: &&str| ["  1: Task 1", "  2: Task 2", "  verify: check"].iter().any(|words| line.contains(words));
+    assert!(lines.len() >= 4 && lines[1..].iter().all(is_below), "{list}");
+    let rows = json(&place, "runs", &["runs", "--json"]);
+    let batch = rows.as_array().unwrap().iter().find(|row| row["kind"] == "batch").unwrap();
+    assert!(batch["attemptCount"].as_u64().unwrap() >= 5, "{batch}");
+    let shown = place.run(&["runs", "show"]).code(0).stdout.clone();
+    assert!(shown.contains("● batch 1 begins: 2 tasks") && shown.contains("2 of 2 tasks landed"), "{shown}");
+    let shown = json(&place, "run", &["runs", "show", "--json"]);
+    assert_eq!(shown["tasks"][0]["status"], "landed");
+    assert_eq!(shown["line"], hub(&place, &["rev-parse", "forkhestra/line"]));
+    let log = place.run(&["runs", "log"]).code(0).stdout.clone();
+    assert!(log.starts_with("● batch 1 begins") && log.contains("✓ 1  landed as"), "{log}");
+}
+
+#[test]
+fn a_task_of_a_batch_that_needs_a_human_is_decided_with_task_approve() {
+    let place = place(1, "sh echo work > file-1.txt", "true");
+    place.agent("judge", "print It contradicts itself.\nprint VERDICT: dispute");
+    let config = CHAINS.replace(r#""agents": {"#, r#""agents": { "judge": { "command": "judge", "role": "judge" },"#);
+    let config = config.replace(
+        r#""steps": [{ "agent": "worker" }, { "check": "check" }]"#,
+        r#""steps": "(worker -> check -> judge):3""#,
+    );
+    place.config(&format!("{{{config}}}"));
+    git(&place, &["commit", "-qam", "judge"]);
+    let ran = place.run(&["task", "run", "-j", "2"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    let status = place.run(&["status"]).code(0).stdout.clone();
+    assert!(status.contains("waits for your decision"), "{status}");
+    place.run(&["task", "approve", "1"]).code(0);
+    place.run(&["task", "run", "-j", "2", "1"]).code(0);
+    assert_eq!(hub(&place, &["show", "forkhestra/line:file-1.txt"]), "work");
+}
