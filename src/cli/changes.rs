@@ -4,22 +4,23 @@ use crate::cli::args::Common;
 use crate::cli::config::shell;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::runs::args::{DiffArgs, RestoreArgs};
+use crate::cli::runs::batch::trees_of;
 use crate::cli::runs::history::{journal, meant};
 use crate::cli::runs::place::{AttemptPlace, RunPlace};
 use crate::context::Repository;
 use crate::engine::{AttemptTrees, FileChange, RunTrees};
 use crate::exit::Exit;
 use crate::report::{Paint, changed_files, painted_patch, print_bytes};
-use crate::runner::{files_between, patch_between, patch_bytes, write_tree};
+use crate::runner::TreeStore;
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Two trees of a run.
 struct Span {
-    root: PathBuf,
+    store: TreeStore,
     run: i64,
     before: String,
     after: String,
@@ -28,10 +29,10 @@ struct Span {
 /// Carries out `diff`.
 pub(super) fn diff(world: &World, common: &Common, args: &DiffArgs) -> Answered {
     let span = span(world, common, args.what.as_deref().unwrap_or_default())?;
-    let Span { root, run, before, after } = &span;
+    let Span { store, run, before, after } = &span;
     let paint = Paint::for_stdout(world);
     if args.json || args.stat {
-        let files = files_between(root, before, after).ok_or_else(|| gone(root))?;
+        let files = store.files(before, after).ok_or_else(|| gone(store.root()))?;
         return Ok(answer(&if args.json {
             in_json(*run, before, after, &files)
         } else {
@@ -39,12 +40,12 @@ pub(super) fn diff(world: &World, common: &Common, args: &DiffArgs) -> Answered 
         }));
     }
     if paint.terminal {
-        let patch = patch_between(root, before, after).ok_or_else(|| gone(root))?;
+        let patch = store.patch(before, after).ok_or_else(|| gone(store.root()))?;
         return Ok(answer(&painted_patch(&patch, paint)));
     }
     // Another program gets the bytes of the files, which need not be UTF-8.
     let scratch = world.scratch_folder().map_err(|error| not_diffed(&error.to_string()))?;
-    let patch = patch_bytes(root, scratch.path(), before, after).ok_or_else(|| gone(root))?;
+    let patch = store.patch_bytes(scratch.path(), before, after).ok_or_else(|| gone(store.root()))?;
     Ok(match print_bytes(&patch) {
         Ok(()) => Exit::Success,
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Success,
@@ -63,34 +64,37 @@ fn in_json(run: i64, before: &str, after: &str, files: &[FileChange]) -> String 
 /// Carries out `runs restore`.
 pub(super) fn restore(world: &World, common: &Common, args: &RestoreArgs, as_json: bool) -> Answered {
     let place = args.what.as_deref().map(RunPlace::parse).transpose()?.unwrap_or_default();
-    let (root, run, trees) = trees(world, common, place.run)?;
+    let (store, run, trees) = trees(world, common, place.run)?;
     let tree = match place.attempt {
         Some(attempt) if args.before => find(&trees, run, attempt)?.before.clone(),
         Some(attempt) => find(&trees, run, attempt)?.after.clone(),
         None if args.before => trees.began.clone(),
         None => trees.last().map(str::to_string),
     };
-    let tree = tree.ok_or_else(|| no_snapshot(run, place.attempt, reason(&root, &trees, place.attempt)))?;
+    let tree = tree.ok_or_else(|| no_snapshot(run, place.attempt, reason(&store, &trees, place.attempt)))?;
     let to = shell(world, common).join(&args.to);
     world.make_empty(&to).map_err(|error| not_empty(&to, &error.to_string()))?;
     let scratch = world.scratch_folder().map_err(|error| not_restored(&to, &error.to_string()))?;
-    if !write_tree(&root, scratch.path(), &tree, &to) {
+    if !store.write_tree(scratch.path(), &tree, &to) {
         return Err(not_restored(&to, "git could not write the snapshot").into());
     }
     Ok(answer(&if as_json { json_line(json!({ "run": run, "directory": to })) } else { format!("{}\n", to.display()) }))
 }
 
-fn trees(world: &World, common: &Common, run: Option<i64>) -> Result<(PathBuf, i64, RunTrees), Diagnostic> {
-    let (project, journal) = journal(world, common)?;
+fn trees(world: &World, common: &Common, run: Option<i64>) -> Result<(TreeStore, i64, RunTrees), Diagnostic> {
+    let (_, journal) = journal(world, common)?;
     let (row, _) = meant(&journal, run, |_, _| true, "yet")?;
     let events = journal.events(row.id).map_err(|error| broken_journal(&error))?;
-    Ok((project.root, row.id, RunTrees::of(&events)))
+    let (store, trees) = trees_of(&journal, &row, RunTrees::of(&events))?;
+    Ok((store, row.id, trees))
 }
 
 /// Returns why there is no snapshot after an attempt, or after a run.
-fn reason(root: &Path, trees: &RunTrees, place: Option<AttemptPlace>) -> &'static str {
+fn reason(store: &TreeStore, trees: &RunTrees, place: Option<AttemptPlace>) -> &'static str {
     let attempt = |place: AttemptPlace| trees.attempts.iter().rfind(|one| place.names(one.at.step, one.at.attempt));
-    if Repository::of(root).is_none() {
+    if place.is_some() && !store.has_snapshots() {
+        "the workspace of the run was removed, and only the changes of the whole run are kept"
+    } else if Repository::of(store.root()).is_none() {
         "this is not a git repository; git takes the snapshots"
     } else if trees.began.is_none() {
         "the run had no worker, git could not be run, or an older version of forkhestra made the run"
@@ -108,7 +112,7 @@ fn span(world: &World, common: &Common, text: &str) -> Result<Span, Diagnostic> 
         None => (text, None),
     };
     let first = if first.is_empty() { RunPlace::default() } else { RunPlace::parse(first)? };
-    let (root, run, trees) = trees(world, common, first.run)?;
+    let (store, run, trees) = trees(world, common, first.run)?;
     let began = trees.began.clone();
     let (before, after) = match (first.attempt, last) {
         (None, None) => (began, trees.last().map(str::to_string)),
@@ -120,8 +124,8 @@ fn span(world: &World, common: &Common, text: &str) -> Result<Span, Diagnostic> 
         (Some(first), Some(last)) => (find(&trees, run, first)?.after.clone(), find(&trees, run, last)?.after.clone()),
     };
     let place = last.or(first.attempt);
-    let (before, after) = before.zip(after).ok_or_else(|| no_snapshot(run, place, reason(&root, &trees, place)))?;
-    Ok(Span { root, run, before, after })
+    let (before, after) = before.zip(after).ok_or_else(|| no_snapshot(run, place, reason(&store, &trees, place)))?;
+    Ok(Span { store, run, before, after })
 }
 
 fn find(trees: &RunTrees, run: i64, place: AttemptPlace) -> Result<&AttemptTrees, Diagnostic> {

@@ -7,14 +7,15 @@ use crate::cli::config::shell;
 use crate::cli::respond::{Answered, Stopped, answer, broken_journal, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::runs::args::ReportArgs;
+use crate::cli::runs::batch::trees_of;
 use crate::cli::runs::history::{journal, meant, state};
 use crate::cli::runs::{bad_age, broken};
-use crate::engine::{At, Event, EventKind, FileChange, Finished, RunRow, RunState, RunSummary};
+use crate::engine::{At, Event, EventKind, FileChange, Finished, RunRow, RunState, RunSummary, RunTrees};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::plan::Outline;
 use crate::report::{AttemptTexts, Document, Refresh, html_page, junit, markdown, print, reason};
-use crate::runner::{files_of_run, patch_between};
+use crate::runner::TreeStore;
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
@@ -139,7 +140,8 @@ fn read(
             papers.push(paper(world, journal, &outline, (row.id, at), ended.get(&(at.step, at.attempt)).copied())?);
         }
     }
-    let (changes, patch) = (files_of_run(root, &summary), patch(root, &summary));
+    let (store, trees) = trees_of(journal, &row, summary.trees.clone())?;
+    let (changes, patch) = (store.files_of_run(&trees), patch(&store, &trees));
     let at_work = state == RunState::Running;
     Ok(RunData { row, summary, outline, events, reason: why, resume, at_work, changes, patch, papers })
 }
@@ -184,9 +186,9 @@ fn written(
 }
 
 /// The changes of a run as a patch; empty if there are none.
-fn patch(root: &Path, summary: &RunSummary) -> String {
-    let trees = summary.trees.began.as_deref().zip(summary.trees.last()).filter(|(began, last)| began != last);
-    let mut patch = trees.and_then(|(began, last)| patch_between(root, began, last)).unwrap_or_default();
+fn patch(store: &TreeStore, trees: &RunTrees) -> String {
+    let trees = trees.began.as_deref().zip(trees.last()).filter(|(began, last)| began != last);
+    let mut patch = trees.and_then(|(began, last)| store.patch(began, last)).unwrap_or_default();
     if patch.len() > LONGEST {
         let end = patch[..patch.floor_char_boundary(LONGEST)].rfind('\n').map_or(0, |end| end + 1);
         patch.truncate(end);

@@ -35,6 +35,13 @@ impl RunTrees {
         trees
     }
 
+    /// Returns the same attempts without their trees, with another first and last tree of the run.
+    #[must_use]
+    pub fn with_ends(self, began: Option<String>, last: Option<String>) -> Self {
+        let without = |trees: AttemptTrees| AttemptTrees { before: None, after: None, ..trees };
+        Self { began, attempts: self.attempts.into_iter().map(without).collect(), now: last }
+    }
+
     /// Returns the last tree of the run; `None` if there was no snapshot after the first one.
     #[must_use]
     pub fn last(&self) -> Option<&str> {

@@ -22,7 +22,7 @@ impl Workspace {
     #[must_use]
     pub fn of(bundle: &Bundle, folder: &Path) -> Self {
         let named = Self::named(&bundle.workspace, folder);
-        Self { root: named.top.join(&bundle.folder), ..named }
+        if bundle.folder.is_empty() { named } else { Self { root: named.top.join(&bundle.folder), ..named } }
     }
 
     /// The workspace with this name.

@@ -3,66 +3,110 @@
 use super::render::asking;
 use super::work::FIRST_PATIENCE;
 use crate::context::{Repository, Snapshots};
-use crate::engine::{FileChange, RunSummary};
+use crate::engine::{FileChange, RunTrees};
 use crate::journal::{JournalError, forget_trees, keep_trees, prepare_store, snapshot_store};
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long git may take to find out what nothing refers to any more.
 const PRUNE_PATIENCE: Duration = Duration::from_mins(10);
 
-/// Returns the difference between two trees of a root's snapshots as a patch. `None` if there is no repository or one
-/// of the trees is gone.
-#[must_use]
-pub fn patch_between(root: &Path, before: &str, after: &str) -> Option<String> {
-    Snapshots::of(root, snapshot_store(root))?.diff(before, after, &asking(root, FIRST_PATIENCE))
+/// A git repository with trees of a root: the snapshots of its runs, or the hub of its batches.
+#[derive(Debug, Clone)]
+pub struct TreeStore {
+    root: PathBuf,
+    store: PathBuf,
 }
 
-/// Returns the same patch byte for byte, whatever the encoding of the files is. `scratch` is a directory for a file.
-#[must_use]
-pub fn patch_bytes(root: &Path, scratch: &Path, before: &str, after: &str) -> Option<Vec<u8>> {
-    let (file, mut bytes) = (scratch.join("patch"), Vec::new());
-    let snapshots = Snapshots::of(root, snapshot_store(root))?;
-    snapshots.diff_to(&file, before, after, &asking(root, FIRST_PATIENCE)).then_some(())?;
-    File::open(file).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
-    Some(bytes)
-}
-
-/// Returns the files that differ between two trees of a root's snapshots, with the numbers of their lines. `None` if
-/// there is no repository or one of the trees is gone.
-#[must_use]
-pub fn files_between(root: &Path, before: &str, after: &str) -> Option<Vec<FileChange>> {
-    if before == after {
-        return Some(Vec::new());
+impl TreeStore {
+    /// The snapshots of a root.
+    #[must_use]
+    pub fn of(root: &Path) -> Self {
+        Self { root: root.to_path_buf(), store: snapshot_store(root) }
     }
-    Snapshots::of(root, snapshot_store(root))?.numstat(before, after, &asking(root, FIRST_PATIENCE))
-}
 
-/// Returns the files that a run in this root changed, from its first tree to its last. `None` if there were no
-/// snapshots. The root may have been moved since.
-#[must_use]
-pub fn files_of_run(root: &Path, summary: &RunSummary) -> Option<Vec<FileChange>> {
-    let (began, last) = (summary.trees.began.as_deref()?, summary.trees.last()?);
-    files_between(root, began, last)
-}
-
-/// Writes a tree of a root's snapshots to an empty directory. `scratch` is an empty directory that is not used
-/// afterwards. Returns whether git could write all of it.
-#[must_use]
-pub fn write_tree(root: &Path, scratch: &Path, tree: &str, to: &Path) -> bool {
-    let Some(repository) = Repository::of(root) else { return false };
-    // An index of its own, because a run that is at work uses that of the store.
-    let store = scratch.join("store");
-    if prepare_store(&store, &[snapshot_store(root).join("objects")], repository.is_sha256(), "").is_err() {
-        return false;
+    /// Another repository with trees of a root.
+    #[must_use]
+    pub fn at(root: &Path, store: &Path) -> Self {
+        Self { root: root.to_path_buf(), store: store.to_path_buf() }
     }
-    let (store, to) = (store.display().to_string(), to.display().to_string());
-    let git = asking(root, FIRST_PATIENCE);
-    let own = ["--no-replace-objects", "--git-dir", &store, "--work-tree", &to];
-    let all = |words: &[&str]| git(&[&own[..], words].concat()).is_some();
-    all(&["read-tree", tree]) && all(&["checkout-index", "--all"])
+
+    /// The root.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether it has the snapshots of runs in this root.
+    #[must_use]
+    pub fn has_snapshots(&self) -> bool {
+        self.store == snapshot_store(&self.root)
+    }
+
+    fn snapshots(&self) -> Option<Snapshots> {
+        Snapshots::of(&self.root, self.store.clone())
+    }
+
+    /// Returns whether it has a tree.
+    #[must_use]
+    pub fn has(&self, tree: &str) -> bool {
+        let store = self.store.display().to_string();
+        self.store.is_dir()
+            && asking(&self.root, FIRST_PATIENCE)(&["--git-dir", &store, "cat-file", "-e", tree]).is_some()
+    }
+
+    /// Returns the difference between two trees as a patch. `None` if there is no repository or one of the trees is
+    /// gone.
+    #[must_use]
+    pub fn patch(&self, before: &str, after: &str) -> Option<String> {
+        self.snapshots()?.diff(before, after, &asking(&self.root, FIRST_PATIENCE))
+    }
+
+    /// Returns the same patch byte for byte, whatever the encoding of the files is. `scratch` is a directory for a
+    /// file.
+    #[must_use]
+    pub fn patch_bytes(&self, scratch: &Path, before: &str, after: &str) -> Option<Vec<u8>> {
+        let (file, mut bytes) = (scratch.join("patch"), Vec::new());
+        self.snapshots()?.diff_to(&file, before, after, &asking(&self.root, FIRST_PATIENCE)).then_some(())?;
+        File::open(file).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
+        Some(bytes)
+    }
+
+    /// Returns the files that differ between two trees, with the numbers of their lines. `None` if there is no
+    /// repository or one of the trees is gone.
+    #[must_use]
+    pub fn files(&self, before: &str, after: &str) -> Option<Vec<FileChange>> {
+        if before == after {
+            return Some(Vec::new());
+        }
+        self.snapshots()?.numstat(before, after, &asking(&self.root, FIRST_PATIENCE))
+    }
+
+    /// Returns the files that a run changed, from its first tree to its last. `None` if there were no snapshots. The
+    /// root may have been moved since.
+    #[must_use]
+    pub fn files_of_run(&self, trees: &RunTrees) -> Option<Vec<FileChange>> {
+        self.files(trees.began.as_deref()?, trees.last()?)
+    }
+
+    /// Writes a tree to an empty directory. `scratch` is an empty directory that is not used afterwards. Returns
+    /// whether git could write all of it.
+    #[must_use]
+    pub fn write_tree(&self, scratch: &Path, tree: &str, to: &Path) -> bool {
+        let Some(repository) = Repository::of(&self.root) else { return false };
+        // An index of its own, because a run that is at work uses that of the store.
+        let store = scratch.join("store");
+        if prepare_store(&store, &[self.store.join("objects")], repository.is_sha256(), "").is_err() {
+            return false;
+        }
+        let (store, to) = (store.display().to_string(), to.display().to_string());
+        let git = asking(&self.root, FIRST_PATIENCE);
+        let own = ["--no-replace-objects", "--git-dir", &store, "--work-tree", &to];
+        let all = |words: &[&str]| git(&[&own[..], words].concat()).is_some();
+        all(&["read-tree", tree]) && all(&["checkout-index", "--all"])
+    }
 }
 
 /// The result of [`prune_snapshots`].

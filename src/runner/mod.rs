@@ -21,9 +21,7 @@ mod templates;
 mod timers;
 mod work;
 
-pub use changes::{
-    PrunedSnapshots, files_between, files_of_run, patch_between, patch_bytes, prune_snapshots, write_tree,
-};
+pub use changes::{PrunedSnapshots, TreeStore, prune_snapshots};
 pub use context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 pub use driver::{drive, flushed, written};
 pub use evidence::Transcripts;

@@ -95,3 +95,22 @@ fn a_task_of_a_batch_that_needs_a_human_is_decided_with_task_approve() {
     place.run(&["task", "run", "-j", "2", "1"]).code(0);
     assert_eq!(hub(&place, &["show", "forkhestra/line:file-1.txt"]), "work");
 }
+
+#[test]
+fn diff_and_restore_show_what_a_run_of_a_batch_changed_with_and_without_its_workspace() {
+    let place = place(1, WRITES, "ls file-*.txt > /dev/null");
+    place.run(&["task", "run", "-j", "2"]).code(0);
+    assert!(place.run(&["diff", "2", "--stat"]).code(0).stdout.starts_with("A file-1.txt"));
+    let refused = place.run(&["diff", "2.1.1"]).code(2).words();
+    assert!(refused.contains("the workspace of the run was removed"), "{refused}");
+    let there = place.path("tmp/there");
+    place.run(&["runs", "restore", "2", "--to", &there.display().to_string()]).code(0);
+    assert_eq!(std::fs::read_to_string(there.join("file-1.txt")).unwrap(), "work\n");
+    assert!(place.run(&["runs", "show", "2"]).code(0).stdout.contains("1 file changed (+1 -0): file-1.txt"));
+    place.run(&["task", "land", "--into", "main"]).code(0);
+    place.config(&format!(r#"{{ "workspace": {{ "keep": true }}, {CHAINS} }}"#));
+    place.run(&["task", "add", "Another"]).code(0);
+    place.run(&["task", "run", "-j", "2", "--with-changes"]).code(0);
+    let run = place.run(&["task", "show", "2"]).code(0).stdout.clone();
+    assert!(run.contains("workspace  $PLACE/home/.cache/forkhestra/workspaces/") && run.contains("/4-2\n"), "{run}");
+}

@@ -12,7 +12,7 @@ use crate::report::{
     Document, GithubLog, Ndjson, Paint, Sinks, SummaryFacts, Verbosity, closing_changes, closing_table, go_on, print,
     print_error, reason, step_summary, summary_json, with_twice,
 };
-use crate::runner::files_of_run;
+use crate::runner::TreeStore;
 use crate::source::{Diagnostic, Env, Files, Kind};
 use crate::world::World;
 use std::io;
@@ -127,7 +127,7 @@ pub(in crate::cli) fn close(
         _ => None,
     }
     .unwrap_or_else(|| next(outcome, &summary, &over.resume, &outline.limits));
-    let changes = files_of_run(over.root, &summary);
+    let changes = TreeStore::of(over.root).files_of_run(&summary.trees);
     let paint = Paint::for_stderr(world);
     if !common.quiet {
         print_error(&last_words(&summary, changes.as_deref(), outline, &over.resume, paint));

@@ -4,12 +4,15 @@ use super::log::{Cut, show};
 use crate::cli::args::Common;
 use crate::cli::run::execute::{command_line, resume_line};
 use crate::cli::runs::broken;
-use crate::engine::{BatchState, Event, RunRow, RunState, Sum, Totals};
+use crate::engine::{BatchEvent, BatchState, Event, EventKind, RunRow, RunState, RunTrees, Sum, Totals};
+use crate::hub::Hub;
 use crate::journal::Journal;
 use crate::report::{BatchLines, Paint, batch_table, batch_text};
+use crate::runner::TreeStore;
 use crate::source::Diagnostic;
 use crate::world::World;
 use indexmap::IndexMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// The interval at which a batch that is followed is read.
@@ -76,4 +79,40 @@ pub(super) fn play(
         show(closing(world, common, journal, (run, lines.state()), paint)?.as_bytes())?;
     }
     Ok(())
+}
+
+/// The trees of a run, and the repository that has them. Those of a run of a batch are in its workspace; when that is
+/// removed, the hub still has the first and the last one.
+pub(in crate::cli) fn trees_of(
+    journal: &Journal,
+    row: &RunRow,
+    trees: RunTrees,
+) -> Result<(TreeStore, RunTrees), Diagnostic> {
+    let own = TreeStore::of(journal.root());
+    let (Some(batch), Some(name)) = (row.batch, &row.unit) else { return Ok((own, trees)) };
+    let (mut began, mut work, mut workspace) = (None, None, None);
+    for event in journal.events(batch).map_err(broken)? {
+        match event.event {
+            EventKind::Batch { event: BatchEvent::UnitStarted { unit, base, workspace: folder, .. } }
+                if unit == *name =>
+            {
+                (began, workspace) = (Some(base), Some(folder));
+            }
+            EventKind::Batch { event: BatchEvent::UnitEnded { unit, work: found, .. } } if unit == *name => {
+                work = found
+            }
+            _ => {}
+        }
+    }
+    let there = workspace.map(|folder| TreeStore::of(Path::new(&folder)));
+    if let Some(store) = there.filter(|store| trees.last().is_some_and(|last| store.has(last))) {
+        return Ok((store, trees));
+    }
+    match (Hub::existing(journal.root()), began, work) {
+        (Some(hub), Some(began), Some(work)) => {
+            let tree = |commit: &str| hub.tree_of(commit).ok();
+            Ok((TreeStore::at(journal.root(), hub.path()), trees.with_ends(tree(&began), tree(&work))))
+        }
+        _ => Ok((own, trees)),
+    }
 }

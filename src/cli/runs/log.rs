@@ -14,7 +14,6 @@ use crate::exit::Exit;
 use crate::journal::{Journal, Lease, RunLock};
 use crate::plan::Outline;
 use crate::report::{Console, Paint, print_bytes, print_error};
-use crate::runner::files_of_run;
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
@@ -180,7 +179,8 @@ impl Player<'_> {
         }
         if !self.common.quiet {
             let resume = resume_line(self.world, self.common, self.root, row.id);
-            let changes = files_of_run(self.root, &summary);
+            let (store, trees) = batch::trees_of(self.journal, row, summary.trees.clone())?;
+            let changes = store.files_of_run(&trees);
             show(
                 last_words(&summary, changes.as_deref(), &outline, &resume, Paint::for_stdout(self.world)).as_bytes(),
             )?;

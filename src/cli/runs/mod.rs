@@ -24,7 +24,7 @@ use crate::report::{
     Console, Paint, SummaryFacts, batch_json, quoted, reason, run as run_text, runs as runs_text, summary_json,
     timeline,
 };
-use crate::runner::{PrunedSnapshots, files_of_run, prune_snapshots};
+use crate::runner::{PrunedSnapshots, prune_snapshots};
 use crate::source::{Diagnostic, counted};
 use crate::world::World;
 use serde_json::json;
@@ -96,7 +96,8 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
     } else {
         String::new()
     };
-    let changes = files_of_run(journal.root(), &summary);
+    let (store, trees) = batch::trees_of(&journal, &row, summary.trees.clone())?;
+    let changes = store.files_of_run(&trees);
     let text =
         run_text(&row, state, &summary, outline.as_ref(), changes.as_deref(), (&timeline, &folder, &resume), paint);
     Ok(answer(&(text + &results)))
@@ -132,7 +133,8 @@ fn shown(
     let next = ended.map(|(outcome, outline)| next(outcome, &summary, resume, &outline.limits));
     let exit = summary.totals.outcome.map(|outcome| exit_of(outcome).code());
     let folder = world.relative(&journal.run_folder(row.id));
-    let changes = files_of_run(journal.root(), &summary);
+    let (store, trees) = batch::trees_of(journal, row, summary.trees.clone())?;
+    let changes = store.files_of_run(&trees);
     let facts = SummaryFacts {
         exit,
         reason: why.as_deref(),

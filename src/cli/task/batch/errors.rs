@@ -46,10 +46,7 @@ pub(super) fn no_check(chain: &str) -> Diagnostic {
 pub(super) fn line_apart(commits: usize, branch: &str) -> Diagnostic {
     Diagnostic::error(
         "batch/apart",
-        format!(
-            "{} of earlier batches are not in `{branch}`, which has moved on since",
-            counted(u32::try_from(commits).unwrap_or(u32::MAX), "landed commit")
-        ),
+        format!("`{branch}` lacks {} of earlier batches, and has changed since", counted(commits, "landed commit")),
     )
     .help("merge them first: git fetch .forkhestra/hub.git forkhestra/line && git merge FETCH_HEAD")
 }
