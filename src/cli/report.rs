@@ -10,11 +10,13 @@ use crate::cli::runs::args::ReportArgs;
 use crate::cli::runs::batch::trees_of;
 use crate::cli::runs::history::{journal, meant, state};
 use crate::cli::runs::{bad_age, broken};
-use crate::engine::{At, Event, EventKind, FileChange, Finished, RunRow, RunState, RunSummary, RunTrees};
+use crate::engine::{At, Event, EventKind, FileChange, Finished, RunKind, RunRow, RunState, RunSummary, RunTrees};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::plan::Outline;
-use crate::report::{AttemptTexts, Document, Refresh, html_page, junit, markdown, print, reason};
+use crate::report::{
+    AttemptTexts, BatchPage, Document, Refresh, html_page, junit, markdown, next_of_part, print, reason,
+};
 use crate::runner::TreeStore;
 use crate::source::Diagnostic;
 use crate::world::World;
@@ -36,6 +38,7 @@ struct RunData {
     events: Vec<Event>,
     reason: String,
     resume: String,
+    part: Option<String>,
     at_work: bool,
     changes: Option<Vec<FileChange>>,
     patch: String,
@@ -50,22 +53,26 @@ pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Answe
     let (project, journal) = journal(world, common)?;
     let mut printed = false;
     loop {
-        let runs = chosen(world, &journal, args)?;
-        let several = runs.len() != 1 || args.several();
+        let mut runs = chosen(world, &journal, args)?;
+        let batch = if args.several() { None } else { batch_of(&journal, &mut runs)? };
+        let several = runs.len() != 1 || args.several() || batch.is_some();
         let data: Vec<RunData> = runs
             .into_iter()
             .map(|(row, state)| read(world, common, (&project.root, &journal), row, state))
             .collect::<Result<_, _>>()?;
-        let at_work = data.iter().any(|run| run.at_work);
+        let is_running = batch.as_ref().is_some_and(|batch| batch.1 == RunState::Running);
+        let at_work = data.iter().any(|run| run.at_work) || is_running;
+        let page = batch.as_ref().map(|(run, state, events)| BatchPage { run: *run, state: *state, events });
         let follows = args.follow && at_work;
         let documents: Vec<Document<'_>> = data.iter().map(RunData::document).collect();
         let refresh = if follows { Refresh::Every(AGAIN) } else { Refresh::Never };
         let text = match args.format.as_str() {
-            "md" => markdown(&documents, several),
+            "md" => page.as_ref().map(BatchPage::markdown).unwrap_or_default() + &markdown(&documents, several),
             "junit" => junit(&documents, several).map_err(|why| not_xml(&why))?,
-            _ => html_page(&documents, several, refresh),
+            _ => html_page(&documents, page.as_ref(), several, refresh),
         };
-        let first = data.first().filter(|_| !several).map(|run| run.row.id);
+        let only = || data.first().filter(|_| !several).map(|run| run.row.id);
+        let first = page.as_ref().map(|page| page.run).or_else(only);
         let Some(file) = written(world, common, args, &journal, first, &text)? else { return Ok(answer(&text)) };
         if !std::mem::replace(&mut printed, true) {
             let words = if args.json {
@@ -82,6 +89,24 @@ pub(super) fn report(world: &World, common: &Common, args: &ReportArgs) -> Answe
         }
         std::thread::sleep(AGAIN);
     }
+}
+
+/// The events of a batch, if that is the run that is meant, which is replaced by the runs of the batch.
+fn batch_of(
+    journal: &Journal,
+    runs: &mut Vec<(RunRow, RunState)>,
+) -> Result<Option<(i64, RunState, Vec<Event>)>, Diagnostic> {
+    let [(row, batch)] = runs.as_slice() else { return Ok(None) };
+    if row.kind != RunKind::Batch {
+        return Ok(None);
+    }
+    let (run, batch) = (row.id, *batch);
+    runs.clear();
+    for row in journal.runs().map_err(broken)?.into_iter().rev().filter(|row| row.batch == Some(run) && row.began) {
+        let state = state(journal, &row)?;
+        runs.push((row, state));
+    }
+    Ok(Some((run, batch, journal.events(run).map_err(broken)?)))
 }
 
 /// Returns the runs that are meant, the oldest first.
@@ -101,7 +126,7 @@ fn chosen(world: &World, journal: &Journal, args: &ReportArgs) -> Result<Vec<(Ru
         let old = row.ended.is_none()
             && state != RunState::Running
             && since.as_ref().is_some_and(|since| row.started < *since);
-        if wanted && !old && row.began {
+        if wanted && !old && row.began && row.kind != RunKind::Batch {
             runs.push((row, state));
         }
     }
@@ -142,8 +167,8 @@ fn read(
     }
     let (store, trees) = trees_of(journal, &row, summary.trees.clone())?;
     let (changes, patch) = (store.files_of_run(&trees), patch(&store, &trees));
-    let at_work = state == RunState::Running;
-    Ok(RunData { row, summary, outline, events, reason: why, resume, at_work, changes, patch, papers })
+    let (at_work, part) = (state == RunState::Running, next_of_part(&row, state));
+    Ok(RunData { row, summary, outline, events, reason: why, resume, part, at_work, changes, patch, papers })
 }
 
 impl RunData {
@@ -155,6 +180,7 @@ impl RunData {
             reason: &self.reason,
             at_work: self.at_work,
             resume: &self.resume,
+            part: self.row.batch.map(|_| self.part.as_deref().unwrap_or_default()),
             changes: self.changes.as_deref(),
             patch: &self.patch,
             papers: &self.papers,

@@ -114,3 +114,26 @@ fn diff_and_restore_show_what_a_run_of_a_batch_changed_with_and_without_its_work
     let run = place.run(&["task", "show", "2"]).code(0).stdout.clone();
     assert!(run.contains("workspace  $PLACE/home/.cache/forkhestra/workspaces/") && run.contains("/4-2\n"), "{run}");
 }
+
+#[test]
+fn the_report_of_a_batch_has_its_tasks_its_lanes_over_time_and_every_run() {
+    let place = place(2, WRITES, "ls file-*.txt > /dev/null");
+    place.run(&["task", "run", "-j", "2"]).code(0);
+    let page = place.run(&["report", "-o", "-"]).code(0).stdout.clone();
+    for words in [
+        "<h1>Run 1: 2 tasks</h1>",
+        "landed as ",
+        "Lanes over time",
+        "href=\"#run-2\"",
+        "What happened",
+        "verify: check",
+    ] {
+        assert!(page.contains(words), "{words} is missing");
+    }
+    assert!(
+        page.contains("<svg role=\"img\"") && !page.contains("forkhestra resume"),
+        "runs of a batch are not resumed"
+    );
+    let text = place.run(&["report", "1", "--format", "md", "-o", "-"]).code(0).stdout.clone();
+    assert!(text.starts_with("# Run 1: 2 tasks\n\ncomplete\n") && text.contains("✓ 1  landed as"), "{text}");
+}

@@ -120,11 +120,12 @@ fn ten_thousand_attempts_are_forty_bars() {
             reason: "",
             at_work: false,
             resume: "",
+            part: None,
             changes: None,
             patch: "",
             papers: &[],
         };
-        html_page(&[document], false, Refresh::Never)
+        html_page(&[document], None, false, Refresh::Never)
     };
     let long = page(&long(10_000));
     let section = plots(&long);

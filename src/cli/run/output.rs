@@ -130,7 +130,7 @@ pub(in crate::cli) fn close(
     let changes = TreeStore::of(over.root).files_of_run(&summary.trees);
     let paint = Paint::for_stderr(world);
     if !common.quiet {
-        print_error(&last_words(&summary, changes.as_deref(), outline, &over.resume, paint));
+        print_error(&last_words(&summary, changes.as_deref(), outline, (&over.resume, None), paint));
     } else if outcome != RunOutcome::Succeeded {
         print_error(&next_line(outcome, &summary, outline, &over.resume, paint));
     }
@@ -155,6 +155,7 @@ pub(in crate::cli) fn close(
             reason: &why,
             at_work: false,
             resume: &over.resume,
+            part: None,
             changes: changes.as_deref(),
             patch: "",
             papers: &[],
@@ -201,16 +202,21 @@ pub(in crate::cli) fn run_hooks(
     }
 }
 
-/// The last lines of a run for people: the outcome of each step, and what to type next.
+/// The last lines of a run for people: the outcome of each step, and what to type next. Of a run of a batch, `part` is
+/// what to do about it, or empty.
 pub(in crate::cli) fn last_words(
     summary: &RunSummary,
     changes: Option<&[FileChange]>,
     outline: &Outline,
-    resume: &str,
+    (resume, part): (&str, Option<String>),
     paint: Paint,
 ) -> String {
     let Some(outcome) = summary.totals.outcome else { return String::new() };
-    let next = next_line(outcome, summary, outline, resume, paint);
+    let next = match part {
+        Some(next) if next.is_empty() => String::new(),
+        Some(next) => paint.dim(&format!("  next: {next}\n")),
+        None => next_line(outcome, summary, outline, resume, paint),
+    };
     let diff = format!("forkhestra diff {}{}", summary.run, cwd_of(resume));
     closing_table(summary, paint) + &closing_changes(summary, changes, &diff, paint) + &next
 }

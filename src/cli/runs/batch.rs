@@ -99,7 +99,7 @@ pub(in crate::cli) fn trees_of(
                 (began, workspace) = (Some(base), Some(folder));
             }
             EventKind::Batch { event: BatchEvent::UnitEnded { unit, work: found, .. } } if unit == *name => {
-                work = found
+                work = found;
             }
             _ => {}
         }

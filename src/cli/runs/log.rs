@@ -13,7 +13,7 @@ use crate::engine::{AttemptRow, EventKind, RunKind, RunRow, RunState, RunSummary
 use crate::exit::Exit;
 use crate::journal::{Journal, Lease, RunLock};
 use crate::plan::Outline;
-use crate::report::{Console, Paint, print_bytes, print_error};
+use crate::report::{Console, Paint, next_of_part, print_bytes, print_error};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
@@ -181,9 +181,11 @@ impl Player<'_> {
             let resume = resume_line(self.world, self.common, self.root, row.id);
             let (store, trees) = batch::trees_of(self.journal, row, summary.trees.clone())?;
             let changes = store.files_of_run(&trees);
-            show(
-                last_words(&summary, changes.as_deref(), &outline, &resume, Paint::for_stdout(self.world)).as_bytes(),
-            )?;
+            let part = row.batch.map(|_| {
+                next_of_part(row, current(self.journal, row).unwrap_or(RunState::Incomplete)).unwrap_or_default()
+            });
+            let paint = Paint::for_stdout(self.world);
+            show(last_words(&summary, changes.as_deref(), &outline, (&resume, part), paint).as_bytes())?;
         }
         Ok(())
     }

@@ -21,8 +21,8 @@ use crate::engine::{BatchState, Event, EventKind, RunKind, RunRow, RunState, Run
 use crate::journal::{Journal, JournalError, LockAttempt, RunLock, snapshot_store};
 use crate::plan::Outline;
 use crate::report::{
-    Console, Paint, SummaryFacts, batch_json, quoted, reason, run as run_text, runs as runs_text, summary_json,
-    timeline,
+    Console, Paint, SummaryFacts, batch_json, next_of_part, quoted, reason, run as run_text, runs as runs_text,
+    summary_json, timeline,
 };
 use crate::runner::{PrunedSnapshots, prune_snapshots};
 use crate::source::{Diagnostic, counted};
@@ -130,7 +130,10 @@ fn shown(
     shown["attempts"] = json!(attempts);
     let ended = summary.totals.outcome.zip(outline);
     let why = ended.map(|(outcome, outline)| reason(outcome, &summary.totals, outline));
-    let next = ended.map(|(outcome, outline)| next(outcome, &summary, resume, &outline.limits));
+    let next = match row.batch {
+        Some(_) => next_of_part(row, state),
+        None => ended.map(|(outcome, outline)| next(outcome, &summary, resume, &outline.limits)),
+    };
     let exit = summary.totals.outcome.map(|outcome| exit_of(outcome).code());
     let folder = world.relative(&journal.run_folder(row.id));
     let (store, trees) = batch::trees_of(journal, row, summary.trees.clone())?;

@@ -4,6 +4,7 @@
 use crate::engine::RunState;
 use crate::report::closing::{cost_cell, tokens_cell};
 use crate::report::format::{amount, seconds};
+use crate::report::page::lanes::BatchPage;
 use crate::report::page::overview::{overview, overview_rows, sum_line};
 use crate::report::page::patch::by_file;
 use crate::report::page::plots::plotted;
@@ -35,10 +36,11 @@ pub enum Refresh {
     Every(Duration),
 }
 
-/// Returns the page: of one run, or of several, with a table of all of them first.
+/// Returns the page: of one run, or of several, with a table of all of them first, or of a batch and its runs.
 #[must_use]
-pub fn html_page(documents: &[Document<'_>], several: bool, refresh: Refresh) -> String {
+pub fn html_page(documents: &[Document<'_>], batch: Option<&BatchPage<'_>>, several: bool, refresh: Refresh) -> String {
     let title = match documents {
+        _ if batch.is_some() => batch.map(BatchPage::title).unwrap_or_default(),
         [document] if !several => run_title(document),
         documents => title(documents),
     };
@@ -55,8 +57,9 @@ pub fn html_page(documents: &[Document<'_>], several: bool, refresh: Refresh) ->
             }
             body {
                 @if several {
-                    header { h1 { (title) } }
+                    header { h1 { (title) } @if let Some(batch) = batch { (batch.state()) } }
                     main {
+                        @if let Some(batch) = batch { (batch.parts()) }
                         p class="sum" { (shown(&sum_line(documents))) }
                         (all_runs(documents))
                         @for document in documents {

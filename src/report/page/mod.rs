@@ -2,10 +2,13 @@
 
 pub(super) mod html;
 pub(super) mod junit;
+mod lanes;
 mod overview;
 mod patch;
 mod plots;
 mod timeline;
+
+pub use lanes::BatchPage;
 
 use crate::engine::{At, EvalLedger, Event, FileChange, RunSummary, State, Sum, Totals};
 use crate::plan::Outline;
@@ -34,6 +37,8 @@ pub struct Document<'a> {
     pub at_work: bool,
     /// The command line that resumes it.
     pub resume: &'a str,
+    /// Of a run of a batch: what a person can do about it; empty for nothing.
+    pub part: Option<&'a str>,
     /// The files that it changed; `None` if there were no snapshots.
     pub changes: Option<&'a [FileChange]>,
     /// These changes as a patch; empty if there are none or they are not shown.

@@ -50,7 +50,10 @@ impl OverviewRow {
         let summary = document.summary;
         Self {
             run: summary.run,
-            asked: first_line(&asked(document).unwrap_or_else(|| summary.chain.clone())),
+            asked: first_line(&asked(document).unwrap_or_else(|| match document.part {
+                Some(_) => format!("verify: {}", summary.chain),
+                None => summary.chain.clone(),
+            })),
             outcome: document.reason.to_string(),
             cause: cause(document).or_else(|| verified(document)).map(|words| fitted(&words, CAUSE)),
             changed: document.changes.map_or_else(|| "not known".into(), changes_line),
@@ -210,11 +213,14 @@ pub(in crate::report) fn used(summary: &RunSummary) -> String {
 /// Returns what a person can do now.
 pub(in crate::report) fn next(document: &Document<'_>) -> Option<String> {
     let Some(outcome) = document.summary.totals.outcome else {
-        return (!document.at_work).then(|| document.resume.to_string());
+        return (!document.at_work && document.part.is_none()).then(|| document.resume.to_string());
     };
     if RunState::of(Some(outcome), false) == RunState::Complete {
         let changed = document.changes.is_some_and(|files| !files.is_empty());
         return changed.then(|| format!("forkhestra diff {}", document.summary.run));
     }
-    go_on(outcome, &document.summary.totals, document.outline, document.resume)
+    match document.part {
+        Some(next) => Some(next.to_string()).filter(|next| !next.is_empty()),
+        None => go_on(outcome, &document.summary.totals, document.outline, document.resume),
+    }
 }

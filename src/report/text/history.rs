@@ -131,6 +131,7 @@ pub fn run(
         let _ = write!(text, "\n{table}");
     }
     let next = match ended {
+        _ if row.batch.is_some() => next_of_part(row, state),
         Some((outcome, outline)) => go_on(outcome, &summary.totals, outline, resume),
         None => state.may_resume().then(|| resume.to_string()),
     };
@@ -138,6 +139,13 @@ pub fn run(
         let _ = writeln!(text, "\n{}", paint.dim(&format!("next: {next}")));
     }
     text
+}
+
+/// What a person can do about a run of a batch, which is not resumed alone: decide about its task.
+#[must_use]
+pub fn next_of_part(row: &RunRow, state: RunState) -> Option<String> {
+    let task = row.task.as_ref().filter(|_| state.waits())?.split(": ").next()?;
+    Some(format!("forkhestra task approve {task}, or forkhestra task reject {task} --notes \"why\""))
 }
 
 /// Returns what a resume would do. `next` is the next attempt, and the iterations that its loop has in addition to its

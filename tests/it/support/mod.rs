@@ -346,6 +346,7 @@ fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
         reason: &why,
         at_work: false,
         resume: "",
+        part: None,
         changes: None,
         patch: "",
         papers: &[],
