@@ -27,19 +27,20 @@ pub struct Claim {
     pub unit: String,
     /// The number of the claim.
     pub fence: u32,
+    worker: String,
     commit: String,
     work: Option<String>,
 }
 
 impl Hub {
-    /// Adds a unit, which then waits for a worker. Returns `false` if there is one of this name.
+    /// Adds a unit, which then waits for a worker. Returns `false` if there is another one of this name.
     ///
     /// # Errors
     /// When git fails.
     pub fn queue(&self, bundle: &Bundle) -> Result<bool, HubError> {
         let blob = self.ask_with(&["hash-object", "-w", "--stdin"], &[], bundle.text().as_bytes())?;
         let tree = self.ask_with(&["mktree"], &[], format!("100644 blob {blob}\t{BUNDLE}\n").as_bytes())?;
-        let commit = self.commit(&tree, &[], &UnitRecord::queued().message(&bundle.unit))?;
+        let commit = self.commit(&tree, &[], &UnitRecord::queued().message(&bundle.unit, "none"))?;
         self.swap(&format!("{UNITS}{}", bundle.unit), &commit, None)
     }
 
@@ -70,19 +71,20 @@ impl Hub {
         Bundle::parse(&text).map_err(|cause| HubError::Bundle { unit: unit.to_string(), cause })
     }
 
-    /// Claims a unit. Returns `None` if its work is done, or if somebody else claims it at the same moment. An earlier
+    /// Claims a unit for a worker, whose name nobody else has. Returns `None` if its work is done, or if somebody else claims it at the same moment. An earlier
     /// claim is void from now on.
     ///
     /// # Errors
     /// When there is no such unit, or git fails.
-    pub fn claim(&self, unit: &str) -> Result<Option<Claim>, HubError> {
+    pub fn claim(&self, unit: &str, worker: &str) -> Result<Option<Claim>, HubError> {
         let unknown = || HubError::Unknown { hub: self.path.clone(), unit: unit.to_string() };
         let found = self.unit(unit)?.ok_or_else(unknown)?;
         if found.record.stage == UnitStage::Done {
             return Ok(None);
         }
         let fence = found.record.fence.saturating_add(1);
-        let mut claim = Claim { unit: unit.to_string(), fence, commit: found.commit, work: found.work };
+        let mut claim =
+            Claim { unit: unit.to_string(), fence, worker: worker.to_string(), commit: found.commit, work: found.work };
         Ok(self.record(&mut claim, UnitStage::Claimed, None, None)?.then_some(claim))
     }
 
@@ -113,7 +115,7 @@ impl Hub {
         let parents: Vec<&str> = std::iter::once(claim.commit.as_str()).chain(work.as_deref()).collect();
         let record = UnitRecord { fence: claim.fence, stage, exit };
         let tree = format!("{}^{{tree}}", claim.commit);
-        let commit = self.commit(&tree, &parents, &record.message(&claim.unit))?;
+        let commit = self.commit(&tree, &parents, &record.message(&claim.unit, &claim.worker))?;
         if !self.swap(&format!("{UNITS}{}", claim.unit), &commit, Some(&claim.commit))? {
             return Ok(false);
         }

@@ -32,6 +32,7 @@ pub struct UnitRecord {
 const FENCE: &str = "Forkhestra-Fence: ";
 const STAGE: &str = "Forkhestra-Stage: ";
 const EXIT: &str = "Forkhestra-Exit: ";
+const WORKER: &str = "Forkhestra-Worker: ";
 
 impl UnitRecord {
     /// Returns the record of a unit that waits for a worker.
@@ -40,12 +41,12 @@ impl UnitRecord {
         Self { fence: 0, stage: UnitStage::Queued, exit: None }
     }
 
-    /// Returns the commit message.
+    /// Returns the commit message. Each worker has a name of its own, so that no two claims are the same commit.
     #[must_use]
-    pub fn message(&self, unit: &str) -> String {
+    pub fn message(&self, unit: &str, worker: &str) -> String {
         let exit = self.exit.map_or_else(String::new, |exit| format!("{EXIT}{exit}\n"));
         let stage = self.stage.name();
-        format!("unit {unit}: {stage}\n\n{FENCE}{}\n{STAGE}{stage}\n{exit}", self.fence)
+        format!("unit {unit}: {stage}\n\n{FENCE}{}\n{STAGE}{stage}\n{exit}{WORKER}{worker}\n", self.fence)
     }
 
     /// Parses a commit message; `None` if it is not the message of such a commit.
@@ -80,7 +81,7 @@ mod tests {
         fn a_record_is_parsed_from_its_own_message(fence: u32, stage in 0..4_usize, exit: Option<u8>) {
             let stage = [UnitStage::Queued, UnitStage::Claimed, UnitStage::Checkpoint, UnitStage::Done][stage];
             let record = UnitRecord { fence, stage, exit };
-            prop_assert_eq!(UnitRecord::parse(&record.message("31-5")), Some(record));
+            prop_assert_eq!(UnitRecord::parse(&record.message("31-5", "a")), Some(record));
         }
 
         #[test]

@@ -75,7 +75,7 @@ pub(crate) fn user_git(place: &Place) -> Vec<(String, u64, i64, i64, Vec<u8>)> {
 }
 
 /// Checks what holds for every line: it is linear along first parents, and each commit on it passes the check.
-fn assert_line_is_green(place: &Place) {
+pub(crate) fn assert_line_is_green(place: &Place) {
     let commits = hub(place, &["rev-list", "--first-parent", "forkhestra/line", "^main"]);
     for commit in commits.lines() {
         let tree = tempfile::tempdir().unwrap();

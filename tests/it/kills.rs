@@ -81,7 +81,7 @@ fn ends(child: &mut Child, what: &str) {
 }
 
 /// Fails if a step was started again after the journal had it as complete.
-fn no_step_twice(place: &Place, what: &str) {
+pub(super) fn no_step_twice(place: &Place, what: &str) {
     let journal = forkhestra::journal::Journal::open(&place.work("")).unwrap();
     for row in journal.runs().unwrap() {
         let mut complete = BTreeSet::new();

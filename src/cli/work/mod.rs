@@ -26,7 +26,8 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
         None => workspaces(world, &args.hub, None)?,
     };
     let workspace = Workspace::of(&bundle, &folder);
-    let Some(mut claim) = hub.claim(&args.unit).map_err(|error| refused(&error))? else {
+    let worker = world.token().map_err(|error| no_name(&error.to_string()))?;
+    let Some(mut claim) = hub.claim(&args.unit, &worker).map_err(|error| refused(&error))? else {
         print_error(&format!("unit {} is done, or another worker has it\n", args.unit));
         return Ok(Exit::Taken);
     };
@@ -192,6 +193,11 @@ pub(in crate::cli) fn workspaces(world: &World, hub: &Path, root: Option<&Path>)
         None => world.cache_home().ok_or_else(no_home)?.join("forkhestra/workspaces"),
     };
     Ok(root.join(below))
+}
+
+fn no_name(why: &str) -> Diagnostic {
+    Diagnostic::error("work/name", format!("this worker can get no name: {why}"))
+        .help("it is a random number from the system; is /dev/urandom readable?")
 }
 
 fn no_home() -> Diagnostic {
