@@ -4,7 +4,8 @@ use super::budget::Budget;
 use super::lane::{Lane, News, Worker, WorkerEnd, run};
 use super::machine::{Action, Capacity, next, unit_name};
 use crate::engine::{
-    BatchEvent, BatchFacts, BatchState, EventKind, LimitKind, Observer, RunOutcome, Sig, Totals, WaitReason,
+    BatchEvent, BatchFacts, BatchState, Event, EventKind, LimitKind, Observer, RunOutcome, Sig, TaskPlace, Totals,
+    WaitReason,
 };
 use crate::hub::{Hub, HubError};
 use crate::journal::{Journal, JournalError, NewRun};
@@ -287,9 +288,18 @@ impl Driver<'_> {
                 if is_failed {
                     self.context.planner.rejected(&task, &reason, true)?;
                 }
-                self.say(BatchEvent::Stopped { task, reason })
+                let work = self.rescued(&task);
+                self.say(BatchEvent::Stopped { task, reason, work })
             }
         }
+    }
+
+    /// Keeps the work of a task whose process was lost in the hub. Returns its commit.
+    fn rescued(&self, task: &str) -> Option<String> {
+        let known = self.state.tasks.get(task).filter(|known| known.place == TaskPlace::Interrupted)?;
+        let bundle = self.context.hub.bundle(&unit_name(self.context.run, task, known.turn)).ok()?;
+        let workspace = crate::hub::Workspace::of(&bundle, &self.context.workspaces);
+        self.context.hub.commit_workspace(&bundle, &workspace).ok()
     }
 
     /// Starts a worker for a unit.
@@ -386,16 +396,25 @@ impl Driver<'_> {
         }
         unit.journal.append(std::slice::from_ref(&event), None, self.context.world.now())?;
         unit.seq = event.seq;
-        let parked = parked_by(&event.event, &unit.backends);
+        let parked = parked_by(&event, &unit.backends);
         let evidence = Transcripts { journal: &unit.journal, world: self.context.world, run: unit.run };
         let _ = self.context.observer.event(&event, &evidence);
         self.context.budget.spent(&name, &unit.totals);
         match parked {
             Some((backend, until)) if self.state.parked.get(&backend).is_none_or(|known| *known < until) => {
-                self.say(BatchEvent::Parked { backend, until })
+                self.say(BatchEvent::Parked { backend, until })?;
+                self.park();
+                Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// Tells the runs of all lanes which usage limits were reached, so that none of them tries in vain. Best effort: a
+    /// run that is not told reaches the limit itself.
+    fn park(&self) {
+        let limits = self.state.parked.iter().map(|(backend, until)| (backend.as_str(), *until));
+        let _ = self.context.world.park(&self.context.workspaces, limits);
     }
 
     /// Records the end of a worker, once everything that it reported is in the journal.
@@ -438,12 +457,16 @@ impl Driver<'_> {
 }
 
 /// The backend that has reached a usage limit, and when the limit ends, in milliseconds since the epoch.
-fn parked_by(event: &EventKind, backends: &[Option<String>]) -> Option<(String, i64)> {
-    let EventKind::WaitStarted { at, reason: WaitReason::UsageLimit, until: Some(until), .. } = event else {
+fn parked_by(event: &Event, backends: &[Option<String>]) -> Option<(String, i64)> {
+    let EventKind::WaitStarted { at, reason: WaitReason::UsageLimit, until, wait_ms } = &event.event else {
         return None;
     };
     let step = usize::try_from(at.step).ok()?.checked_sub(1)?;
     let backend = backends.get(step)?.clone()?;
-    let until: jiff::Timestamp = until.parse().ok()?;
-    Some((backend, until.as_millisecond()))
+    let moment = |text: &str| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
+    let until = match until {
+        Some(until) => moment(until)?,
+        None => moment(&event.at)?.saturating_add(i64::try_from(*wait_ms).unwrap_or(i64::MAX)),
+    };
+    Some((backend, until))
 }

@@ -41,7 +41,7 @@ impl Driver<'_> {
     /// Sends the work of a task back to its chain, merged onto the line, with what went wrong.
     pub(super) fn send_back(&mut self, id: String, files: &[String]) -> Result<(), BatchError> {
         let Some(work) = self.state.tasks.get(&id).and_then(|task| task.work.clone()) else {
-            return self.say(BatchEvent::Stopped { task: id, reason: "its work is gone".into() });
+            return self.say(BatchEvent::Stopped { task: id, reason: "its work is gone".into(), work: None });
         };
         let line = self.state.line.clone();
         let (tree, reason, feedback) = match self.context.hub.merge(&line, &work)? {

@@ -1,7 +1,7 @@
 //! The inputs of the machine, and the effects that it requests.
 
 use super::event::{At, Feedback, HighestAttempt};
-use super::finished::{Finished, Leftover, Tokens};
+use super::finished::{Finished, Leftover, Tokens, UsageLimit};
 use super::outcome::{Exit, RunOutcome, Sig};
 use crate::verdict::{Verdict, VerdictReading};
 use std::time::Duration;
@@ -60,6 +60,11 @@ pub enum Input {
         error: String,
         /// Whether the system lacked the resources for it, which may change with time.
         busy: bool,
+    },
+    /// The attempt does not start, because another run has reached a usage limit of its service.
+    Parked {
+        /// That limit.
+        limit: UsageLimit,
     },
     /// A later final message has no marker, so the earlier marker does not count.
     MarkerGone,

@@ -71,8 +71,8 @@ impl Hub {
         Bundle::parse(&text).map_err(|cause| HubError::Bundle { unit: unit.to_string(), cause })
     }
 
-    /// Claims a unit for a worker, whose name nobody else has. Returns `None` if its work is done, or if somebody else claims it at the same moment. An earlier
-    /// claim is void from now on.
+    /// Claims a unit for a worker, whose name nobody else has. Returns `None` if its work is done, or if somebody else
+    /// claims it at the same moment. An earlier claim is void from now on.
     ///
     /// # Errors
     /// When there is no such unit, or git fails.

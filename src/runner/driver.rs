@@ -346,8 +346,8 @@ impl Driver<'_> {
     /// Runs one attempt, from the creation of its directory until nothing is left of its process tree.
     async fn attempt(&mut self, at: &At, feedback: Option<&Feedback>) -> Result<Vec<Effect>, Failure> {
         // Signals that came in the meantime are handled before anything new is started.
-        if !self.may_start().await? {
-            return Ok(self.take(Input::NotStarted { error: "interrupted".into(), busy: false })?);
+        if let Some(obstacle) = self.obstacle(at).await? {
+            return Ok(self.take(obstacle)?);
         }
         let began = self.context.world.now();
         let plan = self.context.plan;

@@ -3,8 +3,10 @@
 use super::attempt::sleep;
 use super::context::Failure;
 use super::driver::{Driver, written};
-use crate::engine::{Effect, Input, Sig, Timer};
+use crate::engine::{At, Effect, Input, Sig, Timer, UsageLimit};
+use crate::plan::Kind;
 use crate::proc::{Interrupts, StopRequests};
+use jiff::Timestamp;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
@@ -164,8 +166,27 @@ impl Driver<'_> {
         self.signals.stop();
     }
 
+    /// Returns why an attempt cannot start: a signal or the end of the time, or a usage limit that another run of the
+    /// batch has reached.
+    pub(super) async fn obstacle(&mut self, at: &At) -> Result<Option<Input>, Failure> {
+        if !self.may_start().await? {
+            return Ok(Some(Input::NotStarted { error: "interrupted".into(), busy: false }));
+        }
+        let Some(Kind::Agent { backend: Some(backend), .. }) = self.context.plan.step(at.step).map(|step| &step.kind)
+        else {
+            return Ok(None);
+        };
+        let now = self.context.world.moment();
+        let until = self.context.world.parked(backend).and_then(|until| Timestamp::from_millisecond(until).ok());
+        Ok(until.filter(|until| *until > now).map(|until| {
+            let left = until.as_millisecond().saturating_sub(now.as_millisecond());
+            let limit = UsageLimit { resets_at: Some(format!("{until:.0}")), resets_in_ms: u64::try_from(left).ok() };
+            Input::Parked { limit }
+        }))
+    }
+
     /// Handles the signals that arrived while nothing ran, pauses included. Returns whether an attempt may start.
-    pub(super) async fn may_start(&mut self) -> Result<bool, Failure> {
+    async fn may_start(&mut self) -> Result<bool, Failure> {
         let mut next = self.signals.pending().await;
         while let Some(heard) = next {
             let effects = self.hear(heard)?;

@@ -287,3 +287,30 @@ fn limit_cost_holds_for_all_lanes_together() {
     let calls = place.calls("worker");
     assert!((8..=18).contains(&calls), "{calls} calls of $0.10");
 }
+
+/// Its run may have completed the task just before.
+#[test]
+fn a_task_whose_process_was_lost_three_times_is_taken_up_by_the_next_batch_with_its_work() {
+    let place = waiting(1);
+    let go = place.path("tmp/go").display().to_string();
+    place.agent(
+        "worker",
+        &format!(
+            "sh echo early > early.txt\nsh touch {}\nwait-for {go}\nsh echo work > file-1.txt",
+            place.path("tmp/up-1").display()
+        ),
+    );
+    let run = place.start(&["task", "run", "-j", "2"]);
+    for _ in 0..3 {
+        wait_for_workers(&place, &[1]);
+        fs::remove_file(place.path("tmp/up-1")).unwrap();
+        let worker = place.processes().into_iter().find(|process| process.contains("--unit 1-1-1")).unwrap();
+        crate::support::send("KILL", worker.split_whitespace().next().unwrap().trim_start_matches("/proc/"));
+    }
+    let ran = run.end();
+    assert!(ran.code(1).stderr.contains("✗ 1  stopped: its process was lost 3 times"), "{}", ran.stderr);
+    fs::write(&go, "").unwrap();
+    place.agent("worker", "sh cp early.txt file-1.txt");
+    place.run(&["task", "run", "-j", "2"]).code(0);
+    assert_eq!(hub(&place, &["show", "forkhestra/line:file-1.txt"]), "early", "the work so far is not lost");
+}

@@ -4,6 +4,7 @@ use crate::answers::check;
 use crate::batch::{CHAINS, WRITES, hub, place, wait_for_workers, waiting};
 use crate::support::{Place, git};
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 fn json(place: &Place, schema: &str, words: &[&str]) -> serde_json::Value {
     let text = place.run(words).code(0).stdout.clone();
@@ -136,4 +137,36 @@ fn the_report_of_a_batch_has_its_tasks_its_lanes_over_time_and_every_run() {
     );
     let text = place.run(&["report", "1", "--format", "md", "-o", "-"]).code(0).stdout.clone();
     assert!(text.starts_with("# Run 1: 2 tasks\n\ncomplete\n") && text.contains("✓ 1  landed as"), "{text}");
+}
+
+/// A usage limit holds everything that uses the same backend: tasks that have not begun, and runs of other lanes.
+#[test]
+fn a_usage_limit_that_one_lane_reaches_holds_the_others_and_nothing_is_begun_before_it_ends() {
+    let place = place(3, "", "ls file-*.txt > /dev/null");
+    let (limited, times) = (place.path("tmp/limited"), place.path("tmp/times"));
+    let end = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 4;
+    let result = format!(r#"print {{"type":"result","result":"Claude AI usage limit reached|{end}","is_error":true}}"#);
+    let good = r#"print {"type":"result","result":"done","is_error":false,"usage":{"input_tokens":100}}"#;
+    let works = format!("sh date +%s >> {}\nsh echo work > file-$FORKHESTRA_TASK.txt\n{good}", times.display());
+    place.agent("mine", &format!("{result}\nsh touch {}\nexit 1\nnext\n{works}", limited.display()));
+    // The second task is in its first step while the first one reaches the limit.
+    place.agent(
+        "before",
+        &format!("sh [ $FORKHESTRA_TASK = 1 ] || while [ ! -e {} ]; do sleep 0.02; done; sleep 0.3", limited.display()),
+    );
+    place.config(
+        r#"{ "backends": { "mine": { "program": "mine", "output": "claude-stream", "permissions": { "edit": {} } } },
+             "agents": { "before": { "command": "before" }, "m": { "backend": "mine" } },
+             "checks": { "check": { "run": "sh check.sh" } }, "chains": { "task": "before -> m -> check" } }"#,
+    );
+    git(&place, &["commit", "-qam", "config"]);
+    let ran = place.run(&["task", "run", "-j", "2"]);
+    assert!(ran.code(0).stderr.contains("⏸ mine  usage limit"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("3 of 3 tasks landed"), "{}", ran.stderr);
+    let times = fs::read_to_string(times).unwrap();
+    assert!(
+        times.lines().count() == 3 && times.lines().all(|time| time.parse::<u64>().unwrap() >= end),
+        "{end}: {times}"
+    );
+    assert_eq!(place.calls("mine"), 4, "only one call has met the limit");
 }

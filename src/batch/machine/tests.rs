@@ -100,7 +100,7 @@ impl Chance {
                 let event = BatchEvent::SentBack { task, reason: String::new(), feedback: String::new(), base, start };
                 see(state, event);
             }
-            Action::Stop { task, reason, .. } => see(state, BatchEvent::Stopped { task, reason }),
+            Action::Stop { task, reason, .. } => see(state, BatchEvent::Stopped { task, reason, work: None }),
         }
     }
 

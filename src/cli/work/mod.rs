@@ -37,7 +37,7 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
         begin(&workspace, &bundle)?;
     }
     let ports = lease_ports(world, &bundle)?;
-    let world = &in_workspace(world, &workspace, ports.as_ref());
+    let world = &in_workspace(world, (&workspace, &folder), ports.as_ref());
     let exit = carry_out(world, common, &bundle, &workspace, earlier).unwrap_or_else(|stopped| stopped.exit(world));
     hand_over(&hub, &bundle, &workspace, &mut claim, exit)
 }
@@ -176,8 +176,9 @@ fn lease_ports(world: &World, bundle: &Bundle) -> Result<Option<PortBlock>, Stop
 }
 
 /// The surroundings of a run in a workspace.
-fn in_workspace(world: &World, workspace: &Workspace, ports: Option<&PortBlock>) -> World {
-    let mut variables = vec![("FORKHESTRA_WORKSPACE", workspace.top.clone().into_os_string())];
+fn in_workspace(world: &World, (workspace, folder): (&Workspace, &Path), ports: Option<&PortBlock>) -> World {
+    let mut variables =
+        vec![("FORKHESTRA_WORKSPACE", workspace.top.clone().into_os_string()), World::parked_variable(folder)];
     variables.extend(ports.map(|ports| ("FORKHESTRA_PORT", ports.first.to_string().into())));
     world.with_variables(&variables)
 }

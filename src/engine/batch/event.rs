@@ -91,6 +91,9 @@ pub enum BatchEvent {
         task: String,
         /// Why, in a few words.
         reason: String,
+        /// The commit with the work so far, if its process was lost; otherwise, the last unit has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<String>,
     },
     /// An account has reached a usage limit: until then, nothing is started that uses it.
     Parked {

@@ -201,7 +201,10 @@ impl BatchState {
                     (task.base, task.start, task.work) = (Some(base.clone()), Some(start.clone()), None);
                 }
             }
-            BatchEvent::Stopped { task, reason } => {
+            BatchEvent::Stopped { task, reason, work } => {
+                if let Some((task, work)) = self.tasks.get_mut(task).zip(work.as_ref()) {
+                    task.start = Some(work.clone());
+                }
                 if let Some(trial) = &mut self.trial {
                     trial.tasks.retain(|other| other != task);
                     self.trial.take_if(|trial| trial.tasks.is_empty());

@@ -97,6 +97,14 @@ impl Deliberation<'_> {
                 };
                 self.attempt_over(outcome, Finished { error, ..Finished::default() }, None);
             }
+            (Phase::Starting, Input::Parked { limit }) => {
+                let outcome = if going { AttemptOutcome::Limited } else { AttemptOutcome::Interrupted };
+                let error = Some("not started: another run has reached this usage limit".to_string());
+                // Nothing was used, which is not the same as an unknown use.
+                let tokens = Some(Tokens::default());
+                let finished = Finished { error, tokens, usage_limit: Some(limit), ..Finished::default() };
+                self.attempt_over(outcome, finished, None);
+            }
             // The agent's output may arrive before the report that its process has started.
             (Phase::Starting | Phase::Running, Input::Marker) if !self.state.marker => self.marker_seen(),
             (Phase::Starting | Phase::Running, Input::MarkerGone) if self.state.marker => {

@@ -52,7 +52,7 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
         BatchEvent::SentBack { task, reason, .. } => {
             paint.warn(&format!("  {} {task}", paint.sign("↺", "<"))) + &format!("  goes back: {reason}\n")
         }
-        BatchEvent::Stopped { task, reason } => {
+        BatchEvent::Stopped { task, reason, .. } => {
             let known = state.tasks.get(task);
             let run = known.and_then(|known| known.runs.last()).map_or_else(String::new, |run| format!(" (run {run})"));
             let unit = state.units.values().rev().find(|unit| unit.task.as_ref() == Some(task));

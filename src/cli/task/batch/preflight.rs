@@ -49,7 +49,9 @@ pub(super) fn check(
     let each = limits(&args.limit_each, &project.shell).unwrap_or_else(|found| gathered(&mut faults, found));
     let journal = Journal::open(&project.root)?;
     let tasks = journal.tasks()?;
-    let chosen = chosen(&tasks, ids).unwrap_or_else(|found| gathered(&mut faults, found));
+    let earlier = earlier_work(&journal)?;
+    let unlanded = unlanded(&journal, &tasks, &earlier)?;
+    let chosen = chosen(&tasks, ids, &unlanded).unwrap_or_else(|found| gathered(&mut faults, found));
     // If the tasks cannot be chosen, the errors of the chain are reported all the same.
     let open: Vec<&Task> = tasks.iter().filter(|task| !task.status.is_terminal()).collect();
     let of_chain = if faults.is_empty() { &chosen } else { &open };
@@ -87,7 +89,6 @@ pub(super) fn check(
     hub.import(&repository, &head)?;
     let begin = if args.with_changes { hub.snapshot(&repository, &head)? } else { head };
     facts.line = line(&hub, &begin, facts.branch.as_deref()).map_err(Stopped::from)?;
-    let earlier = earlier_work(&journal)?;
     let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &hub, &facts.line, &earlier));
     facts.tasks = tasks.collect::<Result<_, _>>()?;
     Ok(Checked { hub, facts, workspaces, whole, each })
@@ -98,8 +99,24 @@ fn gathered<T: Default>(faults: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) ->
     T::default()
 }
 
+/// The tasks that are completed, but whose work in an earlier batch has not landed.
+fn unlanded<'a>(journal: &Journal, tasks: &'a [Task], earlier: &[BatchState]) -> Result<Vec<&'a str>, Stopped> {
+    let mut found = Vec::new();
+    for task in tasks.iter().filter(|task| task.status == Status::Completed) {
+        let Some(known) = earlier.iter().find_map(|state| state.tasks.get(&task.id)) else { continue };
+        let has_work = known.work.is_some() || known.start.is_some();
+        let is_landed = matches!(known.place, TaskPlace::Landed(_));
+        // A later run in the user's own directory has nothing to do with that work.
+        let is_last = journal.runs_of(&task.id)?.last().is_some_and(|run| known.runs.contains(run));
+        if has_work && !is_landed && is_last {
+            found.push(task.id.as_str());
+        }
+    }
+    Ok(found)
+}
+
 /// The tasks of the batch, in the order in which they are begun: those with these names, or all that can be worked on.
-fn chosen<'a>(tasks: &'a [Task], ids: &[String]) -> Result<Vec<&'a Task>, Vec<Diagnostic>> {
+fn chosen<'a>(tasks: &'a [Task], ids: &[String], unlanded: &[&str]) -> Result<Vec<&'a Task>, Vec<Diagnostic>> {
     let mut faults = Vec::new();
     let mut chosen: Vec<&Task> = Vec::new();
     for id in ids {
@@ -117,7 +134,8 @@ fn chosen<'a>(tasks: &'a [Task], ids: &[String]) -> Result<Vec<&'a Task>, Vec<Di
         task.after.iter().all(|id| is_done(id) || among.iter().any(|other| other.id == *id))
     };
     if ids.is_empty() {
-        chosen = tasks.iter().filter(|task| !task.status.is_terminal()).collect();
+        let is_open = |task: &&Task| !task.status.is_terminal() || unlanded.contains(&task.id.as_str());
+        chosen = tasks.iter().filter(is_open).collect();
         // What waits for a task that is not worked on is left out, and what waits for that one, too.
         loop {
             let left: Vec<&Task> = chosen.iter().copied().filter(|task| can_end(task, &chosen)).collect();

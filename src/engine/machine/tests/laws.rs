@@ -122,6 +122,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(Input::Signal(Sig::Int)),
         Just(Input::Signal(Sig::Term)),
         Just(Input::NotStarted { error: "x".into(), busy: false }),
+        Just(Input::Parked { limit: UsageLimit { resets_at: None, resets_in_ms: Some(10) } }),
         Just(exit(0)),
         Just(exit(0)),
         Just(exit(0)),
@@ -155,7 +156,7 @@ proptest! {
             let mut running = 0_i32;
             for input in inputs {
                 let was_over = state.is_over();
-                let ends = matches!(input, Input::Exited { .. } | Input::NotStarted { .. });
+                let ends = matches!(input, Input::Exited { .. } | Input::NotStarted { .. } | Input::Parked { .. });
                 let resumed = matches!(input, Input::Resume { .. });
                 if resumed {
                     // The process that ran the attempt is dead.
@@ -190,7 +191,7 @@ proptest! {
     fn an_attempt_that_ends_in_any_way_leads_to_another_or_to_the_end(
         chain in 0..CHAINS.len(), before in proptest::collection::vec(any_input(), 0..20), last in any_input(),
     ) {
-        let ends = matches!(last, Input::Exited { .. } | Input::NotStarted { .. });
+        let ends = matches!(last, Input::Exited { .. } | Input::NotStarted { .. } | Input::Parked { .. });
         thread_local!(static PLANS: Vec<Plan> = CHAINS.map(limited_plan).into());
         PLANS.with(|plans| {
             let plan = &plans[chain];
