@@ -63,7 +63,8 @@ fn workspace_ports_gives_each_lane_a_block_of_its_own() {
 fn workspace_root_and_keep_say_where_workspaces_are_and_whether_they_stay() {
     let place = place(1, WRITES, "ls file-*.txt");
     let root = place.path("tmp/agents").display().to_string();
-    place.config(&format!(r#"{{ "workspace": {{ "root": "{root}", "keep": true }}, {CHAINS} }}"#));
+    let relative = "../tmp/agents";
+    place.config(&format!(r#"{{ "workspace": {{ "root": "{relative}", "keep": true }}, {CHAINS} }}"#));
     git(&place, &["commit", "-q", "-am", "settings"]);
     place.run(&["task", "run", "-j", "2"]).code(0);
     let project = fs::read_dir(&root).unwrap().next().unwrap().unwrap().path();

@@ -14,7 +14,7 @@ use crate::cli::task::facts::{known, of};
 use crate::cli::work::refused;
 use crate::context::Repository;
 use crate::engine::{BatchFacts, BatchState, BatchTask, TaskPlace};
-use crate::hub::{Hub, Merged};
+use crate::hub::{Hub, Merged, Workspace};
 use crate::journal::Journal;
 use crate::plan::{Kind, Overrides, Plan, limits};
 use crate::proc::capture;
@@ -89,7 +89,8 @@ pub(super) fn check(
     hub.import(&repository, &head)?;
     let begin = if args.with_changes { hub.snapshot(&repository, &head)? } else { head };
     facts.line = line(&hub, &begin, facts.branch.as_deref()).map_err(Stopped::from)?;
-    let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &hub, &facts.line, &earlier));
+    let known = Known { hub: &hub, folder: &workspaces.folder, batches: &earlier };
+    let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &facts.line, &known));
     facts.tasks = tasks.collect::<Result<_, _>>()?;
     Ok(Checked { hub, facts, workspaces, whole, each })
 }
@@ -104,7 +105,7 @@ fn unlanded<'a>(journal: &Journal, tasks: &'a [Task], earlier: &[BatchState]) ->
     let mut found = Vec::new();
     for task in tasks.iter().filter(|task| task.status == Status::Completed) {
         let Some(known) = earlier.iter().find_map(|state| state.tasks.get(&task.id)) else { continue };
-        let has_work = known.work.is_some() || known.start.is_some();
+        let has_work = known.work.is_some() || known.start.is_some() || known.turn > 0;
         let is_landed = matches!(known.place, TaskPlace::Landed(_));
         // A later run in the user's own directory has nothing to do with that work.
         let is_last = journal.runs_of(&task.id)?.last().is_some_and(|run| known.runs.contains(run));
@@ -295,6 +296,29 @@ fn earlier_work(journal: &Journal) -> Result<Vec<BatchState>, Stopped> {
     Ok(states)
 }
 
+/// What earlier batches have left.
+struct Known<'a> {
+    hub: &'a Hub,
+    /// The directory of the workspaces.
+    folder: &'a Path,
+    /// The batches, the newest first.
+    batches: &'a [BatchState],
+}
+
+impl Known<'_> {
+    /// Keeps what is in the workspace of a task whose process was killed before it could hand its work over. Returns
+    /// the commit.
+    fn in_workspace(&self, state: &BatchState, task: &str) -> Option<String> {
+        let is_lost = matches!(state.tasks.get(task)?.place, TaskPlace::AtWork | TaskPlace::Interrupted);
+        let (unit, found) = state.units.iter().rev().find(|(_, unit)| unit.task.as_deref() == Some(task))?;
+        if !is_lost || !Path::new(&found.workspace).is_dir() {
+            return None;
+        }
+        let bundle = self.hub.bundle(unit).ok()?;
+        self.hub.commit_workspace(&bundle, &Workspace::of(&bundle, self.folder)).ok()
+    }
+}
+
 /// A task as the batch gets it, without the work of an earlier batch.
 fn fresh(task: &Task, chosen: &[&Task]) -> BatchTask {
     let is_in = |id: &&String| chosen.iter().any(|other| other.id == **id);
@@ -308,17 +332,16 @@ fn fresh(task: &Task, chosen: &[&Task]) -> BatchTask {
 }
 
 /// A task as the batch gets it, with the work of an earlier batch.
-fn of_batch(
-    task: &Task,
-    chosen: &[&Task],
-    hub: &Hub,
-    line: &str,
-    earlier: &[BatchState],
-) -> Result<BatchTask, Stopped> {
+fn of_batch(task: &Task, chosen: &[&Task], line: &str, earlier: &Known<'_>) -> Result<BatchTask, Stopped> {
+    let hub = earlier.hub;
     let mut facts = fresh(task, chosen);
-    let known = earlier.iter().find_map(|state| state.tasks.get(&task.id));
-    let Some(before) = known.filter(|before| !matches!(before.place, TaskPlace::Landed(_))) else { return Ok(facts) };
-    let Some(work) = before.work.clone().or_else(|| before.start.clone()) else { return Ok(facts) };
+    let known = earlier.batches.iter().find(|state| state.tasks.contains_key(&task.id));
+    let known = known.and_then(|state| Some((state, state.tasks.get(&task.id)?)));
+    let Some((state, before)) = known.filter(|(_, before)| !matches!(before.place, TaskPlace::Landed(_))) else {
+        return Ok(facts);
+    };
+    let work = before.work.clone().or_else(|| earlier.in_workspace(state, &task.id)).or_else(|| before.start.clone());
+    let Some(work) = work else { return Ok(facts) };
     if task.status == Status::Pending {
         return Ok(facts);
     }

@@ -70,7 +70,16 @@ impl WorkspacePlan {
 /// The directory that a config names.
 fn folder(world: &World, root: &Text) -> Result<PathBuf, Vec<Diagnostic>> {
     let value = expand_config(root, &Vars::default(), world)?;
-    Ok(path_of(&value, &root.at.source.base, world))
+    // The directory need not exist yet, so `..` is resolved in the text.
+    let mut path = PathBuf::new();
+    for part in path_of(&value, &root.at.source.base, world).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    Ok(path)
 }
 
 /// The paths of a list in the config, each of which must exist, lie in the root, and be ignored by git.
