@@ -1,5 +1,5 @@
-//! The overhead of a unit of work beside its agent, in trees of two sizes: `benches/run.sh --bench batches`. The floor is
-//! a clone of the hub with its checkout, in the same run.
+//! The overhead of a unit of work in addition to its agent, in trees of two sizes: `benches/run.sh --bench batches`.
+//! The floor is a clone of the hub with its checkout, in the same run.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
 
@@ -13,7 +13,7 @@ const SIZES: [(usize, u32, usize); 2] = [(2_000, 8, 3), (100_000, 3, 1)];
 
 fn main() {
     let program = std::env::var("FORKHESTRA_BENCH_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_forkhestra").into());
-    println!("milliseconds per unit of work beside its agent, one lane");
+    println!("milliseconds per unit of work in addition to its agent, one lane");
     for (files, tasks, rounds) in SIZES {
         let place = tempfile::tempdir_in(".").unwrap();
         let project = place.path().join("project");

@@ -149,8 +149,9 @@ fn oracle(place: &Place, what: &str) {
 
 /// The tasks that have landed, in the order in which they did.
 fn landed(place: &Place) -> Vec<String> {
-    // A batch that was killed at once has no hub.
-    if !place.work(".forkhestra/hub.git").exists() {
+    // A batch that was killed at once has no hub, or no line.
+    let has_hub = place.work(".forkhestra/hub.git").exists();
+    if !has_hub || hub(place, &["for-each-ref", "refs/heads/forkhestra/line"]).is_empty() {
         return Vec::new();
     }
     let log = hub(

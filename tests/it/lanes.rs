@@ -2,6 +2,7 @@
 
 use crate::answers::check;
 use crate::batch::{CHAINS, WRITES, hub, place, wait_for_workers, waiting};
+use crate::signals::wait_for_state;
 use crate::support::{Place, git};
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -169,4 +170,27 @@ fn a_usage_limit_that_one_lane_reaches_holds_the_others_and_nothing_is_begun_bef
         "{end}: {times}"
     );
     assert_eq!(place.calls("mine"), 4, "only one call has met the limit");
+}
+
+/// Ctrl-Z and `fg`: all lanes with their agents.
+#[test]
+fn a_pause_stops_all_lanes_and_their_agents_and_they_continue_together() {
+    let place = waiting(2);
+    let run = place.start(&["task", "run", "-j", "2"]);
+    wait_for_workers(&place, &[1, 2]);
+    let ours = || {
+        let lines = place.processes().into_iter().filter(|line| !line.contains("__lifeline"));
+        let pids = lines.filter_map(|line| Some(line.split(' ').next()?.trim_start_matches("/proc/").to_string()));
+        pids.collect::<Vec<String>>()
+    };
+    let pids = ours();
+    assert_eq!(pids.len(), 5, "the batch, two workers and two agents: {pids:?}");
+    let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
+    run.signal("TSTP");
+    wait_for_state(&pids, "T");
+    // Nothing happens while they are paused.
+    fs::write(place.path("tmp/go"), "").unwrap();
+    wait_for_state(&pids, "T");
+    run.signal("CONT");
+    assert!(run.end().code(0).stderr.contains("2 of 2 tasks landed"));
 }

@@ -139,7 +139,7 @@ fn state(pid: &str) -> String {
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or("gone").to_string()
 }
 
-fn wait_for_state(pids: &[&str], wanted: &str) {
+pub(crate) fn wait_for_state(pids: &[&str], wanted: &str) {
     let begun = std::time::Instant::now();
     loop {
         let states: Vec<String> = pids.iter().map(|pid| state(pid)).collect();
