@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""`task run --jobs 3` with the real claude: six tasks in a small Rust project, two of them in conflict.
+
+    tests/real/install.sh claude && cargo build && python3 tests/real/test_batch.py
+"""
+import hashlib
+import os
+import pathlib
+import subprocess
+import unittest
+
+from place import Place, says
+
+MANIFEST = '[package]\nname = "numbers"\nversion = "0.1.0"\nedition = "2021"\n'
+LIB = """pub fn one() -> i32 {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn is_one() {
+        assert_eq!(super::one(), 1);
+    }
+}
+"""
+# What has landed, which is what the work is compared with now.
+LANDED = "git show HEAD:src/lib.rs > src/lib.new && mv src/lib.new src/lib.rs"
+
+
+def shell(command):
+    return {"text": "I change it.", "do": "shell", "command": command}
+
+
+def adds(name):
+    """Both functions go to the same place of the same file: whoever is second has a conflict to resolve."""
+    add = f"sed -i '0,/^}}/s//}}\\n\\npub fn {name}(n: i32) -> i32 {{\\n    n * {len(name)}\\n}}/' src/lib.rs"
+    return [shell(add), says(f"I added {name}."), shell(f"{LANDED} && {add}"), says("I kept both.")]
+
+
+class Batch(unittest.TestCase):
+    def place(self):
+        scripts = {"reviewer": {"when": "You are the reviewer", "turns": [says("I read it.\n\nVERDICT: approve")]},
+                   "double": {"when": "true # double", "turns": adds("double")},
+                   "triple": {"when": "true # triple", "turns": adds("triple")}}
+        for number in range(3, 7):
+            command = f"mkdir -p docs && echo 'Part {number}' > docs/part{number}.md"
+            scripts[f"part{number}"] = {"when": f"true # part{number}", "turns": [shell(command), says("Written.")]}
+        place = Place({"scripts": {**scripts, "default": {"turns": [says("?")]}}})
+        self.addCleanup(place.close)
+        # cargo, found by rustup, looks for its toolchains in the real home.
+        home = pathlib.Path.home()
+        place.variables.update(CARGO_HOME=os.environ.get("CARGO_HOME", str(home / ".cargo")),
+                               RUSTUP_HOME=os.environ.get("RUSTUP_HOME", str(home / ".rustup")))
+        (place.work / "src").mkdir()
+        (place.work / "forge").mkdir(exist_ok=True)
+        (place.work / "Cargo.toml").write_text(MANIFEST)
+        (place.work / "src/lib.rs").write_text(LIB)
+        (place.work / ".gitignore").write_text("target\nCargo.lock\n.forkhestra\n")
+        for words in (["init", "-q", "-b", "main"], ["config", "user.name", "t"], ["config", "user.email", "t@t"], ["add", "."],
+                      ["commit", "-qm", "begin"]):
+            self.git(place, *words)
+        # The CLI tells its model the last commits, so a title is no mark of a task.
+        tasks = {"double": "Add the function double", "triple": "Add the function triple",
+                 **{f"part{number}": f"Write part {number}" for number in range(3, 7)}}
+        for mark, title in tasks.items():
+            self.assertEqual(place.run("task", "add", title, "--tests", f"true # {mark}")[0], 0)
+        return place
+
+    def git(self, place, *words):
+        return subprocess.run(["git", "-C", str(place.work), *words], check=True, capture_output=True, text=True).stdout
+
+    def user_git(self, place):
+        """The bytes and times of everything below .git."""
+        digest = hashlib.sha256()
+        for path in sorted((place.work / ".git").rglob("*")):
+            facts = path.lstat()
+            digest.update(f"{path} {facts.st_size} {facts.st_mtime_ns}".encode())
+            digest.update(path.read_bytes() if path.is_file() else b"")
+        return digest.hexdigest()
+
+    def test_six_tasks_land_verified_and_the_users_git_is_as_it_was_until_they_are_brought_in(self):
+        place = self.place()
+        before = self.user_git(place)
+        code, _, stderr = place.run("task", "run", "--jobs", "3", "--permissions", "full", "--limit-each", "attempts=12")
+        self.assertEqual(code, 0, stderr)
+        self.assertIn("6 of 6 tasks landed", stderr)
+        self.assertIn("goes back: conflicts with what has landed in src/lib.rs", stderr)
+        self.assertEqual(self.user_git(place), before)
+        self.assertEqual(self.git(place, "status", "--porcelain"), "")
+        told = "\n".join("\n".join(request["users"]) for request in place.requests())
+        self.assertIn("<<<<<<<", told, "the agent is told of both sides")
+        self.assertEqual(place.run("task", "land", "--into", "main")[0], 0)
+        text = (place.work / "src/lib.rs").read_text()
+        self.assertTrue("fn double" in text and "fn triple" in text, text)
+        self.assertEqual(sorted(path.name for path in (place.work / "docs").iterdir()), [f"part{n}.md" for n in range(3, 7)])
+        test = subprocess.run(["cargo", "test", "-q"], cwd=place.work, capture_output=True, env={**os.environ, **place.variables})
+        self.assertEqual(test.returncode, 0, test.stderr)
+        self.assertEqual(place.left(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
