@@ -314,3 +314,18 @@ fn a_task_whose_process_was_lost_three_times_is_taken_up_by_the_next_batch_with_
     place.run(&["task", "run", "-j", "2"]).code(0);
     assert_eq!(hub(&place, &["show", "forkhestra/line:file-1.txt"]), "early", "the work so far is not lost");
 }
+
+/// It is not offered again when its work is gone.
+#[test]
+fn a_completed_task_that_has_not_landed_is_left_alone_without_the_hub() {
+    let place = place(1, "sh echo work > file-1.txt\nexit 1", "true");
+    place.run(&["task", "run", "-j", "1"]).code(1);
+    place.run(&["task", "approve", "1"]).code(0);
+    let hub = place.work(".forkhestra/hub.git");
+    fs::rename(&hub, place.path("tmp/hub.git")).unwrap();
+    assert!(place.run(&["task", "run", "-j", "1"]).code(2).stderr.contains("task/none"));
+    let _ = fs::remove_dir_all(&hub);
+    fs::rename(place.path("tmp/hub.git"), &hub).unwrap();
+    place.run(&["task", "run", "-j", "1"]).code(0);
+    assert_eq!(self::hub(&place, &["show", "forkhestra/line:file-1.txt"]), "work", "its approved work lands");
+}

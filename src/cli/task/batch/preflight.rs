@@ -50,7 +50,7 @@ pub(super) fn check(
     let journal = Journal::open(&project.root)?;
     let tasks = journal.tasks()?;
     let earlier = earlier_work(&journal)?;
-    let unlanded = unlanded(&journal, &tasks, &earlier)?;
+    let unlanded = unlanded(&project.root, &journal, &tasks, &earlier)?;
     let chosen = chosen(&tasks, ids, &unlanded).unwrap_or_else(|found| gathered(&mut faults, found));
     // If the tasks cannot be chosen, the errors of the chain are reported all the same.
     let open: Vec<&Task> = tasks.iter().filter(|task| !task.status.is_terminal()).collect();
@@ -101,11 +101,21 @@ fn gathered<T: Default>(faults: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) ->
 }
 
 /// The tasks that are completed, but whose work in an earlier batch has not landed.
-fn unlanded<'a>(journal: &Journal, tasks: &'a [Task], earlier: &[BatchState]) -> Result<Vec<&'a str>, Stopped> {
+fn unlanded<'a>(
+    root: &Path,
+    journal: &Journal,
+    tasks: &'a [Task],
+    earlier: &[BatchState],
+) -> Result<Vec<&'a str>, Stopped> {
     let mut found = Vec::new();
+    // Without the hub, the work is gone.
+    let Some(hub) = Hub::existing(root) else { return Ok(found) };
     for task in tasks.iter().filter(|task| task.status == Status::Completed) {
-        let Some(known) = earlier.iter().find_map(|state| state.tasks.get(&task.id)) else { continue };
-        let has_work = known.work.is_some() || known.start.is_some() || known.turn > 0;
+        let Some(state) = earlier.iter().find(|state| state.tasks.contains_key(&task.id)) else { continue };
+        let Some(known) = state.tasks.get(&task.id) else { continue };
+        let unit = state.units.values().rev().find(|unit| unit.task.as_ref() == Some(&task.id));
+        let has_workspace = unit.is_some_and(|unit| Path::new(&unit.workspace).is_dir());
+        let has_work = known.work.iter().chain(&known.start).any(|work| hub.has(work)) || has_workspace;
         let is_landed = matches!(known.place, TaskPlace::Landed(_));
         // A later run in the user's own directory has nothing to do with that work.
         let is_last = journal.runs_of(&task.id)?.last().is_some_and(|run| known.runs.contains(run));
@@ -341,7 +351,7 @@ fn of_batch(task: &Task, chosen: &[&Task], line: &str, earlier: &Known<'_>) -> R
         return Ok(facts);
     };
     let work = before.work.clone().or_else(|| earlier.in_workspace(state, &task.id)).or_else(|| before.start.clone());
-    let Some(work) = work else { return Ok(facts) };
+    let Some(work) = work.filter(|work| hub.has(work)) else { return Ok(facts) };
     if task.status == Status::Pending {
         return Ok(facts);
     }
