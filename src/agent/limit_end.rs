@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 use std::time::Duration;
 
-/// A reported end up to this long ago has just passed and does not mean the next day: programs round to minutes.
+/// An end at most this far in the past is taken as just past, not as tomorrow's, because programs round to minutes.
 const JUST_OVER: Duration = Duration::from_mins(15);
 
 /// When a limit ends.
@@ -28,7 +28,7 @@ pub struct WallClock {
     zone: Option<String>,
 }
 
-/// The day of a time, as far as it is given.
+/// The date of a time, if given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Day {
     OfWeek(Weekday),
@@ -54,7 +54,7 @@ impl LimitEnd {
 }
 
 impl WallClock {
-    /// Returns the first point in time that it may mean: one that has just passed, otherwise the next one.
+    /// Returns the point in time that is meant: the last one if it has only just passed, otherwise the next.
     fn moment(&self, now: Timestamp, here: &TimeZone) -> Option<Timestamp> {
         let zone = self.zone.as_deref().map_or_else(|| Ok(here.clone()), TimeZone::get).ok()?;
         let since = now.checked_sub(JUST_OVER).ok()?.to_zoned(zone.clone());

@@ -81,11 +81,11 @@ Changes come from snapshots that forkhestra takes after each attempt, not from g
 
 const TELL: &str = "\
 Examples:
-  forkhestra tell \"use the new API\"    tell the run that is at work here
+  forkhestra tell \"use the new API\"    tell the current run here
   forkhestra tell 12 - < notes.md      send the text of a file to run 12
 
 Every attempt that an agent begins after that gets the message in its prompt, until the run ends. The \
-agent that is at work now does not see it.";
+agent that is running now does not see it.";
 
 const REPORT: &str = "\
 Examples:
@@ -153,11 +153,11 @@ pub(super) enum Verb {
     Diff(DiffArgs),
     /// Show what is running now, what it does, and what waits for you
     Status(StatusArgs),
-    /// Follow the run that is at work, and exit with its exit code; Ctrl-C detaches
+    /// Follow the current run, and exit with its exit code; Ctrl-C detaches
     Attach(AttachArgs),
-    /// Stop the run that is at work; `resume` continues it
+    /// Stop the current run; `resume` continues it
     Stop(StopArgs),
-    /// Send a message to the agents of the run that is at work: they get it from their next attempt on
+    /// Send a message to the agents of the current run: they get it from their next attempt on
     #[command(after_help = TELL, override_usage = "forkhestra tell [OPTIONS] [RUN] <MESSAGE>")]
     Tell(TellArgs),
     /// Manage tasks: add, import, list, show, run, approve, reject, skip, reset, delete
@@ -395,19 +395,19 @@ pub(super) struct StatusArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct AttachArgs {
-    /// The run's number [default: the run at work here, and those that `task run --all` starts next]
+    /// The run's number [default: the current run here, and those that `task run --all` starts next]
     pub(super) run: Option<i64>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct StopArgs {
-    /// The run's number [default: the run at work here]
+    /// The run's number [default: the current run here]
     pub(super) run: Option<i64>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct TellArgs {
-    /// The run's number [default: the run at work here], and the message; - reads standard input
+    /// The run's number [default: the current run here], and the message; - reads standard input
     #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "MESSAGE"])]
     pub(super) words: Vec<String>,
 }

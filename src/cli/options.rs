@@ -54,7 +54,7 @@ pub(super) struct RunOptions {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// Run in the background, without the terminal: print the run's number, and return
+    /// Run in the background, detached from the terminal: print the run's number, and return
     #[arg(long, conflicts_with_all = ["dry_run", "json", "output"])]
     pub(super) detach: bool,
     /// Write every event as a line of JSON: `ndjson` prints to standard output, `ndjson=FILE` appends to a file

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 const ROOT: u32 = 0;
 
-/// Reports a file that decides what runs in a root and has another owner, unless git's config says the root is safe.
+/// Reports a file in a project root that decides what runs there and is owned by another user, unless git's config
+/// says the root is safe.
 pub(super) fn strangers(world: &World, root: &Path, repository: Option<&Path>) -> Option<Diagnostic> {
     let decides = [".forkhestra", "forge"].into_iter().chain(PROJECT_FILES).map(|name| root.join(name));
     let repository = repository.map(|folder| folder.join(".git"));

@@ -97,8 +97,11 @@ fn no_prompt(name: &str, is_check: bool) -> Diagnostic {
         return Diagnostic::error("render/no-prompt", format!("`{name}` is a check, and a check has no prompt"))
             .help("name an agent; `forkhestra list` shows which there are");
     }
-    Diagnostic::error("render/no-prompt", format!("`{name}` has no prompt: no level sets one"))
-        .help("give one with -p, or write its template")
+    Diagnostic::error(
+        "render/no-prompt",
+        format!("`{name}` has no prompt: none is set on the command line, in the step, the chain or the agent"),
+    )
+    .help("give one with -p, or write its template")
 }
 
 fn not_rendered(why: &str) -> Diagnostic {

@@ -43,7 +43,7 @@ pub const BUILDS: [&str; 17] = [
     "junit.xml",
 ];
 
-/// A tree at one moment. It can be compared only with others of the same watch.
+/// A tree at one moment. It can be compared only with others from the same [`TreeWatch`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// For each path from the root, a number that represents the file's content.
@@ -59,7 +59,7 @@ pub struct TreeWatch {
     files: HashMap<u64, (u64, u64)>,
     looked: bool,
     odd: bool,
-    /// What this process writes itself, once it was looked up.
+    /// What this process writes itself, once it has been looked up.
     own: OnceCell<Vec<OwnOutput>>,
 }
 
@@ -126,7 +126,7 @@ impl TreeWatch {
         (changed, removed)
     }
 
-    /// Returns the fingerprint, in hexadecimal. It can be compared only with others of this watch.
+    /// Returns the fingerprint, in hexadecimal. It can be compared only with others from this watch.
     pub fn fingerprint(&mut self, root: &Path, words: &[u8]) -> String {
         let mut tree = Vec::new();
         self.walk(root, false, &mut |path, content| tree.push((hashed(path.as_os_str().as_bytes()), content)));
@@ -179,7 +179,7 @@ impl TreeWatch {
     }
 }
 
-/// Special files in place of git's rules. Reading one would block.
+/// Special files (FIFOs, devices) where git's ignore files should be. Reading one would block.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SpecialFiles(Arc<Mutex<Vec<PathBuf>>>);
 

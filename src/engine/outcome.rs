@@ -85,7 +85,7 @@ pub enum LimitKind {
     /// `limits.attempts`: how many attempts the run may have.
     #[serde(alias = "iterations")]
     Attempts,
-    /// `limits.wait`: how long the run may wait for services in a row.
+    /// `limits.wait`: how long the run may wait for services without an attempt that works.
     Wait,
 }
 
@@ -204,7 +204,7 @@ pub enum HumanNeeded {
 }
 
 impl HumanNeeded {
-    /// Returns whether a person has to decide about the work, rather than to do something.
+    /// Returns whether a person has to decide about the work, rather than do something.
     #[must_use]
     pub fn is_a_decision(self) -> bool {
         !matches!(self, Self::NoCommand | Self::Login)

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 const GRAM: usize = 3;
 /// Fewer common n-grams than this are not significant.
 const FEW: usize = 3;
-/// From this share of common n-grams on, a candidate counts as quoting a text.
+/// At or above this share of shared n-grams, a candidate counts as quoting a text.
 const OVERLAP: f64 = 0.1;
-/// From this likeness on, a candidate counts as containing the text.
+/// At or above this similarity, a candidate counts as containing the text.
 const LIKENESS: f64 = 0.45;
 
 /// The texts that a prompt must not give away, parsed once.

@@ -110,7 +110,7 @@ impl RunLock {
         }
     }
 
-    /// Returns the same lock once more. It is released when both are dropped (flock(2)).
+    /// Duplicates the handle of the lock, which is released when both are dropped (flock(2)).
     ///
     /// # Errors
     /// When too many files are open.
@@ -151,7 +151,7 @@ fn open(root: &Path) -> Result<(File, PathBuf), JournalError> {
 
 impl BusyLock {
     /// The process that took the lock, if the file names one. If that process is dead, its lifelines hold the lock
-    /// while they still end what it left running.
+    /// until they have stopped what it left running.
     #[must_use]
     pub fn process(&self) -> Option<i32> {
         process_of(&self.holder)

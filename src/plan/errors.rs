@@ -25,7 +25,7 @@ pub(super) fn no_command(at: &Place, name: &str, made: bool) -> Diagnostic {
     let help =
         format!("name it in `checks` of forge/chains.json: \"{name}\": {{ \"run\": \"…\" }}, or remove the step");
     if made {
-        let found = format!("{found}; it is looked for again when the check is due");
+        let found = format!("{found}; forkhestra looks again when the check runs");
         return Diagnostic::warning("plan/no-command", found).at(at, "has nothing to run yet").help(help);
     }
     Diagnostic::error("plan/no-command", found).at(at, "has nothing to run").help(help)

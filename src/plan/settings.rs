@@ -1,5 +1,5 @@
-//! The options of a run other than its chain, prompt and variables: as typed, which `resume` reuses, and parsed. A new
-//! option of this kind is a field of both types.
+//! The options of a run other than its chain, prompt and variables, in two forms: as typed (reused by `resume`) and
+//! parsed. A new option of this kind is a field of both types.
 
 use crate::chain::{Limits, Permissions, bad_duration, parse_duration, parse_limit};
 use crate::checks::{Profile, Scope};

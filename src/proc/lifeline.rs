@@ -226,7 +226,7 @@ impl Lifeline {
     }
 
     /// Observes exit, stop and continuation. An agent that leaves processes behind stays a zombie until the sweep, so
-    /// that the number of its group is not reused.
+    /// that its process group ID is not reused.
     fn look_at_agent(&mut self) {
         let Some(agent) = self.agent.filter(|_| !self.exited) else { return };
         self.unsure = false;
@@ -267,7 +267,7 @@ impl Lifeline {
         observed.ok().flatten()
     }
 
-    /// Forgets the agent, which is reaped: its number may be reused.
+    /// Forgets the agent, which is reaped: its PID may be reused.
     fn forget_agent(&mut self) {
         (self.agent, self.exited, self.held, self.told_stop, self.unsure) = (None, false, false, false, false);
     }

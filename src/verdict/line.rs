@@ -44,8 +44,8 @@ impl VerdictLine {
     }
 }
 
-/// Returns every line of a text that begins with a key. Quoted lines and sentences do not. `nonce` is the attempt's
-/// secret word.
+/// Returns every line of a text that begins with a key. Quoted lines and ordinary sentences are skipped. `nonce` is the
+/// attempt's secret word.
 pub(super) fn decision_lines(text: &str, nonce: Option<&str>) -> Vec<VerdictLine> {
     let mut lines: Vec<VerdictLine> = Vec::new();
     let mut fences = Fences::default();

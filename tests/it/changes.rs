@@ -160,7 +160,7 @@ fn prune_removes_the_snapshots_of_the_runs_that_it_removes_and_no_others() {
     let lock = fs::File::open(place.work(".forkhestra/lock")).unwrap();
     lock.lock().unwrap();
     let pruned = place.run(&["runs", "prune", "--older-than", "30d", "--yes"]);
-    assert!(pruned.code(0).words().contains("a run is at work here; prune again when it has ended"));
+    assert!(pruned.code(0).words().contains("a run is in progress here; prune again when it has ended"));
     assert_eq!(stored(&place).len(), before);
     lock.unlock().unwrap();
     place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0);

@@ -27,7 +27,7 @@ fn detach_returns_at_once_with_the_number_of_a_run_that_goes_on() {
     let (place, up, go) = worker();
     let (code, text) = place.beside(&["run", "--detach", "worker:3"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.starts_with("run 1 is at work in the background\n  to follow it: forkhestra attach\n"), "{text}");
+    assert!(text.starts_with("run 1 is running in the background\n  to follow it: forkhestra attach\n"), "{text}");
     place.wait_for(&up);
     assert!(place.beside(&["status"]).1.contains("● run 1 worker:3"));
     let attached = attach(&place);
@@ -128,7 +128,7 @@ fn task_run_detach_works_on_a_whole_queue() {
         place.run(&["task", "add", title]).code(0);
     }
     let (code, text) = place.beside(&["task", "run", "--all", "--detach"]);
-    assert!(code == Some(0) && text.contains("run 1 is at work in the background"), "{text}");
+    assert!(code == Some(0) && text.contains("run 1 is running in the background"), "{text}");
     place.wait_for(&up);
     let attached = attach(&place);
     std::fs::write(&go, "").unwrap();

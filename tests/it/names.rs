@@ -57,7 +57,7 @@ fn words_of_other_tools_and_slips_of_verbs_are_answered_with_ours() {
     for (typed, answer) in [
         (&["ps"][..], "`forkhestra runs` lists runs"),
         (&["logs"], "`forkhestra runs log -f` follows"),
-        (&["kill", "3"], "`forkhestra stop` stops the run that is at work here"),
+        (&["kill", "3"], "`forkhestra stop` stops the current run here"),
         (&["top"], "`forkhestra runs log -f`"),
         (&["reset", "--dry-run"], "tasks are under `forkhestra task`"),
         (&["docter"], "did you mean `forkhestra doctor`?"),

@@ -65,7 +65,7 @@ fn stop_ends_the_run_at_work_gracefully_and_says_how_to_continue() {
     assert_eq!(run.end().code, Some(143));
     place.assert_nothing_is_left();
     let again = place.run(&["stop"]);
-    assert!(again.code(2).words().contains("no run is at work here"), "{}", again.stderr);
+    assert!(again.code(2).words().contains("no run is in progress here"), "{}", again.stderr);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `tell`: a message from a person to a run that is at work.
+//! `tell`: a message from a person to a run that is running.
 
 use super::support::Place;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ fn tell_refuses_what_it_cannot_deliver() {
     }
     std::fs::write(&go, "").unwrap();
     run.end().code(0);
-    assert!(place.run(&["tell", "x"]).code(2).words().contains("no run is at work here"));
+    assert!(place.run(&["tell", "x"]).code(2).words().contains("no run is in progress here"));
 }
 
 #[test]

@@ -64,7 +64,7 @@ class Claude(unittest.TestCase):
         place.config({"coder": place.agent("claude", permissions="full")})
         code, stdout, stderr = place.run("run", "--detach", "coder:3", "-p", PROMPT)
         self.assertEqual(code, 0, stderr)
-        self.assertIn("run 1 is at work in the background", stdout)
+        self.assertIn("run 1 is running in the background", stdout)
         attached = place.start("attach")
         place.wait_for("up", attached)
         code, stdout, stderr = place.run("tell", "Say hi in lower case.")

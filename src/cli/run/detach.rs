@@ -108,7 +108,7 @@ pub(in crate::cli) fn detach(
             relay(world, &log)?;
             let [attach, stop] = ["attach", "stop"].map(|verb| command_line(world, common, &root, verb));
             return Ok(answer(&format!(
-                "run {run} is at work in the background\n  to follow it: {attach}\n  to stop it: {stop}\n  \
+                "run {run} is running in the background\n  to follow it: {attach}\n  to stop it: {stop}\n  \
                  its console output: {}\n",
                 log.display()
             )));

@@ -32,7 +32,7 @@ const FOREIGN: [(&[&str], &str); 20] = [
         "`forkhestra runs events` prints the events of a run, `forkhestra runs log` shows it again",
     ),
     (&["prune", "clean", "gc", "rm"], "`forkhestra runs prune` removes old runs"),
-    (&["kill", "cancel", "abort", "down"], "`forkhestra stop` stops the run that is at work here"),
+    (&["kill", "cancel", "abort", "down"], "`forkhestra stop` stops the current run here"),
     (
         &["say", "send", "message", "msg", "note", "steer"],
         "`forkhestra tell \"…\"` sends a message to the agents of the run at work, from their next attempt on",

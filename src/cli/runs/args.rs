@@ -14,7 +14,7 @@ pub(in crate::cli) struct RunsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum RunsVerb {
-    /// List all runs, the last one first; the same as `runs` alone
+    /// List all runs, newest first; the same as `runs` alone
     #[command(alias = "ls")]
     List,
     /// Show one run: how it ended and why, and every attempt with its verdict, findings and warnings
@@ -25,7 +25,7 @@ pub(in crate::cli) enum RunsVerb {
     /// Show a run as the console showed it, with the output of its agents; or show one attempt
     #[command(alias = "replay")]
     Log(LogArgs),
-    /// Write the files as they were after a run or an attempt to a directory
+    /// Write to a directory the files as they were after a run or an attempt
     Restore(RestoreArgs),
     /// Print every event, one JSON object per line
     Events {

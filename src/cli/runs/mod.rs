@@ -210,7 +210,7 @@ fn left_snapshots(journal: &Journal, root: &Path) -> Result<Option<String>, Diag
     let stay = "snapshots of deleted runs were not deleted";
     // While the lock is held, no run takes snapshots.
     let LockAttempt::Held(_lock) = RunLock::take(root).map_err(broken)? else {
-        return Ok(Some(format!("{stay}: a run is at work here; prune again when it has ended")));
+        return Ok(Some(format!("{stay}: a run is in progress here; prune again when it has ended")));
     };
     Ok(match prune_snapshots(root, &journal.trees().map_err(broken)?).map_err(broken)? {
         PrunedSnapshots::Done(0) => None,

@@ -196,7 +196,7 @@ pub(in crate::cli) struct TaskRunArgs {
     /// Work on the next task (the default)
     #[arg(long, conflicts_with = "all")]
     pub(in crate::cli) next: bool,
-    /// Work on one task after the other, until none is left that can be worked on
+    /// Work on tasks one after another, until none can be worked on
     #[arg(long)]
     pub(in crate::cli) all: bool,
     /// Work on up to N tasks at once, each in a workspace of its own, and land each result once it is verified
