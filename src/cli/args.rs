@@ -252,6 +252,9 @@ pub(super) struct VerifyArgs {
     /// How much to run [default: fast]
     #[arg(long, value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,
+    /// Advise a person, not an agent: a step of a chain has called this command
+    #[arg(long, hide = true)]
+    pub(super) as_step: bool,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

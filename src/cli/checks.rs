@@ -72,10 +72,14 @@ pub(super) fn verify(world: &World, common: &Common, args: &VerifyArgs) -> Answe
     let kind = args.kind.as_deref().and_then(Kind::named).unwrap_or(Kind::Verify);
     let wanted = wanted(kind, profile, has_changes(&project.root), &found, &project.config);
     if kind == Kind::Verify && profile == Profile::Strict && !wanted.missing.is_empty() {
-        return Err(strict_needs(world, &wanted.missing).into());
+        return Err(strict_needs(advises_agent(world, args), &wanted.missing).into());
     }
     if wanted.commands.is_empty() {
-        return nothing_to_run(world, &found, args.json);
+        if args.json {
+            answer(&unavailable(world, &found));
+            return Err(Stopped::Ended(Exit::Refused));
+        }
+        return Err(no_command(advises_agent(world, args)).into());
     }
     run(world, common, &project, &found, &wanted, args.json)
 }
@@ -249,13 +253,10 @@ fn no_command_words(world: &World) -> &'static str {
     if in_an_iteration(world) { LOOK_YOURSELF } else { NO_COMMAND }
 }
 
-/// Refuses: without a command, nothing has passed or failed.
-fn nothing_to_run(world: &World, found: &Detected, as_json: bool) -> Answered {
-    if as_json {
-        answer(&unavailable(world, found));
-        return Err(Stopped::Ended(Exit::Refused));
-    }
-    Err(no_command(world).into())
+/// Whether `verify` advises an agent. What a step of a chain prints is read by a person: without a command it ends the
+/// run.
+fn advises_agent(world: &World, args: &VerifyArgs) -> bool {
+    in_an_iteration(world) && !args.as_step
 }
 
 fn unavailable(world: &World, found: &Detected) -> String {
@@ -265,8 +266,9 @@ fn unavailable(world: &World, found: &Detected) -> String {
     json_line(told)
 }
 
-fn no_command(world: &World) -> Diagnostic {
-    let help = if in_an_iteration(world) {
+/// Refuses: without a command, nothing has passed or failed.
+fn no_command(for_agent: bool) -> Diagnostic {
+    let help = if for_agent {
         "look for the project's build and test commands yourself, and run them"
     } else {
         "name one in `checks` of forge/chains.json; `forkhestra detect` shows what forkhestra looks for and finds"
@@ -274,8 +276,8 @@ fn no_command(world: &World) -> Diagnostic {
     Diagnostic::error("verify/no-command", "nothing to run: no command was found in the project's files").help(help)
 }
 
-fn strict_needs(world: &World, missing: &[&str]) -> Diagnostic {
-    let help = if in_an_iteration(world) {
+fn strict_needs(for_agent: bool, missing: &[&str]) -> Diagnostic {
+    let help = if for_agent {
         "verify with another profile: --profile fast"
     } else {
         "name a command for each in `checks` of forge/chains.json, or verify with another profile"

@@ -63,7 +63,8 @@ pub(super) fn plan_built_in(context: &Context<'_>, number: usize, step: &Step) -
         *line = format!("forkhestra {}", words.join(" "));
         *absence = Some(MissingCommand::LookedForAgain);
         planned.program = context.request.own_program.to_path_buf();
-        planned.argv = words.into_iter().map(text).collect();
+        // Not in the line: it only says who reads the output.
+        planned.argv = words.into_iter().chain(["--as-step"]).map(text).collect();
     }
     Ok(planned)
 }

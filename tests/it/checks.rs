@@ -132,6 +132,8 @@ fn a_check_without_a_command_is_looked_for_again_behind_a_worker() {
     place.agent("c", "print Nothing.");
     let ran = place.run(&["c -> test", "-p", "Work."]);
     assert!(ran.code(3).words().contains("no command was found for test; add it to `checks`"), "{}", ran.stderr);
+    let log = place.run(&["runs", "log", "1.2"]);
+    assert!(log.code(0).stdout.contains("name one in `checks`"), "the advice is for a person: {}", log.stdout);
     assert!(
         place.run(&["resume", "--approve"]).code(2).stderr.contains("there is no run that waits for a human decision")
     );
