@@ -77,6 +77,9 @@ pub fn go_on(outcome: RunOutcome, totals: &Totals, outline: &Outline, resume: &s
             reason: HumanNeeded::Disputed | HumanNeeded::NotAJudge | HumanNeeded::NoJudge,
             ..
         } => Some(decide()),
+        RunOutcome::NeedsHuman { reason: HumanNeeded::Unclear, .. } => {
+            Some(format!("{resume}, or {resume} --approve, or --reject \"why\""))
+        }
         RunOutcome::NeedsHuman { .. } if outcome.is_exhausted() => {
             Some(format!("{resume} --more 3, or decide with --approve or --reject \"why\""))
         }

@@ -49,6 +49,9 @@ fn a_judge_that_is_not_understood_is_asked_three_times_and_told_why_then_a_human
     insta::assert_snapshot!("unclear", ran.code(3).stderr);
     assert!(place.call("j", 2).contains("no verdict was found in its final message"), "{}", place.call("j", 2));
     assert!(place.call("j", 3).contains("it gave different verdicts: approve, reject"), "{}", place.call("j", 3));
+    let offered = "forkhestra resume 1, or forkhestra resume 1 --approve, or --reject \"why\"";
+    let status = place.run(&["status"]);
+    assert!(ran.stderr.contains(offered) && status.code(0).stdout.contains(offered), "{}", status.stdout);
     // A resume asks the judge again, and the work is not repeated.
     place.agent("j", "print VERDICT: approve");
     place.run(&["resume"]).code(0);

@@ -83,17 +83,23 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
     let mut runs = journal.runs().map_err(broken)?;
     runs.truncate(SEARCHED);
     for row in runs {
-        if state(&journal, &row)?.waits() {
+        let state = state(&journal, &row)?;
+        if state.waits() {
             let title = row.name.as_ref().unwrap_or(&row.chain);
             if row.batch.is_some() {
                 found.waiting.extend(waiting_task(&journal, &tasks, &row)?);
                 continue;
             }
             let resume = resume_line(world, common, root, row.id);
-            let more = if row.outcome.is_some_and(RunOutcome::is_exhausted) { "--more 3, or " } else { "" };
+            let more = match state {
+                // Another answer of the judge would decide, too.
+                RunState::Unclear => &format!(", or {resume} "),
+                _ if row.outcome.is_some_and(RunOutcome::is_exhausted) => " --more 3, or ",
+                _ => " ",
+            };
             found.waiting.push(WaitingItem {
                 what: format!("run {} ({title}) waits for your decision", row.id),
-                next: format!("{resume} {more}--approve, or --reject \"why\""),
+                next: format!("{resume}{more}--approve, or --reject \"why\""),
             });
         }
     }
