@@ -59,7 +59,7 @@ fn run(chain: &str, root: &Path) -> Result<Collected, Box<dyn Error>> {
         own_program: world.own_program(),
     };
     let plan = build(&request, &world, &world).map_err(refused)?;
-    let LockAttempt::Held(lock) = RunLock::take(root)? else { return Err("another run is at work there".into()) };
+    let LockAttempt::Held(lock) = RunLock::take(root)? else { return Err("another run is in progress there".into()) };
     let mut journal = Journal::open(root)?;
     let pid = i32::try_from(std::process::id())?;
     let worker = Worker { pid, start_time: start_time(pid).unwrap_or(0) };

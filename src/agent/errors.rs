@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 pub(super) fn unknown_name(at: &Place, name: &str, near: Option<&str>, like_a_count: bool) -> Diagnostic {
-    let help = match near {
+    let mut help = match near {
         _ if like_a_count => {
             "a count is a whole number from 1 to 1,000,000: `coder:3`. As a name, it is neither configured nor on PATH"
                 .into()
@@ -13,6 +13,13 @@ pub(super) fn unknown_name(at: &Place, name: &str, near: Option<&str>, like_a_co
         Some(near) => format!("did you mean `{near}`?"),
         None => "configure it in `agents` of forge/chains.json, or put a program of this name on PATH".into(),
     };
+    if !like_a_count
+        && near.is_none_or(|near| !near.contains(':'))
+        && let Some((step, _)) = name.rsplit_once(':')
+    {
+        let count = format!(" count is a whole number: `{step}:3`");
+        help = format!("{help}{}{count}", if help.ends_with('?') { " A" } else { ". A" });
+    }
     Diagnostic::error("agent/unknown", format!("nothing is named `{name}`"))
         .at(at, "not an agent, a check or a program on PATH")
         .help(help)

@@ -140,7 +140,7 @@ pub(super) enum Verb {
     /// Run a chain (the default)
     #[command(after_help = EXAMPLES)]
     Run(Box<RunArgs>),
-    /// Continue a run that was interrupted, failed, reached a limit, or waits for a decision
+    /// Continue a run that was interrupted, failed, reached a limit, or is waiting for a decision
     #[command(after_long_help = RESUME)]
     Resume(ResumeArgs),
     /// Manage past runs: list, show, log, restore, events, prune
@@ -151,7 +151,7 @@ pub(super) enum Verb {
     /// Show what a run or an attempt changed in the files
     #[command(after_long_help = DIFF)]
     Diff(DiffArgs),
-    /// Show what is running now, what it does, and what waits for you
+    /// Show what is running, what it is doing, and what is waiting for you
     Status(StatusArgs),
     /// Follow the current run, and exit with its exit code; Ctrl-C detaches
     Attach(AttachArgs),
@@ -329,7 +329,7 @@ pub(super) struct RunArgs {
     /// Show everything that would run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Run only if what would run still has this digest, which --dry-run shows
+    /// Run only if the plan still has this digest (shown by --dry-run)
     #[arg(long, value_name = "HEX")]
     pub(super) digest: Option<String>,
     /// Start at this time: 02:00, or 2026-11-23T02:00
@@ -356,8 +356,8 @@ pub(super) struct ResumeArgs {
     /// Print JSON: what would happen with --dry-run, otherwise a summary at the end, as with --output json
     #[arg(long, conflicts_with_all = ["output", "events"])]
     pub(super) json: bool,
-    /// Accept what has changed in the config or a prompt since the run began; also, if a template is edited from
-    /// now on, use it in the next attempt
+    /// Accept what has changed in the config or a prompt since the run began; also, if a template is edited during
+    /// this run, use it from the next attempt on
     #[arg(long)]
     pub(super) accept_changes: bool,
     /// Set a limit from now on: time=4h
@@ -369,14 +369,14 @@ pub(super) struct ResumeArgs {
     /// Allow N more iterations or rounds, if a loop or a group has used up its count
     #[arg(long, value_name = "N", conflicts_with_all = ["approve", "reject"])]
     pub(super) more: Option<std::num::NonZeroU16>,
-    /// Accept the work, if the run waits for a human decision
+    /// Accept the work, if the run is waiting for a human decision
     #[arg(long, conflicts_with = "reject")]
     pub(super) approve: bool,
     /// With --approve: the reason, for the record
     #[arg(long, value_name = "TEXT", requires = "approve", default_value = "", hide_default_value = true)]
     #[arg(allow_hyphen_values = true)]
     pub(super) notes: String,
-    /// Reject the work with this reason, if the run waits for a human decision; a group gets another round
+    /// Reject the work with this reason, if the run is waiting for a human decision; a group gets another round
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) reject: Option<String>,
     #[command(flatten)]
@@ -385,7 +385,7 @@ pub(super) struct ResumeArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
-    /// Show all your runs that are at work on this machine
+    /// Show all your runs that are in progress on this machine
     #[arg(long)]
     pub(super) all: bool,
     /// Keep the status at the bottom of the terminal, updated every second, with new output above it

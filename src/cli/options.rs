@@ -33,8 +33,8 @@ pub(super) struct RunOptions {
     /// Use this model for every agent that a backend runs
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
-    /// How much `verify` runs, from yolo and smoke (least) to strict (most); if given, it also limits the commands and
-    /// turns of workers [default: fast, without these limits]
+    /// How much `verify` runs, from yolo and smoke (least) to strict (most); if given explicitly, also limits how many
+    /// commands and model turns a worker may use [default: fast, without these limits]
     #[arg(long, alias = "verify", value_parser = ["strict", "fast", "smoke", "yolo"])]
     pub(super) profile: Option<String>,
     /// How large the work is; for tiny work `diagnose` is skipped [default: judged from the text of the prompt or the
@@ -44,8 +44,8 @@ pub(super) struct RunOptions {
     /// Show a judge the changes since this commit [default: since the work began; without a worker, since HEAD]
     #[arg(long, value_name = "COMMIT")]
     pub(super) base: Option<String>,
-    /// Accept what an agent of an earlier run changed in the config or a template. Also use a template that is edited
-    /// during this run in the next attempt
+    /// Accept what an agent of an earlier run changed in the config or a template; also, if a template is edited
+    /// during this run, use it from the next attempt on
     #[arg(long)]
     pub(super) accept_changes: bool,
 }

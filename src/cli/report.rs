@@ -265,7 +265,7 @@ fn not_written(path: &Path, why: &str) -> Diagnostic {
 }
 
 fn followed_junit() -> Diagnostic {
-    Diagnostic::error("report/follow", "`--follow` writes a page that reloads itself, and JUnit XML is no page")
+    Diagnostic::error("report/follow", "`--follow` cannot be used with `--format junit`, which writes no page")
         .help("leave out --follow: the file has what is known now. `forkhestra runs log --follow` waits for the end of the run")
 }
 

@@ -58,7 +58,7 @@ pub(super) fn waiting_words(reason: WaitReason) -> &'static str {
     }
 }
 
-/// Returns what the run waits for, if this event begins a wait: `waiting for the usage limit to end, until …`.
+/// Returns what the run is waiting for, if this event begins a wait: `waiting for the usage limit to end, until …`.
 #[must_use]
 pub fn wait_words(event: &EventKind) -> Option<String> {
     match event {
@@ -141,8 +141,9 @@ pub(super) fn seconds(milliseconds: u64) -> String {
 /// The label of the attempts after the first rejection. Rejections by a person are not counted.
 pub(super) fn rework_label(totals: &Totals) -> String {
     match totals.rejections {
-        0 => "rework after a person's rejection".into(),
-        count => format!("rework after {}", counted(count, "rejection")),
+        0 => "since a person's rejection".into(),
+        1 => "since the rejection".into(),
+        count => format!("since the first of {count} rejections"),
     }
 }
 

@@ -84,7 +84,8 @@ pub(super) fn human_words(name: &str, why: HumanNeeded, rejections: u32) -> Stri
             "no command was found for {name}; add it to `checks` in forge/chains.json, or start without that step"
         ),
         HumanNeeded::NoJudge => {
-            "the task was rejected before, or waits for a judge, and this chain has none; a human has to decide".into()
+            "the task was rejected before, or is waiting for a judge, and this chain has none; a human has to decide"
+                .into()
         }
         HumanNeeded::Rejections if rejections == 1 => format!("{name} rejected the work, and no rounds are left"),
         HumanNeeded::Rejections => format!("{name} rejected the work {rejections} times, and no rounds are left"),

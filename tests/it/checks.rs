@@ -39,7 +39,7 @@ fn a_check_without_a_command_is_named_and_not_passed() {
     place.agent("a", "print x");
     let planned = place.run(&["a -> lint", "--dry-run"]);
     assert!(
-        planned.code(0).stdout.contains("2. lint, a check without a command, which is looked for again"),
+        planned.code(0).stdout.contains("2. lint, a check without a command; forkhestra looks again"),
         "{}",
         planned.stdout
     );
@@ -135,7 +135,11 @@ fn a_check_without_a_command_is_looked_for_again_behind_a_worker() {
     let log = place.run(&["runs", "log", "1.2"]);
     assert!(log.code(0).stdout.contains("name one in `checks`"), "the advice is for a person: {}", log.stdout);
     assert!(
-        place.run(&["resume", "--approve"]).code(2).stderr.contains("there is no run that waits for a human decision")
+        place
+            .run(&["resume", "--approve"])
+            .code(2)
+            .stderr
+            .contains("there is no run that is waiting for a human decision")
     );
     place.write("Makefile", "test:\n\t@echo it ran\n");
     let ran = place.run(&["resume", "--accept-changes"]);

@@ -90,7 +90,7 @@ fn detach_with_wait_says_that_it_waits() {
     place.wait_for(&up);
     let (code, text) = place.beside(&["run", "--detach", "--wait", "worker:3"]);
     assert!(code == Some(0) && text.contains("waiting for another run here: worker:3"), "{text}");
-    assert!(text.contains(" waits in the background\n  to stop it: kill "), "{text}");
+    assert!(text.contains(" is waiting in the background\n  to stop it: kill "), "{text}");
     std::fs::write(&go, "").unwrap();
     first.end().code(0);
     assert_eq!(place.run(&["runs"]).code(0).stdout.lines().count(), 3);

@@ -236,7 +236,8 @@ fn a_task_that_was_rejected_is_not_completed_by_a_chain_without_a_judge() {
     place.run(&["task", "run"]).code(3);
     place.config(&CONFIG.replace(r#""task":"#, r#""alone": { "steps": [{ "agent": "c" }] }, "task":"#));
     let ran = place.run(&["--chain", "alone", "--task", "1"]);
-    let words = "the task was rejected before, or waits for a judge, and this chain has none; a human has to decide";
+    let words =
+        "the task was rejected before, or is waiting for a judge, and this chain has none; a human has to decide";
     assert!(ran.code(3).words().contains(words), "{}", ran.stderr);
     assert!(!place.run(&["task", "list"]).code(0).stdout.contains("completed"));
     place.run(&["resume", "2", "--approve"]).code(0);

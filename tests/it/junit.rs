@@ -13,7 +13,7 @@ fn parsed(text: &str) -> Report {
 
 fn junit(place: &Place, words: &[&str]) -> Report {
     let words = [&["report"], words, &["--format", "junit", "-o", "-"]].concat();
-    // Not `Place::run`, because a run may be at work.
+    // Not `Place::run`, because a run may be in progress.
     parsed(&String::from_utf8(place.command(&words).output().unwrap().stdout).unwrap())
 }
 
@@ -199,7 +199,7 @@ fn junit_xml_cannot_follow_a_run() {
     insta::assert_snapshot!(refused.code(2).stderr, @r"
     report/follow
 
-      × `--follow` writes a page that reloads itself, and JUnit XML is no page
+      × `--follow` cannot be used with `--format junit`, which writes no page
       help: leave out --follow: the file has what is known now. `forkhestra runs
             log --follow` waits for the end of the run
     ");

@@ -99,6 +99,14 @@ fn a_chain_as_a_step_leads_to_what_works() {
 }
 
 #[test]
+fn a_word_after_a_colon_is_answered_with_a_count() {
+    let place = Place::new();
+    place.agent("good", "marker");
+    let words = place.run(&["good:x -> good", "-p", "x"]).code(2).words();
+    assert!(words.contains("nothing is named `good:x`") && words.contains("number: `good:3`"), "{words}");
+}
+
+#[test]
 fn one_name_for_an_agent_and_a_check_of_one_config_is_refused() {
     let place = Place::new();
     place

@@ -96,8 +96,10 @@ fn a_decision_where_nobody_waits_for_one_is_refused() {
     let place = place(WORKS, "print VERDICT: approve");
     place.run(&["(c -> j):2", "-p", "Work."]).code(0);
     let ran = place.run(&["resume", "1", "--approve"]);
-    assert!(ran.code(2).words().contains("run 1 does not wait for a human decision"), "{}", ran.stderr);
-    assert!(place.run(&["resume", "--approve"]).code(2).words().contains("no run that waits for a human decision"));
+    assert!(ran.code(2).words().contains("run 1 is not waiting for a human decision"), "{}", ran.stderr);
+    assert!(
+        place.run(&["resume", "--approve"]).code(2).words().contains("no run that is waiting for a human decision")
+    );
     place.agent("j", "print It is wrong.\nprint VERDICT: reject");
     place.run(&["(c -> j):1", "-p", "Work."]).code(3);
     assert!(place.run(&["resume", "2", "--reject", " "]).code(2).words().contains("--reject needs a reason"));

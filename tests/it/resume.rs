@@ -113,7 +113,7 @@ fn a_run_that_is_killed_at_any_time_goes_on_to_the_same_end_and_repeats_nothing_
         assert_eq!(before, whole[..before.len()], "try {tries}");
         repeated += interrupted(&events);
     }
-    println!("{resumed} resumes after a kill, of {tries} runs; {repeated} attempts were under way");
+    println!("{resumed} resumes after a kill, of {tries} runs; {repeated} attempts were interrupted");
 }
 
 /// Without any argument: prompt, variables, counters and limits are those of the run.
@@ -136,7 +136,7 @@ fn resume_needs_no_arguments_and_restores_what_the_command_line_said() {
     for attempt in 1..=3 {
         assert_eq!(place.read(&format!(".forkhestra/runs/1/1-a/{attempt}/prompt.md")), "Do this --or that.");
     }
-    assert_eq!(finished(&place.events(1)).len(), 2, "the one under way was interrupted, and tried again");
+    assert_eq!(finished(&place.events(1)).len(), 2, "the one that was running was interrupted, and tried again");
     assert_eq!(place.calls("a"), 3);
 }
 
@@ -192,7 +192,7 @@ fn a_chain_or_prompt_that_has_changed_is_shown_and_must_be_accepted() {
         )
         .run(&["resume", "--accept-changes"]);
     assert!(
-        other.code(2).words().contains("the chain has different steps than when the run began"),
+        other.code(2).words().contains("the chain has different steps from when the run began"),
         "{}",
         other.stderr
     );

@@ -1,4 +1,4 @@
-//! `status` and `stop`: what is at work now, from another terminal.
+//! `status` and `stop`: what is running now, from another terminal.
 
 use super::support::Place;
 use serde_json::Value;
@@ -80,7 +80,7 @@ fn stop_ends_a_run_that_is_paused() {
     assert_eq!(run.end().code, Some(143));
 }
 
-/// An upgrade of forkhestra while a run of the older version is at work.
+/// An upgrade of forkhestra while a run of the older version is in progress.
 #[test]
 fn status_all_leaves_the_journal_of_an_older_version_at_work_alone_and_shows_the_other_roots() {
     let (place, go) = at_work();

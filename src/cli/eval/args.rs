@@ -14,7 +14,7 @@ pub(in crate::cli) struct EvalArgs {
 pub(in crate::cli) enum EvalVerb {
     /// Measure a prompt with the cases of a suite
     Run(EvalRunArgs),
-    /// Let an agent rewrite the prompt until it does better, and keep the rewrite only if it does
+    /// Let an agent try to improve the prompt; keep the rewrite only if it scores better
     Improve(EvalImproveArgs),
     /// Show the results of an evaluation again
     Show {

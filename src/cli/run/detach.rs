@@ -117,7 +117,7 @@ pub(in crate::cli) fn detach(
         if request.waits && looks > LOOKS {
             relay(world, &log)?;
             return Ok(answer(&format!(
-                "process {} waits in the background\n  to stop it: kill {}\n  its console output: {}\n",
+                "process {} is waiting in the background\n  to stop it: kill {}\n  its console output: {}\n",
                 process.pid(),
                 process.pid(),
                 log.display()

@@ -167,7 +167,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
         state => state.may_resume() && !exhausted(row),
     };
     let wanted = match args.more {
-        _ if decides => "that waits for a human decision",
+        _ if decides => "that is waiting for a human decision",
         Some(_) => "that has used up its count",
         None => "to resume",
     };
@@ -364,13 +364,13 @@ fn decided(args: &ResumeArgs) -> Option<Verdict> {
 }
 
 fn nobody_waits(run: i64) -> Diagnostic {
-    Diagnostic::error("resume/nobody-waits", format!("run {run} does not wait for a human decision")).help(
-        "--approve and --reject are for a run that waits for a human decision: `forkhestra runs` shows `needs a human`",
+    Diagnostic::error("resume/nobody-waits", format!("run {run} is not waiting for a human decision")).help(
+        "--approve and --reject decide when a run is waiting for a person: `forkhestra runs` shows `needs a human`",
     )
 }
 
 fn needs_a_person(run: i64) -> Diagnostic {
-    Diagnostic::error("resume/decide", format!("run {run} waits for a human decision")).help(format!(
+    Diagnostic::error("resume/decide", format!("run {run} is waiting for a human decision")).help(format!(
         "decide: forkhestra resume {run} --approve, or forkhestra resume {run} --reject \"what has to be fixed\""
     ))
 }
@@ -409,7 +409,7 @@ fn not_exhausted(run: i64, state: RunState) -> Diagnostic {
 }
 
 fn other_steps(before: &str, now: &str) -> Diagnostic {
-    Diagnostic::error("resume/other-steps", "the chain has different steps than when the run began")
+    Diagnostic::error("resume/other-steps", "the chain has different steps from when the run began")
         .help(format!("it was: {before}\nit is now: {now}\nstart a new run, or restore the chain"))
 }
 

@@ -83,8 +83,13 @@ fn how(row: &RunRow, state: RunState) -> String {
         _ if row.outcome.is_some_and(RunOutcome::is_exhausted) => {
             format!("has used up its count: forkhestra resume {id} --more N")
         }
+        RunState::Unclear => {
+            format!(
+                "is waiting for a human decision: forkhestra resume {id}, alone or with --approve, or --reject \"why\""
+            )
+        }
         RunState::NeedsHuman => {
-            format!("waits for a human decision: forkhestra resume {id} --approve, or --reject \"why\"")
+            format!("is waiting for a human decision: forkhestra resume {id} --approve, or --reject \"why\"")
         }
         RunState::Incomplete => format!("failed, and its chain was run again since: forkhestra resume {id}"),
         _ => format!("can be resumed: forkhestra resume {id}"),
@@ -93,7 +98,7 @@ fn how(row: &RunRow, state: RunState) -> String {
 
 fn no_journal(root: &Path) -> Diagnostic {
     Diagnostic::error("journal/none", format!("there are no runs in {}", root.display()))
-        .help("change to the directory of the run, or name it with --cwd")
+        .help("change to the directory of the run, or name that directory with --cwd")
 }
 
 fn unknown_run(id: i64, last: &[String]) -> Diagnostic {
@@ -106,7 +111,7 @@ fn unknown_run(id: i64, last: &[String]) -> Diagnostic {
 
 fn no_such_run(wanted: &str, last: &[String]) -> Diagnostic {
     let help = match last {
-        [] => "change to the directory of the run, or name it with --cwd".into(),
+        [] => "change to the directory of the run, or name that directory with --cwd".into(),
         last => last.join("\n"),
     };
     Diagnostic::error("journal/no-run", format!("there is no run {wanted}")).help(help)

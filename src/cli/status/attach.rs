@@ -1,4 +1,4 @@
-//! `attach`: follows the run that is at work in a root, or a queue, and ends with its exit code.
+//! `attach`: follows the run in progress in a root, or a queue, and ends with its exit code.
 
 use super::{ActiveRun, chosen_at_work};
 use crate::cli::args::{AttachArgs, Common};

@@ -1,4 +1,4 @@
-//! `status`, `attach`, `stop` and `tell`: what is at work now, read from the journals and locks of other processes.
+//! `status`, `attach`, `stop` and `tell`: what is running now, read from the journals and locks of other processes.
 
 mod attach;
 mod lanes;
@@ -130,7 +130,7 @@ fn waiting_task(journal: &Journal, tasks: &[Task], row: &RunRow) -> Result<Optio
     }))
 }
 
-/// A run whose process is at work in a root.
+/// A run whose process is running in a root.
 struct ActiveRun {
     row: RunRow,
     lease: Lease,
@@ -138,7 +138,7 @@ struct ActiveRun {
     has_ended: bool,
 }
 
-/// Returns the run that is at work in a root, or the last run of a queue that is between two tasks.
+/// Returns the run that is in progress in a root, or the last run of a queue that is between two tasks.
 fn at_work(journal: &Journal) -> Result<Option<ActiveRun>, Diagnostic> {
     let Some(lease) = journal.lease().map_err(broken)?.filter(|lease| is_alive(*lease)) else { return Ok(None) };
     let Some(row) = journal.run(lease.run).map_err(broken)? else { return Ok(None) };
@@ -152,10 +152,11 @@ fn at_work(journal: &Journal) -> Result<Option<ActiveRun>, Diagnostic> {
     Ok(is_active.then_some(ActiveRun { row, lease, has_ended }))
 }
 
-/// Returns the run at work in a root, which must be the `wanted` one, if a number is given. `verb` names the command.
+/// Returns the run in progress in a root, which must be the `wanted` one, if a number is given. `verb` names the
+/// command.
 ///
 /// # Errors
-/// When it is not at work.
+/// When it is not running.
 fn chosen_at_work(journal: &Journal, wanted: Option<i64>, verb: &str) -> Result<ActiveRun, Diagnostic> {
     let found = at_work(journal)?;
     match (found, wanted) {
@@ -177,7 +178,7 @@ fn not_at_work(verb: &str, wanted: Option<i64>, running: Option<i64>) -> Diagnos
         None => "no run is in progress here".into(),
     };
     let help = match running {
-        Some(run) => format!("run {run} is at work: forkhestra {verb} {run}"),
+        Some(run) => format!("run {run} is running: forkhestra {verb} {run}"),
         None => "`forkhestra status --all` shows all your runs on this machine".into(),
     };
     Diagnostic::error("run/not-at-work", what).help(help)

@@ -1,4 +1,4 @@
-//! `stop`: ends the run that is at work in a root, as Ctrl-C in its terminal would.
+//! `stop`: ends the run in progress in a root, as Ctrl-C in its terminal would.
 
 use super::{ActiveRun, chosen_at_work};
 use crate::cli::args::{Common, StopArgs};
@@ -27,7 +27,7 @@ pub(in crate::cli) fn stop(world: &World, common: &Common, args: &StopArgs) -> A
         format!("stopping run {}: its agent gets time to end\n", row.id)
     });
     end_process(lease.pid, lease.start_time);
-    // The process ends after its agents; nothing else of it is at work then.
+    // The process ends after its agents; nothing else of it is running then.
     while is_alive(lease) && RunLock::is_held(&project.root).map_err(broken)? {
         std::thread::sleep(LOOK);
     }

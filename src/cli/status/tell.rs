@@ -1,4 +1,4 @@
-//! `tell`: sends a message to the agents of the run that is at work in a root.
+//! `tell`: sends a message to the agents of the run in progress in a root.
 
 use super::lanes::{batch_of, journal_of};
 use super::{ActiveRun, at_work, chosen_at_work};
@@ -48,7 +48,7 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
             "tell/ended",
             format!("run {named} has ended, and its queue has not begun the next"),
         )
-        .help("say it again when the next task is at work; `forkhestra status` shows it")
+        .help("send it again when the next run has begun; `forkhestra status` shows it")
         .into());
     }
     if row.kind == RunKind::Batch {

@@ -72,7 +72,7 @@ pub(super) fn watch(world: &World, common: &Common, args: &StatusArgs) -> Answer
     }
 }
 
-/// Shows what happens in a run until another one is at work. `past` is whether what has happened in it so far is old.
+/// Shows what happens in a run until another one begins. `past` is whether what has happened in it so far is old.
 fn follow(pinned: &mut Pinned<'_>, journal: &Journal, past: bool) -> Result<io::Result<()>, Diagnostic> {
     let running = at_work(journal)?.map(|active| active.row.id);
     let last = journal.last_run().map_err(broken)?.map(|row| row.id);

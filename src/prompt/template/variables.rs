@@ -22,7 +22,7 @@ pub const VARIABLES: [(&str, &str); 45] = [
     ("agents_md_content", "the text of AGENTS.md"),
     ("relevant_files_summary", "files that seem relevant to the task"),
     ("reviewer_notes", "the notes of the last rejection by a judge"),
-    ("feedback", "what ended the last round: a verdict, or the errors of a check"),
+    ("feedback", "what ended the previous round: a verdict, or the errors of a check"),
     ("issues", "every finding so far with its state, and the last verdict in full"),
     ("next_tasks", "the tasks that a judge proposes next"),
     ("diagnostics", "the first real errors of the project"),

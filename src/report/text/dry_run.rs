@@ -57,7 +57,7 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
     let how_often = match (&step.kind, step.limit) {
         (Kind::Check { skipped: Some(why), .. }, _) => format!("skipped: {why}"),
         (Kind::Check { absence: Some(MissingCommand::LookedForAgain), .. }, _) => {
-            "a check without a command, which is looked for again when its turn comes".into()
+            "a check without a command; forkhestra looks again when the check runs".into()
         }
         (Kind::Check { optional: true, .. }, _) => "an optional check".into(),
         (Kind::Check { .. }, _) => "a check, judged by its exit code".into(),

@@ -157,7 +157,7 @@ impl Place {
         Running { child: self.command(arguments).spawn().unwrap(), place: self }
     }
 
-    /// Runs a command while something else of this place is at work. Returns its exit code and what it printed.
+    /// Runs a command while something else of this place is running. Returns its exit code and what it printed.
     pub(crate) fn beside(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let output = self.command(arguments).output().unwrap();
         (output.status.code(), self.plain(&output.stdout) + &self.plain(&output.stderr))
