@@ -64,8 +64,8 @@ pub struct TreeWatch {
 }
 
 impl TreeWatch {
-    /// Returns the tree as it is now. For a judge, `tracked` lists the files that git tracks: other build output is
-    /// left out, and every file is read, so that a file that was changed and restored counts as unchanged.
+    /// Returns the tree as it is now. For a judge, `tracked` lists the files that git tracks: untracked build
+    /// output is left out, and every file is read, so that a file that was changed and restored counts as unchanged.
     pub fn snapshot(&mut self, root: &Path, tracked: Option<&HashSet<String>>) -> Snapshot {
         let mut files = HashMap::new();
         self.walk(root, tracked.is_some(), &mut |path, content| {

@@ -26,7 +26,7 @@ pub struct Event {
     pub seq: u64,
     /// When it happened, in UTC (RFC 3339), by the wall clock.
     pub at: String,
-    /// How long the run had been at work by then, in milliseconds. Includes the time that the machine was asleep, but
+    /// How long the run had been running by then, in milliseconds. Includes the time that the machine was asleep, but
     /// not pauses, and does not depend on the wall clock. Absent in evaluations and in events of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worked_ms: Option<u64>,
@@ -169,7 +169,7 @@ pub enum EventKind {
         /// The ignore rules that applied to that tree: the user's own, and those for caches, as lines of gitignore(5).
         #[serde(default)]
         rules: Option<String>,
-        /// The task that the run works on, as it was when the run started.
+        /// The task that the run is working on, as it was when the run started.
         #[serde(default)]
         task: Option<TaskFacts>,
         /// In a queue of tasks, the backends whose login has worked earlier in the queue. Absent outside of a queue.
@@ -190,7 +190,7 @@ pub enum EventKind {
         attempts: Vec<HighestAttempt>,
         /// Limits that apply from now on, as given on the command line.
         limits: Vec<String>,
-        /// How long the run had been at work before, in milliseconds.
+        /// How long the run had been running before, in milliseconds.
         #[serde(default)]
         worked_ms: u64,
         /// The extra iterations or rounds that the run was given (`resume --more`).
@@ -288,7 +288,7 @@ pub enum EventKind {
     WaitStarted {
         /// The attempt that does not count.
         at: At,
-        /// What the run waits for.
+        /// What the run is waiting for.
         #[serde(default)]
         reason: WaitReason,
         /// The minimum length of the wait, in milliseconds.

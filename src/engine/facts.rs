@@ -188,7 +188,7 @@ impl State {
         self.groups.get(group).map_or(1, |group| group.round)
     }
 
-    /// Returns the feedback from the last round of a group to the next one.
+    /// Returns the feedback from the previous round of a group to the next one.
     pub(super) fn feedback_of(&self, group: usize) -> Option<&Feedback> {
         self.groups.get(group)?.feedback.as_ref()
     }

@@ -32,7 +32,7 @@ pub enum Input {
     Begin,
     /// Resumes the run where an earlier process stopped.
     Resume {
-        /// How long the run had been at work before, in milliseconds.
+        /// How long the run had been running before, in milliseconds.
         elapsed_ms: u64,
         /// The processes that had outlived the earlier process and were terminated.
         leftovers: Vec<Leftover>,
@@ -40,7 +40,7 @@ pub enum Input {
         attempts: Vec<HighestAttempt>,
         /// The limits that were given on the command line.
         limits: Vec<String>,
-        /// A person's decision about the work, if the run waits for one.
+        /// A person's decision about the work, if the run is waiting for one.
         decided: Option<Verdict>,
         /// How many iterations or rounds are added, if they were used up.
         more: Option<u32>,

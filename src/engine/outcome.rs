@@ -103,7 +103,7 @@ impl LimitKind {
     }
 }
 
-/// What a run waits for before it repeats an attempt that does not count.
+/// What a run is waiting for before it repeats an attempt that does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -152,7 +152,7 @@ pub enum AttemptOutcome {
     Limited,
     /// It could not work, for a reason that may be temporary. It does not count as an iteration.
     Unavailable {
-        /// What the run waits for before the attempt is repeated.
+        /// What the run is waiting for before the attempt is repeated.
         reason: WaitReason,
     },
     /// Its process could not be started.
@@ -165,7 +165,8 @@ pub enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// Returns what the run waits for before it repeats the attempt; `None` if the attempt counts or was interrupted.
+    /// Returns what the run is waiting for before it repeats the attempt; `None` if the attempt counts or was
+    /// interrupted.
     #[must_use]
     pub fn waits_for(&self) -> Option<WaitReason> {
         match self {
@@ -197,7 +198,7 @@ pub enum HumanNeeded {
     NotAJudge,
     /// A check has no command to run, although a worker had the chance to add one.
     NoCommand,
-    /// The task waits for a judge or was rejected before, and the chain has no judge.
+    /// The task is waiting for a judge or was rejected before, and the chain has no judge.
     NoJudge,
     /// A login that worked before is refused.
     Login,
@@ -274,7 +275,8 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
-    /// Returns whether a loop or a group has used up its count. The run can then be resumed only with more of it.
+    /// Returns whether a loop or a group has used up its count. The run can then be resumed only with a
+    /// higher count.
     #[must_use]
     pub fn is_exhausted(self) -> bool {
         matches!(self, Self::IterationsExhausted { .. } | Self::NeedsHuman { reason: HumanNeeded::Rejections, .. })

@@ -107,7 +107,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// After a resume: records that the attempt that was under way was interrupted.
+    /// After a resume: records that the attempt that was running was interrupted.
     pub(super) fn interrupt(&mut self, leftovers: Vec<Leftover>) {
         if let Some(at) = self.state.at.clone().filter(|_| self.state.has_process()) {
             let (marker, outcome) = (self.state.marker, AttemptOutcome::Interrupted);

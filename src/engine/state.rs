@@ -162,7 +162,7 @@ impl State {
         self.totals.outcome.is_none_or(RunOutcome::may_resume)
     }
 
-    /// Returns why the run waits for a person's decision, if it does.
+    /// Returns why the run is waiting for a person's decision, if it is.
     #[must_use]
     pub fn waits_for(&self) -> Option<HumanNeeded> {
         match self.totals.outcome {
@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// Returns the attempt that is under way, or that a resume would repeat or start.
+    /// Returns the current attempt, or the one that a resume would repeat or start.
     #[must_use]
     pub fn at(&self) -> Option<&At> {
         self.at.as_ref()
@@ -183,7 +183,7 @@ impl State {
         self.charged
     }
 
-    /// Returns what people told the run while it was at work, in order.
+    /// Returns what people told the run while it was running, in order.
     pub fn messages(&self) -> impl Iterator<Item = &str> {
         self.messages.iter().map(|(_, text)| text.as_str())
     }

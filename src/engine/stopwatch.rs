@@ -1,5 +1,5 @@
-//! How long a run was at work, computed from its events. Neither pauses count nor the time between a crash or a stop
-//! and the resume.
+//! How long a run has been running, computed from its events. Neither pauses count nor the time between a crash or a
+//! stop and the resume.
 
 use super::event::{Event, EventKind};
 use jiff::Timestamp;
@@ -38,12 +38,12 @@ impl Stopwatch {
         self.last = now.or(self.last);
     }
 
-    /// Records how long an interrupted run had been at work when it last reported it, in milliseconds.
+    /// Records how long an interrupted run had been running when it last reported it, in milliseconds.
     pub fn worked(&mut self, ms: u64) {
         self.ms = self.ms.max(ms);
     }
 
-    /// Returns the time at work so far, in milliseconds.
+    /// Returns the time that the run has been running so far, in milliseconds.
     #[must_use]
     pub fn milliseconds(&self) -> u64 {
         self.ms

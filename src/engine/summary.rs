@@ -32,7 +32,7 @@ pub struct RunRow {
     pub name: Option<String>,
     /// How the run ended, if it has.
     pub outcome: Option<RunOutcome>,
-    /// The task that the run works on: its id and its title.
+    /// The task that the run is working on: its id and its title.
     pub task: Option<String>,
     /// The number of attempts of all steps together.
     #[serde(rename = "attemptCount")]
@@ -161,7 +161,7 @@ impl RunState {
         }
     }
 
-    /// Returns whether the run waits for a person's decision.
+    /// Returns whether the run is waiting for a person's decision.
     #[must_use]
     pub fn waits(self) -> bool {
         matches!(self, Self::Unclear | Self::NeedsHuman)

@@ -213,7 +213,7 @@ pub struct RunSummary {
     pub started: String,
     /// When its last event happened, in UTC (RFC 3339).
     pub ended: String,
-    /// How long the run was at work.
+    /// How long the run has been running.
     pub watch: Stopwatch,
     /// The totals of the run.
     pub totals: Totals,

@@ -131,7 +131,7 @@ fn opening(setting: &Setting<'_>) -> EventKind {
     }
 }
 
-/// How long the run was at work before.
+/// How long the run had been running before.
 fn worked(events: &[Event]) -> Duration {
     let mut watch = Stopwatch::default();
     for event in events {

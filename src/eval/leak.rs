@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 /// The number of consecutive words that are compared as one n-gram.
 const GRAM: usize = 3;
-/// Fewer common n-grams than this are not significant.
+/// Fewer shared n-grams than this are not significant.
 const FEW: usize = 3;
 /// At or above this share of shared n-grams, a candidate counts as quoting a text.
 const OVERLAP: f64 = 0.1;

@@ -41,7 +41,7 @@ fn artifacts_folder(token: &str) -> String {
 /// The word of an attempt, with which a plain program confirms its verdict. It cannot be known before the attempt.
 #[must_use]
 pub fn word_of_attempt(token: &str) -> String {
-    // From another part of the digest than the file names, which other programs may see.
+    // From a different part of the digest from the one in the file's name, which other programs may see.
     format!("k{}", &token_digest(token.as_bytes())[40..45])
 }
 

@@ -62,7 +62,7 @@ pub enum JournalError {
         /// The newest format that this version supports.
         known: i64,
     },
-    /// The database has an older format, and a process that uses that format is at work.
+    /// The database has an older format, and a process that uses that format is running.
     #[error("{path} is in use by an older forkhestra (format {found}, this version uses {known})")]
     OlderAtWork {
         /// The path of the database.
@@ -71,7 +71,7 @@ pub enum JournalError {
         found: i64,
         /// The format of this version.
         known: i64,
-        /// The process at work, if its lock names it.
+        /// The running process, if its lock names it.
         pid: Option<i32>,
     },
     /// SQLite reports an error.

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The file in an attempt's directory that says how long its run has been at work.
+/// The file in an attempt's directory that says how long its run has been running.
 const WORKED: &str = "worked";
 
 /// The most that is read of a file that an agent could have enlarged, in bytes.
@@ -189,13 +189,13 @@ impl AttemptFolder {
         self.writable()?.write(name, text.as_bytes())
     }
 
-    /// Creates the file that says how long the run has been at work. It outlives this process.
+    /// Creates the file that says how long the run has been running. It outlives this process.
     #[must_use]
     pub fn work_file(&self) -> Option<WorkFile> {
         self.handle()?.create(WORKED).ok().map(WorkFile)
     }
 
-    /// Returns how long the run has been at work according to that file, in milliseconds.
+    /// Returns how long the run has been running according to that file, in milliseconds.
     #[must_use]
     pub fn worked_ms(&self) -> Option<u64> {
         self.handle()?.text(WORKED, LONGEST)?.trim().parse().ok()
@@ -383,7 +383,7 @@ impl Transcript {
     }
 }
 
-/// The file that says how long a run has been at work, written while an attempt is in progress.
+/// The file that says how long a run has been running, written while an attempt is in progress.
 #[derive(Debug)]
 pub struct WorkFile(File);
 

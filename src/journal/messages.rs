@@ -1,4 +1,4 @@
-//! Messages that a person sends to a run at work (`tell`). The command writes them, and the run reads them.
+//! Messages that a person sends to a run in progress (`tell`). The command writes them, and the run reads them.
 
 use super::error::JournalError;
 use super::store::Journal;

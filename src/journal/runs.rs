@@ -15,7 +15,7 @@ use std::path::Path;
 /// How much of a log is read at once, in bytes.
 const PIECE: u64 = 256 << 10;
 
-/// The process that works in a root, or worked there last.
+/// The process that is running in a root, or was the last to run there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     /// The number of the run.
@@ -226,7 +226,7 @@ impl Journal {
         row.optional().map(Option::flatten).map_err(self.failed())
     }
 
-    /// Returns the process that works in this root, or worked here last.
+    /// Returns the process that is running in this root, or was the last to run here.
     ///
     /// # Errors
     /// When it cannot be read.

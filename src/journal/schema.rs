@@ -136,7 +136,7 @@ pub(super) const MIGRATIONS: [&str; 7] = [
         deciding TEXT NOT NULL
     ) STRICT;
 ",
-    // Messages from people to runs at work.
+    // Messages from people to runs in progress.
     "
     CREATE TABLE messages (
         id   INTEGER PRIMARY KEY,

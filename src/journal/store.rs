@@ -40,7 +40,7 @@ pub struct Journal {
     pub(super) fence: Option<i64>,
     /// The run number and the outline that a resumed run gets with its next commit.
     pub(super) next_outline: Option<(i64, String)>,
-    /// The task that this run works on.
+    /// The task that this run is working on.
     pub(super) following: Option<Following>,
     /// The inode of the database file.
     pub(super) inode: u64,
@@ -53,7 +53,7 @@ pub struct Journal {
     pub(super) lock: Option<Rc<RunLock>>,
 }
 
-/// The process that works in a root.
+/// The process that is running in a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worker {
     /// The process ID.

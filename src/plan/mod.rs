@@ -66,7 +66,7 @@ pub struct Plan {
     pub program: Program,
     /// The limits of the whole run.
     pub limits: Limits,
-    /// The task that the run works on, if it has one.
+    /// The task that the run is working on, if it has one.
     pub task: Option<TaskFacts>,
     /// How thoroughly the work is verified.
     pub profile: Profile,
@@ -93,7 +93,7 @@ pub struct Plan {
     pub digest: String,
 }
 
-/// The task that a run works on, as it was when the run was planned.
+/// The task that a run is working on, as it was when the run was planned.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskFacts {
@@ -217,7 +217,7 @@ pub enum Kind {
 pub enum MissingCommand {
     /// It is skipped, and the work can complete unverified: a built-in chain cannot know which commands a project has.
     Unverified,
-    /// A worker may add the command during the run, so it is looked for again when the check is due.
+    /// A worker may add the command during the run, so forkhestra looks again when the check runs.
     LookedForAgain,
 }
 
@@ -272,7 +272,7 @@ impl PlannedStep {
         matches!(self.kind, Kind::Check { .. })
     }
 
-    /// Returns whether the step is a check whose command is looked for again when it is due.
+    /// Returns whether the step is a check whose command is looked for again when it runs.
     #[must_use]
     pub fn is_looked_for_again(&self) -> bool {
         matches!(self.kind, Kind::Check { absence: Some(MissingCommand::LookedForAgain), .. })

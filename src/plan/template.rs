@@ -63,7 +63,8 @@ impl WrappingTemplate {
         Self { commands: IndexMap::new(), ..self.clone() }
     }
 
-    /// Returns whether the template has a place for feedback on the last round; for a judge, for the findings so far.
+    /// Returns whether the template has a place for feedback on the previous round; for a judge, for the findings so
+    /// far.
     #[must_use]
     pub fn names_feedback(&self, role: Role) -> bool {
         let names = self.template.shown();

@@ -1,4 +1,4 @@
-//! Keeps the machine awake while something is under way, if systemd can do that (systemd-inhibit(1)).
+//! Keeps the machine awake while something is in progress, if systemd can do that (systemd-inhibit(1)).
 #![expect(clippy::disallowed_methods, reason = "this module starts processes")]
 
 use super::command::outside;

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The lock that a process at work holds, relative to its root.
+/// The lock that a running process holds, relative to its root.
 const LOCK: &str = ".forkhestra/lock";
 
-/// Returns the roots in which a process that we may inspect is at work: one that has the lock of a root open (proc(5),
+/// Returns the roots in which a process that we may inspect is running: one that has the lock of a root open (proc(5),
 /// /proc/PID/fd).
 #[must_use]
 pub fn roots_at_work() -> Vec<PathBuf> {
@@ -25,7 +25,7 @@ pub(super) fn lock_of(pid: i32) -> Option<PathBuf> {
     targets.find(|target| target.ends_with(LOCK))?.ancestors().nth(2).map(PathBuf::from)
 }
 
-/// Whether an agent of the run that is at work in a root has started us, directly or not. An agent can clear the
+/// Whether an agent of the run in progress in a root has started us, directly or not. An agent can clear the
 /// environment of a process and let its parents exit, but it stays below the lifeline, which holds the lock of the
 /// root. If the lifeline is gone, it is below the host, with no other lifeline between them.
 #[must_use]

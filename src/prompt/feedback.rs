@@ -1,4 +1,4 @@
-//! The feedback on the last round of a group that the next round gets.
+//! The feedback on the previous round of a group that the next round gets.
 
 use std::fmt::Write;
 
@@ -98,7 +98,7 @@ pub fn exhausted_feedback(round: u32, agent: &str, iterations: u32, output: &[St
     section(&first, output, folder)
 }
 
-/// Returns what people told the run while it was at work, as it is appended to a prompt; empty if there was nothing.
+/// Returns what people told the run while it was running, as it is appended to a prompt; empty if there was nothing.
 #[must_use]
 pub fn told_by_people<'a>(messages: impl Iterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = messages

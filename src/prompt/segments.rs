@@ -14,7 +14,7 @@ pub enum Segment {
 /// A value that is known only during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Late {
-    /// The feedback on the last round of the group, as an addition to the prompt; empty in round 1.
+    /// The feedback on the previous round of the group, as an addition to the prompt; empty in round 1.
     Feedback,
     /// The run's number.
     Run,

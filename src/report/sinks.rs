@@ -66,7 +66,7 @@ impl Sinks {
         }
     }
 
-    /// Replaces the token before an attempt, if there is one: an agent may have read the last one.
+    /// Replaces the token before an attempt, if there is one: an agent may have read the previous one.
     pub fn renew(&mut self, word: impl FnOnce() -> Option<String>) {
         if let Some(log) = &mut self.github
             && let Some(word) = word()

@@ -255,7 +255,7 @@ impl<'a> Attempt<'a> {
         self.draw = driver.context.observer.frame().map(|frame| Instant::now() + frame);
     }
 
-    /// Saves how long the run has been at work, so that it is known if forkhestra is killed.
+    /// Saves how long the run has been running, so that it is known if forkhestra is killed.
     fn beat(&mut self, driver: &Driver<'_>) {
         // The file is created only now, so that a short attempt costs none.
         self.work_file = self.work_file.take().or_else(|| self.folder.work_file());

@@ -96,7 +96,7 @@ impl TreeStore {
     #[must_use]
     pub fn write_tree(&self, scratch: &Path, tree: &str, to: &Path) -> bool {
         let Some(repository) = Repository::of(&self.root) else { return false };
-        // An index of its own, because a run that is at work uses that of the store.
+        // An index of its own, because a run in progress uses that of the store.
         let store = scratch.join("store");
         if prepare_store(&store, &[self.store.join("objects")], repository.is_sha256(), "").is_err() {
             return false;

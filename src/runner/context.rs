@@ -47,7 +47,7 @@ pub struct ResumePoint {
     pub leftovers: Vec<Leftover>,
     /// The limits that the command line sets.
     pub limits: Vec<String>,
-    /// A person's decision about the work, if the run waits for one.
+    /// A person's decision about the work, if the run is waiting for one.
     pub decided: Option<Verdict>,
     /// How many more iterations or rounds are allowed, if they were used up.
     pub more: Option<u32>,

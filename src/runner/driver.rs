@@ -285,7 +285,7 @@ impl Driver<'_> {
         self.timers.arm(timer, time, Instant::now());
     }
 
-    /// Returns how long the run has been at work, in milliseconds; 0 while the tests' clock stands still.
+    /// Returns how long the run has been running, in milliseconds; 0 while the tests' clock stands still.
     pub(super) fn worked_ms(&self) -> u64 {
         if self.context.world.is_still() {
             0

@@ -268,7 +268,7 @@ impl Driver<'_> {
         Ok(found)
     }
 
-    /// Returns the host's notes to an agent about this attempt, in addition to the feedback of the last round. `token`
+    /// Returns the host's notes to an agent about this attempt, in addition to the previous round's feedback. `token`
     /// is the attempt's token.
     pub(super) fn note(&self, at: &At, token: &str) -> String {
         let mut note = String::new();

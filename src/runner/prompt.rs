@@ -22,7 +22,7 @@ const FIRST_ERRORS: usize = 5;
 /// The text that an attempt is given.
 #[derive(Default)]
 pub(super) struct AttemptPrompt {
-    /// Everything in addition to the task: feedback of the last round, warnings and our notes.
+    /// Everything in addition to the task: feedback of the previous round, warnings and our notes.
     pub words: String,
     /// The whole prompt, as the agent receives it; empty if there is none.
     pub prompt: String,

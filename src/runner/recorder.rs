@@ -52,7 +52,7 @@ impl Recorder {
     }
 
     /// Records events in one commit. `token` is the secret of the attempt, if one is planned. `worked_ms` is how long
-    /// the run has been at work, in milliseconds, if that is known.
+    /// the run has been running, in milliseconds, if that is known.
     ///
     /// # Errors
     /// When the journal cannot be written; then none of the events is recorded.

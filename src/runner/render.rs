@@ -17,13 +17,13 @@ pub struct AttemptContext<'a> {
     pub at: &'a At,
     /// The user's prompt.
     pub task: &'a str,
-    /// Why the last round ended; empty in the first one.
+    /// Why the previous round ended; empty in the first one.
     pub feedback: &'a str,
     /// A judge's notes from the last rejection; empty if there was none.
     pub reviewer_notes: &'a str,
-    /// Whether a judge ended the last round.
+    /// Whether a judge ended the previous round.
     pub rejected: bool,
-    /// The task, if the run works on one.
+    /// The task, if the run is working on one.
     pub work: Option<&'a TaskFacts>,
     /// Every finding so far, with its status; empty for none.
     pub issues: &'a str,

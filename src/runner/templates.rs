@@ -31,7 +31,7 @@ pub(super) struct TemplateWatch {
 }
 
 impl Driver<'_> {
-    /// Called before an attempt: notices templates that were edited since the last one.
+    /// Called before an attempt: notices templates that were edited since the previous one.
     pub(super) fn look_at_templates(&mut self) -> Result<(), JournalError> {
         if self.lane.is_some() {
             return Ok(());

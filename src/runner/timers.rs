@@ -7,7 +7,7 @@ use crate::world::Uptime;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// The armed timers, and how long the run has been at work.
+/// The armed timers, and how long the run has been running.
 #[derive(Debug)]
 pub(super) struct Timers {
     clock: Uptime,
@@ -19,7 +19,7 @@ pub(super) struct Timers {
     idle: Option<IdleWatch>,
     /// When the current pause began, by both clocks.
     paused: Option<(Instant, Duration)>,
-    /// How long earlier processes were at work, and since when this one is; later by the length of its pauses.
+    /// How long earlier processes were running, and since when this one is; later by the length of its pauses.
     worked_before: Duration,
     since: Duration,
 }
@@ -48,7 +48,7 @@ impl Timers {
         self.worked_before = worked;
     }
 
-    /// Returns how long the run has been at work. This includes the machine's sleep but not pauses.
+    /// Returns how long the run has been running. This includes the machine's sleep but not pauses.
     pub(super) fn worked(&self) -> Duration {
         let now = self.paused.map_or_else(|| self.clock.now(), |(_, since)| since);
         self.worked_before + now.saturating_sub(self.since)

@@ -21,7 +21,7 @@ struct FollowedStep {
     by: String,
 }
 
-/// A task while a run works on it.
+/// A task while a run is working on it.
 #[derive(Debug, Clone)]
 pub struct Follower {
     steps: Vec<FollowedStep>,
@@ -173,7 +173,7 @@ impl Follower {
         }
     }
 
-    /// A person decides about the work of a run that waits for a human.
+    /// A person decides about the work of a run that is waiting for a human.
     fn by_a_person(&mut self, changes: &mut Changes, verdict: &Verdict) {
         let stood = [Status::Disputed, Status::Failed];
         let was_open = stood.contains(&self.status);

@@ -154,7 +154,7 @@ pub struct Dispute {
 }
 
 impl Dispute {
-    /// Whether it waits for a human.
+    /// Whether it is waiting for a human.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.resolved.is_none() && self.kind != DisputeKind::Minor

@@ -170,7 +170,7 @@ fn in_github(world: &World) -> bool {
     world.var("GITHUB_ACTIONS").is_some_and(|value| value == "true")
 }
 
-/// Runs the hooks for this outcome, one after the other, with the summary on their standard input. A signal stops them.
+/// Runs the hooks for this outcome, one after another, with the summary on their standard input. A signal stops them.
 pub(in crate::cli) fn run_hooks(
     world: &World,
     common: &Common,

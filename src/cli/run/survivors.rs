@@ -37,7 +37,7 @@ fn names(processes: &[Leftover]) -> String {
     processes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Stops the processes of attempts that were under way, if even their lifelines were killed.
+/// Stops the processes of attempts that were running, if even their lifelines were killed.
 pub(in crate::cli) fn survivors(journal: &Journal, run: i64, events: &[Event]) -> Result<Vec<Leftover>, Diagnostic> {
     let mut open: Vec<&At> = Vec::new();
     let mut agents: Vec<(&At, (i32, u64))> = Vec::new();

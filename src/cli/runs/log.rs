@@ -83,9 +83,9 @@ pub(in crate::cli) struct Player<'a> {
     pub(in crate::cli) common: &'a Common,
     pub(in crate::cli) journal: &'a Journal,
     pub(in crate::cli) root: &'a Path,
-    /// Whether the attempts that have ended are left out, and all but the end of what the attempt at work has printed.
+    /// Whether the attempts that have ended are left out, and all but the end of what the current attempt has printed.
     pub(in crate::cli) from_now: bool,
-    /// The process whose later runs are shown, too: a queue begins one after the other.
+    /// The process whose later runs are shown, too: a queue begins one after another.
     pub(in crate::cli) queue: Option<Lease>,
 }
 

@@ -65,7 +65,8 @@ impl OverviewRow {
     }
 }
 
-/// Returns the runs of a page, line by line: first those that wait for a person, then those that are not complete.
+/// Returns the runs of a page, line by line: first those that are waiting for a person, then those that are not
+/// complete.
 pub(in crate::report) fn overview_rows(documents: &[Document<'_>]) -> Vec<OverviewRow> {
     let mut sorted: Vec<&Document<'_>> = documents.iter().collect();
     sorted.sort_by_key(|document| {

@@ -1,4 +1,4 @@
-//! What a terminal shows while a run is under way.
+//! What a terminal shows while a run is in progress.
 
 pub(super) mod batch;
 pub(super) mod console;

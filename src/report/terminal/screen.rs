@@ -18,7 +18,7 @@ use std::sync::mpsc;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc as async_mpsc;
 
-/// The maximum number of pieces under way: one is written while the next is read.
+/// The maximum number of pieces in progress: one is written while the next is read.
 const CHUNKS: usize = 2;
 
 #[derive(Debug)]
@@ -301,7 +301,7 @@ impl Screen {
         }
     }
 
-    /// Is ready when something was written. It never is while nothing is under way.
+    /// Is ready when something was written. It never is while nothing is in progress.
     ///
     /// # Errors
     /// If standard output cannot be written. What is given after that is discarded. A closed standard error is not an

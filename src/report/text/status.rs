@@ -1,4 +1,4 @@
-//! What is at work now, and what waits for a person.
+//! What is running now, and what is waiting for a person.
 
 use crate::report::format::{amount, first_line, fitted, seconds};
 use crate::report::paint::{Paint, printable};
@@ -13,18 +13,18 @@ pub struct RootStatus {
     /// Why nothing else is known of it, if its journal cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The run that is at work, if there is one.
+    /// The run that is in progress, if there is one.
     pub run: Option<RunStatus>,
-    /// What waits for a person, with the command to type.
+    /// What is waiting for a person, with the command to type.
     pub waiting: Vec<WaitingItem>,
     /// The numbers of tasks, by status.
     pub tasks: Vec<TaskCount>,
 }
 
-/// Something that waits for a person.
+/// Something that is waiting for a person.
 #[derive(Debug, Clone, Serialize)]
 pub struct WaitingItem {
-    /// What waits.
+    /// What is waiting.
     pub what: String,
     /// The command to type.
     pub next: String,
@@ -39,7 +39,7 @@ pub struct TaskCount {
     pub count: usize,
 }
 
-/// A run that is at work.
+/// A run that is in progress.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunStatus {
@@ -53,15 +53,15 @@ pub struct RunStatus {
     pub started: String,
     /// How long ago it started, in milliseconds.
     pub running_ms: u64,
-    /// The number of attempts so far, including the one at work.
+    /// The number of attempts so far, including the current one.
     pub attempts: u32,
     /// The tokens of all attempts that have ended, if any were reported.
     pub tokens: Option<u64>,
     /// The cost of all attempts that have ended, in US dollars, if it was reported.
     pub cost_usd: Option<f64>,
-    /// The attempt at work; `None` between attempts.
+    /// The current attempt; `None` between attempts.
     pub attempt: Option<AttemptStatus>,
-    /// What it waits for, if it waits: `waiting for the usage limit to end, until 06:30:05`.
+    /// What it is waiting for, if it is: `waiting for the usage limit to end, until 06:30:05`.
     pub waits: Option<String>,
     /// The lanes that are working, if the run is a batch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -77,19 +77,19 @@ pub struct RunStatus {
 pub struct LaneStatus {
     /// Its number, from 1.
     pub lane: u32,
-    /// The ID of the task that it works on; `None` for a verification.
+    /// The ID of the task that it is working on; `None` for a verification.
     pub task: Option<String>,
     /// The title of that task.
     pub title: Option<String>,
     /// The number of its run.
     pub run: i64,
-    /// The attempt at work; `None` between attempts.
+    /// The current attempt; `None` between attempts.
     pub attempt: Option<AttemptStatus>,
-    /// What it waits for, if it waits.
+    /// What it is waiting for, if it is.
     pub waits: Option<String>,
 }
 
-/// An attempt that is at work.
+/// An attempt that is running.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptStatus {
@@ -162,7 +162,7 @@ fn run_lines(run: &RunStatus, paint: Paint, lines: &mut Vec<String>) {
     lines.extend(run.attempt.iter().flat_map(|attempt| attempt_lines(attempt, "  ", paint)));
 }
 
-/// The attempt at work, and the last line that it printed.
+/// The current attempt, and the last line that it printed.
 fn attempt_lines(attempt: &AttemptStatus, margin: &str, paint: Paint) -> Vec<String> {
     let silent =
         if attempt.silent_ms >= SILENT { format!(", silent for {}", whole(attempt.silent_ms)) } else { String::new() };

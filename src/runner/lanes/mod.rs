@@ -111,11 +111,11 @@ type JobOver = (Job, Result<LaneAnswer, Failure>, Option<LimitKind>);
 
 type LaneFuture<'a> = Pin<Box<dyn Future<Output = (LaneResources, JobOver)> + 'a>>;
 
-/// All lanes: the jobs of those that are at work, and the resources of those that are idle.
+/// All lanes: the jobs of those that are working, and the resources of those that are idle.
 #[derive(Default)]
 struct LanePool<'a> {
     at_work: FuturesUnordered<LaneFuture<'a>>,
-    /// The channels that pass signals on to the lanes at work, by lane number.
+    /// The channels that pass signals on to the working lanes, by lane number.
     tell: HashMap<u32, UnboundedSender<ReceivedSignal>>,
     idle: Vec<LaneResources>,
     /// How many lanes have been opened.
