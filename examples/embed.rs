@@ -76,6 +76,7 @@ fn run(chain: &str, root: &Path) -> Result<Collected, Box<dyn Error>> {
         world: &world,
         journal: &mut journal,
         run: number,
+        origin: None,
         observer: &mut collected,
     };
     runtime.block_on(drive(context, RunStart::New(Box::default(), None)))?;

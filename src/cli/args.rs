@@ -6,6 +6,7 @@ use crate::cli::options::{OutputArgs, RunOptions};
 use crate::cli::runs::args::{DiffArgs, ReportArgs, RunsArgs};
 use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use crate::cli::work::args::WorkArgs;
+use crate::context::TreeOrigin;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -133,6 +134,9 @@ pub(super) struct Common {
     /// The program and the arguments that prepare a workspace, of `work`
     #[arg(skip)]
     pub(super) setup: Vec<String>,
+    /// Where the objects of the workspace are, of `work`
+    #[arg(skip)]
+    pub(super) origin: Option<TreeOrigin>,
 }
 
 #[derive(Debug, Subcommand)]

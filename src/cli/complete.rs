@@ -147,8 +147,15 @@ fn lines_of(command: &mut Command, words: Vec<OsString>, index: usize) -> Vec<St
 
 /// The parser's tables, with the names of this project.
 fn command(world: &World) -> Command {
-    let common =
-        Common { cwd: None::<PathBuf>, verbose: false, quiet: true, trust: false, color: None, setup: Vec::new() };
+    let common = Common {
+        cwd: None::<PathBuf>,
+        verbose: false,
+        quiet: true,
+        trust: false,
+        color: None,
+        setup: Vec::new(),
+        origin: None,
+    };
     let project = project(world, &common);
     let named = |names: Vec<(String, String)>| {
         ArgValueCandidates::new(move || {

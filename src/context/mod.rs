@@ -11,5 +11,5 @@ mod worktree;
 pub use gather::{OF_WORK, TreeChanges, gather};
 pub use protected::{GuardWatch, Guarded, config_digest};
 pub use repository::{Repository, small};
-pub use snapshots::{Changed, Git, Snapshots};
+pub use snapshots::{Changed, FreshTree, Git, Snapshots, TreeOrigin};
 pub use worktree::{BUILDS, CACHES, Snapshot, TreeWatch};

@@ -25,6 +25,24 @@ const BATCH: usize = 200;
 /// Size, time of the last status change, and inode of the store's index. That time cannot be set (stat(2), `st_ctime`).
 type EntryStat = (u64, i64, i64, u64);
 
+/// A working tree that forkhestra has just checked out itself.
+#[derive(Debug, Clone)]
+pub struct FreshTree {
+    /// The tree that was checked out. No file has been changed since.
+    pub tree: String,
+    /// The index of that checkout (git-read-tree(1)), with what git knows about each file.
+    pub index: PathBuf,
+}
+
+/// Where the objects of a working tree are that forkhestra has made itself.
+#[derive(Debug, Clone)]
+pub struct TreeOrigin {
+    /// The directory of the objects, from which the snapshots borrow.
+    pub objects: PathBuf,
+    /// What is known about it, if it is still as it was made.
+    pub fresh: Option<FreshTree>,
+}
+
 /// The snapshots of one root. Each tree covers the whole working tree.
 #[derive(Debug)]
 pub struct Snapshots {
@@ -75,6 +93,22 @@ impl Snapshots {
     /// Sets the last known tree, from which the next snapshot can start.
     pub fn know(&self, tree: &str) {
         self.last.replace(Some(tree.to_string()));
+    }
+
+    /// Sets the state of a working tree that has just been checked out, which spares reading every file again. Returns
+    /// whether the index could be copied.
+    pub fn begin_at(&self, fresh: &FreshTree) -> bool {
+        let index = self.store.join("index");
+        // git compares the time of an index with the times of files (gitformat-index(5)), so the copy has the same.
+        let copied = fs::copy(&fresh.index, &index).and_then(|_| {
+            let time = fs::metadata(&fresh.index)?.modified()?;
+            fs::File::open(&index)?.set_modified(time)
+        });
+        if copied.is_ok() {
+            self.index.set(self.stat());
+            self.know(&fresh.tree);
+        }
+        copied.is_ok()
     }
 
     /// Takes a snapshot and returns its tree. Costs a `stat` of every file, and a read of those touched since the last
@@ -164,10 +198,17 @@ impl Snapshots {
         self.of_commit(&head, git)
     }
 
-    /// Returns whether everything that a tree refers to exists and matches its name.
+    /// Returns whether everything that a tree refers to exists and matches its name. The packs of borrowed objects are
+    /// not read: they hold the whole history.
     #[must_use]
     pub fn is_whole(&self, tree: &str, git: &Git<'_>) -> bool {
-        self.ask(git, &["fsck", "--no-dangling", "--no-progress", "--no-reflogs", tree]).is_some()
+        let objects = self.store.join("objects");
+        let borrows = objects.join("info/alternates").exists();
+        // A store that borrows its first objects has no packs, so somebody else has put one there.
+        let is_foreign = borrows && fs::read_dir(objects.join("pack")).is_ok_and(|mut packs| packs.next().is_some());
+        let full = if borrows { "--no-full" } else { "--full" };
+        let words = ["fsck", full, "--no-dangling", "--no-progress", "--no-reflogs", tree];
+        !is_foreign && self.ask(git, &words).is_some()
     }
 
     /// Converts a path relative to the top of the working tree to a path relative to the root.

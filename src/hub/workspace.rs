@@ -2,7 +2,7 @@
 
 use super::fill::fill;
 use super::{Hub, HubError, git, write};
-use crate::context::Repository;
+use crate::context::{FreshTree, Repository, TreeOrigin};
 use crate::unit::Bundle;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,11 +56,11 @@ impl Hub {
     /// Makes a workspace ready for a unit: its files are those of `bundle.start`, and what is checked out is
     /// `bundle.base`, so that work that is continued shows as uncommitted changes. What git ignores, such as the result
     /// of a build, is kept from an earlier unit. A fresh one gets copies and links of what the bundle names below
-    /// `from`.
+    /// `from`. Returns what a run in it needs to know about its files.
     ///
     /// # Errors
     /// When git fails, or the directory cannot be written.
-    pub fn make_workspace(&self, bundle: &Bundle, workspace: &Workspace, from: &Path) -> Result<(), HubError> {
+    pub fn make_workspace(&self, bundle: &Bundle, workspace: &Workspace, from: &Path) -> Result<TreeOrigin, HubError> {
         let failed = |cause| HubError::Write { path: workspace.top.clone(), cause };
         let above = workspace.top.parent().unwrap_or(&workspace.top);
         #[expect(clippy::disallowed_methods, reason = "the owner of workspaces")]
@@ -73,8 +73,9 @@ impl Hub {
         let (ours, to) = (self.path.display().to_string(), fresh.display().to_string());
         git::outside(&["clone", "--quiet", "--shared", "--no-checkout", "--", &ours, &to], above)?;
         let branch = format!("refs/heads/forkhestra/{}", bundle.workspace);
-        git::outside(&["-C", &to, "update-ref", &branch, &bundle.base], above)?;
-        git::outside(&["-C", &to, "symbolic-ref", "HEAD", &branch], above)?;
+        // Nobody else knows this repository yet, so its refs can be written as files (gitrepository-layout(5)).
+        write(&fresh.join(".git").join(&branch), format!("{}\n", bundle.base).as_bytes())?;
+        write(&fresh.join(".git/HEAD"), format!("ref: {branch}\n").as_bytes())?;
         if workspace.top.is_dir() && index.is_file() {
             let kept = workspace.top.join(".git");
             let _ = fs::remove_dir_all(&kept).or_else(|_| fs::remove_file(&kept));
@@ -82,12 +83,12 @@ impl Hub {
             fs::remove_dir_all(&fresh).map_err(failed)?;
             // What is there is in the hub already: it is the result of an earlier unit.
             self.in_tree(&["add", "--all", "--", ":/"], &workspace.top, &index)?;
-            self.in_tree(&["read-tree", "--reset", "-u", &bundle.start], &workspace.top, &index)?;
+            self.check_out(&["--reset", "-u", &bundle.start], workspace)?;
         } else {
             let _ = fs::remove_dir_all(&workspace.top);
             fs::rename(&fresh, &workspace.top).map_err(failed)?;
             let _ = fs::remove_file(&index);
-            self.in_tree(&["read-tree", "-m", "-u", &bundle.start], &workspace.top, &index)?;
+            self.check_out(&["-m", "-u", &bundle.start], workspace)?;
             fill(bundle, workspace, from)?;
         }
         // What git ignores here, it ignores for the agent, too.
@@ -99,7 +100,29 @@ impl Hub {
             // Entries that did not change keep what is known of their files; the others are refreshed here.
             let _ = self.in_tree(&["update-index", "-q", "--refresh"], &workspace.top, &own);
         }
-        Ok(())
+        Ok(TreeOrigin { fresh: self.fresh_tree(bundle, workspace)?, ..self.origin() })
+    }
+
+    /// Where the objects of a workspace are.
+    #[must_use]
+    pub fn origin(&self) -> TreeOrigin {
+        TreeOrigin { objects: self.path.join("objects"), fresh: None }
+    }
+
+    /// Checks files out in parallel, which is faster where there are several processors (git-config(1),
+    /// `checkout.workers`).
+    fn check_out(&self, words: &[&str], workspace: &Workspace) -> Result<String, HubError> {
+        let all = [&["-c", "checkout.workers=0", "read-tree"], words].concat();
+        self.in_tree(&all, &workspace.top, &self.index(&workspace.name))
+    }
+
+    /// What is known about the files that have just been checked out. `None` if attributes may have changed some of
+    /// them on their way to the disk (gitattributes(5)).
+    fn fresh_tree(&self, bundle: &Bundle, workspace: &Workspace) -> Result<Option<FreshTree>, HubError> {
+        let index = self.index(&workspace.name);
+        let attributes = self.in_tree(&["ls-files", "--", ":(glob)**/.gitattributes"], &workspace.top, &index)?;
+        let tree = self.tree_of(&bundle.start)?;
+        Ok(attributes.is_empty().then_some(FreshTree { tree, index }))
     }
 
     /// Returns a commit with everything in a workspace, on top of the commit that its work is compared with and of what

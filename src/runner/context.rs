@@ -1,6 +1,7 @@
 //! The driver's context, how a run begins, and how it ends.
 
 use super::templates::Replan;
+use crate::context::TreeOrigin;
 use crate::engine::{Event, Leftover, Observer, RunOutcome};
 use crate::journal::{Journal, JournalError};
 use crate::plan::{Overrides, Plan};
@@ -24,6 +25,8 @@ pub struct RunContext<'a> {
     pub journal: &'a mut Journal,
     /// The run's number in the journal.
     pub run: i64,
+    /// Where the objects of the working tree are, if forkhestra has made it for this run.
+    pub origin: Option<&'a TreeOrigin>,
     /// Receives the run's events and output.
     pub observer: &'a mut dyn Observer,
 }

@@ -204,7 +204,7 @@ impl Driver<'_> {
         };
         let judge = plan.steps.iter().position(|step| step.role() == Some(Role::Judge));
         let worked = plan.steps[..judge.unwrap_or(0)].iter().any(|step| step.role() == Some(Role::Worker));
-        let now = snapshots.take(&git);
+        let now = self.found(snapshots, &git);
         self.begun.now.clone_from(&now);
         self.begun.tree = match (&overrides.base, kept) {
             (Some(base), _) => resolve(base),
@@ -266,7 +266,16 @@ impl Driver<'_> {
         }
         self.open_snapshots()?;
         let git = asking(self.context.root, FIRST_PATIENCE);
-        Ok(self.begun.snapshots.as_ref().and_then(|snapshots| snapshots.take(&git)))
+        Ok(self.begun.snapshots.as_ref().and_then(|snapshots| self.found(snapshots, &git)))
+    }
+
+    /// Returns the tree that a run finds.
+    fn found(&self, snapshots: &Snapshots, git: &Git<'_>) -> Option<String> {
+        let fresh = self.context.origin.and_then(|origin| origin.fresh.as_ref()).filter(|_| !self.resumed);
+        match fresh {
+            Some(fresh) if snapshots.begin_at(fresh) => Some(fresh.tree.clone()),
+            _ => snapshots.take(git),
+        }
     }
 
     /// Returns the tree as it is now; `None` without snapshots. Costs a walk of the tree, and two git commands if it
@@ -301,7 +310,8 @@ impl Driver<'_> {
     /// Restores the store to its proper state, whatever has happened to it.
     fn prepare_store(&self) -> Result<(), JournalError> {
         let rules = self.begun.rules.as_deref().unwrap_or_default();
-        prepare_store(&snapshot_store(self.context.root), &[], self.begun.sha256, rules)
+        let borrowed = self.context.origin.map(|origin| origin.objects.clone());
+        prepare_store(&snapshot_store(self.context.root), borrowed.as_slice(), self.begun.sha256, rules)
     }
 
     /// Returns what has changed since the work began. Where git cannot tell, returns what we have seen ourselves; none

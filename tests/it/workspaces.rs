@@ -142,3 +142,25 @@ fn a_dry_run_with_jobs_shows_the_whole_batch_and_writes_nothing() {
     assert!(!place.work(".forkhestra/hub.git").exists());
     assert_eq!(place.calls("worker"), 0);
 }
+
+#[test]
+fn workspace_changes_are_seen_whatever_git_believes_about_a_fresh_checkout() {
+    // The same size, in place and in the second of the checkout: git must compare the content.
+    let worker = "sh printf 'new\\n' > same.txt; touch file-$FORKHESTRA_TASK.txt";
+    for file in ["NOTES", ".gitattributes"] {
+        let place = with_settings(1, r#""workspace": { "keep": true }"#, worker, "grep -q new same.txt");
+        place.write("same.txt", "old\n").write(file, "*.txt text eol=lf\n");
+        git(&place, &["add", "-A"]);
+        git(&place, &["commit", "-q", "-m", "attributes"]);
+        place.run(&["task", "run", "-j", "2"]).code(0);
+        assert_eq!(hub(&place, &["show", "forkhestra/line:same.txt"]), "new");
+        let ran = place.run(&["diff", "2"]);
+        let diff = &ran.code(0).stdout;
+        assert!(diff.contains("-old\n+new\n") && !diff.contains("settings"), "{diff}");
+        // The objects of the commit are borrowed from the hub.
+        let store = place.path("home/.cache/forkhestra/workspaces");
+        let project = fs::read_dir(store).unwrap().next().unwrap().unwrap().path();
+        let packs = project.join("1-1/.forkhestra/snapshots/objects/pack");
+        assert!(fs::read_dir(packs).unwrap().next().is_none());
+    }
+}

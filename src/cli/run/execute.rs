@@ -345,8 +345,9 @@ async fn on_stage(
     let console = Console::new(outline, Some(plan), paint, verbosity, &folder);
     let options = TerminalOptions { pace, on_terminal: stdout.terminal, live, prefix: output.prefix };
     let mut terminal = Terminal::new(screen, console, sinks, options);
-    let cast = RunContext { plan, root, replan, world, journal, run: number, observer: &mut terminal };
-    drive(cast, begin).await
+    let origin = common.origin.as_ref();
+    let context = RunContext { plan, root, replan, world, journal, run: number, origin, observer: &mut terminal };
+    drive(context, begin).await
 }
 
 /// The command line that resumes a run, as typed in the user's current directory.

@@ -6,6 +6,7 @@ use crate::cli::args::{Common, ResumeArgs, RunArgs};
 use crate::cli::options::{BoundOptions, OutputArgs, RunOptions};
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run;
+use crate::context::TreeOrigin;
 use crate::exit::Exit;
 use crate::hub::{Claim, Hub, HubError, PortBlock, Workspace};
 use crate::journal::{Journal, NewTask};
@@ -32,12 +33,14 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
         return Ok(Exit::Taken);
     };
     let earlier = under_way(&workspace, &bundle);
+    let mut origin = hub.origin();
     if earlier.is_none() {
-        hub.make_workspace(&bundle, &workspace, root_of(&args.hub)).map_err(|error| refused(&error))?;
+        origin = hub.make_workspace(&bundle, &workspace, root_of(&args.hub)).map_err(|error| refused(&error))?;
         begin(&workspace, &bundle)?;
     }
     let ports = lease_ports(world, &bundle)?;
     let world = &in_workspace(world, (&workspace, &folder), ports.as_ref());
+    let common = &in_place(common, &bundle, &workspace, origin);
     let exit = carry_out(world, common, &bundle, &workspace, earlier).unwrap_or_else(|stopped| stopped.exit(world));
     hand_over(&hub, &bundle, &workspace, &mut claim, exit)
 }
@@ -59,6 +62,20 @@ fn hand_over(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Clai
     Ok(Exit::Taken)
 }
 
+/// The options of the run in a workspace.
+fn in_place(common: &Common, bundle: &Bundle, workspace: &Workspace, origin: TreeOrigin) -> Common {
+    Common {
+        cwd: Some(workspace.root.clone()),
+        verbose: common.verbose,
+        quiet: true,
+        // The batch has checked that the config is trusted.
+        trust: true,
+        color: None,
+        setup: bundle.setup.clone(),
+        origin: Some(origin),
+    }
+}
+
 /// Runs the chain of a bundle in its workspace, or resumes the run that an earlier worker began there.
 fn carry_out(
     world: &World,
@@ -67,22 +84,13 @@ fn carry_out(
     workspace: &Workspace,
     earlier: Option<(i64, bool)>,
 ) -> Answered {
-    let common = Common {
-        cwd: Some(workspace.root.clone()),
-        verbose: common.verbose,
-        quiet: true,
-        // The batch has checked that the config is trusted.
-        trust: true,
-        color: None,
-        setup: bundle.setup.clone(),
-    };
     let told = OutputArgs { events: Some("ndjson".into()), ..OutputArgs::default() };
     if let Some((run, has_ended)) = earlier {
         report_events(&workspace.root, run)?;
         if has_ended {
             return exit_of_run(&workspace.root, run);
         }
-        return run::resume::resume(world, &common, &ResumeArgs { run: Some(run), told, ..ResumeArgs::default() });
+        return run::resume::resume(world, common, &ResumeArgs { run: Some(run), told, ..ResumeArgs::default() });
     }
     let given = |word: &Option<String>| word.clone();
     let overrides = bundle.overrides.clone();
@@ -108,7 +116,7 @@ fn carry_out(
         told,
         ..RunArgs::default()
     };
-    run::run(world, &common, &args)
+    run::run(world, common, &args)
 }
 
 /// Returns the run that an earlier worker of this unit has begun in its workspace, and whether it has ended by itself.

@@ -290,8 +290,16 @@ async fn one(
         answer: RefCell::default(),
     };
     let (plan, journal) = (&job.plan, &mut resources.journal);
-    let context =
-        RunContext { plan, root, replan: None, world, journal, run: recorder.run(), observer: &mut resources.quiet };
+    let context = RunContext {
+        plan,
+        root,
+        replan: None,
+        world,
+        journal,
+        run: recorder.run(),
+        origin: None,
+        observer: &mut resources.quiet,
+    };
     let ended = drive_in_lane(context, &lane, heard, &mut resources.lifeline).await;
     let limit = match &ended {
         Ok(ended) => match ended.outcome {
