@@ -3,15 +3,15 @@
 use super::budget::Budget;
 use super::lane::{Lane, News, Worker, WorkerEnd, run};
 use super::machine::{Action, Capacity, next, unit_name};
+use super::planned::{PlannedUnit, UnitPlanner, UnitPurpose, UnitToStart};
 use crate::engine::{
     BatchEvent, BatchFacts, BatchState, Event, EventKind, LimitKind, Observer, RunOutcome, Sig, TaskPlace, Totals,
     WaitReason,
 };
 use crate::hub::{Hub, HubError};
 use crate::journal::{Journal, JournalError, NewRun};
-use crate::plan::Outline;
 use crate::runner::{Failure, ReceivedSignal, Recorder, Signals, Transcripts, flushed, written};
-use crate::unit::{Bundle, UnitStage};
+use crate::unit::UnitStage;
 use crate::world::World;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::HashMap;
@@ -43,33 +43,6 @@ impl From<JournalError> for BatchError {
     fn from(error: JournalError) -> Self {
         Self::Run(error.into())
     }
-}
-
-/// A unit of work, planned.
-#[derive(Debug)]
-pub struct PlannedUnit {
-    /// What its worker gets.
-    pub bundle: Bundle,
-    /// Its plan in brief.
-    pub outline: Outline,
-    /// The digest of its plan.
-    pub digest: String,
-}
-
-/// Plans the units of a batch.
-pub trait UnitPlanner {
-    /// Plans the unit of a task, or a verification. The work is compared with `base` and begins with `start`.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    fn unit(&self, name: &str, task: Option<&str>, base: &str, start: &str) -> Result<PlannedUnit, JournalError>;
-    /// Records in the task's history that its work was sent back or has failed, with what its agents are told.
-    ///
-    /// # Errors
-    /// When the journal cannot be written.
-    fn rejected(&self, task: &str, feedback: &str, has_failed: bool) -> Result<(), JournalError>;
-    /// Returns the message of the commit with which a task's work lands.
-    fn message(&self, task: &str, run: Option<i64>) -> String;
 }
 
 /// Everything that a batch works with.
@@ -264,15 +237,21 @@ impl Driver<'_> {
 
     fn perform(&mut self, action: Action) -> Result<(), BatchError> {
         match action {
-            Action::Start { task, turn, base, start } => {
-                let unit = unit_name(self.context.run, &task, turn);
-                self.start(unit, Some(task), &base, &start)
+            Action::Start { task, try_number, turn, base, start } => {
+                let name = unit_name(self.context.run, &task, try_number, turn);
+                let known = self.state.tasks.get(&task).zip(try_number);
+                let backend = known.and_then(|(known, number)| known.backend_of(number)).map(str::to_string);
+                let purpose = UnitPurpose::Task { task: &task, try_number, backend: backend.as_deref() };
+                self.start(&UnitToStart { name: &name, purpose, base: &base, start: &start })
             }
             Action::Verify { number, commit } => {
-                let unit = format!("{}-verify-{number}", self.context.run);
+                let name = format!("{}-verify-{number}", self.context.run);
                 let line = self.state.line.clone();
-                self.start(unit, None, &line, &commit)
+                let purpose = UnitPurpose::Verification;
+                self.start(&UnitToStart { name: &name, purpose, base: &line, start: &commit })
             }
+            Action::Choose { task, number } => self.choose(&task, number),
+            Action::Take { task } => self.take_try(task),
             Action::Merge { tasks } => self.merge(&tasks),
             Action::Land { tasks, commit } => {
                 if !self.context.hub.advance_line(&commit, Some(&self.state.line))? {
@@ -296,43 +275,28 @@ impl Driver<'_> {
 
     /// Keeps the work of a task whose process was lost in the hub. Returns its commit.
     fn rescued(&self, task: &str) -> Option<String> {
-        let known = self.state.tasks.get(task).filter(|known| known.place == TaskPlace::Interrupted)?;
-        let bundle = self.context.hub.bundle(&unit_name(self.context.run, task, known.turn)).ok()?;
+        self.state.tasks.get(task).filter(|known| known.place == TaskPlace::Interrupted)?;
+        let bundle = self.context.hub.bundle(&self.unit_of(task)?).ok()?;
         let workspace = crate::hub::Workspace::of(&bundle, &self.context.workspaces);
         self.context.hub.commit_workspace(&bundle, &workspace).ok()
     }
 
     /// Starts a worker for a unit.
-    fn start(&mut self, unit: String, task: Option<String>, base: &str, start: &str) -> Result<(), BatchError> {
+    pub(super) fn start(&mut self, unit: &UnitToStart<'_>) -> Result<(), BatchError> {
+        let (name, task) = (unit.name.to_string(), unit.purpose.task());
         let lanes_left = self.context.facts.jobs.saturating_sub(u32::try_from(self.lanes.len()).unwrap_or(0)).max(1);
-        let share = match self.context.budget.share(&unit, lanes_left, task.is_some(), self.context.world.uptime()) {
+        let share = match self.context.budget.share(&name, lanes_left, task.is_some(), self.context.world.uptime()) {
             Ok(share) => share,
             Err(limit) => {
                 self.limit = Some(limit);
                 return Ok(());
             }
         };
-        let mut planned = self.context.planner.unit(&unit, task.as_deref(), base, start)?;
+        let mut planned = self.context.planner.unit(unit)?;
         planned.bundle.overrides.limits.extend(share);
         self.context.hub.queue(&planned.bundle)?;
-        let known = self.state.units.get(&unit).map(|known| known.run);
-        let mut journal = self.context.journal.sibling()?;
-        let run_number = match known {
-            Some(run) => run,
-            None => journal.begin_child(
-                self.context.run,
-                &unit,
-                NewRun {
-                    worker: crate::journal::Worker { pid: 0, start_time: 0 },
-                    started: &self.context.world.timestamp(),
-                    digest: &planned.digest,
-                    outline: &planned.outline,
-                },
-            )?,
-        };
-        if let Some(task) = &task {
-            journal.follow(run_number, task, &planned.outline)?;
-        }
+        let known = self.state.units.get(&name).map(|known| known.run);
+        let (journal, run_number) = self.begin_run(known, unit, &planned)?;
         let workspace = crate::hub::Workspace::of(&planned.bundle, &self.context.workspaces);
         let mut lane = self.idle.pop().unwrap_or_default();
         if lane.number == 0 {
@@ -340,11 +304,13 @@ impl Driver<'_> {
             lane.number = self.opened;
         }
         self.say(BatchEvent::UnitStarted {
-            unit: unit.clone(),
-            task,
+            unit: name.clone(),
+            task: task.map(str::to_string),
+            try_number: planned.bundle.try_number,
+            choice: planned.bundle.choice.is_some(),
             lane: lane.number,
             run: run_number,
-            base: base.to_string(),
+            base: unit.base.to_string(),
             workspace: workspace.root.display().to_string(),
         })?;
         let (tell, heard) = unbounded_channel();
@@ -360,20 +326,54 @@ impl Driver<'_> {
             backends,
             tell,
         };
-        self.units.insert(unit.clone(), at_work);
+        self.units.insert(name.clone(), at_work);
         let arguments = [
             "work".to_string(),
             "--hub".into(),
             self.context.hub.path().display().to_string(),
             "--unit".into(),
-            unit.clone(),
+            name.clone(),
             "--workspaces".into(),
             self.context.workspaces.display().to_string(),
         ];
-        let worker = Worker { unit, arguments: arguments.into() };
+        let worker = Worker { unit: name, arguments: arguments.into() };
         let (world, root, news) = (self.context.world, self.context.root, self.news.clone());
         self.lanes.push(Box::pin(run(world, root, lane, worker, heard, news)));
         Ok(())
+    }
+
+    /// Begins the run of a unit in the journal, if it has not begun. Returns the journal with which its events are
+    /// copied, and its number.
+    fn begin_run(
+        &self,
+        known: Option<i64>,
+        unit: &UnitToStart<'_>,
+        planned: &PlannedUnit,
+    ) -> Result<(Journal, i64), JournalError> {
+        let mut journal = self.context.journal.sibling()?;
+        let worker = crate::journal::Worker { pid: 0, start_time: 0 };
+        let (started, digest) = (self.context.world.timestamp(), planned.digest.as_str());
+        let new = NewRun { worker, started: &started, digest, outline: &planned.outline };
+        let run = match known {
+            Some(run) => run,
+            None => journal.begin_child(self.context.run, unit.name, new)?,
+        };
+        match unit.purpose {
+            UnitPurpose::Task { task, .. } if !self.is_trying(task) => journal.follow(run, task, &planned.outline)?,
+            // The task changes when one of its tries is chosen.
+            UnitPurpose::Task { task, .. } => {
+                journal.assign(run, task)?;
+                self.context.planner.tried(task)?;
+            }
+            UnitPurpose::Choice { task, .. } => journal.assign(run, task)?,
+            UnitPurpose::Verification => {}
+        }
+        Ok((journal, run))
+    }
+
+    /// Whether one of several tries at a task has still to be chosen.
+    fn is_trying(&self, task: &str) -> bool {
+        self.state.tasks.get(task).is_some_and(|task| task.chosen.is_none() && !task.tries.is_empty())
     }
 
     /// Copies an event of a worker into the journal. One that is there already changes nothing.

@@ -1,6 +1,7 @@
 //! Lands the work of a batch: merges it onto the line, and sends back what conflicts or fails.
 
 use super::driver::{BatchError, Driver};
+use super::machine::workspace_name;
 use crate::checks::{OutputErrors, joined};
 use crate::engine::{AttemptOutcome, BatchEvent, EventKind};
 use crate::hub::{Merged, Workspace};
@@ -95,7 +96,8 @@ impl Driver<'_> {
             return;
         }
         for task in tasks {
-            let name = format!("{}-{task}", self.context.run);
+            let chosen = self.state.tasks.get(task).and_then(|known| known.chosen);
+            let name = workspace_name(self.context.run, task, chosen);
             self.context.hub.remove_workspace(&Workspace::named(&name, &self.context.workspaces));
         }
     }

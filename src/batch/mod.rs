@@ -5,6 +5,9 @@ mod driver;
 mod landing;
 mod lane;
 mod machine;
+mod planned;
+mod tries;
 
 pub use budget::Budget;
-pub use driver::{BatchContext, BatchError, PlannedUnit, UnitPlanner, work_on_batch};
+pub use driver::{BatchContext, BatchError, work_on_batch};
+pub use planned::{PlannedUnit, UnitPlanner, UnitPurpose, UnitToStart};

@@ -134,6 +134,9 @@ pub(super) struct Common {
     /// The program and the arguments that prepare a workspace, of `work`
     #[arg(skip)]
     pub(super) setup: Vec<String>,
+    /// The judge that chooses one of several tries, of `work`
+    #[arg(skip)]
+    pub(super) chooser: Option<String>,
     /// Where the objects of the workspace are, of `work`
     #[arg(skip)]
     pub(super) origin: Option<TreeOrigin>,

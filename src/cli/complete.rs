@@ -154,6 +154,7 @@ fn command(world: &World) -> Command {
         trust: false,
         color: None,
         setup: Vec::new(),
+        chooser: None,
         origin: None,
     };
     let project = project(world, &common);

@@ -25,6 +25,15 @@ pub(super) struct Project {
     pub(super) config: Config,
     /// The program and the arguments that prepare the workspace in which a run works; empty for none.
     pub(super) setup: Vec<String>,
+    /// The judge that chooses one of several tries at a task, in a run that does this.
+    pub(super) chooser: Option<String>,
+}
+
+impl Project {
+    /// The project as the run sees it in which this judge chooses one of several tries at a task.
+    pub(super) fn with_chooser(&self, judge: Option<String>) -> Self {
+        Self { chooser: judge, setup: Vec::new(), ..self.clone() }
+    }
 }
 
 /// The base of paths on the command line: the shell's working directory, or `--cwd`.
@@ -63,7 +72,7 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
     let mut config = load(&sources);
     faults.extend(root.to_str().is_none().then(|| no_utf8(&root)));
     config.faults.extend(faults);
-    Project { shell, root, config, setup: common.setup.clone() }
+    Project { shell, root, config, setup: common.setup.clone(), chooser: common.chooser.clone() }
 }
 
 /// Reads one file on top of the built-in layer, instead of the other layers.

@@ -19,7 +19,10 @@ mod trees;
 mod verdicts;
 mod waits;
 
-pub use batch::{BatchEvent, BatchFacts, BatchState, BatchTask, MOST_LOST, TaskOfBatch, TaskPlace, Trial, UnitOfBatch};
+pub use batch::{
+    BatchEvent, BatchFacts, BatchState, BatchTask, ChoiceOfTask, ChoicePlace, MOST_LOST, TaskOfBatch, TaskPlace, Trial,
+    TriesNeed, TryOfTask, TryPlace, UnitOfBatch,
+};
 pub use eval_event::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
 pub use eval_ledger::{EvalLedger, Proposal, Score};
 pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt};

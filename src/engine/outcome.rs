@@ -275,6 +275,19 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
+    /// Returns why a run did not complete its task, in a few words.
+    #[must_use]
+    pub fn few_words(self) -> &'static str {
+        match self {
+            Self::NeedsHuman { reason: HumanNeeded::Login, .. } => "its login was refused",
+            Self::NeedsHuman { .. } => "it needs a human",
+            Self::LimitReached { .. } => "a limit was reached",
+            Self::IterationsExhausted { .. } | Self::Rejected { .. } => "its rounds are used up",
+            Self::Stalled { .. } | Self::CrashLoop { .. } => "it made no progress",
+            _ => "a step failed",
+        }
+    }
+
     /// Returns whether a loop or a group has used up its count. The run can then be resumed only with a
     /// higher count.
     #[must_use]

@@ -88,6 +88,16 @@ impl Hub {
         self.ask(&["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")])
     }
 
+    /// Returns what differs between two commits: its files with the numbers of their lines, and the patch.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn difference(&self, before: &str, after: &str) -> Result<(String, String), HubError> {
+        let stat = self.ask(&["diff-tree", "--stat=100", "--no-color", before, after])?;
+        let patch = self.ask(&["diff-tree", "-p", "--no-color", "--no-ext-diff", "--no-textconv", before, after])?;
+        Ok((stat, patch))
+    }
+
     /// Returns whether one commit is an ancestor of the other, or the same.
     #[must_use]
     pub fn is_ancestor(&self, one: &str, other: &str) -> bool {

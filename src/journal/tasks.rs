@@ -39,6 +39,14 @@ impl Journal {
         });
         let follower = Follower::new(outline, status, rejections).after(history.collect());
         self.following = Some(Following { task: task.into(), follower });
+        self.assign(run, task)
+    }
+
+    /// Records a run as one of a task's. Its events do not change the task.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn assign(&self, run: i64, task: &str) -> Result<(), JournalError> {
         let update = "UPDATE runs SET task = ?2 WHERE id = ?1";
         self.database.execute(update, params![run, task]).map(drop).map_err(self.failed())
     }

@@ -48,8 +48,24 @@ pub struct Bundle {
     /// How many ports the workspace gets; 0 for none.
     #[serde(default)]
     pub ports: u16,
-    /// The task that the unit works on; `None` for a verification.
+    /// The task that the unit works on; `None` for a verification and for a choice.
     pub task: Option<BundledTask>,
+    /// The number of this try at the task, if several are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub try_number: Option<u32>,
+    /// The choice that the unit makes; `None` for other units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<BundledChoice>,
+}
+
+/// A choice among several tries at a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundledChoice {
+    /// The name of the judge.
+    pub judge: String,
+    /// What it is asked.
+    pub prompt: String,
 }
 
 /// A task with its history, as the worker gets it.
@@ -154,6 +170,8 @@ mod tests {
                 added: "then".into(),
                 trail: vec![TrailEntry { at: "now".into(), change }],
             }),
+            try_number: Some(2),
+            choice: Some(BundledChoice { judge: "judge".into(), prompt: "Choose\none".into() }),
         }
     }
 

@@ -61,11 +61,11 @@ impl UnitRecord {
     }
 }
 
-/// Returns whether a text can be the name of a unit: letters, digits, `-`, `_` and single dots inside, so that it is
-/// also a valid name of a ref (git-check-ref-format(1)) and of a directory.
+/// Returns whether a text can be the name of a unit: letters, digits, `-`, `_`, `+` and single dots inside, so that it
+/// is also a valid name of a ref (git-check-ref-format(1)) and of a directory.
 #[must_use]
 pub fn is_unit_name(text: &str) -> bool {
-    let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+.".contains(&byte));
     let edges = text.starts_with(['.', '-']) || text.ends_with(['.', '-']);
     let ends_as_lock = text.rsplit('.').next() == Some("lock");
     (1..=200).contains(&text.len()) && letters && !edges && !text.contains("..") && !ends_as_lock
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_unit_has_a_name_that_git_and_the_file_system_accept() {
-        for good in ["31-5", "31-a_b.2", "x"] {
+        for good in ["31-5", "31-a_b.2", "x", "31-5+2-1"] {
             assert!(is_unit_name(good), "{good}");
         }
         for bad in ["", ".a", "a..b", "a/b", "a b", "a.lock", "a.", "-x", "a\n", "ä"] {

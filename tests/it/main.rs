@@ -65,6 +65,7 @@ mod tell;
 mod templates;
 mod terminal;
 mod timeouts;
+mod tries;
 mod trust;
 mod usage;
 mod verdicts;

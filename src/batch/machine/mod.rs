@@ -1,6 +1,6 @@
 //! What a batch does next, as a function of its state. Pure: no clock, no I/O.
 
-use crate::engine::{BatchState, HumanNeeded, MOST_LOST, RunOutcome, TaskOfBatch, TaskPlace};
+use crate::engine::{BatchState, MOST_LOST, RunOutcome, TaskOfBatch, TaskPlace, TriesNeed, TryPlace};
 
 /// What a batch can start at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +20,26 @@ pub(super) enum Action {
     Start {
         /// The task.
         task: String,
-        /// The number of the unit of this task, from 1.
+        /// With `--tries`: the number of the try.
+        try_number: Option<u32>,
+        /// The number of the unit of this task or try, from 1.
         turn: u32,
         /// The commit that the work is compared with.
         base: String,
         /// The commit with which it begins.
         start: String,
+    },
+    /// Let the judge choose one of the tries at a task.
+    Choose {
+        /// The task.
+        task: String,
+        /// The number of the choice, from 1.
+        number: u32,
+    },
+    /// Take the try at a task that the judge has chosen, or the only one that was accepted.
+    Take {
+        /// The task.
+        task: String,
     },
     /// Merge the work of these tasks onto the line, as many as do not conflict.
     Merge {
@@ -69,10 +83,23 @@ pub(super) enum Action {
     },
 }
 
-/// Returns the name of a unit. It ends with a number, so that git accepts it whatever the task is called.
+/// Returns the name of a unit. It ends with a number, so that git accepts it whatever the task is called. No task has a
+/// `+` in its name.
 #[must_use]
-pub(super) fn unit_name(batch: i64, task: &str, turn: u32) -> String {
-    format!("{batch}-{task}-{turn}")
+pub(super) fn unit_name(batch: i64, task: &str, try_number: Option<u32>, turn: u32) -> String {
+    format!("{}-{turn}", workspace_name(batch, task, try_number))
+}
+
+/// Returns the name of the workspace of a task, or of a try at it.
+#[must_use]
+pub(super) fn workspace_name(batch: i64, task: &str, try_number: Option<u32>) -> String {
+    try_number.map_or_else(|| format!("{batch}-{task}"), |number| format!("{batch}-{task}+{number}"))
+}
+
+/// Returns the name of the workspace in which a judge chooses among the tries at a task.
+#[must_use]
+pub(super) fn choice_name(batch: i64, task: &str) -> String {
+    format!("{batch}-{task}+choice")
 }
 
 /// Returns what to do next; `None` if nothing can be done until a worker ends.
@@ -89,6 +116,11 @@ fn settled(state: &BatchState) -> Option<Action> {
         let stop = |reason: String, is_failed| Some(Action::Stop { task: id.clone(), reason, is_failed });
         match &task.place {
             TaskPlace::Unsuccessful(outcome) => stop(reason_of(*outcome), false),
+            TaskPlace::Trying => match task.tries_need(MOST_LOST) {
+                TriesNeed::Taking => Some(Action::Take { task: id.clone() }),
+                TriesNeed::GivingUp => stop(why_none(task), false),
+                _ => None,
+            },
             TaskPlace::OnTrial if blocked => stop("it could not be verified".into(), false),
             TaskPlace::Interrupted if task.lost >= MOST_LOST => {
                 stop(format!("its process was lost {} times", task.lost), false)
@@ -103,18 +135,22 @@ fn settled(state: &BatchState) -> Option<Action> {
     })
 }
 
+/// Why none of the tries at a task could be taken.
+fn why_none(task: &TaskOfBatch) -> String {
+    if !task.accepted().is_empty() {
+        return "the judge chose none of its tries".into();
+    }
+    let reasons = task.tries.iter().map(|one| match one.place {
+        TryPlace::Unsuccessful(outcome) => reason_of(outcome),
+        _ => "its process was lost".into(),
+    });
+    let reasons = (1..).zip(reasons).map(|(number, reason): (u32, String)| format!("try {number}: {reason}"));
+    format!("no try was accepted ({})", reasons.collect::<Vec<_>>().join("; "))
+}
+
 /// Why a run did not complete its task, in a few words.
 fn reason_of(outcome: Option<RunOutcome>) -> String {
-    match outcome {
-        Some(RunOutcome::NeedsHuman { reason: HumanNeeded::Login, .. }) => "its login was refused",
-        Some(RunOutcome::NeedsHuman { .. }) => "it needs a human",
-        Some(RunOutcome::LimitReached { .. }) => "a limit was reached",
-        Some(RunOutcome::IterationsExhausted { .. } | RunOutcome::Rejected { .. }) => "its rounds are used up",
-        Some(RunOutcome::Stalled { .. } | RunOutcome::CrashLoop { .. }) => "it made no progress",
-        Some(_) => "a step failed",
-        None => "it was refused",
-    }
-    .to_string()
+    outcome.map_or("it was refused", RunOutcome::few_words).to_string()
 }
 
 /// What the landing queue does next.
@@ -149,7 +185,20 @@ fn started(state: &BatchState, capacity: Capacity) -> Option<Action> {
     if !capacity.agents {
         return None;
     }
-    let begun = |task: &&(&String, &TaskOfBatch)| task.1.place == TaskPlace::Interrupted;
+    let needed = |task: &TaskOfBatch| match task.place {
+        TaskPlace::Trying => task.tries_need(MOST_LOST),
+        _ => TriesNeed::Nothing,
+    };
+    let choice = state.tasks.iter().find_map(|(id, task)| match needed(task) {
+        TriesNeed::Choice(number) => Some(Action::Choose { task: id.clone(), number }),
+        _ => None,
+    });
+    if choice.is_some() {
+        return choice;
+    }
+    let begun = |task: &&(&String, &TaskOfBatch)| {
+        task.1.place == TaskPlace::Interrupted || matches!(needed(task.1), TriesNeed::Try(_))
+    };
     let back = |task: &&(&String, &TaskOfBatch)| task.1.place == TaskPlace::Waiting && task.1.turn > 0;
     let new =
         |task: &&(&String, &TaskOfBatch)| task.1.place == TaskPlace::Waiting && waits_for(state, task.1).is_empty();
@@ -157,9 +206,14 @@ fn started(state: &BatchState, capacity: Capacity) -> Option<Action> {
     let (id, task) = tasks.iter().find(begun).or_else(|| tasks.iter().find(back)).or_else(|| tasks.iter().find(new))?;
     let base = task.base.clone().unwrap_or_else(|| state.line.clone());
     let start = task.start.clone().unwrap_or_else(|| base.clone());
+    let task_name = (*id).clone();
+    if task.chosen.is_none() && !task.tries.is_empty() {
+        let TriesNeed::Try(number) = task.tries_need(MOST_LOST) else { return None };
+        return Some(Action::Start { task: task_name, try_number: Some(number), turn: 1, base, start });
+    }
     // A worker that was lost is replaced in the same unit.
     let turn = if task.place == TaskPlace::Interrupted { task.turn } else { task.turn + 1 };
-    Some(Action::Start { task: (*id).clone(), turn, base, start })
+    Some(Action::Start { task: task_name, try_number: task.chosen, turn, base, start })
 }
 
 /// The tasks of the batch that a task waits for: they have not landed yet.

@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 const ALL: Capacity = Capacity { lane: true, starts: true, agents: true };
 
 fn batch(after: &[Vec<usize>], rejections: u32, verification: Option<&str>) -> BatchState {
+    batch_with_tries(after, rejections, verification, 0)
+}
+
+fn batch_with_tries(after: &[Vec<usize>], rejections: u32, verification: Option<&str>, tries: usize) -> BatchState {
     let name = |number: usize| (number + 1).to_string();
     let tasks = after.iter().enumerate().map(|(number, after)| BatchTask {
         id: name(number),
@@ -20,6 +24,7 @@ fn batch(after: &[Vec<usize>], rejections: u32, verification: Option<&str>) -> B
         rejections,
         verification: verification.map(str::to_string),
         line: "line-0".into(),
+        tries: vec![None; tries],
         ..BatchFacts::default()
     };
     let mut state = BatchState::default();
@@ -57,11 +62,13 @@ impl Chance {
 
     fn perform(&mut self, state: &mut BatchState, action: Action) {
         match action {
-            Action::Start { task, turn, base, .. } => {
+            Action::Start { task, try_number, turn, base, .. } => {
                 self.told.push(format!("start {task}"));
                 let started = BatchEvent::UnitStarted {
-                    unit: unit_name(1, &task, turn),
+                    unit: unit_name(1, &task, try_number, turn),
                     task: Some(task),
+                    try_number,
+                    choice: false,
                     lane: 1,
                     run: 1,
                     base,
@@ -73,12 +80,40 @@ impl Chance {
                 let started = BatchEvent::UnitStarted {
                     unit: format!("1-verify-{number}"),
                     task: None,
+                    try_number: None,
+                    choice: false,
                     lane: 1,
                     run: 1,
                     base: String::new(),
                     workspace: String::new(),
                 };
                 see(state, started);
+            }
+            Action::Choose { task, number } => {
+                let started = BatchEvent::UnitStarted {
+                    unit: format!("{}-{number}", choice_name(1, &task)),
+                    task: Some(task),
+                    try_number: None,
+                    choice: true,
+                    lane: 1,
+                    run: 1,
+                    base: String::new(),
+                    workspace: String::new(),
+                };
+                see(state, started);
+            }
+            Action::Take { task } => {
+                let accepted: Vec<u32> = state.tasks[&task].accepted().into_iter().map(|(number, _)| number).collect();
+                assert!(!accepted.is_empty(), "nothing to take");
+                let reason = String::new();
+                // A judge may name none of them.
+                if accepted.len() > 1 && self.draw(3) == 0 {
+                    see(state, BatchEvent::Undecided { task, reason });
+                } else {
+                    let try_number = accepted[usize::from(self.draw(9)) % accepted.len()];
+                    self.told.push(format!("choose {task}"));
+                    see(state, BatchEvent::Chosen { task, try_number, reason });
+                }
             }
             Action::Merge { tasks } => {
                 let conflicts = self.draw(4) == 0;
@@ -131,8 +166,9 @@ proptest! {
         draws in prop::collection::vec(any::<u8>(), 1..64),
         lanes in 1..5_usize,
         rejections in 1..6_u32,
+        tries in 0..4_usize,
     ) {
-        let mut state = batch(&after, rejections, Some("test"));
+        let mut state = batch_with_tries(&after, rejections, Some("test"), tries);
         let mut chance = Chance { draws, at: 0, commits: 0, verified: Vec::new(), told: Vec::new() };
         for step in 0.. {
             // Verifications that are lost may repeat by chance; agents and merges are bounded.
@@ -151,6 +187,9 @@ proptest! {
             let waits = task.place == TaskPlace::Waiting && task.turn == 0 && !waits_for(&state, task).is_empty();
             prop_assert!(is_over || waits, "{:?}", task);
             prop_assert!(task.rejections < rejections);
+            let chosen = chance.told.iter().filter(|told| **told == format!("choose {}", task.facts.id)).count();
+            prop_assert!(chosen <= 1, "one try is chosen");
+            prop_assert!(tries == 0 || chosen == 1 || !matches!(task.place, TaskPlace::Landed(_)));
             let Some(begun) = at(format!("start {}", task.facts.id)) else { continue };
             for before in &task.facts.after {
                 let landed = at(format!("land {before}"));
@@ -161,7 +200,7 @@ proptest! {
 
     #[test]
     fn the_same_events_give_the_same_state(draws in prop::collection::vec(any::<u8>(), 1..64)) {
-        let mut state = batch(&[vec![], vec![], vec![0]], 3, Some("test"));
+        let mut state = batch_with_tries(&[vec![], vec![], vec![0]], 3, Some("test"), draws.len() % 3);
         let (mut chance, mut events) = (Chance { draws, at: 0, commits: 0, verified: Vec::new(), told: Vec::new() }, 0);
         while events < 200 {
             let before = state.clone();
@@ -214,7 +253,16 @@ fn tasks_that_fail_together_are_tried_in_halves_until_the_guilty_one_is_sent_bac
                 let (base, workspace) = (String::new(), String::new());
                 see(
                     &mut state,
-                    BatchEvent::UnitStarted { unit: unit.clone(), task: None, lane: 1, run: 1, base, workspace },
+                    BatchEvent::UnitStarted {
+                        unit: unit.clone(),
+                        task: None,
+                        try_number: None,
+                        choice: false,
+                        lane: 1,
+                        run: 1,
+                        base,
+                        workspace,
+                    },
                 );
                 if exit == 0 {
                     chance.verified.push(state.trial.as_ref().unwrap().commit.clone());

@@ -21,7 +21,7 @@ use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::chain::{TypedVars, add_secrets, chosen};
 use crate::cli::run::execute::{NewStart, QueueRun, start};
 use crate::cli::run::output::Output;
-use crate::cli::run::setup::with_setup;
+use crate::cli::run::setup::{with_chooser, with_setup};
 use crate::cli::run::start_at::{check_start, wait_for_start};
 use crate::cli::task::errors::unknown;
 use crate::cli::task::facts::facts;
@@ -212,6 +212,7 @@ pub(in crate::cli) fn planned(
 ) -> Result<Plan, Vec<Diagnostic>> {
     let settings = typed.overrides.settings(&project.shell)?;
     let mut config = overridden(project, &typed.overrides);
+    with_chooser(&mut config, project);
     let prepared = with_setup(chain, &mut config, project)?;
     let request = Request {
         chain: prepared.as_ref().unwrap_or(chain),

@@ -24,7 +24,7 @@ use crate::proc::capture;
 use crate::report::{Paint, print_error, render, resume_plan};
 use crate::runner::{Replan, ResumePoint, RunStart};
 use crate::source::{Diagnostic, Place, Source, Text};
-use crate::task::Status;
+use crate::task::{AuditRow, Status};
 use crate::verdict::{Decision, ReadFrom, Verdict, findings};
 use crate::world::World;
 use serde_json::json;
@@ -333,9 +333,11 @@ fn moved(
         return Ok(Some(task_errors::terminal(&task.id, task.status)));
     }
     let last = journal.trail(&task.id)?.pop();
-    // Times are whole seconds. In the second in which this run began, changes by an earlier run came before it.
+    // Times are whole seconds. In the second in which this run began, changes by an earlier run and by a batch came
+    // before it.
+    let is_by_person = |row: &AuditRow| row.run.is_none() && row.change.actor != "host";
     let since = last
-        .filter(|row| row.run != Some(run.id) && (row.at > run.started || row.run.is_none() && row.at == run.started));
+        .filter(|row| row.run != Some(run.id) && (row.at > run.started || is_by_person(row) && row.at == run.started));
     Ok(since.map(|row| task_errors::moved_since(&task.id, run.id, &row.change.actor)))
 }
 

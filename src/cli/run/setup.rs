@@ -1,7 +1,7 @@
 //! The first step of a run in a workspace, which prepares the workspace.
 
 use crate::chain::{
-    Chain, Check, Config, Entry, Isolation, Item, LayerKind, Limit, PromptSource, Run, Step, StepTarget,
+    Agent, Chain, Check, Config, Entry, Isolation, Item, LayerKind, Limit, PromptSource, Run, Step, StepTarget,
 };
 use crate::cli::config::Project;
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -10,6 +10,23 @@ use std::borrow::Cow;
 
 /// The name of the step that prepares a workspace.
 pub(in crate::cli) const SETUP: &str = "workspace-setup";
+
+/// The name of the agent that chooses one of several tries at a task: the chain's judge, with another question.
+pub(in crate::cli) const CHOOSER: &str = "choose-try";
+
+/// Adds the agent that chooses one of several tries to the config: the judge, without its role and its prompts.
+pub(super) fn with_chooser(config: &mut Cow<'_, Config>, project: &Project) {
+    let Some(judge) = project.chooser.as_ref().and_then(|judge| config.agents.get(judge).cloned()) else { return };
+    let agent = Agent {
+        prompt: PromptSource::default(),
+        template: None,
+        role: None,
+        verdict: None,
+        min_score: None,
+        ..judge.value
+    };
+    config.to_mut().agents.insert(CHOOSER.into(), Entry { value: agent, ..judge });
+}
 
 /// Returns the chain with the step that prepares the workspace before all others; `None` if there is no such step.
 ///

@@ -27,7 +27,8 @@ pub(super) fn lanes(world: &World, state: &BatchState) -> Result<Vec<LaneStatus>
         };
         let title = unit.task.as_ref().and_then(|task| state.tasks.get(task)).map(|task| task.facts.title.clone());
         let (attempt, waits) = status.map_or((None, None), |status| (status.attempt, status.waits));
-        lanes.push(LaneStatus { lane: unit.lane, task: unit.task.clone(), title, run: unit.run, attempt, waits });
+        let (task, try_number, choice) = (unit.task.clone(), unit.try_number, unit.is_choice);
+        lanes.push(LaneStatus { lane: unit.lane, task, title, try_number, choice, run: unit.run, attempt, waits });
     }
     lanes.sort_by_key(|lane| lane.lane);
     Ok(lanes)
@@ -40,7 +41,7 @@ pub(super) fn progress(state: &BatchState) -> String {
         let place = match task.place {
             TaskPlace::Landed(_) => 0,
             TaskPlace::Ready | TaskPlace::OnTrial => 1,
-            TaskPlace::AtWork => 2,
+            TaskPlace::AtWork | TaskPlace::Trying => 2,
             TaskPlace::Stopped(_) | TaskPlace::Unsuccessful(_) => 3,
             TaskPlace::Waiting | TaskPlace::Interrupted | TaskPlace::Conflicted(_) | TaskPlace::Red => 4,
         };

@@ -168,7 +168,7 @@ fn to_one_of(journal: &Journal, run: i64) -> Result<Diagnostic, Diagnostic> {
     let state = batch_of(journal, run)?.unwrap_or_default();
     let units = state.units.values().filter(|unit| unit.at_work);
     let runs: Vec<String> =
-        units.filter_map(|unit| Some(format!("{} (task {})", unit.run, unit.task.as_ref()?))).collect();
+        units.filter(|unit| unit.task.is_some()).map(|unit| format!("{} (task {})", unit.run, unit.label())).collect();
     let runs = if runs.is_empty() { "none at the moment".into() } else { runs.join(", ") };
     Ok(Diagnostic::error("tell/batch", format!("run {run} is a batch; a message goes to one of its runs"))
         .help(format!("name the run, such as forkhestra tell 12 \"…\". Running: {runs}")))

@@ -134,6 +134,27 @@ pub(in crate::cli) enum TaskVerb {
     },
 }
 
+/// The backend of each try at a task; `None` for that of each agent.
+#[derive(Debug, Clone)]
+pub(in crate::cli) struct Tries(pub(in crate::cli) Vec<Option<String>>);
+
+/// The most tries at one task.
+const MOST_TRIES: usize = 9;
+
+/// Parses `--tries`: a number, or the names of backends.
+fn tries(text: &str) -> Result<Tries, String> {
+    let tries: Vec<Option<String>> = match text.parse::<usize>() {
+        Ok(count) => vec![None; count.min(MOST_TRIES + 1)],
+        Err(_) => text.split(',').map(|name| Some(name.trim().to_string())).collect(),
+    };
+    let lacks_name = tries.iter().flatten().any(String::is_empty);
+    if !lacks_name && (2..=MOST_TRIES).contains(&tries.len()) {
+        Ok(Tries(tries))
+    } else {
+        Err(format!("a number from 2 to {MOST_TRIES}, or as many backends: claude,codex"))
+    }
+}
+
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TaskLandArgs {
     /// Advance this branch to the tasks that have landed; without it, show them and the command that fetches them
@@ -203,6 +224,9 @@ pub(in crate::cli) struct TaskRunArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     #[arg(conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) jobs: Option<u32>,
+    /// With --jobs: work on each task N times, or once with each of these backends. The chain's judge chooses a result
+    #[arg(long, value_name = "N | BACKEND,…", requires = "jobs", value_parser = tries)]
+    pub(in crate::cli) tries: Option<Tries>,
     /// With --jobs: begin with the uncommitted changes of the working tree, too
     #[arg(long, requires = "jobs")]
     pub(in crate::cli) with_changes: bool,

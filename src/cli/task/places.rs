@@ -39,14 +39,21 @@ impl TaskPlaces {
     pub(super) fn words(&self, id: &str) -> Option<String> {
         let (run, state) = self.batch(id)?;
         let runs = self.running == Some(*run);
+        let task = state.tasks.get(id)?;
         let lane = state.units.values().find(|unit| unit.at_work && unit.task.as_deref() == Some(id));
-        Some(match &state.tasks.get(id)?.place {
-            TaskPlace::Waiting if state.tasks.get(id)?.turn == 0 => return None,
+        Some(match &task.place {
+            TaskPlace::Waiting if task.turn == 0 => return None,
             TaskPlace::Waiting | TaskPlace::Conflicted(_) | TaskPlace::Red if runs => "sent back".into(),
             TaskPlace::AtWork if runs => match lane {
                 Some(unit) => format!("in lane {} of batch {run}", unit.lane),
                 None => format!("in batch {run}"),
             },
+            TaskPlace::Trying if runs => {
+                let units = state.units.values().filter(|unit| unit.at_work && unit.task.as_deref() == Some(id));
+                let lanes: Vec<String> = units.map(|unit| unit.lane.to_string()).collect();
+                let tries = format!("{} of {} tries accepted", task.accepted().len(), task.tries.len());
+                if lanes.is_empty() { tries } else { format!("{tries}, in lane {}", lanes.join(", ")) }
+            }
             TaskPlace::OnTrial if runs => "being verified".into(),
             TaskPlace::Ready if runs => "waiting to land".into(),
             TaskPlace::Landed(commit) => format!("landed as {}", commit.get(..8).unwrap_or(commit)),

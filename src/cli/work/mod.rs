@@ -39,7 +39,7 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
         begin(&workspace, &bundle)?;
     }
     let ports = lease_ports(world, &bundle)?;
-    let world = &in_workspace(world, (&workspace, &folder), ports.as_ref());
+    let world = &in_workspace(world, (&workspace, &folder), ports.as_ref(), bundle.try_number);
     let common = &in_place(common, &bundle, &workspace, origin);
     let exit = carry_out(world, common, &bundle, &workspace, earlier).unwrap_or_else(|stopped| stopped.exit(world));
     hand_over(&hub, &bundle, &workspace, &mut claim, exit)
@@ -72,6 +72,7 @@ fn in_place(common: &Common, bundle: &Bundle, workspace: &Workspace, origin: Tre
         trust: true,
         color: None,
         setup: bundle.setup.clone(),
+        chooser: bundle.choice.as_ref().map(|choice| choice.judge.clone()),
         origin: Some(origin),
     }
 }
@@ -98,6 +99,7 @@ fn carry_out(
         words: bundle.steps.iter().chain(&bundle.vars).cloned().collect(),
         chain: given(&bundle.chain),
         task: bundle.task.as_ref().map(|task| task.id.clone()),
+        prompt: bundle.choice.as_ref().map(|choice| choice.prompt.clone()),
         digest: given(&bundle.digest),
         options: RunOptions {
             bounds: BoundOptions {
@@ -184,9 +186,15 @@ fn lease_ports(world: &World, bundle: &Bundle) -> Result<Option<PortBlock>, Stop
 }
 
 /// The surroundings of a run in a workspace.
-fn in_workspace(world: &World, (workspace, folder): (&Workspace, &Path), ports: Option<&PortBlock>) -> World {
+fn in_workspace(
+    world: &World,
+    (workspace, folder): (&Workspace, &Path),
+    ports: Option<&PortBlock>,
+    try_number: Option<u32>,
+) -> World {
     let mut variables =
         vec![("FORKHESTRA_WORKSPACE", workspace.top.clone().into_os_string()), World::parked_variable(folder)];
+    variables.extend(try_number.map(|number| ("FORKHESTRA_TRY", number.to_string().into())));
     variables.extend(ports.map(|ports| ("FORKHESTRA_PORT", ports.first.to_string().into())));
     world.with_variables(&variables)
 }

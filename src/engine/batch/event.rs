@@ -20,6 +20,12 @@ pub enum BatchEvent {
         unit: String,
         /// The task that it works on; `null` for a verification.
         task: Option<String>,
+        /// With `--tries`: the number of its try at the task, from 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        try_number: Option<u32>,
+        /// With `--tries`: whether its judge chooses one of the tries at the task.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        choice: bool,
         /// The lane in which it runs, from 1.
         lane: u32,
         /// The number of its run.
@@ -85,6 +91,23 @@ pub enum BatchEvent {
         /// The commit with which the work continues: the work, merged onto the line.
         start: String,
     },
+    /// One of several tries at a task was chosen. Its work lands next.
+    #[serde(rename_all = "camelCase")]
+    Chosen {
+        /// The task.
+        task: String,
+        /// The number of the try, from 1.
+        try_number: u32,
+        /// Why, in the judge's words.
+        reason: String,
+    },
+    /// The judge has named none of the tries at a task.
+    Undecided {
+        /// The task.
+        task: String,
+        /// Why the answer does not count.
+        reason: String,
+    },
     /// The batch does not work on a task any more.
     Stopped {
         /// The task.
@@ -130,6 +153,12 @@ pub struct BatchFacts {
     /// How many tasks are merged at once, at most; `null` for all that are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<u32>,
+    /// `--tries`: the backend of each try at a task, `null` for that of each agent; empty without the option.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tries: Vec<Option<String>>,
+    /// The agent that chooses one of several tries; `null` without `--tries`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<String>,
 }
 
 /// A task of a batch.

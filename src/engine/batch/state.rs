@@ -1,6 +1,7 @@
 //! The state of a batch, as a fold of its events.
 
 use super::event::{BatchEvent, BatchFacts, BatchTask};
+use super::tries::{ChoiceOfTask, ChoicePlace, TryOfTask};
 use crate::engine::{Event, EventKind, RunOutcome};
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
@@ -15,6 +16,8 @@ pub enum TaskPlace {
     Waiting,
     /// A lane works on it.
     AtWork,
+    /// Several tries are made at it, until one of them is chosen.
+    Trying,
     /// Its worker was interrupted or lost. Another one continues its work.
     Interrupted,
     /// Its run has ended without success.
@@ -58,6 +61,12 @@ pub struct TaskOfBatch {
     ready: u64,
     /// Its runs, in order.
     pub runs: Vec<i64>,
+    /// With `--tries`: the tries at it.
+    pub tries: Vec<TryOfTask>,
+    /// The choice among its tries.
+    pub choice: ChoiceOfTask,
+    /// The number of the try that was chosen.
+    pub chosen: Option<u32>,
 }
 
 /// A unit that a lane works on.
@@ -65,6 +74,10 @@ pub struct TaskOfBatch {
 pub struct UnitOfBatch {
     /// The task; `None` for a verification.
     pub task: Option<String>,
+    /// With `--tries`: the number of its try at the task.
+    pub try_number: Option<u32>,
+    /// Whether a judge chooses one of the tries at the task.
+    pub is_choice: bool,
     /// The lane, from 1.
     pub lane: u32,
     /// The number of its run.
@@ -77,6 +90,19 @@ pub struct UnitOfBatch {
     pub at_work: bool,
     /// What its worker said last, if it failed.
     pub error: Option<String>,
+}
+
+impl UnitOfBatch {
+    /// Returns what it works on, in a few words.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match (&self.task, self.try_number) {
+            (Some(task), _) if self.is_choice => format!("{task}, choice"),
+            (Some(task), Some(number)) => format!("{task}, try {number}"),
+            (Some(task), None) => task.clone(),
+            (None, _) => "verify".into(),
+        }
+    }
 }
 
 /// A merge of some tasks that is being verified.
@@ -144,9 +170,11 @@ impl BatchState {
         self.clock += 1;
         match event {
             BatchEvent::Started { facts } => self.begin(facts),
-            BatchEvent::UnitStarted { unit, task, lane, run, base, workspace } => {
+            BatchEvent::UnitStarted { unit, task, try_number, choice, lane, run, base, workspace } => {
                 let of = UnitOfBatch {
                     task: task.clone(),
+                    try_number: *try_number,
+                    is_choice: *choice,
                     lane: *lane,
                     run: *run,
                     workspace: workspace.clone(),
@@ -156,12 +184,20 @@ impl BatchState {
                 };
                 let again = self.units.insert(unit.clone(), of).is_some();
                 if let Some(task) = task.as_ref().and_then(|task| self.tasks.get_mut(task)) {
-                    task.place = TaskPlace::AtWork;
                     task.base.get_or_insert_with(|| base.clone());
                     if !again {
-                        task.turn += 1;
-                        task.lost = 0;
                         task.runs.push(*run);
+                    }
+                    match try_number {
+                        _ if *choice => task.choice_started(again),
+                        Some(number) if task.chosen.is_none() => task.try_started(*number, *run, again),
+                        _ => {
+                            task.place = TaskPlace::AtWork;
+                            if !again {
+                                task.turn += 1;
+                                task.lost = 0;
+                            }
+                        }
                     }
                 }
             }
@@ -211,6 +247,23 @@ impl BatchState {
                 }
                 self.place(std::slice::from_ref(task), &TaskPlace::Stopped(reason.clone()));
             }
+            BatchEvent::Chosen { task, try_number, .. } => {
+                let clock = self.clock;
+                if let Some(task) = self.tasks.get_mut(task) {
+                    let work = task
+                        .accepted()
+                        .iter()
+                        .find(|(number, _)| number == try_number)
+                        .map(|(_, work)| work.to_string());
+                    (task.work, task.chosen, task.turn) = (work, Some(*try_number), 1);
+                    (task.place, task.ready) = (TaskPlace::Ready, clock);
+                }
+            }
+            BatchEvent::Undecided { task, .. } => {
+                if let Some(task) = self.tasks.get_mut(task) {
+                    task.choice.place = ChoicePlace::Open;
+                }
+            }
             BatchEvent::Parked { backend, until } => drop(self.parked.insert(backend.clone(), *until)),
         }
     }
@@ -218,6 +271,8 @@ impl BatchState {
     fn begin(&mut self, facts: &BatchFacts) {
         if self.facts.is_none() {
             self.line.clone_from(&facts.line);
+            let new = |backend: &Option<String>| TryOfTask { backend: backend.clone(), ..TryOfTask::default() };
+            let tries: Vec<TryOfTask> = facts.tries.iter().map(new).collect();
             for task in &facts.tasks {
                 let place = if task.completed { TaskPlace::Ready } else { TaskPlace::Waiting };
                 let work = task.start.clone().filter(|_| task.completed);
@@ -233,6 +288,9 @@ impl BatchState {
                     lost: 0,
                     ready: self.clock,
                     runs: Vec::new(),
+                    tries: if task.completed { Vec::new() } else { tries.clone() },
+                    choice: ChoiceOfTask::default(),
+                    chosen: None,
                 };
                 self.tasks.insert(task.id.clone(), of);
             }
@@ -247,6 +305,7 @@ impl BatchState {
         }
         for task in self.tasks.values_mut() {
             task.lost = 0;
+            task.tries_interrupted();
             if task.place == TaskPlace::AtWork {
                 task.place = TaskPlace::Interrupted;
             }
@@ -283,8 +342,14 @@ impl BatchState {
             }
             return;
         };
+        let (try_number, is_choice) = (unit.try_number, unit.is_choice);
         let clock = self.clock;
         let Some(task) = self.tasks.get_mut(&id) else { return };
+        match try_number {
+            _ if is_choice => return task.choice_ended(work.is_some()),
+            Some(number) if task.chosen.is_none() => return task.try_ended(number, passed, outcome, work),
+            _ => {}
+        }
         task.place = match (work, passed) {
             (None, _) => {
                 task.lost += 1;

@@ -29,6 +29,8 @@ pub struct BatchPage<'a> {
 struct Bar {
     unit: String,
     task: Option<String>,
+    try_number: Option<u32>,
+    is_choice: bool,
     lane: u32,
     run: i64,
     from: u64,
@@ -85,10 +87,16 @@ impl BatchPage<'_> {
         for Event { at, event, .. } in self.events {
             let EventKind::Batch { event } = event else { continue };
             match event {
-                BatchEvent::UnitStarted { unit, task, lane, run, .. } => {
-                    let (unit, task, from) = (unit.clone(), task.clone(), self.since(at));
-                    bars.push(Bar { unit, task, lane: *lane, run: *run, from, to: None });
-                }
+                BatchEvent::UnitStarted { unit, task, try_number, choice, lane, run, .. } => bars.push(Bar {
+                    unit: unit.clone(),
+                    task: task.clone(),
+                    try_number: *try_number,
+                    is_choice: *choice,
+                    lane: *lane,
+                    run: *run,
+                    from: self.since(at),
+                    to: None,
+                }),
                 BatchEvent::UnitEnded { unit, .. } => {
                     let open = bars.iter_mut().rev().find(|bar| bar.unit == *unit && bar.to.is_none());
                     if let Some(bar) = open {
@@ -171,7 +179,12 @@ impl BatchPage<'_> {
 
 fn words(bar: &Bar) -> String {
     let what = bar.task.as_ref().map_or_else(|| "verification".into(), |task| format!("task {}", printable(task)));
-    format!("{what}, run {}", bar.run)
+    let part = match bar.try_number {
+        _ if bar.is_choice => ", choice".to_string(),
+        Some(number) => format!(", try {number}"),
+        None => String::new(),
+    };
+    format!("{what}{part}, run {}", bar.run)
 }
 
 /// What became of each task.
@@ -179,7 +192,7 @@ fn tasks(state: &BatchState) -> Markup {
     let place = |place: &TaskPlace| match place {
         TaskPlace::Landed(commit) => ("good", format!("landed as {}", commit.get(..8).unwrap_or(commit))),
         TaskPlace::Stopped(reason) => ("bad", format!("stopped: {reason}")),
-        TaskPlace::AtWork => ("open", "running".into()),
+        TaskPlace::AtWork | TaskPlace::Trying => ("open", "running".into()),
         TaskPlace::Ready | TaskPlace::OnTrial => ("open", "waiting to land".into()),
         _ => ("open", "not landed".into()),
     };

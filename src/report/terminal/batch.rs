@@ -52,7 +52,7 @@ impl BatchTerminal {
             .units
             .values()
             .filter(|unit| unit.at_work)
-            .map(|unit| (unit.run, unit.lane, unit.task.clone().unwrap_or_else(|| "verify".into())))
+            .map(|unit| (unit.run, unit.lane, unit.label()))
             .collect();
         self.lanes.retain(|run, _| at_work.iter().any(|(known, ..)| known == run));
         for (run, lane, task) in at_work {

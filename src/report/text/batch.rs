@@ -1,7 +1,8 @@
 //! A batch in words: a line for each event that matters, and a table at the end.
 
 use crate::engine::{
-    BatchEvent, BatchFacts, BatchState, Event, EventKind, RunOutcome, RunRow, RunState, Sum, TaskPlace,
+    BatchEvent, BatchFacts, BatchState, Event, EventKind, RunOutcome, RunRow, RunState, Sum, TaskPlace, TryOfTask,
+    TryPlace,
 };
 use crate::report::closing::{cost_cell, tokens_cell, used_words};
 use crate::report::format::{first_line, fitted, local_time, padded, time_of_day, width};
@@ -14,6 +15,8 @@ use std::fmt::Write;
 
 /// The maximum width of a title, in columns.
 const TITLE: usize = 40;
+/// The maximum width of a judge's reason, in columns.
+const REASON: usize = 100;
 
 /// Returns the lines about an event of a batch; empty for one that people need not see. `state` is the state before it.
 #[must_use]
@@ -32,10 +35,43 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
                 Some(checks) => format!("verified by {checks}"),
                 None => "landed without a verification".into(),
             };
-            paint.bold(&format!("{dot} batch {run} {again}")) + &format!(": {tasks}, {lanes}, {verified}\n")
+            let tries = match facts.tries.len() {
+                0 => String::new(),
+                count => format!(", {count} tries at each"),
+            };
+            paint.bold(&format!("{dot} batch {run} {again}")) + &format!(": {tasks}{tries}, {lanes}, {verified}\n")
         }
-        BatchEvent::UnitStarted { task: Some(task), run, .. } => {
-            paint.dim(&format!("  {} {task}  {} (run {run})", paint.sign("▶", ">"), title(task))) + "\n"
+        BatchEvent::UnitStarted { task: Some(task), run, choice: true, .. } => {
+            let tries = state.tasks.get(task).map_or(0, |known| known.accepted().len());
+            let judge = state.facts.as_ref().and_then(|facts| facts.judge.as_deref()).unwrap_or("the judge");
+            let words =
+                format!("  {} {task}  {judge} chooses one of {tries} accepted tries (run {run})", paint.sign("▶", ">"));
+            paint.dim(&words) + "\n"
+        }
+        BatchEvent::UnitStarted { task: Some(task), run, try_number, .. } => {
+            let part =
+                try_number.map_or_else(String::new, |number| format!(", try {number}{}", by(state, task, number)));
+            paint.dim(&format!("  {} {task}  {}{part} (run {run})", paint.sign("▶", ">"), title(task))) + "\n"
+        }
+        BatchEvent::Chosen { task, try_number, reason } => {
+            let by = by(state, task, *try_number);
+            let reason = fitted(&first_line(reason), REASON);
+            paint.good(&format!("  {} {task}", paint.sign("→", ">")))
+                + &format!("  try {try_number}{by} is taken: {reason}\n")
+        }
+        BatchEvent::Undecided { task, reason } => {
+            paint.warn(&format!("  ! {task}")) + &format!("  no try is chosen: {reason}\n")
+        }
+        BatchEvent::UnitEnded { unit, exit, outcome, work: Some(_), error }
+            if *exit != Some(0) && is_trying(state, unit) =>
+        {
+            let known = state.units.get(unit);
+            let (label, run) = known.map_or((String::new(), 0), |known| (known.label(), known.run));
+            let reason = outcome.map_or("it was refused", RunOutcome::few_words);
+            let error = error.as_ref().filter(|_| outcome.is_none());
+            let error = error.map_or_else(String::new, |error| format!("{}\n", indented(error)));
+            let line = format!("  {} {label}  is out: {reason} (run {run})", paint.sign("✗", "x"));
+            paint.dim(&line) + "\n" + &error
         }
         BatchEvent::Landed { tasks, commit } => {
             let commit = commit.get(..8).unwrap_or(commit);
@@ -75,6 +111,18 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
         | BatchEvent::Merged { .. }
         | BatchEvent::Conflicted { .. } => String::new(),
     }
+}
+
+/// Whether a unit is one of several tries at a task.
+fn is_trying(state: &BatchState, unit: &str) -> bool {
+    let task = state.units.get(unit).filter(|unit| unit.try_number.is_some()).and_then(|unit| unit.task.as_ref());
+    task.and_then(|task| state.tasks.get(task)).is_some_and(|task| task.place == TaskPlace::Trying)
+}
+
+/// The backend of a try at a task, in words; empty if each agent has its own.
+fn by(state: &BatchState, task: &str, number: u32) -> String {
+    let backend = state.tasks.get(task).and_then(|known| known.backend_of(number));
+    backend.map_or_else(String::new, |backend| format!(" by {backend}"))
 }
 
 /// The lines of a batch, event after event.
@@ -140,7 +188,7 @@ fn status_of(place: &TaskPlace, waits: bool) -> &'static str {
         TaskPlace::Waiting if waits => "waits",
         TaskPlace::Waiting => "not begun",
         TaskPlace::Ready | TaskPlace::OnTrial | TaskPlace::Conflicted(_) | TaskPlace::Red => "not landed",
-        TaskPlace::AtWork | TaskPlace::Interrupted => "interrupted",
+        TaskPlace::AtWork | TaskPlace::Trying | TaskPlace::Interrupted => "interrupted",
     }
 }
 
@@ -164,9 +212,22 @@ pub fn batch_json(run: i64, state: &BatchState, exit: u8) -> Value {
             "reason": reason,
             "sentBack": task.sent_back,
             "runs": task.runs,
+            "tries": (1..).zip(&task.tries).map(|(number, one)| try_json(number, one)).collect::<Vec<_>>(),
+            "chosen": task.chosen,
         })
     });
     json!({ "batch": run, "exit": exit, "line": state.line, "tasks": tasks.collect::<Vec<_>>() })
+}
+
+/// One of several tries at a task as JSON.
+fn try_json(number: u32, one: &TryOfTask) -> Value {
+    let (status, work) = match &one.place {
+        TryPlace::Waiting => ("not begun", None),
+        TryPlace::AtWork | TryPlace::Interrupted => ("interrupted", None),
+        TryPlace::Unsuccessful(_) => ("not accepted", None),
+        TryPlace::Accepted(work) => ("accepted", Some(work)),
+    };
+    json!({ "try": number, "backend": one.backend, "run": one.run, "status": status, "work": work })
 }
 
 /// Returns the table of a batch that has ended, with the totals of each task, and what to type next.

@@ -81,6 +81,12 @@ pub struct LaneStatus {
     pub task: Option<String>,
     /// The title of that task.
     pub title: Option<String>,
+    /// With `--tries`: the number of its try at the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub try_number: Option<u32>,
+    /// Whether a judge chooses one of the tries at the task.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub choice: bool,
     /// The number of its run.
     pub run: i64,
     /// The current attempt; `None` between attempts.
@@ -154,7 +160,12 @@ fn run_lines(run: &RunStatus, paint: Paint, lines: &mut Vec<String>) {
             (Some(task), None) => task.clone(),
             (None, _) => "verification".into(),
         };
-        lines.push(format!("  {} {what} {}", lane.lane, paint.dim(&format!("(run {})", lane.run))));
+        let part = match lane.try_number {
+            _ if lane.choice => ", choice".to_string(),
+            Some(number) => format!(", try {number}"),
+            None => String::new(),
+        };
+        lines.push(format!("  {} {what}{part} {}", lane.lane, paint.dim(&format!("(run {})", lane.run))));
         lines.extend(lane.waits.as_ref().map(|words| format!("    {}", paint.warn(words))));
         lines.extend(lane.attempt.iter().flat_map(|attempt| attempt_lines(attempt, "    ", paint)));
     }

@@ -43,6 +43,19 @@ pub(super) fn no_check(chain: &str) -> Diagnostic {
     .help("add a check to the chain, such as `test`, or land without a verification: --unverified")
 }
 
+pub(super) fn no_judge(chain: &str) -> Diagnostic {
+    Diagnostic::error(
+        "batch/no-judge",
+        format!("the chain `{chain}` has no judge, so nobody could choose one of several tries"),
+    )
+    .help("add a judge to the chain, such as `reviewer`, or leave out --tries")
+}
+
+pub(super) fn unused_backend(chain: &str, backend: &str) -> Diagnostic {
+    Diagnostic::error("batch/unused-backend", format!("no agent of the chain `{chain}` would use {backend}"))
+        .help("its agents have a `command` or a `backend` of their own. Remove that, or use a number: --tries 3")
+}
+
 pub(super) fn line_apart(commits: usize, branch: &str) -> Diagnostic {
     Diagnostic::error(
         "batch/apart",

@@ -114,7 +114,8 @@ pub(super) fn begin(
 
 /// The project as the runs in its workspaces see it: their first step prepares the workspace.
 fn prepared(project: &Project) -> Project {
-    Project { setup: project.config.workspace.setup_words().unwrap_or_default(), ..project.clone() }
+    let setup = project.config.workspace.setup_words().unwrap_or_default();
+    Project { setup, ..project.clone() }
 }
 
 /// What the lock file and the list of runs call a batch.

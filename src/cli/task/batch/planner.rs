@@ -1,17 +1,18 @@
 //! Plans the units of a batch, and records in the tasks what becomes of them.
 
 use super::Ready;
-use crate::batch::{PlannedUnit, UnitPlanner};
+use crate::batch::{PlannedUnit, UnitPlanner, UnitPurpose, UnitToStart};
 use crate::chain::{Chain, PromptSource, parse};
 use crate::cli::respond::Stopped;
 use crate::cli::run::chain::{TypedVars, named, split};
+use crate::cli::run::setup::CHOOSER;
 use crate::cli::run::{Typed, planned, said_by};
 use crate::cli::task::facts::of;
 use crate::journal::{Journal, JournalError};
 use crate::plan::{Outline, Overrides, Plan, outline};
-use crate::source::{Diagnostic, Source};
-use crate::task::{Change, Status};
-use crate::unit::{BUNDLE_FORMAT, Bundle, BundledTask, TrailEntry};
+use crate::source::{Diagnostic, Place, Source, Text};
+use crate::task::{Change, Status, Task};
+use crate::unit::{BUNDLE_FORMAT, Bundle, BundledChoice, BundledTask, TrailEntry};
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -58,6 +59,51 @@ impl<'a> Planner<'a> {
         Overrides { timeout, profile, ..Overrides::default() }
     }
 
+    /// Plans the choice among several tries at a task.
+    fn choice(&self, bundle: Bundle, task: Option<&Task>, tries: &str) -> PlannedUnit {
+        let Ready { world, project, ref overrides, .. } = *self.ready;
+        let said = task.and_then(|task| said_by(&of(task), project).inline);
+        let task = said.map_or_else(String::new, |text| text.value);
+        let prompt = format!(
+            "Several tries were made at the same task, each on its own. Each has passed its checks and its review. \
+             Choose the one that is best for the project: correct first, then tested, then simple.\n\n\
+             ## The task\n\n{task}\n\n{tries}## Your answer\n\n\
+             Give your reasons in a few sentences. End with one line that names the try by its number:\n\n\
+             CHOICE: N\n\nChange no files.\n"
+        );
+        let judge = self.ready.facts.judge.clone().unwrap_or_default();
+        let overrides = Overrides { limits: Vec::new(), base: None, ..overrides.clone() };
+        let bundle = Bundle {
+            steps: Some(CHOOSER.to_string()),
+            overrides: overrides.clone(),
+            // The judge builds nothing.
+            setup: Vec::new(),
+            copy: Vec::new(),
+            share: Vec::new(),
+            ports: 0,
+            choice: Some(BundledChoice { judge: judge.clone(), prompt: prompt.clone() }),
+            ..bundle
+        };
+        let (project, source) = (project.with_chooser(Some(judge)), Source::new("the choice", CHOOSER, &project.shell));
+        let text = Text { value: prompt, at: Place::whole(&Source::new("the choice", "", &project.shell)) };
+        let typed = Typed { prompt: PromptSource { inline: Some(text), file: None }, overrides, task: None };
+        let plan = parse(&source).and_then(|chain| planned(world, &project, &chain, &TypedVars::default(), &typed));
+        // What cannot be planned is refused by its worker, who reports why.
+        let (outline, digest) =
+            plan.map_or_else(|_| (Outline::default(), String::new()), |plan| (outline(&plan), plan.digest));
+        PlannedUnit { bundle, outline, digest }
+    }
+
+    /// Records a new status of a task, unless it has it.
+    fn moved(&self, task: &str, to: Status, notes: &str) -> Result<(), JournalError> {
+        let mut journal = self.journal.borrow_mut();
+        let Some(known) = journal.task(task)?.filter(|known| known.status != to) else { return Ok(()) };
+        let change = Change { from: known.status, to, actor: "host".into(), notes: notes.into(), rejection: false };
+        // A person may have decided about the task at the same moment: that decision stands.
+        let _ = journal.move_task(task, &change, &self.ready.world.timestamp())?;
+        Ok(())
+    }
+
     /// Plans the run of a task as it is now. One that cannot be planned any more is refused by its worker, who reports
     /// why.
     fn outline_of(&self, typed: &Typed) -> (Outline, String) {
@@ -68,7 +114,8 @@ impl<'a> Planner<'a> {
 }
 
 impl UnitPlanner for Planner<'_> {
-    fn unit(&self, name: &str, task: Option<&str>, base: &str, start: &str) -> Result<PlannedUnit, JournalError> {
+    fn unit(&self, unit: &UnitToStart<'_>) -> Result<PlannedUnit, JournalError> {
+        let UnitToStart { name, purpose, base, start } = *unit;
         let facts = &self.ready.facts;
         let mut bundle = Bundle {
             format: BUNDLE_FORMAT,
@@ -88,13 +135,18 @@ impl UnitPlanner for Planner<'_> {
             share: self.ready.workspaces.share.clone(),
             ports: self.ready.workspaces.ports,
             task: None,
+            try_number: None,
+            choice: None,
         };
         // The units of a task share a workspace, and so do all verifications.
         if let Some((workspace, _)) = name.rsplit_once('-') {
             bundle.workspace = workspace.to_string();
         }
         let journal = self.journal.borrow();
-        let known = task.map(|id| journal.task(id)).transpose()?.flatten();
+        let known = purpose.task().map(|id| journal.task(id)).transpose()?.flatten();
+        if let UnitPurpose::Choice { tries, .. } = purpose {
+            return Ok(self.choice(bundle, known.as_ref(), tries));
+        }
         let Some(task) = known else {
             let (checks, outline, digest) = self.verification.clone().unwrap_or_default();
             bundle.steps = Some(checks);
@@ -102,6 +154,10 @@ impl UnitPlanner for Planner<'_> {
         };
         let trail = journal.trail(&task.id)?;
         bundle.overrides = Overrides { limits: Vec::new(), ..self.ready.overrides.clone() };
+        if let UnitPurpose::Task { try_number, backend, .. } = purpose {
+            bundle.try_number = try_number;
+            bundle.overrides.backend = backend.map(str::to_string).or(bundle.overrides.backend);
+        }
         if start != base {
             bundle.overrides.base.get_or_insert_with(|| base.to_string());
         }
@@ -134,6 +190,16 @@ impl UnitPlanner for Planner<'_> {
         // A person may have decided about the task at the same moment: that decision stands.
         let _ = journal.move_task(task, &change, &self.ready.world.timestamp())?;
         Ok(())
+    }
+
+    fn tried(&self, task: &str) -> Result<(), JournalError> {
+        let notes = format!("{} tries are made at it", self.ready.facts.tries.len());
+        self.moved(task, Status::InProgress, &notes)
+    }
+
+    fn chosen(&self, task: &str, try_number: u32, reason: &str) -> Result<(), JournalError> {
+        let of = self.ready.facts.tries.len();
+        self.moved(task, Status::Completed, &format!("try {try_number} of {of} was chosen: {reason}"))
     }
 
     fn message(&self, task: &str, run: Option<i64>) -> String {

@@ -2,7 +2,7 @@
 
 use super::errors;
 use super::workspaces::WorkspacePlan;
-use crate::chain::{Limits, PromptSource, parse};
+use crate::chain::{Limits, PromptSource, Role, parse};
 use crate::cli::config::Project;
 use crate::cli::respond::{Stopped, broken_journal};
 use crate::cli::run::chain::{TypedVars, named, split};
@@ -55,7 +55,7 @@ pub(super) fn check(
     // If the tasks cannot be chosen, the errors of the chain are reported all the same.
     let open: Vec<&Task> = tasks.iter().filter(|task| !task.status.is_terminal()).collect();
     let of_chain = if faults.is_empty() { &chosen } else { &open };
-    let (verification, rejections) =
+    let Planned { verification, rejections, judge } =
         verification(world, project, args, vars, of_chain).unwrap_or_else(|found| gathered(&mut faults, found));
     let repository = repository(&project.root, args).map_err(|found| faults.extend(found)).ok();
     let workspaces = (repository.as_ref())
@@ -78,6 +78,8 @@ pub(super) fn check(
         rejections,
         limit_each: args.limit_each.clone(),
         together: project.config.landing.together.map(NonZeroU32::get),
+        tries: args.tries.as_ref().map(|tries| tries.0.clone()).unwrap_or_default(),
+        judge,
     };
     let each = each.or(project.config.limits.clone());
     if args.dry_run {
@@ -171,46 +173,83 @@ fn chosen<'a>(tasks: &'a [Task], ids: &[String], unlanded: &[&str]) -> Result<Ve
     if faults.is_empty() { Ok(chosen) } else { Err(faults) }
 }
 
-/// Plans the run of each task. Returns the checks of the chain, as a chain that verifies a merge, and how often a task
-/// may be rejected.
+/// What the plans of a batch's tasks say.
+#[derive(Debug, Default)]
+struct Planned {
+    /// The checks of the chain, as a chain that verifies a merge; `None` with `--unverified`.
+    verification: Option<String>,
+    /// How often a task may be rejected.
+    rejections: u32,
+    /// The agent that chooses one of several tries; `None` without `--tries`.
+    judge: Option<String>,
+}
+
+/// Plans the run of each task, and of each try at it.
 fn verification(
     world: &World,
     project: &Project,
     args: &TaskRunArgs,
     vars: &[String],
     tasks: &[&Task],
-) -> Result<(Option<String>, u32), Vec<Diagnostic>> {
+) -> Result<Planned, Vec<Diagnostic>> {
     let (given, _) = split(vars, &project.shell)?;
     let chain = named(&args.chain, &project.config)?;
     // Errors in the limits are reported already.
     let mut overrides = args.options.overrides();
     overrides.limits.extend(args.limit_each.iter().cloned());
     overrides.settings(&project.shell).err().into_iter().for_each(|_| overrides.limits.clear());
-    let (mut faults, mut checks, mut rejections): (Vec<Diagnostic>, Vec<String>, u32) = (Vec::new(), Vec::new(), 0);
-    for task in tasks {
+    let mut backends: Vec<Option<String>> = args.tries.as_ref().map_or_else(|| vec![None], |tries| tries.0.clone());
+    backends.sort();
+    backends.dedup();
+    let (mut faults, mut checks, mut judge): (Vec<Diagnostic>, Vec<String>, Option<String>) = Default::default();
+    let mut rejections = 0;
+    for (task, backend) in tasks.iter().flat_map(|task| backends.iter().map(move |backend| (task, backend))) {
         let facts = of(task);
-        let typed = Typed { prompt: said_by(&facts, project), overrides: overrides.clone(), task: Some(facts) };
+        let overrides = Overrides { backend: backend.clone().or(overrides.backend.clone()), ..overrides.clone() };
+        let typed = Typed { prompt: said_by(&facts, project), overrides, task: Some(facts) };
         match planned(world, project, &chain, &given, &typed) {
-            Ok(plan) => (checks, rejections) = (checks_of(&plan), plan.limits.rejections),
+            Ok(plan) => {
+                (checks, rejections, judge) = (checks_of(&plan), plan.limits.rejections, judge_of(&plan));
+                let unused = backend.as_ref().filter(|name| !uses(&plan, name));
+                let unused = unused.map(|name| errors::unused_backend(&args.chain, name));
+                faults.extend(unused.filter(|fault| !faults.contains(fault)));
+            }
             // Most errors are those of every task.
             Err(found) => faults.extend(found.into_iter().filter(|fault| !faults.contains(fault)).collect::<Vec<_>>()),
         }
     }
+    if args.tries.is_none() {
+        judge = None;
+    } else if faults.is_empty() && judge.is_none() && !tasks.is_empty() {
+        faults.push(errors::no_judge(&args.chain));
+    }
     if !faults.is_empty() {
         return Err(faults);
     }
+    let mut found = Planned { verification: None, rejections, judge };
     if args.unverified || tasks.is_empty() {
-        return Ok((None, rejections));
+        return Ok(found);
     }
     let checks = match &project.config.landing.checks {
         Some(names) => landing_checks(world, project, names, &overrides)?,
         None => checks,
     };
     if checks.is_empty() {
-        Err(vec![errors::no_check(&args.chain)])
-    } else {
-        Ok((Some(checks.join(" -> ")), rejections))
+        return Err(vec![errors::no_check(&args.chain)]);
     }
+    found.verification = Some(checks.join(" -> "));
+    Ok(found)
+}
+
+/// Whether an agent of a plan runs on this backend.
+fn uses(plan: &Plan, name: &str) -> bool {
+    let is_used = |kind: &Kind| matches!(kind, Kind::Agent { backend: Some(used), .. } if used == name);
+    plan.steps.iter().any(|step| is_used(&step.kind))
+}
+
+/// The last judge of a plan.
+fn judge_of(plan: &Plan) -> Option<String> {
+    plan.steps.iter().rev().find(|step| step.role() == Some(Role::Judge)).map(|step| step.name.clone())
 }
 
 /// The names of the checks that verify what lands, if the config names them.

@@ -18,6 +18,8 @@ pub(super) fn json(checked: &Checked) -> Value {
         "base": facts.line,
         "verification": facts.verification,
         "together": facts.together,
+        "tries": facts.tries,
+        "judge": facts.judge,
         "workspaces": {
             "root": workspaces.folder.display().to_string(),
             "setup": workspaces.setup,
@@ -51,6 +53,11 @@ pub(super) fn text(world: &World, checked: &Checked, args: &TaskRunArgs) -> Stri
     ];
     for (name, value) in settings.into_iter().filter(|(_, value)| !value.is_empty()) {
         row(name, value);
+    }
+    if let Some(judge) = &facts.judge {
+        let names: Vec<&str> = facts.tries.iter().flatten().map(String::as_str).collect();
+        let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        row("tries", format!("{} at each task{names}; {judge} chooses one", facts.tries.len()));
     }
     let together = facts.together.map_or_else(String::new, |most| format!(", at most {most} at once"));
     row("verified by", facts.verification.clone().unwrap_or_else(|| "nothing (--unverified)".into()) + &together);
