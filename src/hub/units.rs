@@ -40,7 +40,8 @@ impl Hub {
     pub fn queue(&self, bundle: &Bundle) -> Result<bool, HubError> {
         let blob = self.ask_with(&["hash-object", "-w", "--stdin"], &[], bundle.text().as_bytes())?;
         let tree = self.ask_with(&["mktree"], &[], format!("100644 blob {blob}\t{BUNDLE}\n").as_bytes())?;
-        let commit = self.commit(&tree, &[], &UnitRecord::queued().message(&bundle.unit, "none"))?;
+        // As a parent, the commit with which the unit begins stays for as long as the unit is known.
+        let commit = self.commit(&tree, &[&bundle.start], &UnitRecord::queued().message(&bundle.unit, "none"))?;
         self.swap(&format!("{UNITS}{}", bundle.unit), &commit, None)
     }
 
@@ -58,6 +59,27 @@ impl Hub {
         let Some(record) = UnitRecord::parse(message) else { return Ok(None) };
         let work = parents.split(' ').nth(1).map(str::to_string);
         Ok(Some(FoundUnit { commit: commit.to_string(), record, work }))
+    }
+
+    /// Forgets the units of all batches but these, with their work that has not landed, and compresses the hub. What
+    /// nothing refers to is deleted once it is two weeks old (git-gc(1)).
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn forget_except(&self, batches: &[i64]) -> Result<(), HubError> {
+        let kept = "refs/forkhestra/kept/";
+        let told = self.ask(&["for-each-ref", "--format=%(refname)", UNITS, kept])?;
+        let batch_of = |name: &str| {
+            let unit = name.strip_prefix(UNITS).or_else(|| name.strip_prefix(kept))?;
+            unit.split_once('-')?.0.parse::<i64>().ok()
+        };
+        let old = told.lines().filter(|name| batch_of(name).is_some_and(|batch| !batches.contains(&batch)));
+        let commands: Vec<String> = old.map(|name| format!("delete {name}\n")).collect();
+        if commands.is_empty() {
+            return Ok(());
+        }
+        self.ask_with(&["update-ref", "--stdin"], &[], commands.concat().as_bytes())?;
+        self.ask(&["gc", "--quiet"]).map(drop)
     }
 
     /// Returns the bundle of a unit.

@@ -186,3 +186,37 @@ fn tries_by_named_backends_use_one_each_and_the_judge_is_shown_what_each_has_cha
         assert!(asked.contains(part), "{part}: {asked}");
     }
 }
+
+#[test]
+fn tries_that_were_not_chosen_stay_in_the_hub_until_their_batch_is_pruned() {
+    let place = place(WRITES, &judge("CHOICE: 2"));
+    place.run(&["task", "run", "-j", "2", "--tries", "2"]).code(0);
+    let units = || hub(&place, &["for-each-ref", "--format=%(refname)", "refs/forkhestra/units"]).lines().count();
+    assert_eq!(units(), 4, "two tries, a choice and a verification");
+    assert!(place.run(&["diff", "2"]).code(0).stdout.contains("+try 1"));
+    place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0);
+    assert_eq!(units(), 4);
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z'");
+    place.run(&["runs", "prune", "--older-than", "30d", "--yes"]).code(0);
+    assert_eq!(units(), 0);
+    assert_eq!(hub(&place, &["show", "forkhestra/line:answer.txt"]), "try 2", "what has landed stays");
+}
+
+#[test]
+fn prune_keeps_a_batch_whose_completed_work_has_not_landed() {
+    let place = place(WRITES, &judge("CHOICE: 2"));
+    // The check passes in the task's run. The batch is interrupted while it verifies the merge.
+    let up = place.path("tmp/up");
+    place.write("check.sh", format!("[ -n \"$FORKHESTRA_TASK\" ] || {{ touch {}; sleep 60; }}", up.display()));
+    git(&place, &["commit", "-q", "-am", "check"]);
+    let run = place.start(&["task", "run", "-j", "2"]);
+    place.wait_for(&up);
+    assert_eq!(run.end_by("INT").code, Some(130));
+    place.sql("UPDATE runs SET ended = '2020-01-01T00:00:00Z'");
+    let pruned = place.run(&["runs", "prune", "--older-than", "30d", "--yes"]);
+    assert!(pruned.code(0).words().contains("run 1 is kept: work of its tasks has not landed"), "{}", pruned.stderr);
+    place.write("check.sh", "true");
+    git(&place, &["commit", "-q", "-am", "check again"]);
+    place.run(&["task", "run", "-j", "2", "1"]).code(0);
+    assert!(place.run(&["task", "list"]).stdout.contains("landed as"));
+}

@@ -17,7 +17,8 @@ use crate::cli::run::execute::{exit_of, resume_line};
 use crate::cli::run::output::{next, verbosity};
 use crate::cli::runs::args::{PruneArgs, RunsArgs, RunsVerb};
 use crate::cli::runs::history::{is_alive, journal, meant, state};
-use crate::engine::{BatchState, Event, EventKind, RunKind, RunRow, RunState, RunSummary};
+use crate::engine::{BatchState, Event, EventKind, RunKind, RunRow, RunState, RunSummary, TaskOfBatch, TaskPlace};
+use crate::hub::Hub;
 use crate::journal::{Journal, JournalError, LockAttempt, RunLock, snapshot_store};
 use crate::plan::Outline;
 use crate::report::{
@@ -172,12 +173,22 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
     let age = parse_duration(&args.older_than).map_err(|_| bad_age(&args.older_than))?;
     let (_, mut journal) = journal(world, common)?;
     let before = world.timestamp_before(age);
-    let mut old = Vec::new();
+    let unlanded = batches_with_work(&journal)?;
+    let (mut old, mut kept) = (Vec::new(), Vec::new());
     for row in journal.runs().map_err(broken)? {
         let ended = row.ended.as_deref().unwrap_or(&row.started);
-        if ended < before.as_str() && state(&journal, &row)? != RunState::Running {
+        if ended >= before.as_str() || state(&journal, &row)? == RunState::Running {
+            continue;
+        }
+        if unlanded.contains(&row.id) {
+            kept.push(row.id);
+        } else if row.batch.is_none_or(|batch| !unlanded.contains(&batch)) {
             old.push(row.id);
         }
+    }
+    for run in kept {
+        let why = format!("run {run} is kept: work of its tasks has not landed; `forkhestra task list` shows it");
+        crate::report::print_error(&format!("{}\n", Paint::for_stderr(world).warn(&format!("! {why}"))));
     }
     if !old.is_empty() && !args.yes {
         if !world.stdin_is_terminal() {
@@ -195,7 +206,7 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
         }
     }
     // Also without such runs: an earlier call may have had to leave snapshots.
-    if let Some(why) = left_snapshots(&journal, &project(world, common).root)? {
+    for why in left_behind(&journal, &project(world, common).root)? {
         crate::report::print_error(&format!("{}\n", Paint::for_stderr(world).warn(&format!("! {why}"))));
     }
     Ok(answer(&if as_json {
@@ -205,13 +216,38 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
     }))
 }
 
-/// Deletes the snapshots of runs that are no longer in the journal, and returns what did not go as it should.
-fn left_snapshots(journal: &Journal, root: &Path) -> Result<Option<String>, Diagnostic> {
+/// The batches whose completed work has not landed. Without them, nothing would know about this work.
+fn batches_with_work(journal: &Journal) -> Result<Vec<i64>, Diagnostic> {
+    let mut found = Vec::new();
+    let mut later: Vec<String> = Vec::new();
+    for run in journal.batches().map_err(broken)? {
+        let Some(state) = BatchState::of_events(&journal.events(run).map_err(broken)?) else { continue };
+        let waits = |task: &TaskOfBatch| task.work.is_some() && !matches!(task.place, TaskPlace::Landed(_));
+        if state.tasks.iter().any(|(id, task)| waits(task) && !later.contains(id)) {
+            found.push(run);
+        }
+        // A later batch has taken up the work of an earlier one.
+        later.extend(state.tasks.into_keys());
+    }
+    Ok(found)
+}
+
+/// Deletes what runs that are no longer in the journal have left: their snapshots, and the work of batches. Returns
+/// what did not go as it should.
+fn left_behind(journal: &Journal, root: &Path) -> Result<Vec<String>, Diagnostic> {
     let stay = "snapshots of deleted runs were not deleted";
     // While the lock is held, no run takes snapshots.
     let LockAttempt::Held(_lock) = RunLock::take(root).map_err(broken)? else {
-        return Ok(Some(format!("{stay}: a run is in progress here; prune again when it has ended")));
+        return Ok(vec![format!("{stay}: a run is in progress here; prune again when it has ended")]);
     };
+    let batches = journal.batches().map_err(broken)?;
+    let hub = Hub::existing(root).map_or(Ok(()), |hub| hub.forget_except(&batches));
+    let hub = hub.err().map(|error| format!("the work of deleted batches was not deleted: {error}"));
+    Ok(hub.into_iter().chain(left_snapshots(journal, root, stay)?).collect())
+}
+
+/// Deletes the snapshots that no run in the journal refers to.
+fn left_snapshots(journal: &Journal, root: &Path, stay: &str) -> Result<Option<String>, Diagnostic> {
     Ok(match prune_snapshots(root, &journal.trees().map_err(broken)?).map_err(broken)? {
         PrunedSnapshots::Done(0) => None,
         PrunedSnapshots::Done(damaged) => {
