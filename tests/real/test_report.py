@@ -177,6 +177,41 @@ printf '{"type":"result","result":"done","is_error":false,"total_cost_usd":0.%s,
             self.assertEqual(self.look(page, dark, script=CHECK % AXE.read_text())[0], [])
         self.assertEqual(len(fills), 2, "two themes")
 
+    def batch(self):
+        """A batch with tries at one task, which a judge chooses from, and HTML in the title of the task."""
+        (self.folder / "forge").mkdir()
+        judge = "if [ -n \"$FORKHESTRA_TASK\" ]; then echo 'VERDICT: approve'; else echo '<b>Two.</b>'; echo 'CHOICE: 2'; fi"
+        (self.folder / "forge/chains.json").write_text(json.dumps({
+            "workspace": {"root": str(self.folder.parent / f"{self.folder.name}-workspaces")},
+            "agents": {"worker": {"command": ["sh", "-c", "sleep 0.$FORKHESTRA_TRY; echo $FORKHESTRA_TRY > answer"]},
+                       "judge": {"command": ["sh", "-c", judge], "role": "judge"}},
+            "checks": {"t": "test -s answer"}, "chains": {"task": "worker -> t -> judge"}}))
+        self.addCleanup(shutil.rmtree, self.folder.parent / f"{self.folder.name}-workspaces", ignore_errors=True)
+        for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "begin"]):
+            subprocess.run(["git", *words], cwd=self.folder, check=True)
+        self.assertEqual(self.run_ours("task", "add", "Find <i>it</i>")[0], 0)
+        code, _, stderr = self.run_ours("task", "run", "-j", "2", "--tries", "3")
+        self.assertEqual(code, 0, stderr)
+        page = self.folder / "batch.html"
+        self.assertEqual(self.run_ours("report", "1", "-o", str(page))[0], 0)
+        return page
+
+    def test_a_batch_shows_its_lanes_over_time_in_both_themes_and_on_a_phone(self):
+        page = self.batch()
+        text = page.read_text()
+        for words in ("Lanes over time", "1, try 3", "1, choice", "try 2 is taken", "Find &lt;i&gt;it"):
+            self.assertIn(words, text)
+        self.assertNotIn("<b>Two", text)
+        for dark in (False, True):
+            for width in (1280, 360):
+                found, said = self.look(page, dark, width)
+                self.assertEqual((said, found["links"], found["wide"]), ([], 0, False), width)
+                lanes = next(plot for plot in found["plots"] if plot["name"] == "lanes")
+                self.assertTrue(lanes["width"] > 200 and lanes["inside"] and lanes["text"] >= 14, lanes)
+                if PICTURES:
+                    self.look(page, dark, width, picture=PICTURES / f"batch-{'dark' if dark else 'light'}-{width}.png")
+            self.assertEqual(self.look(page, dark, script=CHECK % AXE.read_text())[0], [])
+
     def test_five_megabytes_of_transcript_stay_usable(self):
         (self.folder / "forge").mkdir()
         agent = ["sh", "-c", "seq -f 'line %.0f of a long transcript, with some words in it' 1 100000"]

@@ -150,7 +150,7 @@ impl BatchPage<'_> {
                         @for bar in &bars {
                             tr {
                                 td { (bar.lane) }
-                                td { (printable(bar.task.as_deref().unwrap_or("verification"))) }
+                                td { (label(bar)) }
                                 td { a href={ "#run-" (bar.run) } { (bar.run) } }
                                 td { (seconds(bar.from)) }
                                 td { (bar.to.map_or_else(|| "not ended".into(), |to| seconds(to.saturating_sub(bar.from)))) }
@@ -177,14 +177,19 @@ impl BatchPage<'_> {
     }
 }
 
+/// What a unit works on, in a few words.
+fn label(bar: &Bar) -> String {
+    let task = bar.task.as_deref().map_or_else(|| "verification".into(), printable);
+    match bar.try_number {
+        _ if bar.is_choice => format!("{task}, choice"),
+        Some(number) => format!("{task}, try {number}"),
+        None => task.to_string(),
+    }
+}
+
 fn words(bar: &Bar) -> String {
-    let what = bar.task.as_ref().map_or_else(|| "verification".into(), |task| format!("task {}", printable(task)));
-    let part = match bar.try_number {
-        _ if bar.is_choice => ", choice".to_string(),
-        Some(number) => format!(", try {number}"),
-        None => String::new(),
-    };
-    format!("{what}{part}, run {}", bar.run)
+    let task = if bar.task.is_some() { "task " } else { "" };
+    format!("{task}{}, run {}", label(bar), bar.run)
 }
 
 /// What became of each task.
