@@ -19,6 +19,8 @@ impl Driver<'_> {
         for id in tasks {
             let Some(work) = self.state.tasks.get(id).and_then(|task| task.work.clone()) else { continue };
             match self.context.hub.merge(&tip, &work)? {
+                // Work that changes nothing needs no commit.
+                Merged::Clean { tree } if tree == self.context.hub.tree_of(&tip)? => merged.push(id.clone()),
                 Merged::Clean { tree } => {
                     let run = self.state.tasks.get(id).and_then(|task| task.runs.last().copied());
                     tip = self.context.hub.commit(&tree, &[&tip], &self.context.planner.message(id, run))?;
@@ -31,7 +33,7 @@ impl Driver<'_> {
             }
         }
         // Every commit along the first parents of the line is one that was verified.
-        if merged.len() > 1 {
+        if merged.len() > 1 && tip != line {
             let tree = self.context.hub.tree_of(&tip)?;
             let message = format!("Land tasks {}\n\nVerified together.\n", merged.join(", "));
             tip = self.context.hub.commit(&tree, &[&line, &tip], &message)?;

@@ -329,3 +329,12 @@ fn a_completed_task_that_has_not_landed_is_left_alone_without_the_hub() {
     place.run(&["task", "run", "-j", "1"]).code(0);
     assert_eq!(self::hub(&place, &["show", "forkhestra/line:file-1.txt"]), "work", "its approved work lands");
 }
+
+#[test]
+fn work_that_changes_nothing_lands_without_a_commit_and_says_so() {
+    let place = place(1, "sh true", "true");
+    let ran = place.run(&["task", "run", "-j", "2"]);
+    assert!(ran.code(0).stderr.contains("✓ 1  needed no change: Task 1"), "{}", ran.stderr);
+    assert_eq!(hub(&place, &["rev-parse", "forkhestra/line"]), git(&place, &["rev-parse", "main"]).trim());
+    assert!(place.run(&["task", "land", "--into", "main"]).code(0).stdout.contains("has everything that has landed"));
+}

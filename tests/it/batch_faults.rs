@@ -128,7 +128,8 @@ fn oracle(place: &Place, what: &str) {
             message.lines().find_map(|line| line.strip_prefix(key)).map(str::to_string).unwrap_or_default()
         };
         let (mut last, mut done) = (0, 0);
-        for message in log.split('\0').filter(|message| !message.trim().is_empty()) {
+        // Below the unit's commits is the one with which its work began.
+        for message in log.split('\0').filter(|message| message.trim_start().starts_with("unit ")) {
             let fence: u32 = value(message, "Forkhestra-Fence: ").parse().unwrap();
             let stage = value(message, "Forkhestra-Stage: ");
             assert!(fence >= last && (stage != "claimed" || fence == last + 1), "{name}: {log} ({what})");

@@ -183,7 +183,7 @@ fn label(bar: &Bar) -> String {
     match bar.try_number {
         _ if bar.is_choice => format!("{task}, choice"),
         Some(number) => format!("{task}, try {number}"),
-        None => task.to_string(),
+        None => task,
     }
 }
 

@@ -74,10 +74,12 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
             paint.dim(&line) + "\n" + &error
         }
         BatchEvent::Landed { tasks, commit } => {
-            let commit = commit.get(..8).unwrap_or(commit);
+            let how = match commit.get(..8).unwrap_or(commit) {
+                _ if *commit == state.line => "needed no change".to_string(),
+                commit => format!("landed as {commit}"),
+            };
             let lines = tasks.iter().map(|task| {
-                paint.good(&format!("  {} {task}", paint.sign("✓", "+")))
-                    + &format!("  landed as {commit}: {}\n", title(task))
+                paint.good(&format!("  {} {task}", paint.sign("✓", "+"))) + &format!("  {how}: {}\n", title(task))
             });
             lines.collect()
         }
