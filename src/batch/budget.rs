@@ -121,23 +121,25 @@ impl Budget {
             }
             None => each.time,
         };
-        let mut share = self.shares.remove(unit).unwrap_or_default();
+        let mut share = self.shares.get(unit).copied().unwrap_or_default();
+        // What a run that continues has used before is part of its limits.
+        let used = share.used;
         share.has_ended = false;
         (share.cost, share.tokens, share.attempts) = (each.cost, each.tokens, each.attempts);
         if let Some(whole) = cost {
             let left = whole - self.taken(|used| used.cost, |share| share.cost);
-            let cost = (left / f64::from(lanes)).min(each.cost.unwrap_or(f64::INFINITY));
-            share.cost = Some(Some(cost).filter(|cost| *cost >= LEAST_COST).ok_or(LimitKind::Cost)?);
+            let more = Some(left / f64::from(lanes)).filter(|more| *more >= LEAST_COST).ok_or(LimitKind::Cost)?;
+            share.cost = Some((used.cost + more).min(each.cost.unwrap_or(f64::INFINITY)));
         }
         if let Some(whole) = tokens {
             let left = whole.saturating_sub(self.taken(|used| used.tokens, |share| share.tokens));
-            let tokens = (left / u64::from(lanes)).min(each.tokens.unwrap_or(u64::MAX));
-            share.tokens = Some(Some(tokens).filter(|tokens| *tokens > 0).ok_or(LimitKind::Tokens)?);
+            let more = Some(left / u64::from(lanes)).filter(|more| *more > 0).ok_or(LimitKind::Tokens)?;
+            share.tokens = Some(used.tokens.saturating_add(more).min(each.tokens.unwrap_or(u64::MAX)));
         }
         if let Some(whole) = attempts {
             let left = whole.saturating_sub(self.taken(|used| used.attempts, |share| share.attempts));
-            let attempts = left.div_ceil(lanes).min(each.attempts.unwrap_or(u32::MAX));
-            share.attempts = Some(Some(attempts).filter(|attempts| *attempts > 0).ok_or(LimitKind::Attempts)?);
+            let more = Some(left.div_ceil(lanes)).filter(|more| *more > 0).ok_or(LimitKind::Attempts)?;
+            share.attempts = Some(used.attempts.saturating_add(more).min(each.attempts.unwrap_or(u32::MAX)));
         }
         self.shares.insert(unit.to_string(), share);
         // A verification uses no model.
@@ -149,6 +151,20 @@ impl Budget {
             share.attempts.map(|attempts| format!("attempts={attempts}")),
         ];
         Ok(words.into_iter().flatten().collect())
+    }
+
+    /// Returns whether a unit that has reached a limit has only used up its share of it, and could get more.
+    #[must_use]
+    pub fn is_of_share(&self, unit: &str, limit: LimitKind) -> bool {
+        let (Some(share), whole, each) = (self.shares.get(unit), self.whole, self.each) else { return false };
+        match limit {
+            LimitKind::Cost => whole.cost.is_some() && each.cost.is_none_or(|each| share.used.cost < each),
+            LimitKind::Tokens => whole.tokens.is_some() && each.tokens.is_none_or(|each| share.used.tokens < each),
+            LimitKind::Attempts => {
+                whole.attempts.is_some() && each.attempts.is_none_or(|each| share.used.attempts < each)
+            }
+            LimitKind::Time | LimitKind::Wait => false,
+        }
     }
 
     /// Returns whether a limit of the whole batch is used up, so that no other unit gets a share of it.

@@ -104,6 +104,8 @@ pub(super) struct Driver<'a> {
     begun: Duration,
     signal: Option<Sig>,
     limit: Option<LimitKind>,
+    /// Whether nothing is left for another unit until a lane ends its unit.
+    waits_for_share: bool,
 }
 
 /// Works until every task has landed or can go no further, or until a signal or a limit ends the batch.
@@ -130,6 +132,7 @@ pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, Batc
         news,
         signal: None,
         limit: None,
+        waits_for_share: false,
     };
     driver.begin()?;
     loop {
@@ -181,7 +184,7 @@ impl Driver<'_> {
     fn capacity(&self) -> Capacity {
         Capacity {
             lane: self.lanes.len() < usize::try_from(self.context.facts.jobs.max(1)).unwrap_or(1),
-            starts: self.signal.is_none() && self.limit.is_none(),
+            starts: self.signal.is_none() && self.limit.is_none() && !self.waits_for_share,
             agents: self.parked_until().is_none(),
         }
     }
@@ -287,13 +290,18 @@ impl Driver<'_> {
         let lanes_left = self.context.facts.jobs.saturating_sub(u32::try_from(self.lanes.len()).unwrap_or(0)).max(1);
         let share = match self.context.budget.share(&name, lanes_left, task.is_some(), self.context.world.uptime()) {
             Ok(share) => share,
+            // What other lanes do not use of their shares may be enough.
+            Err(_) if !self.lanes.is_empty() => {
+                self.waits_for_share = true;
+                return Ok(());
+            }
             Err(limit) => {
                 self.limit = Some(limit);
                 return Ok(());
             }
         };
         let mut planned = self.context.planner.unit(unit)?;
-        planned.bundle.overrides.limits.extend(share);
+        planned.bundle.overrides.limits.extend(share.iter().cloned());
         self.context.hub.queue(&planned.bundle)?;
         let known = self.state.units.get(&name).map(|known| known.run);
         let (journal, run_number) = self.begin_run(known, unit, &planned)?;
@@ -336,7 +344,10 @@ impl Driver<'_> {
             "--workspaces".into(),
             self.context.workspaces.display().to_string(),
         ];
-        let worker = Worker { unit: name, arguments: arguments.into() };
+        // A run that continues has used time before, which its share does not count.
+        let raised = share.into_iter().filter(|limit| !limit.starts_with("time="));
+        let raised = raised.flat_map(|limit| ["--limit".to_string(), limit]);
+        let worker = Worker { unit: name, arguments: arguments.into_iter().chain(raised).collect() };
         let (world, root, news) = (self.context.world, self.context.root, self.news.clone());
         self.lanes.push(Box::pin(run(world, root, lane, worker, heard, news)));
         Ok(())
@@ -424,18 +435,28 @@ impl Driver<'_> {
         }
         let unit = self.units.remove(&end.unit);
         self.context.budget.ended(&end.unit);
-        let found = self.context.hub.unit(&end.unit)?.filter(|found| found.record.stage == UnitStage::Done);
-        let exit = found.as_ref().map_or(end.exit, |found| found.record.exit);
+        self.waits_for_share = false;
+        let outcome = unit.and_then(|unit| unit.outcome);
+        let continues = self.continues_with_more(&end.unit, outcome);
+        // A run that has reached a limit of its own has kept its work, but is not over for the hub.
+        let is_over = |stage| stage == UnitStage::Done || outcome.is_some_and(is_limit) && !continues;
+        let found = self.context.hub.unit(&end.unit)?.filter(|found| is_over(found.record.stage));
+        let exit = found.as_ref().and_then(|found| found.record.exit).or(end.exit);
         let work = found.and_then(|found| found.work);
         let words = end.words.trim();
         let error = (exit != Some(0) && !words.is_empty()).then(|| words.to_string());
-        let outcome = unit.and_then(|unit| unit.outcome);
-        if let Some(RunOutcome::LimitReached { limit }) = outcome
-            && self.context.budget.is_used_up(limit, self.context.world.uptime())
-        {
+        self.say(BatchEvent::UnitEnded { unit: end.unit, exit, outcome, work, error })
+    }
+
+    /// Returns whether a unit that has reached a limit continues once it gets more: it has used up its share, or the
+    /// whole batch has used up the limit, which can be raised.
+    fn continues_with_more(&mut self, unit: &str, outcome: Option<RunOutcome>) -> bool {
+        let Some(RunOutcome::LimitReached { limit }) = outcome else { return false };
+        let is_used_up = self.context.budget.is_used_up(limit, self.context.world.uptime());
+        if is_used_up {
             self.limit = Some(limit);
         }
-        self.say(BatchEvent::UnitEnded { unit: end.unit, exit, outcome, work, error })
+        is_used_up || self.context.budget.is_of_share(unit, limit)
     }
 
     async fn finish(mut self) -> Result<BatchState, BatchError> {
@@ -454,6 +475,10 @@ impl Driver<'_> {
         flushed(self.context.observer).await;
         Ok(self.state)
     }
+}
+
+fn is_limit(outcome: RunOutcome) -> bool {
+    matches!(outcome, RunOutcome::LimitReached { .. })
 }
 
 /// The backend that has reached a usage limit, and when the limit ends, in milliseconds since the epoch.

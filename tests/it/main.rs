@@ -55,6 +55,7 @@ mod sandbox;
 mod schemas;
 mod screens;
 mod secrets;
+mod shares;
 mod signals;
 mod soak;
 mod start;

@@ -41,16 +41,27 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
     let ports = lease_ports(world, &bundle)?;
     let world = &in_workspace(world, (&workspace, &folder), ports.as_ref(), bundle.try_number);
     let common = &in_place(common, &bundle, &workspace, origin);
+    let earlier = earlier.map(|(run, has_ended)| EarlierRun { run, has_ended, limits: args.limit.clone() });
     let exit = carry_out(world, common, &bundle, &workspace, earlier).unwrap_or_else(|stopped| stopped.exit(world));
     hand_over(&hub, &bundle, &workspace, &mut claim, exit)
 }
 
-/// Keeps the work, and hands the unit over unless it was interrupted.
+/// A run that an earlier worker of the unit has begun.
+struct EarlierRun {
+    run: i64,
+    /// Whether it has ended by itself.
+    has_ended: bool,
+    /// The limits that apply when it is resumed, as `--limit` takes them.
+    limits: Vec<String>,
+}
+
+/// Keeps the work, and hands the unit over unless it was interrupted or has reached a limit, which can be raised.
 fn hand_over(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim, exit: Exit) -> Answered {
     let failed = |error: HubError| Stopped::from(refused(&error));
     let work = hub.commit_workspace(bundle, workspace).map_err(failed)?;
-    let interrupted = matches!(exit, Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed);
-    let holds = if interrupted {
+    let continues =
+        matches!(exit, Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed | Exit::LimitReached);
+    let holds = if continues {
         hub.checkpoint(claim, &work).map_err(failed)?
     } else {
         hub.hand_over(claim, &work, exit.code()).map_err(failed)?
@@ -83,15 +94,16 @@ fn carry_out(
     common: &Common,
     bundle: &Bundle,
     workspace: &Workspace,
-    earlier: Option<(i64, bool)>,
+    earlier: Option<EarlierRun>,
 ) -> Answered {
     let told = OutputArgs { events: Some("ndjson".into()), ..OutputArgs::default() };
-    if let Some((run, has_ended)) = earlier {
+    if let Some(EarlierRun { run, has_ended, limits }) = earlier {
         report_events(&workspace.root, run)?;
         if has_ended {
             return exit_of_run(&workspace.root, run);
         }
-        return run::resume::resume(world, common, &ResumeArgs { run: Some(run), told, ..ResumeArgs::default() });
+        let resumed = ResumeArgs { run: Some(run), limit: limits, told, ..ResumeArgs::default() };
+        return run::resume::resume(world, common, &resumed);
     }
     let given = |word: &Option<String>| word.clone();
     let overrides = bundle.overrides.clone();

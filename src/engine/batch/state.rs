@@ -346,13 +346,13 @@ impl BatchState {
         let clock = self.clock;
         let Some(task) = self.tasks.get_mut(&id) else { return };
         match try_number {
-            _ if is_choice => return task.choice_ended(work.is_some()),
+            _ if is_choice => return task.choice_ended(work.is_some(), outcome),
             Some(number) if task.chosen.is_none() => return task.try_ended(number, passed, outcome, work),
             _ => {}
         }
         task.place = match (work, passed) {
             (None, _) => {
-                task.lost += 1;
+                task.lost += u32::from(!has_reached_limit(outcome));
                 TaskPlace::Interrupted
             }
             (Some(work), true) => {
@@ -398,4 +398,9 @@ impl BatchState {
     pub fn landed(&self) -> usize {
         self.tasks.values().filter(|task| matches!(task.place, TaskPlace::Landed(_))).count()
     }
+}
+
+/// Whether a run that has handed nothing over has reached a limit: it continues once it gets more.
+pub(super) fn has_reached_limit(outcome: Option<RunOutcome>) -> bool {
+    matches!(outcome, Some(RunOutcome::LimitReached { .. }))
 }

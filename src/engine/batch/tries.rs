@@ -1,6 +1,6 @@
 //! Several tries at one task, of which a judge chooses one.
 
-use super::state::{TaskOfBatch, TaskPlace};
+use super::state::{TaskOfBatch, TaskPlace, has_reached_limit};
 use crate::engine::RunOutcome;
 
 /// How many choices are made among the tries at a task, if the judge names none of them.
@@ -127,7 +127,7 @@ impl TaskOfBatch {
         let Some(one) = self.try_mut(number) else { return };
         one.place = match work {
             None => {
-                one.lost += 1;
+                one.lost += u32::from(!has_reached_limit(outcome));
                 TryPlace::Interrupted
             }
             Some(work) if passed => TryPlace::Accepted(work.clone()),
@@ -144,9 +144,9 @@ impl TaskOfBatch {
     }
 
     /// The worker that asked the judge has ended. Without an answer, the judge is asked again, but not for ever.
-    pub(super) fn choice_ended(&mut self, has_answered: bool) {
+    pub(super) fn choice_ended(&mut self, has_answered: bool, outcome: Option<RunOutcome>) {
         self.choice.place = if has_answered { ChoicePlace::Answered } else { ChoicePlace::Interrupted };
-        self.choice.lost += u32::from(!has_answered);
+        self.choice.lost += u32::from(!has_answered && !has_reached_limit(outcome));
     }
 
     /// Nothing is at work when a batch begins again.

@@ -2,7 +2,7 @@
 
 use crate::engine::{
     BatchEvent, BatchFacts, BatchState, Event, EventKind, RunOutcome, RunRow, RunState, Sum, TaskPlace, TryOfTask,
-    TryPlace,
+    TryPlace, UnitOfBatch,
 };
 use crate::report::closing::{cost_cell, tokens_cell, used_words};
 use crate::report::format::{first_line, fitted, local_time, padded, time_of_day, width};
@@ -102,6 +102,14 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
         BatchEvent::Parked { backend, .. } => {
             paint.warn(&format!("  {} {backend}", paint.sign("⏸", "=")))
                 + "  usage limit: nothing that uses it is started until it ends\n"
+        }
+        BatchEvent::UnitEnded { unit, work: None, outcome: Some(RunOutcome::LimitReached { limit }), .. } => {
+            let label = state.units.get(unit).map(UnitOfBatch::label).unwrap_or_default();
+            paint.dim(&format!(
+                "  {} {label}  has used up its share of the limit {}",
+                paint.sign("⏸", "="),
+                limit.key()
+            )) + "\n"
         }
         BatchEvent::UnitEnded { unit, work: None, outcome: None, error, .. } => {
             let task = state.units.get(unit).and_then(|known| known.task.as_deref()).unwrap_or("a verification");
