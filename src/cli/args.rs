@@ -125,7 +125,8 @@ pub(super) struct Common {
     /// Print only failures; agents' output goes to the transcripts only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(super) quiet: bool,
-    /// Trust the config of this project as it is, if ~/.config/forkhestra/chains.json sets `"trust": "ask"`
+    /// Trust this project's config as it is now; needed only if ~/.config/forkhestra/chains.json sets
+    /// `"trust": "ask"`
     #[arg(long, global = true)]
     pub(super) trust: bool,
     /// Use color: auto, always or never [default: auto]
@@ -164,7 +165,7 @@ pub(super) enum Verb {
     Attach(AttachArgs),
     /// Stop the current run; `resume` continues it
     Stop(StopArgs),
-    /// Send a message to the agents of the current run: they get it from their next attempt on
+    /// Send a message to the agents of the current run; each sees it from its next attempt on
     #[command(after_help = TELL, override_usage = "forkhestra tell [OPTIONS] [RUN] <MESSAGE>")]
     Tell(TellArgs),
     /// Manage tasks: add, import, list, show, run, approve, reject, skip, reset, delete
@@ -194,7 +195,7 @@ pub(super) enum Verb {
     /// Show the first real errors of this project, as the check `diagnose` does
     #[command(after_help = DIAGNOSE)]
     Diagnose(DiagnoseArgs),
-    /// Check that this machine can supervise agents, and show the agents and config that a run would use
+    /// Check that this machine can supervise agents, and show the backends and the config that a run would use
     Doctor(DoctorArgs),
     /// Write a commented forge/chains.json and prompts, ready to run, or templates to start from
     Init(InitArgs),
@@ -322,7 +323,7 @@ pub(super) struct RunArgs {
     /// Run this chain of the config
     #[arg(long, value_name = "NAME")]
     pub(super) chain: Option<String>,
-    /// Use this prompt for every step; - reads it from standard input, and an empty text means no prompt at all
+    /// Use this prompt for every step; - reads it from standard input, and an empty one means no prompt at all
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
     /// Read the prompt for every step from this file; - reads standard input

@@ -35,7 +35,7 @@ const FOREIGN: [(&[&str], &str); 20] = [
     (&["kill", "cancel", "abort", "down"], "`forkhestra stop` stops the current run here"),
     (
         &["say", "send", "message", "msg", "note", "steer"],
-        "`forkhestra tell \"…\"` sends a message to the agents of the current run, from their next attempt on",
+        "`forkhestra tell \"…\"` sends a message to the agents of the current run; each sees it from its next attempt on",
     ),
     (&["detach", "background", "daemon"], "`--detach` runs in the background: forkhestra run --detach \"coder:3\""),
     (&["pause"], "press Ctrl-Z in the terminal of the run; `fg` continues it"),

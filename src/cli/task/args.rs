@@ -238,7 +238,7 @@ pub(in crate::cli) struct TaskRunArgs {
     pub(in crate::cli) chain: String,
     #[command(flatten)]
     pub(in crate::cli) options: RunOptions,
-    /// Limit the run of each task. May be repeated
+    /// Limit the run of each task, where --limit limits all tasks together. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(in crate::cli) limit_each: Vec<String>,
     /// Show everything that would run, and run nothing
