@@ -7,8 +7,10 @@ use std::path::Path;
 pub(super) fn unknown_name(at: &Place, name: &str, near: Option<&str>, like_a_count: bool) -> Diagnostic {
     let mut help = match near {
         _ if like_a_count => {
-            "a count is a whole number from 1 to 1,000,000: `coder:3`. As a name, it is neither configured nor on PATH"
-                .into()
+            format!(
+                "a count is a whole number from 1 to 1,000,000: `coder:3`. As a name, `{name}` is neither configured nor \
+                 on PATH"
+            )
         }
         Some(near) => format!("did you mean `{near}`?"),
         None => "configure it in `agents` of forge/chains.json, or put a program of this name on PATH".into(),
@@ -88,7 +90,7 @@ pub(super) fn unknown_backend_variable(name: &str, known: &str) -> Diagnostic {
 pub(super) fn no_backend(at: &Place, known: &str) -> Diagnostic {
     Diagnostic::error("agent/no-backend", "no backend is installed that could run this agent")
         .at(at, "needs a backend")
-        .help(format!("known backends: {known}. Install one, for example: npm install -g @anthropic-ai/claude-code. Or give the agent a `command` in `agents` of forge/chains.json. To try forkhestra without a backend: forkhestra --chain demo"))
+        .help(format!("known backends: {known}. Install one, for example with `npm install -g @anthropic-ai/claude-code`. Or give the agent a `command` in `agents` of forge/chains.json. To try forkhestra without a backend, run `forkhestra --chain demo`"))
 }
 
 pub(super) fn no_interpreter(at: &Place, path: &Path) -> Diagnostic {

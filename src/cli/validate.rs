@@ -44,7 +44,8 @@ pub(super) fn validate(world: &World, common: &Common, args: &ValidateArgs) -> A
         return Err(not_read(name).into());
     }
     Ok(answer(&match files.as_slice() {
-        [] => "No config here: only the built-in chains are known. `forkhestra init` writes one.\n".to_string(),
+        [] => "No config here; `forkhestra init` writes one. Until then, only the built-in chains are known.\n"
+            .to_string(),
         files => format!("{} is valid ({own} {}).\n", files.join(", "), if own == 1 { "chain" } else { "chains" }),
     }))
 }

@@ -69,7 +69,7 @@ impl Overrides {
             let source = Source::new(option, text.as_str(), folder);
             parse_duration(text)
                 .map(Some)
-                .map_err(|fault| vec![bad_duration(&Place::whole(&source), option, text, fault)])
+                .map_err(|fault| vec![bad_duration(&Place::whole(&source), &format!("`{option}`"), text, fault)])
         };
         Ok(RunSettings {
             timeout: time("--timeout", &self.timeout)?,

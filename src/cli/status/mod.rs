@@ -174,7 +174,7 @@ fn chosen_at_work(journal: &Journal, wanted: Option<i64>, verb: &str) -> Result<
 
 fn not_at_work(verb: &str, wanted: Option<i64>, running: Option<i64>) -> Diagnostic {
     let what = match wanted {
-        Some(run) => format!("run {run} is not at work"),
+        Some(run) => format!("run {run} is not running"),
         None => "no run is in progress here".into(),
     };
     let help = match running {

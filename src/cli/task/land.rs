@@ -64,7 +64,7 @@ pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answe
 
 fn nothing() -> Diagnostic {
     Diagnostic::error("land/nothing", "nothing has landed here")
-        .help("forkhestra task run --jobs 4 works on tasks and lands them")
+        .help("`forkhestra task run --jobs 4` works on tasks and lands them")
 }
 
 fn no_branch(branch: &str) -> Diagnostic {
