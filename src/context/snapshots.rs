@@ -1,6 +1,6 @@
 //! Snapshots of the working tree, as git trees in a store of forkhestra's own, with its own objects. The project's
-//! attributes, filters, index flags, replacements and objects do not affect them. So no change can be hidden or forged
-//! there, and nothing from the project's config runs.
+//! attributes, filters, index flags, replacements and objects do not affect the snapshots. So none of these can hide or
+//! forge a change, and nothing from the project's config runs.
 
 use super::own_output::own_outputs;
 use super::repository::Repository;
@@ -34,12 +34,12 @@ pub struct FreshTree {
     pub index: PathBuf,
 }
 
-/// Where the objects of a working tree are that forkhestra has made itself.
+/// A working tree that forkhestra has made itself, and where its objects are.
 #[derive(Debug, Clone)]
 pub struct TreeOrigin {
     /// The directory of the objects, from which the snapshots borrow.
     pub objects: PathBuf,
-    /// What is known about it, if it is still as it was made.
+    /// What is known about the working tree, if it is still as it was made.
     pub fresh: Option<FreshTree>,
 }
 

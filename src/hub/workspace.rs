@@ -55,8 +55,8 @@ impl Workspace {
 impl Hub {
     /// Makes a workspace ready for a unit: its files are those of `bundle.start`, and what is checked out is
     /// `bundle.base`, so that work that is continued shows as uncommitted changes. What git ignores, such as the result
-    /// of a build, is kept from an earlier unit. A fresh one gets copies and links of what the bundle names below
-    /// `from`. Returns what a run in it needs to know about its files.
+    /// of a build, is kept from an earlier unit. A fresh workspace gets copies of, or links to, the paths below
+    /// `from` that the bundle names. Returns what a run in it needs to know about its files.
     ///
     /// # Errors
     /// When git fails, or the directory cannot be written.
@@ -81,7 +81,7 @@ impl Hub {
             let _ = fs::remove_dir_all(&kept).or_else(|_| fs::remove_file(&kept));
             fs::rename(fresh.join(".git"), &kept).map_err(failed)?;
             fs::remove_dir_all(&fresh).map_err(failed)?;
-            // What is there is in the hub already: it is the result of an earlier unit.
+            // These files may be replaced: they are the result of an earlier unit, and the hub has them already.
             self.in_tree(&["add", "--all", "--", ":/"], &workspace.top, &index)?;
             self.check_out(&["--reset", "-u", &bundle.start], workspace)?;
         } else {
@@ -138,8 +138,8 @@ impl Hub {
         self.commit(&tree, &parents, &format!("{title}\n\nThe workspace of unit {}.\n", bundle.unit))
     }
 
-    /// Copies what the agent has committed into the hub, all of its branches and stashes. Returns what is checked out,
-    /// if it is not the base. Best effort: the agent may have damaged the repository.
+    /// Copies the agent's commits to the hub, from all of its branches and stashes. Returns the commit that is checked
+    /// out, if it is not the base. Best effort: the agent may have damaged the repository.
     fn import_commits(&self, bundle: &Bundle, workspace: &Workspace) -> Option<String> {
         let repository = Repository::of(&workspace.top).filter(|found| found.git_dir == workspace.top.join(".git"))?;
         let head = repository.head();

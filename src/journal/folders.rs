@@ -24,7 +24,8 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
 /// Creates forkhestra's directory in a root, with its own `.gitignore`.
 pub(super) fn prepare(root: &Path) -> Result<Handle, JournalError> {
     let ours = Handle::make(root)?;
-    // An empty one, left by a full disk, would let everything here be committed. Other content is a person's.
+    // A full disk may have left this file empty, and git would then commit everything here. Anything else in it was
+    // written by a person, and is kept.
     if ours.read(".gitignore", 1).is_ok_and(|first| !first.is_empty()) {
         return Ok(ours);
     }

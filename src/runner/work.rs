@@ -68,8 +68,8 @@ pub fn uncommitted(root: &Path, scratch: &Path, since: Option<&str>) -> Option<T
     })
 }
 
-/// The files that have changed since the work on a task began: after one of its own runs was the last to begin, and
-/// after another run was.
+/// The files that have changed since the work on a task began. A change belongs to the run that began last before it:
+/// to one of the task's own runs, or to another run.
 struct Spans {
     own: BTreeSet<String>,
     others: BTreeSet<String>,
@@ -94,8 +94,8 @@ fn spans(
     Ok(Some(spans))
 }
 
-/// Returns the tree that the work on a task is compared with: the one that it began with, except that files that only
-/// other runs have changed since are taken from the current tree.
+/// Returns the tree that the work on a task is compared with: the one that it began with, but with the current version
+/// of each file that only other runs have changed since.
 fn own_base(
     journal: &Journal,
     snapshots: &Snapshots,
@@ -256,9 +256,9 @@ impl Driver<'_> {
         Ok(now)
     }
 
-    /// Returns the tree with which the run begins, if nothing but the record of its changes needs it. A run without an
-    /// agent that works has no record. The first snapshot of a commit copies its objects: about 0.2 s for 2,000 files;
-    /// a later run takes about 30 ms.
+    /// Returns the tree with which the run begins, where only the record of its changes needs it. A run without a
+    /// worker has no such record. The first snapshot of a commit copies its objects: about 0.2 s for 2,000 files; a
+    /// later run takes about 30 ms.
     fn first_tree(&mut self) -> Result<Option<String>, JournalError> {
         let works = self.context.plan.steps.iter().any(|step| step.role() == Some(Role::Worker));
         if self.lane.is_some() || !works {

@@ -69,7 +69,7 @@ impl Decision {
         })
     }
 
-    /// Returns whether it lets the work pass: an approval, or a skip of a judge or a worker.
+    /// Returns whether it lets the work pass: an approval, or a skip by a judge or a worker.
     #[must_use]
     pub fn passes(self) -> bool {
         matches!(self, Self::Approve | Self::Skip)
@@ -181,8 +181,8 @@ impl Verdict {
         self.rejects(converged) && self.from != ReadFrom::Person
     }
 
-    /// Returns its findings. For a full reject, they include what has to be fixed: if no finding with a place is
-    /// blocking, items without a place, or the last paragraph.
+    /// Returns its findings. A reject that is not minor always has something that has to be fixed: if none of its
+    /// findings is blocking, this is taken from its notes: their items without a place, or else their last paragraph.
     #[must_use]
     pub fn effective_findings(&self) -> Vec<Finding> {
         let has_blocking = self.findings.iter().any(|finding| finding.severity == Severity::Blocking);

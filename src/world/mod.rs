@@ -220,7 +220,7 @@ impl World {
     /// When the system has no random bytes.
     pub fn token(&self) -> io::Result<String> {
         let mut bytes = [0; 16];
-        // This few bytes always arrive in full (getrandom(2)).
+        // A read this short is never partial (getrandom(2)).
         getrandom(&mut bytes, GetRandomFlags::empty())?;
         Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
     }
@@ -387,7 +387,8 @@ impl Uptime {
         }
     }
 
-    /// The longest that a wait may leave this clock unread: no timer of the runtime advances while the machine sleeps.
+    /// The longest time that a wait may go without a look at this clock: the runtime's timers do not advance while the
+    /// machine sleeps.
     #[must_use]
     pub fn glance(&self) -> Duration {
         match self.0 {

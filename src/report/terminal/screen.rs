@@ -301,7 +301,7 @@ impl Screen {
         }
     }
 
-    /// Is ready when something was written. It never is while nothing is in progress.
+    /// Ready when something has been written; never ready while nothing is in progress.
     ///
     /// # Errors
     /// If standard output cannot be written. What is given after that is discarded. A closed standard error is not an
