@@ -163,7 +163,7 @@ fn chosen_at_work(journal: &Journal, wanted: Option<i64>, verb: &str) -> Result<
         (Some(found), None) => Ok(found),
         (Some(found), Some(wanted)) if found.row.id == wanted && !found.has_ended => Ok(found),
         (_, Some(wanted)) if journal.run(wanted).map_err(broken)?.is_none() => {
-            Err(Diagnostic::error("run/not-at-work", format!("there is no run {wanted}"))
+            Err(Diagnostic::error("run/not-running", format!("there is no run {wanted}"))
                 .help("`forkhestra runs` lists all runs"))
         }
         (found, wanted) => {
@@ -181,7 +181,7 @@ fn not_at_work(verb: &str, wanted: Option<i64>, running: Option<i64>) -> Diagnos
         Some(run) => format!("run {run} is running: forkhestra {verb} {run}"),
         None => "`forkhestra status --all` shows all your runs on this machine".into(),
     };
-    Diagnostic::error("run/not-at-work", what).help(help)
+    Diagnostic::error("run/not-running", what).help(help)
 }
 
 fn run_status(world: &World, journal: &Journal, active: &ActiveRun) -> Result<RunStatus, Diagnostic> {

@@ -93,7 +93,7 @@ pub(in crate::cli) fn already(id: &str, status: Status) -> Diagnostic {
 }
 
 pub(in crate::cli) fn at_work(id: &str, run: i64) -> Diagnostic {
-    Diagnostic::error("task/at-work", format!("run {run} is working on task {id}"))
+    Diagnostic::error("task/running", format!("run {run} is working on task {id}"))
         .help("stop the run first, or wait for it")
 }
 
