@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""`task run --jobs 3` with the real claude: six tasks in a small Rust project, two of them in conflict.
+"""`task run --jobs` with the real claude and codex: six tasks in a small Rust project, two of them in conflict, and two
+tries at one task.
 
-    tests/real/install.sh claude && cargo build && python3 tests/real/test_batch.py
+    tests/real/install.sh claude codex && cargo build && python3 tests/real/test_batch.py
 """
 import hashlib
+import json
 import os
 import pathlib
 import subprocess
@@ -96,6 +98,30 @@ class Batch(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in (place.work / "docs").iterdir()), [f"part{n}.md" for n in range(3, 7)])
         test = subprocess.run(["cargo", "test", "-q"], cwd=place.work, capture_output=True, env={**os.environ, **place.variables})
         self.assertEqual(test.returncode, 0, test.stderr)
+        self.assertEqual(place.left(), [])
+
+    def test_tries_by_claude_and_codex_are_compared_by_a_judge_and_one_lands(self):
+        scripts = {"chooser": {"when": "Several tries were made", "turns": [says("Both are right; the second is shorter.\n\nCHOICE: 2")]},
+                   "reviewer": {"when": "You are the reviewer", "turns": [says("I read it.\n\nVERDICT: approve")]},
+                   "coder": {"when": "You are the coder", "mode": "history", "turns": [shell("echo try $FORKHESTRA_TRY > answer.txt"), says("Done.")]}}
+        place = Place({"scripts": {**scripts, "default": {"turns": [says("?")]}}}, "claude", "codex")
+        self.addCleanup(place.close)
+        (place.work / "forge").mkdir(exist_ok=True)
+        (place.work / "forge/chains.json").write_text(json.dumps(
+            {"checks": {"t": "test -s answer.txt"}, "chains": {"task": "coder -> t -> reviewer"}}))
+        for words in (["init", "-q", "-b", "main"], ["config", "user.name", "t"], ["config", "user.email", "t@t"], ["add", "."],
+                      ["commit", "-qm", "begin"]):
+            self.git(place, *words)
+        self.assertEqual(place.run("task", "add", "Write the answer")[0], 0)
+        code, _, stderr = place.run("task", "run", "--jobs", "2", "--tries", "claude,codex", "--permissions", "full",
+                                    "--limit-each", "attempts=12")
+        self.assertEqual(code, 0, stderr)
+        self.assertIn("try 2 by codex is taken: Both are right; the second is shorter.", stderr)
+        self.assertEqual(place.run("task", "land", "--into", "main")[0], 0)
+        self.assertEqual((place.work / "answer.txt").read_text(), "try 2\n")
+        asked = next("\n".join(request["users"]) for request in place.requests() if "Several tries" in "\n".join(request["users"]))
+        for words in ("## Try 1, by claude", "## Try 2, by codex", "+try 1", "+try 2"):
+            self.assertIn(words, asked)
         self.assertEqual(place.left(), [])
 
 
