@@ -32,17 +32,26 @@ echo "end $FORKHESTRA_TASK" >> "$CALLS"
 const CHECK: &str = "! grep '<<<<<<<' shared.txt || exit 1\n\
     if [ -e file-2.txt ] && [ -e file-4.txt ] && [ ! -e both ]; then echo 'error: 2 beside 4'; exit 1; fi\n";
 
+/// Approves all work. Of several tries at a task, it chooses the last one.
+const JUDGE: &str = r#"
+if [ -n "$FORKHESTRA_TASK" ]; then echo "VERDICT: approve"; exit; fi
+printf '%s\n' "$1" | sed -n 's/^## Try \([0-9]\).*/CHOICE: \1/p' | tail -1
+"#;
+
 fn project(tasks: u64, chance: &mut Chance) -> Place {
     let mut place = Place::new();
     let calls = place.path("tmp/calls").display().to_string();
     place.set("CALLS", &calls).set("FORKHESTRA_TEST_GRACE_MS", "50");
     place
         .config(
-            r#"{ "agents": { "worker": { "command": ["sh", "work.sh"] } }, "checks": { "check": "sh check.sh" },
-                 "chains": { "task": "worker -> check" } }"#,
+            r#"{ "agents": { "worker": { "command": ["sh", "work.sh"] },
+                             "judge": { "command": ["sh", "judge.sh"], "role": "judge" } },
+                 "checks": { "check": "sh check.sh" },
+                 "chains": { "task": "worker -> check", "judged": "worker -> check -> judge" } }"#,
         )
         .write("work.sh", WORK)
         .write("check.sh", CHECK)
+        .write("judge.sh", JUDGE)
         .write("shared.txt", "base\n");
     git(&place, &["init", "-q", "-b", "main"]);
     for (key, value) in [("user.name", "n"), ("user.email", "a@b.c")] {
@@ -168,8 +177,10 @@ fn round(seed: u64) {
     let place = project(tasks, &mut chance);
     let before = user_git(&place);
     let jobs = (1 + chance.next(4)).to_string();
-    let all = ["task", "run", "-j", jobs.as_str()];
-    let mut what = format!("seed {seed}, {tasks} tasks, {jobs} lanes:");
+    let tries = ["--chain", "judged", "--tries", "2"];
+    let tries = if chance.next(3) == 0 { &tries[..] } else { &[] };
+    let all = [&["task", "run", "-j", jobs.as_str()], tries].concat();
+    let mut what = format!("seed {seed}, {tasks} tasks, {jobs} lanes, {tries:?}:");
     let mut child = start(&place, &all);
     for _ in 0..chance.next(5) {
         std::thread::sleep(Duration::from_millis(chance.next(500)));
