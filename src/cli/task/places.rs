@@ -52,7 +52,8 @@ impl TaskPlaces {
                 let units = state.units.values().filter(|unit| unit.at_work && unit.task.as_deref() == Some(id));
                 let lanes: Vec<String> = units.map(|unit| unit.lane.to_string()).collect();
                 let tries = format!("{} of {} tries accepted", task.accepted().len(), task.tries.len());
-                if lanes.is_empty() { tries } else { format!("{tries}, in lane {}", lanes.join(", ")) }
+                let word = if lanes.len() == 1 { "lane" } else { "lanes" };
+                if lanes.is_empty() { tries } else { format!("{tries}, in {word} {}", lanes.join(", ")) }
             }
             TaskPlace::OnTrial if runs => "being verified".into(),
             TaskPlace::Ready if runs => "waiting to land".into(),

@@ -62,16 +62,15 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
         BatchEvent::Undecided { task, reason } => {
             paint.warn(&format!("  ! {task}")) + &format!("  no try is chosen: {reason}\n")
         }
-        BatchEvent::UnitEnded { unit, exit, outcome, work: Some(_), error }
-            if *exit != Some(0) && is_trying(state, unit) =>
-        {
-            let known = state.units.get(unit);
-            let (label, run) = known.map_or((String::new(), 0), |known| (known.label(), known.run));
+        BatchEvent::UnitEnded { unit, exit: Some(0), work: Some(_), .. } if is_trying(state, unit) => {
+            paint.dim(&format!("  {} {}", paint.sign("✓", "+"), try_of(state, unit, "is accepted"))) + "\n"
+        }
+        BatchEvent::UnitEnded { unit, outcome, work: Some(_), error, .. } if is_trying(state, unit) => {
             let reason = outcome.map_or("it was refused", RunOutcome::few_words);
             let error = error.as_ref().filter(|_| outcome.is_none());
             let error = error.map_or_else(String::new, |error| format!("{}\n", indented(error)));
-            let line = format!("  {} {label}  is out: {reason} (run {run})", paint.sign("✗", "x"));
-            paint.dim(&line) + "\n" + &error
+            let words = try_of(state, unit, &format!("is out: {reason}"));
+            paint.dim(&format!("  {} {words}", paint.sign("✗", "x"))) + "\n" + &error
         }
         BatchEvent::Landed { tasks, commit } => {
             let how = match commit.get(..8).unwrap_or(commit) {
@@ -127,6 +126,12 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
 fn is_trying(state: &BatchState, unit: &str) -> bool {
     let task = state.units.get(unit).filter(|unit| unit.try_number.is_some()).and_then(|unit| unit.task.as_ref());
     task.and_then(|task| state.tasks.get(task)).is_some_and(|task| task.place == TaskPlace::Trying)
+}
+
+/// What became of one of several tries, with its run.
+fn try_of(state: &BatchState, unit: &str, what: &str) -> String {
+    let known = state.units.get(unit);
+    known.map_or_else(String::new, |known| format!("{}  {what} (run {})", known.label(), known.run))
 }
 
 /// The backend of a try at a task, in words; empty if each agent has its own.
