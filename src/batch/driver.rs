@@ -343,6 +343,8 @@ impl Driver<'_> {
             name.clone(),
             "--workspaces".into(),
             self.context.workspaces.display().to_string(),
+            // The workspace and this journal stay, whatever happens to the worker.
+            "--no-checkpoints".into(),
         ];
         // A run that continues has used time before, which its share does not count.
         let raised = share.into_iter().filter(|limit| !limit.starts_with("time="));

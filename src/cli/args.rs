@@ -7,6 +7,7 @@ use crate::cli::runs::args::{DiffArgs, ReportArgs, RunsArgs};
 use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use crate::cli::work::args::WorkArgs;
 use crate::context::TreeOrigin;
+use crate::report::Keeper;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -141,6 +142,9 @@ pub(super) struct Common {
     /// Where the objects of the workspace are, of `work`
     #[arg(skip)]
     pub(super) origin: Option<TreeOrigin>,
+    /// What keeps the run in the hub, of `work`
+    #[arg(skip)]
+    pub(super) keeper: Option<Keeper>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -156,6 +156,7 @@ fn command(world: &World) -> Command {
         setup: Vec::new(),
         chooser: None,
         origin: None,
+        keeper: None,
     };
     let project = project(world, &common);
     let named = |names: Vec<(String, String)>| {

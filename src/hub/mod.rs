@@ -1,6 +1,7 @@
 //! The hub: a bare repository of forkhestra's own, `.forkhestra/hub.git`, through which units of work and their results
 //! pass. The only module that writes to git. It never writes to the user's repository.
 
+mod checkpoint;
 mod error;
 mod fill;
 mod git;
@@ -14,6 +15,7 @@ mod workspace;
 use crate::context::Repository;
 use std::path::{Path, PathBuf};
 
+pub use checkpoint::KeptRun;
 pub use error::HubError;
 pub use land::Fetched;
 pub use line::{Merged, conflict_text};

@@ -7,7 +7,7 @@ use crate::unit::{Bundle, UnitRecord, UnitStage};
 const UNITS: &str = "refs/forkhestra/units/";
 
 /// The file of the bundle in the tree of a unit's commits.
-const BUNDLE: &str = "bundle.json";
+pub(super) const BUNDLE: &str = "bundle.json";
 
 /// A unit as the hub has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Claim {
     /// The number of the claim.
     pub fence: u32,
     worker: String,
-    commit: String,
+    pub(super) commit: String,
     work: Option<String>,
 }
 
@@ -107,7 +107,7 @@ impl Hub {
         let fence = found.record.fence.saturating_add(1);
         let mut claim =
             Claim { unit: unit.to_string(), fence, worker: worker.to_string(), commit: found.commit, work: found.work };
-        Ok(self.record(&mut claim, UnitStage::Claimed, None, None)?.then_some(claim))
+        Ok(self.record(&mut claim, UnitStage::Claimed, (None, None), None)?.then_some(claim))
     }
 
     /// Keeps the work of a unit so far. Returns whether the claim still holds.
@@ -115,7 +115,7 @@ impl Hub {
     /// # Errors
     /// When git fails.
     pub fn checkpoint(&self, claim: &mut Claim, work: &str) -> Result<bool, HubError> {
-        self.record(claim, UnitStage::Checkpoint, Some(work), None)
+        self.record(claim, UnitStage::Checkpoint, (Some(work), None), None)
     }
 
     /// Hands over the result of a unit. Returns whether the claim still held.
@@ -123,20 +123,21 @@ impl Hub {
     /// # Errors
     /// When git fails.
     pub fn hand_over(&self, claim: &mut Claim, work: &str, exit: u8) -> Result<bool, HubError> {
-        self.record(claim, UnitStage::Done, Some(work), Some(exit))
+        self.record(claim, UnitStage::Done, (Some(work), None), Some(exit))
     }
 
-    fn record(
+    /// Adds a commit to the ref of a unit. Without a tree, it keeps the one that it has.
+    pub(super) fn record(
         &self,
         claim: &mut Claim,
         stage: UnitStage,
-        work: Option<&str>,
+        (work, tree): (Option<&str>, Option<&str>),
         exit: Option<u8>,
     ) -> Result<bool, HubError> {
         let work = work.map(str::to_string).or_else(|| claim.work.clone());
         let parents: Vec<&str> = std::iter::once(claim.commit.as_str()).chain(work.as_deref()).collect();
         let record = UnitRecord { fence: claim.fence, stage, exit };
-        let tree = format!("{}^{{tree}}", claim.commit);
+        let tree = tree.map_or_else(|| format!("{}^{{tree}}", claim.commit), str::to_string);
         let commit = self.commit(&tree, &parents, &record.message(&claim.unit, &claim.worker))?;
         if !self.swap(&format!("{UNITS}{}", claim.unit), &commit, Some(&claim.commit))? {
             return Ok(false);

@@ -6,11 +6,12 @@ use super::folders::failed;
 use super::handle::Handle;
 use super::runs::insert_run;
 use super::store::{Journal, NewRun};
-use crate::engine::At;
+use crate::engine::{At, Event, EventKind};
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::params;
 use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 impl Journal {
     /// Begins a run that belongs to a batch, under the batch's lease, and returns its number.
@@ -26,6 +27,38 @@ impl Journal {
         let update = "UPDATE runs SET parent = ?2, unit = ?3 WHERE id = ?1";
         transaction.execute(update, params![run, batch, unit]).map_err(failed)?;
         transaction.commit().map_err(failed)?;
+        Ok(run)
+    }
+
+    /// Adds a run that has begun in another root, with its events so far. They change its task. Returns its number.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn adopt_run(
+        &mut self,
+        task: Option<&str>,
+        new: NewRun<'_>,
+        events: Vec<Event>,
+        now: Instant,
+    ) -> Result<i64, JournalError> {
+        let path = self.path.clone();
+        let failed = |cause| JournalError::Database { path: path.clone(), cause };
+        let outline = new.outline;
+        let (highest, json) = self.before_run(outline)?;
+        let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
+        let run = insert_run(&transaction, highest, new, &json).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        if let Some(task) = task {
+            self.follow(run, task, outline)?;
+        }
+        let here = self.root().display().to_string();
+        let mut events: Vec<Event> = events.into_iter().map(|event| Event { run, unit: None, ..event }).collect();
+        for event in &mut events {
+            if let EventKind::RunStarted { root, .. } = &mut event.event {
+                root.clone_from(&here);
+            }
+        }
+        self.append(&events, None, now)?;
         Ok(run)
     }
 

@@ -351,6 +351,15 @@ impl Journal {
     pub fn run_folder(&self, run: i64) -> PathBuf {
         self.ours.path().join("runs").join(run.to_string())
     }
+
+    /// Creates the directory of a run's transcripts.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn make_run_folder(&self, run: i64) -> Result<(), JournalError> {
+        let made = self.ours.make_below(["runs", &run.to_string()]);
+        made.map(drop).map_err(|error| self.ours.refused("runs", error))
+    }
 }
 
 /// A log file that is being written.

@@ -22,7 +22,7 @@ pub use page::junit::junit;
 pub use page::{AttemptTexts, BatchPage, Document, markdown};
 pub use paint::Paint;
 pub use reasons::{go_on, reason, with_twice};
-pub use sinks::{Ndjson, Sinks};
+pub use sinks::{Keeper, Ndjson, Sinks};
 pub use terminal::batch::BatchTerminal;
 pub use terminal::console::{Console, Verbosity};
 pub use terminal::evaluation::EvalTerminal;

@@ -6,6 +6,7 @@ use crate::engine::Event;
 use crate::plan::Outline;
 use crate::report::github::{self, GithubLog};
 use std::io::{self, Write};
+use std::rc::Rc;
 
 /// Where newline-delimited JSON goes.
 pub enum Ndjson {
@@ -17,12 +18,27 @@ pub enum Ndjson {
     File(Box<dyn Write>, String),
 }
 
+/// Keeps the state of a run elsewhere: called with each event once it is in the journal.
+#[derive(Clone)]
+pub struct Keeper(pub Rc<Keep>);
+
+/// Called with an event. Returns an error if the run must not continue.
+type Keep = dyn Fn(&Event) -> io::Result<()>;
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keeper")
+    }
+}
+
 /// All sinks of a run.
 pub struct Sinks {
     /// Where the events go as newline-delimited JSON.
     pub ndjson: Ndjson,
     /// The log of a GitHub Actions job.
     pub github: Option<GithubLog>,
+    /// What keeps the run elsewhere; `None` for a run that is only here.
+    pub keeper: Option<Keeper>,
 }
 
 impl std::fmt::Debug for Sinks {
@@ -35,14 +51,17 @@ impl Sinks {
     /// Returns sinks that receive nothing.
     #[must_use]
     pub fn none() -> Self {
-        Self { ndjson: Ndjson::Off, github: None }
+        Self { ndjson: Ndjson::Off, github: None, keeper: None }
     }
 
     /// Writes an event to the file, if there is one; returns what goes to standard output.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written, or the keeper does not want the run to continue.
     pub fn event(&mut self, event: &Event) -> io::Result<String> {
+        if let Some(Keeper(keep)) = &self.keeper {
+            keep(event)?;
+        }
         if matches!(self.ndjson, Ndjson::Off) {
             return Ok(String::new());
         }

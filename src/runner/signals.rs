@@ -204,7 +204,8 @@ impl Driver<'_> {
             self.take(Input::TimeOver(Timer::Run))?;
             return Ok(false);
         }
-        Ok(true)
+        // An observer that accepts no more events has ended the run.
+        Ok(self.output_error.is_none())
     }
 }
 

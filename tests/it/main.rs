@@ -11,6 +11,7 @@ mod batch_faults;
 mod bytes;
 mod chain_text;
 mod changes;
+mod checkpoints;
 mod checks;
 mod clis;
 mod corpus;

@@ -344,6 +344,7 @@ async fn on_stage(
     };
     let console = Console::new(outline, Some(plan), paint, verbosity, &folder);
     let options = TerminalOptions { pace, on_terminal: stdout.terminal, live, prefix: output.prefix };
+    let sinks = Sinks { keeper: common.keeper.clone(), ..sinks };
     let mut terminal = Terminal::new(screen, console, sinks, options);
     let origin = common.origin.as_ref();
     let context = RunContext { plan, root, replan, world, journal, run: number, origin, observer: &mut terminal };

@@ -90,7 +90,7 @@ impl Output {
         };
         let github =
             Some(()).filter(|()| !self.quiet && in_github(world)).and_then(|()| world.token().ok()).map(GithubLog::new);
-        Ok(Sinks { ndjson, github })
+        Ok(Sinks { ndjson, github, keeper: None })
     }
 }
 

@@ -14,6 +14,9 @@ pub(in crate::cli) struct WorkArgs {
     /// The directory of the workspaces [default: below ~/.cache/forkhestra/workspaces]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) workspaces: Option<PathBuf>,
+    /// Keep the run in the hub only at its end, not after each of its attempts
+    #[arg(long)]
+    pub(in crate::cli) no_checkpoints: bool,
     /// Raise a limit of a run that an earlier worker has begun. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(in crate::cli) limit: Vec<String>,

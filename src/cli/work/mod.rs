@@ -1,6 +1,7 @@
 //! `work`: does one unit of work, from its claim to its result, in a workspace of its own.
 
 pub(super) mod args;
+mod keep;
 
 use crate::cli::args::{Common, ResumeArgs, RunArgs};
 use crate::cli::options::{BoundOptions, OutputArgs, RunOptions};
@@ -16,34 +17,42 @@ use crate::task::AuditRow;
 use crate::unit::Bundle;
 use crate::world::World;
 use args::WorkArgs;
+use keep::{from_checkpoint, keeper, restore};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Does one unit of work. What the run reports as events goes to standard output.
 pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered {
     let hub = Hub::at(&args.hub);
-    let bundle = hub.bundle(&args.unit).map_err(|error| refused(&error))?;
+    let mut bundle = hub.bundle(&args.unit).map_err(|error| refused(&error))?;
     let folder = match &args.workspaces {
         Some(folder) => folder.clone(),
         None => workspaces(world, &args.hub, None)?,
     };
     let workspace = Workspace::of(&bundle, &folder);
     let worker = world.token().map_err(|error| no_name(&error.to_string()))?;
-    let Some(mut claim) = hub.claim(&args.unit, &worker).map_err(|error| refused(&error))? else {
+    let Some(claim) = hub.claim(&args.unit, &worker).map_err(|error| refused(&error))? else {
         print_error(&format!("unit {} is done, or another worker has it\n", args.unit));
         return Ok(Exit::Taken);
     };
-    let earlier = under_way(&workspace, &bundle);
+    let mut earlier = under_way(&workspace, &bundle);
     let mut origin = hub.origin();
     if earlier.is_none() {
+        let found = hub.unit(&args.unit).map_err(|error| refused(&error))?;
+        bundle = from_checkpoint(&bundle, found.as_ref());
         origin = hub.make_workspace(&bundle, &workspace, root_of(&args.hub)).map_err(|error| refused(&error))?;
         begin(&workspace, &bundle)?;
+        earlier = restore(world, &hub, &bundle, &workspace, found.as_ref())?.map(|run| (run, false));
     }
     let ports = lease_ports(world, &bundle)?;
     let world = &in_workspace(world, (&workspace, &folder), ports.as_ref(), bundle.try_number);
-    let common = &in_place(common, &bundle, &workspace, origin);
+    let claim = Rc::new(RefCell::new(claim));
+    let keeper = (!args.no_checkpoints).then(|| keeper(&hub, &bundle, &workspace, &claim));
+    let common = &Common { keeper, ..in_place(common, &bundle, &workspace, origin) };
     let earlier = earlier.map(|(run, has_ended)| EarlierRun { run, has_ended, limits: args.limit.clone() });
     let exit = carry_out(world, common, &bundle, &workspace, earlier).unwrap_or_else(|stopped| stopped.exit(world));
-    hand_over(&hub, &bundle, &workspace, &mut claim, exit)
+    hand_over(&hub, &bundle, &workspace, &mut claim.borrow_mut(), exit)
 }
 
 /// A run that an earlier worker of the unit has begun.
@@ -85,6 +94,7 @@ fn in_place(common: &Common, bundle: &Bundle, workspace: &Workspace, origin: Tre
         setup: bundle.setup.clone(),
         chooser: bundle.choice.as_ref().map(|choice| choice.judge.clone()),
         origin: Some(origin),
+        keeper: None,
     }
 }
 

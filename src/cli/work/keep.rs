@@ -1,0 +1,92 @@
+//! Checkpoints of a unit's run in the hub, and its continuation from a checkpoint in another workspace.
+
+use super::refused;
+use crate::cli::respond::Stopped;
+use crate::engine::{Event, EventKind};
+use crate::hub::{Claim, FoundUnit, Hub, KeptRun, Workspace};
+use crate::journal::{Journal, NewRun, Worker};
+use crate::plan::Outline;
+use crate::report::Keeper;
+use crate::unit::Bundle;
+use crate::world::World;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+/// What is known about a run besides its events.
+#[derive(Debug, Serialize, Deserialize)]
+struct RunFacts {
+    started: String,
+    digest: String,
+    outline: Outline,
+}
+
+/// Returns what keeps the run of a unit in the hub after each of its attempts.
+pub(super) fn keeper(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &Rc<RefCell<Claim>>) -> Keeper {
+    let (hub, bundle, workspace, claim) = (hub.clone(), bundle.clone(), workspace.clone(), Rc::clone(claim));
+    Keeper(Rc::new(move |event: &Event| {
+        if !matches!(event.event, EventKind::AttemptFinished { .. }) {
+            return Ok(());
+        }
+        match keep(&hub, &bundle, &workspace, &mut claim.borrow_mut(), event.run) {
+            Some(false) => Err(io::Error::other(format!("another worker has claimed unit {}", bundle.unit))),
+            // One that could not be made now is made after the next attempt, or at the end.
+            Some(true) | None => Ok(()),
+        }
+    }))
+}
+
+/// Makes a checkpoint. Returns whether the claim still holds; `None` if none could be made.
+fn keep(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim, run: i64) -> Option<bool> {
+    let journal = Journal::existing(&workspace.root).ok()??;
+    let row = journal.runs().ok()?.into_iter().find(|row| row.id == run)?;
+    let outline = journal.outline(run).ok()??;
+    let (mut events, mut digest) = (String::new(), String::new());
+    for event in journal.events(run).ok()? {
+        events += &(serde_json::to_string(&event).ok()? + "\n");
+        if let EventKind::RunStarted { digest: planned, .. } = event.event {
+            digest = planned;
+        }
+    }
+    let facts = serde_json::to_string(&RunFacts { started: row.started, digest, outline }).ok()?;
+    let work = hub.commit_workspace(bundle, workspace).ok()?;
+    let attempts = journal.run_folder(run);
+    hub.checkpoint_run(claim, &work, KeptRun { facts: &facts, events: &events, attempts: &attempts }).ok()
+}
+
+/// A bundle that begins with the work at the last checkpoint of its unit, if there is one.
+pub(super) fn from_checkpoint(bundle: &Bundle, found: Option<&FoundUnit>) -> Bundle {
+    let mut bundle = bundle.clone();
+    if let Some(work) = found.and_then(|found| found.work.clone()) {
+        bundle.start = work;
+        bundle.overrides.base.get_or_insert_with(|| bundle.base.clone());
+    }
+    bundle
+}
+
+/// Writes the run of a unit's last checkpoint into the journal of a fresh workspace. Returns its number; `None` if
+/// there is no checkpoint, or if this version does not understand it.
+pub(super) fn restore(
+    world: &World,
+    hub: &Hub,
+    bundle: &Bundle,
+    workspace: &Workspace,
+    found: Option<&FoundUnit>,
+) -> Result<Option<i64>, Stopped> {
+    let Some((found, (facts, events))) = found.and_then(|found| Some((found, hub.kept_run(found)?))) else {
+        return Ok(None);
+    };
+    let events: Result<Vec<Event>, _> = events.lines().map(serde_json::from_str).collect();
+    let (Ok(facts), Ok(events)) = (serde_json::from_str::<RunFacts>(&facts), events) else { return Ok(None) };
+    let mut journal = Journal::open(&workspace.root)?;
+    let RunFacts { started, digest, outline } = facts;
+    // No process works on it.
+    let worker = Worker { pid: 0, start_time: 0 };
+    let new = NewRun { worker, started: &started, digest: &digest, outline: &outline };
+    let task = bundle.task.as_ref().map(|task| task.id.as_str());
+    let run = journal.adopt_run(task, new, events, world.now())?;
+    journal.make_run_folder(run)?;
+    hub.restore_attempts(&bundle.unit, found, &journal.run_folder(run)).map_err(|error| refused(&error))?;
+    Ok(Some(run))
+}
