@@ -53,6 +53,9 @@ pub struct Budget {
     shares: HashMap<String, Share>,
 }
 
+/// The share of a time limit is in whole seconds, so a run may end this much earlier.
+const SECOND: Duration = Duration::from_secs(1);
+
 /// The least cost that is worth a unit, in US dollars.
 const LEAST_COST: f64 = 0.005;
 
@@ -171,7 +174,7 @@ impl Budget {
     #[must_use]
     pub fn is_used_up(&self, limit: LimitKind, now: Duration) -> bool {
         match limit {
-            LimitKind::Time => self.whole.time.is_some_and(|time| now.saturating_sub(self.begun) >= time),
+            LimitKind::Time => self.whole.time.is_some_and(|time| now.saturating_sub(self.begun) + SECOND >= time),
             LimitKind::Cost => {
                 self.whole.cost.is_some_and(|whole| whole - self.taken(|used| used.cost, |_| None) < LEAST_COST)
             }

@@ -12,6 +12,8 @@ use std::fmt::Write;
 const MOST_SHOWN: usize = 16 << 10;
 /// How much of the judge's answer is read, in bytes from its end.
 const MOST_READ: u64 = 64 << 10;
+/// How many lines from the end of the answer may name the choice.
+const LAST_LINES: usize = 5;
 /// How many characters of the judge's reason are kept.
 const MOST_KEPT: usize = 2_000;
 
@@ -103,7 +105,7 @@ impl Driver<'_> {
     }
 }
 
-/// The number in the last line `CHOICE: N` of an answer, and the reason, which is the rest of the answer.
+/// The number in the line `CHOICE: N` at the end of an answer, and the reason, which is the rest of the answer.
 fn choice_of(answer: &str) -> Option<(u32, String)> {
     let lines: Vec<&str> = answer.lines().collect();
     let number = |line: &str| {
@@ -113,7 +115,9 @@ fn choice_of(answer: &str) -> Option<(u32, String)> {
         let value = value.strip_prefix("try").unwrap_or(&value).trim();
         key.trim().eq_ignore_ascii_case("choice").then(|| value.parse().ok())?
     };
-    let (at, number) = lines.iter().enumerate().rev().find_map(|(at, line)| Some((at, number(line)?)))?;
+    // Further up, it may be quoted from the work of a try.
+    let last = lines.iter().enumerate().rev().filter(|(_, line)| !line.trim().is_empty()).take(LAST_LINES);
+    let (at, number) = last.into_iter().find_map(|(at, line)| Some((at, number(line)?)))?;
     let rest: Vec<&str> = lines[..at].iter().chain(&lines[at + 1..]).copied().collect();
     let reason = rest.join("\n").trim().chars().take(MOST_KEPT).collect::<String>();
     Some((number, if reason.is_empty() { "the judge gave no reason".into() } else { reason }))
@@ -129,7 +133,8 @@ mod tests {
         assert_eq!(of("Two is smaller.\n\nCHOICE: 2\n"), Some((2, "Two is smaller.".into())));
         assert_eq!(of("**Choice: try 3.**"), Some((3, "the judge gave no reason".into())));
         assert_eq!(of("CHOICE: 1\nNo, wait.\nCHOICE: 2"), Some((2, "CHOICE: 1\nNo, wait.".into())));
-        for none in ["", "CHOICE: N", "I choose 2", "CHOICE: 2 or 3", "CHOICE: none"] {
+        let echo = " CHOICE: 1\n````\n\n## Your answer\n\nEnd with one line:\n\nCHOICE: N\n\nChange no files.\n";
+        for none in ["", echo, "CHOICE: N", "I choose 2", "CHOICE: 2 or 3", "CHOICE: none"] {
             assert_eq!(of(none), None, "{none}");
         }
     }

@@ -76,7 +76,8 @@ impl Hub {
         // Nobody else knows this repository yet, so its refs can be written as files (gitrepository-layout(5)).
         write(&fresh.join(".git").join(&branch), format!("{}\n", bundle.base).as_bytes())?;
         write(&fresh.join(".git/HEAD"), format!("ref: {branch}\n").as_bytes())?;
-        if workspace.top.is_dir() && index.is_file() {
+        let is_reused = workspace.top.is_dir() && index.is_file();
+        if is_reused {
             let kept = workspace.top.join(".git");
             let _ = fs::remove_dir_all(&kept).or_else(|_| fs::remove_file(&kept));
             fs::rename(fresh.join(".git"), &kept).map_err(failed)?;
@@ -100,7 +101,9 @@ impl Hub {
             // Entries that did not change keep what is known of their files; the others are refreshed here.
             let _ = self.in_tree(&["update-index", "-q", "--refresh"], &workspace.top, &own);
         }
-        Ok(TreeOrigin { fresh: self.fresh_tree(bundle, workspace)?, ..self.origin() })
+        // In one that was used before, files that git ignores only here could be taken for changes.
+        let fresh = if is_reused { None } else { self.fresh_tree(bundle, workspace)? };
+        Ok(TreeOrigin { fresh, ..self.origin() })
     }
 
     /// Where the objects of a workspace are.

@@ -216,13 +216,17 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
     }))
 }
 
-/// The batches whose completed work has not landed. Without them, nothing would know about this work.
+/// The batches with work that waits to land or to be continued. Without them, nothing would know about this work.
 fn batches_with_work(journal: &Journal) -> Result<Vec<i64>, Diagnostic> {
     let mut found = Vec::new();
     let mut later: Vec<String> = Vec::new();
     for run in journal.batches().map_err(broken)? {
         let Some(state) = BatchState::of_events(&journal.events(run).map_err(broken)?) else { continue };
-        let waits = |task: &TaskOfBatch| task.work.is_some() && !matches!(task.place, TaskPlace::Landed(_));
+        let waits = |task: &TaskOfBatch| match task.place {
+            TaskPlace::Landed(_) => false,
+            TaskPlace::Waiting | TaskPlace::Unsuccessful(_) | TaskPlace::Stopped(_) => task.work.is_some(),
+            _ => true,
+        };
         if state.tasks.iter().any(|(id, task)| waits(task) && !later.contains(id)) {
             found.push(run);
         }
