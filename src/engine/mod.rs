@@ -21,7 +21,7 @@ mod waits;
 
 pub use batch::{
     BatchEvent, BatchFacts, BatchState, BatchTask, ChoiceOfTask, ChoicePlace, MOST_LOST, TaskOfBatch, TaskPlace, Trial,
-    TriesNeed, TryOfTask, TryPlace, UnitOfBatch,
+    TriesNeed, TryOfTask, TryPlace, UnitOfBatch, UnitPart,
 };
 pub use eval_event::{CaseFacts, CaseResult, EvalEvent, EvalFacts, EvalOptions, JudgedBy};
 pub use eval_ledger::{EvalLedger, Proposal, Score};

@@ -73,6 +73,8 @@ fn tries_are_made_at_once_and_the_judge_chooses_the_one_that_lands() {
     let shown = place.run(&["task", "show", "1"]).code(0).stdout.clone();
     assert!(shown.contains("try 2 of 3 was chosen: Two is simpler."), "{shown}");
     assert!(place.run(&["runs", "show", "1"]).code(0).stdout.contains("try 2 is taken: Two is simpler."));
+    let runs = place.run(&["runs"]).code(0).stdout.clone();
+    assert!(runs.contains("1, try 3: Find the answer") && runs.contains("  1, choice "), "{runs}");
     assert_eq!((place.calls("worker"), place.calls("judge")), (3, 4));
     let workspaces = place.path("home/.cache/forkhestra/workspaces");
     let left: Vec<_> = std::fs::read_dir(workspaces).unwrap().flatten().collect();

@@ -3,7 +3,9 @@
 mod event;
 mod state;
 mod tries;
+mod unit_part;
 
 pub use event::{BatchEvent, BatchFacts, BatchTask};
 pub use state::{BatchState, MOST_LOST, TaskOfBatch, TaskPlace, Trial, UnitOfBatch};
 pub use tries::{ChoiceOfTask, ChoicePlace, TriesNeed, TryOfTask, TryPlace};
+pub use unit_part::UnitPart;

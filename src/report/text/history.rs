@@ -1,6 +1,6 @@
 //! Past runs: a table of all of them, and the details of one with all its attempts.
 
-use crate::engine::{At, FileChange, RunOutcome, RunRow, RunState, RunSummary, State};
+use crate::engine::{At, FileChange, RunOutcome, RunRow, RunState, RunSummary, State, UnitPart};
 use crate::plan::Outline;
 use crate::report::closing::{closing_table, used_words};
 use crate::report::format::{amount, first_line, fitted, local_time, padded, seconds, width};
@@ -49,10 +49,16 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
     // The runs of a batch are below it.
     let mut rows: Vec<&(RunRow, RunState)> = rows.iter().collect();
     rows.sort_by_key(|(row, _)| std::cmp::Reverse((row.batch.unwrap_or(row.id), row.batch.is_none(), row.id)));
-    let title = |row: &RunRow| match (row.batch, &row.task) {
-        (Some(_), Some(task)) => shortened(&format!("  {}", first_line(task))),
-        (Some(_), None) => shortened(&format!("  verify: {}", row.chain)),
-        (None, _) => shortened(row.name.as_ref().unwrap_or(&row.chain)),
+    let part = |row: &RunRow| row.unit.as_deref().map_or(UnitPart::Whole, UnitPart::of);
+    let title = |row: &RunRow| match (row.batch, &row.task, part(row)) {
+        (Some(_), _, UnitPart::Choice(task)) => shortened(&format!("  {task}, choice")),
+        (Some(_), Some(task), UnitPart::Try(number)) => {
+            let (id, title) = task.split_once(": ").unwrap_or((task, ""));
+            shortened(&format!("  {id}, try {number}: {}", first_line(title)))
+        }
+        (Some(_), Some(task), UnitPart::Whole) => shortened(&format!("  {}", first_line(task))),
+        (Some(_), None, _) => shortened(&format!("  verify: {}", row.chain)),
+        (None, ..) => shortened(row.name.as_ref().unwrap_or(&row.chain)),
     };
     let widest = rows.iter().map(|(row, _)| width(&title(row))).max().unwrap_or(0).max(5);
     let heading = format!(
