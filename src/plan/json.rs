@@ -166,11 +166,15 @@ fn canonical(step: &PlannedStep, root: &Root) -> Value {
 
 /// Returns the name of a program in a digest: its path in the project, or else its file name.
 fn known_as(program: &Path, root: &Root) -> String {
-    let inside = match root {
+    below(program, root).unwrap_or_else(|| program.file_name().map_or(program, Path::new)).display().to_string()
+}
+
+/// The path of a program in the project; `None` if it is outside.
+pub(super) fn below<'a>(program: &'a Path, root: &Root) -> Option<&'a Path> {
+    match root {
         Root::Folder(root) => program.strip_prefix(root).ok(),
         Root::Temporary => None,
-    };
-    inside.unwrap_or_else(|| program.file_name().map_or(program, Path::new)).display().to_string()
+    }
 }
 
 /// The digests of the parts of a step that are long or may hold secrets.

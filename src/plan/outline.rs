@@ -3,6 +3,7 @@
 use super::{Kind, Limits, Plan, PlannedStep, json};
 use crate::chain::{Accounting, Format, Permissions, Role, show_duration};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// What a run was planned to be. It holds digests of prompts and environment values, not the values themselves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -68,7 +69,8 @@ pub struct OutlineStep {
     /// The longest time until an iteration prints its first bytes.
     #[serde(default)]
     pub start_timeout: Option<String>,
-    /// The path of the program.
+    /// The path of the program: below the root, relative to it, with `./` before it. A name alone stands for a program
+    /// of that name in any directory.
     pub program: String,
     /// The digest of the arguments.
     pub arguments: String,
@@ -127,7 +129,10 @@ fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
         timeout: step.timeout.map(show_duration),
         idle_timeout: step.idle_timeout.map(show_duration),
         start_timeout: step.start_timeout.map(show_duration),
-        program: step.program.display().to_string(),
+        program: match json::below(&step.program, &plan.root) {
+            Some(inside) => format!("./{}", inside.display()),
+            None => step.program.display().to_string(),
+        },
         arguments: digests.arguments,
         environment: digests.environment,
         origin: step.prompt.as_ref().map(|prompt| match &prompt.around {
@@ -139,6 +144,17 @@ fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
 }
 
 impl Outline {
+    /// The outline as it holds on any machine: programs outside of the root have a name, but no directory.
+    #[must_use]
+    pub fn on_any_machine(mut self) -> Self {
+        for step in &mut self.steps {
+            if let Some(name) = Path::new(&step.program).file_name().filter(|_| step.program.starts_with('/')) {
+                step.program = name.to_string_lossy().into_owned();
+            }
+        }
+        self
+    }
+
     /// Returns whether a run of this outline can resume as `other`: only the counts of steps and groups may differ.
     #[must_use]
     pub fn has_the_shape_of(&self, other: &Self) -> bool {
@@ -163,7 +179,9 @@ impl Outline {
                 differ(of("backend"), &some(&before.backend), &some(&now.backend)),
                 differ(of("permissions"), level(before), level(now)),
                 differ(of("command"), &some(&before.check), &some(&now.check)),
-                differ(of("program"), &before.program, &now.program),
+                Some(()).filter(|()| !is_program(&before.program, &now.program)).and_then(|()| {
+                    differ(of("program"), &before.program, &now.program)
+                }),
                 (before.optional != now.optional).then(|| of("optional")),
                 // An outline from before timeouts had a default has none, which is not a change.
                 before.timeout.as_ref().and_then(|timeout| differ(of("timeout"), timeout, &some(&now.timeout))),
@@ -175,6 +193,12 @@ impl Outline {
         }
         changes.into_iter().flatten().collect()
     }
+}
+
+/// Whether a program that is now at `path` is the one that an outline names.
+fn is_program(named: &str, path: &str) -> bool {
+    let is_elsewhere = !named.contains('/') && path.starts_with('/');
+    named == path || is_elsewhere && Path::new(path).file_name().is_some_and(|name| name == named)
 }
 
 /// Returns the text of a chain without its counts. A last part of digits is always a count.
@@ -209,6 +233,19 @@ mod tests {
             ("tasks:2fast:3", "tasks:2fast"),
         ] {
             assert_eq!(shape(chain), shaped);
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_known_by_name_may_be_in_any_directory() {
+        for (named, path, same) in [
+            ("claude", "/opt/bin/claude", true),
+            ("claude", "/opt/bin/codex", false),
+            ("/usr/bin/claude", "/opt/bin/claude", false),
+            ("./agent.sh", "./agent.sh", true),
+            ("agent.sh", "./agent.sh", false),
+        ] {
+            assert_eq!(is_program(named, path), same, "{named} {path}");
         }
     }
 }

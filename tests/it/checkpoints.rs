@@ -5,15 +5,22 @@ use crate::support::{Place, git};
 use forkhestra::hub::Hub;
 use forkhestra::unit::{Bundle, UnitStage};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 /// A place with the unit `9-1-1`. Its worker needs three iterations, and waits in the third one.
 fn with_unit() -> Place {
+    with_unit_of("worker")
+}
+
+/// Like [`with_unit`], with this command of the worker.
+fn with_unit_of(command: &str) -> Place {
     let place = place(1, "", "ls file-*.txt > /dev/null");
-    place.config(&format!(
-        "{{{}}}",
-        CHAINS.replace(r#"{ "agent": "worker" }"#, r#"{ "agent": "worker", "iterations": 9 }"#)
-    ));
-    git(&place, &["commit", "-q", "-am", "config"]);
+    let chains = CHAINS.replace(r#"{ "agent": "worker" }"#, r#"{ "agent": "worker", "iterations": 9 }"#);
+    place.config(&format!("{{{}}}", chains.replace(r#""command": "worker""#, &format!(r#""command": "{command}""#))));
+    place.write("worker.sh", "#!/bin/sh\nexec worker\n");
+    fs::set_permissions(place.work("worker.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-q", "-m", "config"]);
     // A batch that has nothing to do but to make the hub and a bundle.
     place.agent("worker", "marker");
     place.run(&["task", "run", "-j", "1"]).code(1);
@@ -80,4 +87,19 @@ fn a_worker_whose_unit_was_claimed_by_another_one_ends_after_its_attempt() {
     assert_eq!(ran.code, Some(75), "{}", ran.stderr);
     assert!(ran.stderr.contains("another worker has claimed unit 9-1-1"), "{}", ran.stderr);
     assert_eq!(ran.stdout.matches("attemptStarted").count(), 3, "no step begins after it: {}", ran.stdout);
+}
+
+#[test]
+fn a_unit_whose_agent_is_a_program_of_the_project_is_continued_in_another_directory() {
+    let place = with_unit_of("./worker.sh");
+    let made = place.work(".forkhestra/hub.git").display().to_string();
+    let (here, there) = (place.path("here").display().to_string(), place.path("there").display().to_string());
+    let run = place.start(&worker(&made, &here));
+    place.wait_for(&place.path("tmp/up"));
+    assert_eq!(run.end_by("KILL").code, None);
+    fs::remove_dir_all(&here).unwrap();
+    fs::write(place.path("tmp/go"), "").unwrap();
+    let ran = place.run(&worker(&made, &there));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("runResumed"), "{}", ran.stdout);
 }

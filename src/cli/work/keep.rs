@@ -49,7 +49,8 @@ fn keep(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim, ru
             digest = planned;
         }
     }
-    let facts = serde_json::to_string(&RunFacts { started: row.started, digest, outline }).ok()?;
+    let facts = RunFacts { started: row.started, digest, outline: outline.on_any_machine() };
+    let facts = serde_json::to_string(&facts).ok()?;
     let work = hub.commit_workspace(bundle, workspace).ok()?;
     let attempts = journal.run_folder(run);
     hub.checkpoint_run(claim, &work, KeptRun { facts: &facts, events: &events, attempts: &attempts }).ok()
