@@ -15,6 +15,14 @@ pub enum HubError {
         /// What git said, or why it could not run.
         why: String,
     },
+    /// A hub on another machine could not be reached.
+    #[error("cannot reach the hub {url}: {why}")]
+    Remote {
+        /// The URL of the hub.
+        url: String,
+        /// What git said.
+        why: String,
+    },
     /// A file or a directory could not be written.
     #[error("cannot write {path}: {cause}", path = path.display())]
     Write {
@@ -25,10 +33,10 @@ pub enum HubError {
         cause: io::Error,
     },
     /// There is no such unit in the hub.
-    #[error("the hub {hub} has no unit `{unit}`", hub = hub.display())]
+    #[error("the hub {hub} has no unit `{unit}`")]
     Unknown {
-        /// The path of the hub.
-        hub: PathBuf,
+        /// The path or the URL of the hub.
+        hub: String,
         /// The name of the unit.
         unit: String,
     },
@@ -49,6 +57,7 @@ impl HubError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Git { .. } => "the directory may be full or damaged; `git fsck` in the hub checks it",
+            Self::Remote { .. } => "`git ls-remote URL` on this machine shows whether it can be reached",
             Self::Write { .. } => "free some space, or check the permissions of the directory",
             Self::Unknown { .. } => "`git for-each-ref refs/forkhestra/units` in the hub lists its units",
             Self::Bundle { cause: BadBundle::Newer { .. }, .. } => "use the version of forkhestra that made it",

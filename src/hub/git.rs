@@ -24,8 +24,10 @@ fn call(
 ) -> Result<GitAnswer, HubError> {
     let git = GitCall { arguments: words, folder, variables, is_personal, input, patience: PATIENCE };
     let failed = |why: &str| {
-        let command = words.iter().find(|word| !word.starts_with('-')).unwrap_or(&"");
-        HubError::Git { command: (*command).to_string(), why: why.trim().to_string() }
+        // The value after `-c` is no command.
+        let is_option = |index: usize| words[index].starts_with('-') || index > 0 && words[index - 1] == "-c";
+        let command = (0..words.len()).find(|index| !is_option(*index)).map_or("", |index| words[index]);
+        HubError::Git { command: command.to_string(), why: why.trim().to_string() }
     };
     let answer = git.run().ok_or_else(|| failed("it did not run, or was interrupted"))?;
     match answer.code {

@@ -8,6 +8,7 @@ mod git;
 mod land;
 mod line;
 mod ports;
+mod remote;
 mod snapshot;
 mod units;
 mod workspace;
@@ -29,24 +30,37 @@ const FOLDER: &str = "hub.git";
 /// The branch of the hub with the commits that have landed, each verified as it is.
 pub const LINE: &str = "refs/heads/forkhestra/line";
 
-/// A hub on this machine.
+/// What holds in every hub, and in every mirror of one: nothing runs by itself, and no object disappears while a
+/// workspace borrows it.
+const SETTINGS: [(&str, &str); 6] = [
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("receive.autogc", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.logAllRefUpdates", "false"),
+    ("advice.detachedHead", "false"),
+];
+
+/// A hub on this machine, or a mirror of one on another machine.
 #[derive(Debug, Clone)]
 pub struct Hub {
     path: PathBuf,
+    /// The URL of the hub that this is a mirror of.
+    remote: Option<String>,
 }
 
 impl Hub {
     /// The hub at this path. Nothing is created.
     #[must_use]
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_path_buf() }
+        Self { path: path.to_path_buf(), remote: None }
     }
 
     /// The hub of a root; `None` if there is none.
     #[must_use]
     pub fn existing(root: &Path) -> Option<Self> {
         let path = root.join(".forkhestra").join(FOLDER);
-        path.join("HEAD").is_file().then_some(Self { path })
+        path.join("HEAD").is_file().then_some(Self { path, remote: None })
     }
 
     /// Its path.
@@ -69,27 +83,19 @@ impl Hub {
         let (path, new) = (ours.join(FOLDER), ours.join("hub.new"));
         // What a killed process has left.
         let _ = std::fs::remove_dir_all(&new);
-        let hub = Self { path: new.clone() };
+        let hub = Self { path: new.clone(), remote: None };
         let (from, to) = (repository.common.display().to_string(), new.display().to_string());
         git::outside(&["clone", "--quiet", "--bare", "--local", "--no-hardlinks", "--", &from, &to], &ours)
             .or_else(|_| git::outside(&["clone", "--quiet", "--bare", "--", &from, &to], &ours))?;
-        // Nobody may push to our refs, nothing runs by itself, and no object disappears while a workspace borrows it.
-        let settings = [
-            ("gc.auto", "0"),
-            ("maintenance.auto", "false"),
-            ("receive.autogc", "false"),
-            ("receive.hideRefs", "refs/forkhestra"),
-            ("core.hooksPath", "/dev/null"),
-            ("core.logAllRefUpdates", "false"),
-            ("advice.detachedHead", "false"),
-        ];
         hub.ask(&["remote", "remove", "origin"])?;
-        for (key, value) in settings {
+        for (key, value) in SETTINGS {
             hub.ask(&["config", key, value])?;
         }
+        // Agents, whose `origin` this is, cannot push to our refs.
+        hub.ask(&["config", "receive.hideRefs", "refs/forkhestra"])?;
         hub.ask(&["config", "--add", "receive.hideRefs", "refs/heads/forkhestra"])?;
         std::fs::rename(&new, &path).map_err(|cause| HubError::Write { path: path.clone(), cause })?;
-        Ok(Self { path })
+        Ok(Self { path, remote: None })
     }
 
     /// Copies the user's name and ignore rules from his repository, so that commits and snapshots are as his own would

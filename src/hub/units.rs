@@ -42,10 +42,36 @@ impl Hub {
         let tree = self.ask_with(&["mktree"], &[], format!("100644 blob {blob}\t{BUNDLE}\n").as_bytes())?;
         // As a parent, the commit with which the unit begins stays for as long as the unit is known.
         let commit = self.commit(&tree, &[&bundle.start], &UnitRecord::queued().message(&bundle.unit, "none"))?;
-        self.swap(&format!("{UNITS}{}", bundle.unit), &commit, None)
+        self.swap_unit(&bundle.unit, &commit, None)
     }
 
-    /// Returns a unit; `None` if there is none of this name.
+    /// Sets the ref of a unit to `new`, if it is still `old`, in the hub itself.
+    fn swap_unit(&self, unit: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
+        let name = format!("{UNITS}{unit}");
+        let Some(url) = &self.remote else { return self.swap(&name, new, old) };
+        let is_ours = self.push(url, &name, new, old)?;
+        // The mirror follows. What is in it is never trusted when it matters.
+        let _ = if is_ours { self.ask(&["update-ref", "--no-deref", &name, new]).map(drop) } else { self.fetch(&name) };
+        Ok(is_ours)
+    }
+
+    /// Brings what this machine knows about a unit up to date. Of a hub of this machine, everything is known.
+    ///
+    /// # Errors
+    /// When the hub cannot be reached, or has no such unit.
+    pub fn refresh(&self, unit: &str) -> Result<(), HubError> {
+        self.fetch(&format!("{UNITS}{unit}")).map_err(|error| match error {
+            HubError::Remote { why, .. } if why.contains("find remote ref") => self.unknown(unit),
+            error => error,
+        })
+    }
+
+    fn unknown(&self, unit: &str) -> HubError {
+        let hub = self.remote.clone().unwrap_or_else(|| self.path.display().to_string());
+        HubError::Unknown { hub, unit: unit.to_string() }
+    }
+
+    /// Returns a unit, as of the last refresh; `None` if there is none of this name.
     ///
     /// # Errors
     /// When git fails.
@@ -88,8 +114,7 @@ impl Hub {
     /// When there is no such unit, or a newer version made it.
     pub fn bundle(&self, unit: &str) -> Result<Bundle, HubError> {
         let name = format!("{UNITS}{unit}:{BUNDLE}");
-        let unknown = |_| HubError::Unknown { hub: self.path.clone(), unit: unit.to_string() };
-        let text = self.ask(&["cat-file", "blob", &name]).map_err(unknown)?;
+        let text = self.ask(&["cat-file", "blob", &name]).map_err(|_| self.unknown(unit))?;
         Bundle::parse(&text).map_err(|cause| HubError::Bundle { unit: unit.to_string(), cause })
     }
 
@@ -99,8 +124,7 @@ impl Hub {
     /// # Errors
     /// When there is no such unit, or git fails.
     pub fn claim(&self, unit: &str, worker: &str) -> Result<Option<Claim>, HubError> {
-        let unknown = || HubError::Unknown { hub: self.path.clone(), unit: unit.to_string() };
-        let found = self.unit(unit)?.ok_or_else(unknown)?;
+        let found = self.unit(unit)?.ok_or_else(|| self.unknown(unit))?;
         if found.record.stage == UnitStage::Done {
             return Ok(None);
         }
@@ -139,7 +163,7 @@ impl Hub {
         let record = UnitRecord { fence: claim.fence, stage, exit };
         let tree = tree.map_or_else(|| format!("{}^{{tree}}", claim.commit), str::to_string);
         let commit = self.commit(&tree, &parents, &record.message(&claim.unit, &claim.worker))?;
-        if !self.swap(&format!("{UNITS}{}", claim.unit), &commit, Some(&claim.commit))? {
+        if !self.swap_unit(&claim.unit, &commit, Some(&claim.commit))? {
             return Ok(false);
         }
         (claim.commit, claim.work) = (commit, work);

@@ -7,6 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+/// The beginnings of the variables with which a person configures git and how it reaches other machines (git(1)).
+const SETTINGS: [&str; 5] = ["GIT_CONFIG", "GIT_SSH", "GIT_SSL", "GIT_ASKPASS", "GIT_PROXY"];
+
 /// A call of git. The `GIT_*` variables of our own environment do not reach it, except `GIT_EXEC_PATH`.
 #[derive(Debug, Clone, Copy)]
 pub struct GitCall<'a> {
@@ -30,8 +33,8 @@ impl GitCall<'_> {
     pub fn run(&self) -> Option<ProgramAnswer> {
         let mut command = Command::new(outside(Path::new("git"), self.folder));
         let kept = |name: &OsStr| {
-            let settings = self.is_personal && name.as_encoded_bytes().starts_with(b"GIT_CONFIG");
-            name == "GIT_EXEC_PATH" || settings
+            let is_setting = SETTINGS.iter().any(|setting| name.as_encoded_bytes().starts_with(setting.as_bytes()));
+            name == "GIT_EXEC_PATH" || self.is_personal && is_setting
         };
         let inherited = std::env::vars_os().map(|(name, _)| name);
         for name in inherited.filter(|name| name.as_encoded_bytes().starts_with(b"GIT_") && !kept(name)) {

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 /// A place with the unit `9-1-1`. Its worker needs three iterations, and waits in the third one.
-fn with_unit() -> Place {
+pub(crate) fn with_unit() -> Place {
     with_unit_of("worker")
 }
 

@@ -37,6 +37,7 @@ mod lanes;
 mod layering;
 mod lifeline;
 mod limits;
+mod machines;
 mod names;
 mod night;
 mod notifications;

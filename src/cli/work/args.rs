@@ -5,15 +5,18 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct WorkArgs {
-    /// The hub: a bare git repository that holds the unit
-    #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) hub: PathBuf,
+    /// The hub: a bare git repository that holds the unit, here or on another machine
+    #[arg(long, value_name = "DIR|URL")]
+    pub(in crate::cli) hub: String,
     /// The name of the unit
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) unit: String,
     /// The directory of the workspaces [default: below ~/.cache/forkhestra/workspaces]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) workspaces: Option<PathBuf>,
+    /// The directory with the ignored files that the unit needs [default: the project of the hub]
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) files: Option<PathBuf>,
     /// Keep the run in the hub only at its end, not after each of its attempts
     #[arg(long)]
     pub(in crate::cli) no_checkpoints: bool,

@@ -24,11 +24,16 @@ use std::rc::Rc;
 
 /// Does one unit of work. What the run reports as events goes to standard output.
 pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered {
-    let hub = Hub::at(&args.hub);
+    let hub = open(world, &args.hub)?;
+    hub.refresh(&args.unit)?;
     let mut bundle = hub.bundle(&args.unit).map_err(|error| refused(&error))?;
     let folder = match &args.workspaces {
         Some(folder) => folder.clone(),
-        None => workspaces(world, &args.hub, None)?,
+        None if hub.is_mirror() => {
+            let name = hub.path().file_stem().unwrap_or_default();
+            world.cache_home().ok_or_else(no_home)?.join("forkhestra/workspaces").join(name)
+        }
+        None => workspaces(world, hub.path(), None)?,
     };
     let workspace = Workspace::of(&bundle, &folder);
     let worker = world.token().map_err(|error| no_name(&error.to_string()))?;
@@ -41,7 +46,8 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
     if earlier.is_none() {
         let found = hub.unit(&args.unit).map_err(|error| refused(&error))?;
         bundle = from_checkpoint(&bundle, found.as_ref());
-        origin = hub.make_workspace(&bundle, &workspace, root_of(&args.hub)).map_err(|error| refused(&error))?;
+        let from = files(&hub, &bundle, args.files.as_deref())?;
+        origin = hub.make_workspace(&bundle, &workspace, &from).map_err(|error| refused(&error))?;
         begin(&workspace, &bundle)?;
         earlier = restore(world, &hub, &bundle, &workspace, found.as_ref())?.map(|run| (run, false));
     }
@@ -53,6 +59,31 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
     let earlier = earlier.map(|(run, has_ended)| EarlierRun { run, has_ended, limits: args.limit.clone() });
     let exit = carry_out(world, common, &bundle, &workspace, earlier).unwrap_or_else(|stopped| stopped.exit(world));
     hand_over(&hub, &bundle, &workspace, &mut claim.borrow_mut(), exit)
+}
+
+/// Opens a hub on this machine, or the mirror of one on another machine.
+fn open(world: &World, hub: &str) -> Result<Hub, Stopped> {
+    if !Hub::is_url(hub) {
+        return Ok(Hub::at(Path::new(hub)));
+    }
+    let digest = sha256(hub.as_bytes());
+    let name = format!("{}-{}.git", Hub::project_of(hub), digest.get(..8).unwrap_or(&digest));
+    let path = world.cache_home().ok_or_else(no_home)?.join("forkhestra/hubs").join(name);
+    Ok(Hub::mirror(hub, &path)?)
+}
+
+/// The directory with the ignored files that a unit needs.
+fn files(hub: &Hub, bundle: &Bundle, given: Option<&Path>) -> Result<PathBuf, Diagnostic> {
+    let needed: Vec<&str> = bundle.copy.iter().chain(&bundle.share).map(String::as_str).collect();
+    match given {
+        Some(folder) => Ok(folder.to_path_buf()),
+        None if hub.is_mirror() && !needed.is_empty() => Err(Diagnostic::error(
+            "work/files",
+            format!("unit {} needs files that are not in its commit: {}", bundle.unit, needed.join(", ")),
+        )
+        .help("name a directory of this machine that has them: --files DIR")),
+        None => Ok(root_of(hub.path()).to_path_buf()),
+    }
 }
 
 /// A run that an earlier worker of the unit has begun.

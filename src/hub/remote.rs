@@ -1,0 +1,128 @@
+//! A hub on another machine. What is read of it is fetched into a mirror on this one, and each change of a ref is
+//! pushed as a compare-and-swap (git-push(1), `--force-with-lease`).
+
+use super::{Hub, HubError, SETTINGS, git, write};
+use std::path::Path;
+
+/// The word of a remote repository that serves a push. The hub hides its refs from agents, who push without it.
+const RECEIVE: &str = "--receive-pack=git -c receive.hideRefs='!refs/forkhestra' receive-pack";
+
+impl Hub {
+    /// Whether this is the URL of a repository, and not a path on this machine (git-clone(1), "GIT URLS").
+    #[must_use]
+    pub fn is_url(text: &str) -> bool {
+        let is_short_ssh = text.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
+        !text.starts_with('-') && (text.contains("://") || is_short_ssh)
+    }
+
+    /// Whether this is a mirror of a hub on another machine.
+    #[must_use]
+    pub fn is_mirror(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Returns the name of the project that a URL is about: the last part of its path that is not forkhestra's own.
+    #[must_use]
+    pub fn project_of(url: &str) -> &str {
+        let parts = url.rsplit(['/', ':']).map(|part| part.strip_suffix(".git").unwrap_or(part));
+        parts.into_iter().find(|part| !["", "hub", ".forkhestra"].contains(part)).unwrap_or("hub")
+    }
+
+    /// Opens the hub at a URL through its mirror at `path`, which is created if there is none.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn mirror(url: &str, path: &Path) -> Result<Self, HubError> {
+        let hub = Self { path: path.to_path_buf(), remote: Some(url.to_string()) };
+        if path.join("HEAD").is_file() {
+            return Ok(hub);
+        }
+        let above = path.parent().unwrap_or(path);
+        let new = Self { path: path.with_extension(format!("{}.new", std::process::id())), remote: None };
+        write(&above.join(".keep"), b"")?;
+        git::outside(&["init", "--quiet", "--bare", "--", &new.path.display().to_string()], above)?;
+        let own = [("user.name", "forkhestra"), ("user.email", "forkhestra@localhost")];
+        for (key, value) in SETTINGS.iter().copied().chain(own) {
+            new.ask(&["config", key, value])?;
+        }
+        write(&new.path.join("info/exclude"), b".forkhestra/\n")?;
+        let renamed = std::fs::rename(&new.path, path);
+        // Another worker may have created it at the same moment.
+        let _ = std::fs::remove_dir_all(&new.path);
+        match renamed {
+            Err(cause) if !path.join("HEAD").is_file() => Err(HubError::Write { path: path.to_path_buf(), cause }),
+            _ => Ok(hub),
+        }
+    }
+
+    /// Fetches the refs that match a pattern, with all that they refer to. On a hub of this machine, it does nothing.
+    pub(super) fn fetch(&self, refs: &str) -> Result<(), HubError> {
+        let Some(url) = &self.remote else { return Ok(()) };
+        let refs = format!("+{refs}:{refs}");
+        self.with_person(url, &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", url, &refs]).map(drop)
+    }
+
+    /// Sets a ref of the remote hub to `new`, if it is still `old`; `None` if it must not exist. Returns whether it
+    /// was.
+    pub(super) fn push(&self, url: &str, name: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
+        let lease = format!("--force-with-lease={name}:{}", old.unwrap_or_default());
+        let refs = format!("{new}:{name}");
+        let plain = ["push", "--quiet", "--no-verify", &lease, url, &refs];
+        // A web server decides by itself what it runs, and so may an ssh server.
+        let pushed = if url.starts_with("http") {
+            self.with_person(url, &plain)
+        } else {
+            let special = ["push", "--quiet", "--no-verify", &lease, RECEIVE, url, &refs];
+            self.with_person(url, &special).or_else(|_| self.with_person(url, &plain))
+        };
+        let Err(error) = pushed else { return Ok(true) };
+        // The answer to a push that was accepted may be lost, so the ref decides.
+        let told = self.with_person(url, &["ls-remote", url, name])?;
+        let now = told.split_whitespace().next();
+        match now {
+            Some(now) if now == new => Ok(true),
+            now if now == old => Err(error),
+            _ => Ok(false),
+        }
+    }
+
+    /// Calls git on the mirror with the person's settings, which know how to log in.
+    fn with_person(&self, url: &str, words: &[&str]) -> Result<String, HubError> {
+        git::personal_with(words, &self.path, &[("GIT_DIR", self.path.as_os_str())]).map_err(|error| match error {
+            // Its other lines guess at the cause.
+            HubError::Git { why, .. } => {
+                let first = why.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                let why = first.strip_prefix("fatal: ").unwrap_or(first).to_string();
+                HubError::Remote { url: url.to_string(), why }
+            }
+            error => error,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_told_from_a_path_as_git_does() {
+        for url in ["ssh://host/a.git", "https://host/a.git", "file:///a.git", "host:a.git", "me@host:/a/hub.git"] {
+            assert!(Hub::is_url(url), "{url}");
+        }
+        for path in [".forkhestra/hub.git", "/a/hub.git", "./a:b", "hub", "-x://a", ""] {
+            assert!(!Hub::is_url(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_project_is_named_by_the_path_of_its_hub() {
+        for (url, name) in [
+            ("ssh://me@host/home/me/shop/.forkhestra/hub.git", "shop"),
+            ("https://host/team/shop-hub.git", "shop-hub"),
+            ("host:shop/", "shop"),
+            ("host:hub.git", "host"),
+        ] {
+            assert_eq!(Hub::project_of(url), name, "{url}");
+        }
+    }
+}
