@@ -469,6 +469,7 @@ impl Driver<'_> {
             (None, None) => RunOutcome::TasksLeft,
         };
         self.record(vec![EventKind::RunFinished { outcome }])?;
+        self.clear_verification(outcome);
         for lane in std::mem::take(&mut self.idle) {
             if let Some(lifeline) = lane.lifeline {
                 lifeline.end();

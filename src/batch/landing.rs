@@ -3,7 +3,7 @@
 use super::driver::{BatchError, Driver};
 use super::machine::workspace_name;
 use crate::checks::{OutputErrors, joined};
-use crate::engine::{AttemptOutcome, BatchEvent, EventKind};
+use crate::engine::{AttemptOutcome, BatchEvent, EventKind, RunOutcome};
 use crate::hub::{Merged, Workspace};
 use crate::journal::JournalError;
 
@@ -78,9 +78,8 @@ impl Driver<'_> {
 
     /// The check that failed in the last verification, and its first errors.
     fn first_errors(&self) -> Result<(String, String), JournalError> {
-        let verification =
-            self.state.units.iter().rev().find(|(_, unit)| unit.task.is_none()).map(|(_, unit)| unit.run);
-        let Some(run) = verification else { return Ok(("the checks".into(), String::new())) };
+        let verification = self.state.units.values().rev().find(|unit| unit.task.is_none());
+        let Some((run, workspace)) = verification.map(|unit| (unit.run, &unit.workspace)) else { return Ok(("the checks".into(), String::new())) };
         let journal = &*self.context.journal;
         let failed = journal.events(run)?.into_iter().rev().find_map(|event| match event.event {
             EventKind::AttemptFinished { at, outcome, .. } if outcome != AttemptOutcome::Completed => Some(at),
@@ -88,8 +87,18 @@ impl Driver<'_> {
         });
         let Some(at) = failed else { return Ok(("the checks".into(), String::new())) };
         let output = journal.attempt_folder(run, at.step, &at.name, at.attempt).whole_output();
-        let words = OutputErrors::of(&joined(&output)).summary(MOST_ERRORS);
+        // The agent works in another workspace than the check did.
+        let words = OutputErrors::of(&joined(&output)).summary(MOST_ERRORS).replace(&format!("{workspace}/"), "");
         Ok((at.name, words))
+    }
+
+    /// Removes the workspace of the verifications, unless the batch continues later.
+    pub(super) fn clear_verification(&self, outcome: RunOutcome) {
+        let has_ended = matches!(outcome, RunOutcome::Succeeded | RunOutcome::TasksLeft);
+        if has_ended && !self.context.keeps_workspaces {
+            let name = format!("{}-verify", self.context.run);
+            self.context.hub.remove_workspace(&Workspace::named(&name, &self.context.workspaces));
+        }
     }
 
     /// Removes the workspaces of tasks that have landed: everything in them is in the hub.

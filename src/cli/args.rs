@@ -324,6 +324,9 @@ pub(super) struct RunArgs {
     /// A chain, as one quoted argument ("coder:3 -> reviewer"), and variables, as NAME=value
     #[arg(value_name = "CHAIN | NAME=VALUE")]
     pub(super) words: Vec<String>,
+    /// The steps of a unit of work, which are never taken for the name of a chain
+    #[arg(skip)]
+    pub(super) steps: Option<String>,
     /// Run this chain of the config
     #[arg(long, value_name = "NAME")]
     pub(super) chain: Option<String>,

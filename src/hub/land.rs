@@ -55,14 +55,29 @@ impl Hub {
             return Ok(Fetched::Done);
         }
         let files = Self::uncommitted(repository)?;
-        if !files.is_empty() {
+        let taken_along = if files.is_empty() { None } else { self.taken_along(repository, from, to)? };
+        if !files.is_empty() && taken_along.is_none() {
             return Ok(Fetched::Uncommitted(files));
         }
         git::personal(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &hub, LINE], &repository.top)?;
         if Self::commit_of(repository, branch).as_deref() != Some(from) {
             return Ok(Fetched::Moved);
         }
+        if let Some(begin) = taken_along {
+            // Only the index and the branch know less than the files. git writes no file that differs from `begin`.
+            git::personal(&["read-tree", &begin], &repository.top)?;
+            git::personal(&["update-ref", &name, &begin, from], &repository.top)?;
+        }
         git::personal(&["merge", "--quiet", "--ff-only", to], &repository.top)?;
         Ok(Fetched::Done)
+    }
+
+    /// Returns the commit of the line with a person's uncommitted changes, if the files are still as it has them. The
+    /// workspaces of a batch began with these changes.
+    fn taken_along(&self, repository: &Repository, from: &str, to: &str) -> Result<Option<String>, HubError> {
+        let now = self.snapshot(repository, from)?;
+        let first = self.landed_since(from, to)?.into_iter().next().map(|(commit, _)| commit);
+        let is_it = |commit: &String| self.tree_of(commit).ok() == self.tree_of(&now).ok();
+        Ok(first.filter(is_it))
     }
 }

@@ -15,13 +15,15 @@ pub struct Workspace {
     /// The project's directory in it.
     pub root: PathBuf,
     name: String,
+    /// The identity of the unit that works in it.
+    unit: String,
 }
 
 impl Workspace {
     /// The workspace of a bundle, below a directory of workspaces. Nothing is created.
     #[must_use]
     pub fn of(bundle: &Bundle, folder: &Path) -> Self {
-        let named = Self::named(&bundle.workspace, folder);
+        let named = Self { unit: bundle.identity(), ..Self::named(&bundle.workspace, folder) };
         if bundle.folder.is_empty() { named } else { Self { root: named.top.join(&bundle.folder), ..named } }
     }
 
@@ -29,7 +31,7 @@ impl Workspace {
     #[must_use]
     pub fn named(name: &str, folder: &Path) -> Self {
         let top = folder.join(name);
-        Self { root: top.clone(), top, name: name.to_string() }
+        Self { root: top.clone(), top, name: name.to_string(), unit: String::new() }
     }
 
     /// The file next to it that says which unit has it, and the last run in it before that unit.
@@ -37,18 +39,18 @@ impl Workspace {
         self.top.with_file_name(format!("{}.unit", self.name))
     }
 
-    /// Records the unit that has the workspace from now on. `run` is the last run in it so far, or 0.
+    /// Records that its unit has it from now on. `run` is the last run in it so far, or 0.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn give_to(&self, unit: &str, run: i64) -> Result<(), HubError> {
-        write(&self.owner(), format!("{unit} {run}\n").as_bytes())
+    pub fn take(&self, run: i64) -> Result<(), HubError> {
+        write(&self.owner(), format!("{} {run}\n", self.unit).as_bytes())
     }
 
-    /// Returns the last run in it before this unit; `None` if it belongs to another unit.
+    /// Returns the last run in it before its unit took it; `None` if another unit has it.
     #[must_use]
-    pub fn run_before(&self, unit: &str) -> Option<i64> {
-        crate::context::small(&self.owner())?.trim().strip_prefix(unit)?.strip_prefix(' ')?.parse().ok()
+    pub fn run_before(&self) -> Option<i64> {
+        crate::context::small(&self.owner())?.trim().strip_prefix(&self.unit)?.strip_prefix(' ')?.parse().ok()
     }
 }
 
@@ -159,5 +161,6 @@ impl Hub {
     pub fn remove_workspace(&self, workspace: &Workspace) {
         let _ = fs::remove_dir_all(&workspace.top);
         let _ = fs::remove_file(self.index(&workspace.name));
+        let _ = fs::remove_file(workspace.owner());
     }
 }

@@ -124,7 +124,9 @@ pub(super) fn limit_words(limit: LimitKind, totals: &Totals, outline: &Outline) 
     let until = totals.last.as_ref().and_then(|last| last.usage_limit.as_ref()?.resets_at.as_ref());
     let until = until.filter(|_| limit == LimitKind::Wait);
     let until = until.map_or_else(String::new, |until| format!("; the usage limit ends at {}", local_time(until)));
-    format!("the limit `{}` of {} was reached{until}", limit.key(), value.unwrap_or_default())
+    // A run of a batch has a share of the batch's limit.
+    let value = value.map_or_else(String::new, |value| format!(" of {value}"));
+    format!("the limit `{}`{value} was reached{until}", limit.key())
 }
 
 fn stopped(step: u32, outcome: RunOutcome, totals: &Totals, outline: &Outline) -> String {

@@ -2,6 +2,7 @@
 //! workspace.
 
 use crate::plan::Overrides;
+use crate::source::sha256;
 use crate::task::Change;
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +113,12 @@ pub enum BadBundle {
 }
 
 impl Bundle {
+    /// Returns a text that no other unit has, not even one of the same name in another history of the project.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        sha256(self.text())
+    }
+
     /// Returns the bundle as text.
     #[must_use]
     pub fn text(&self) -> String {

@@ -92,14 +92,27 @@ fn a_worker_whose_unit_was_claimed_by_another_one_ends_after_its_attempt() {
 #[test]
 fn a_unit_whose_agent_is_a_program_of_the_project_is_continued_in_another_directory() {
     let place = with_unit_of("./worker.sh");
-    let made = place.work(".forkhestra/hub.git").display().to_string();
+    let made = ".forkhestra/hub.git";
     let (here, there) = (place.path("here").display().to_string(), place.path("there").display().to_string());
-    let run = place.start(&worker(&made, &here));
+    let run = place.start(&worker(made, &here));
     place.wait_for(&place.path("tmp/up"));
     assert_eq!(run.end_by("KILL").code, None);
     fs::remove_dir_all(&here).unwrap();
     fs::write(place.path("tmp/go"), "").unwrap();
-    let ran = place.run(&worker(&made, &there));
+    let ran = place.run(&worker(made, &there));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("runResumed"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_batch_that_is_resumed_knows_what_another_worker_of_its_unit_has_done() {
+    let place = crate::batch::waiting(1);
+    let run = place.start(&["task", "run", "-j", "1"]);
+    crate::batch::wait_for_workers(&place, &[1]);
+    assert_eq!(run.end_by("KILL").code, None);
+    place.agent("worker", "sh echo work > file-$FORKHESTRA_TASK.txt");
+    place.run(&["work", "--hub", ".forkhestra/hub.git", "--unit", "1-1-1"]).code(0);
+    place.run(&["resume"]).code(0);
+    let listed = place.run(&["task", "list"]).code(0).stdout.clone();
+    assert!(listed.contains("completed") && listed.contains("landed as"), "{listed}");
 }

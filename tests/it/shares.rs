@@ -48,3 +48,17 @@ fn limit_each_stops_a_task_for_good_and_keeps_its_work() {
     place.run(&["task", "run", "-j", "2"]).code(0);
     assert_eq!(hub(&place, &["show", "forkhestra/line:file-1.txt"]).lines().count(), 5, "the next batch has its work");
 }
+
+#[test]
+fn limit_that_is_used_up_in_a_verification_pauses_it_and_resume_raises_it() {
+    let place = place(1, "sh echo work > file-$FORKHESTRA_TASK.txt", "ls file-*.txt > /dev/null");
+    let chains = CHAINS.replace(r#"{ "check": "check" }"#, r#"{ "check": "check" }, { "check": "second" }"#);
+    let chains = chains.replace(r#""check": { "run""#, r#""second": { "run": "true" }, "check": { "run""#);
+    place.config(&format!("{{{chains}}}"));
+    git(&place, &["commit", "-q", "-am", "config"]);
+    let ran = place.run(&["task", "run", "-j", "2", "--limit", "attempts=4"]);
+    assert!(ran.code(4).stderr.contains("0 of 1 task landed"), "{}", ran.stderr);
+    let ran = place.run(&["resume", "--limit", "attempts=40"]);
+    assert!(ran.code(0).stderr.contains("1 of 1 task landed"), "{}", ran.stderr);
+    assert_eq!(place.calls("worker"), 1);
+}

@@ -59,7 +59,7 @@ fn tries_are_made_at_once_and_the_judge_chooses_the_one_that_lands() {
 
       task   title            status      attempts         tokens      cost sent back
       1      Find the answer  landed            10              -         -         -
-    1 of 1 task landed (10 attempts)
+    1 of 1 task landed (11 attempts)
       next: forkhestra task land --into main
     ");
     assert_eq!(hub(&place, &["show", "forkhestra/line:answer.txt"]), "try 2");
@@ -122,7 +122,7 @@ fn tries_without_a_valid_choice_are_compared_once_more_before_the_task_stops() {
         let place = place(WRITES, &judge(answer));
         let ran = place.run(&["task", "run", "-j", "2", "--tries", "2"]);
         assert_eq!(ran.code(1).stderr.matches(reason).count(), 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains("✗ 1  stopped: the judge chose none of its tries"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("✗ 1  stopped: the judge chose none of tries 1 and 2"), "{}", ran.stderr);
         assert_eq!(place.calls("judge"), 4);
     }
 }
@@ -226,4 +226,25 @@ fn prune_keeps_a_batch_whose_completed_work_has_not_landed() {
     git(&place, &["commit", "-q", "-am", "check again"]);
     place.run(&["task", "run", "-j", "2", "1"]).code(0);
     assert!(place.run(&["task", "list"]).stdout.contains("landed as"));
+}
+
+#[test]
+fn a_task_whose_judge_chose_no_try_lands_with_the_first_accepted_one_once_it_is_approved() {
+    let place = place(WRITES, &judge("Both are good."));
+    let ran = place.run(&["task", "run", "-j", "3", "--tries", "2"]);
+    assert!(ran.code(1).stderr.contains("the judge chose none of tries 1 and 2, which were all accepted"));
+    assert!(ran.stderr.contains("next: forkhestra task approve 1"), "{}", ran.stderr);
+    place.run(&["task", "approve", "1"]).code(0);
+    place.run(&["task", "run", "-j", "1"]).code(0);
+    assert_eq!(hub(&place, &["show", "forkhestra/line:answer.txt"]), "try 1");
+    assert_eq!(place.calls("worker"), 2);
+}
+
+#[test]
+fn a_task_of_which_no_try_was_accepted_lands_with_the_first_one_once_it_is_approved() {
+    let place = place("sh echo broken $FORKHESTRA_TRY > answer.txt", &judge("CHOICE: 1"));
+    place.run(&["task", "run", "-j", "2", "--tries", "2"]).code(1);
+    place.run(&["task", "approve", "1"]).code(0);
+    place.run(&["task", "run", "-j", "1", "--unverified"]).code(0);
+    assert_eq!(hub(&place, &["show", "forkhestra/line:answer.txt"]), "broken 1");
 }

@@ -164,3 +164,10 @@ fn workspace_changes_are_seen_whatever_git_believes_about_a_fresh_checkout() {
         assert!(fs::read_dir(packs).unwrap().next().is_none());
     }
 }
+
+#[test]
+fn landing_checks_may_name_a_program() {
+    let place = with_settings(1, r#""landing": { "checks": ["ls"] }"#, WRITES, "true");
+    let ran = place.run(&["task", "run", "-j", "2"]);
+    assert!(ran.code(0).stderr.contains("1 of 1 task landed"), "{}", ran.stderr);
+}

@@ -138,7 +138,8 @@ fn settled(state: &BatchState) -> Option<Action> {
 /// Why none of the tries at a task could be taken.
 fn why_none(task: &TaskOfBatch) -> String {
     if !task.accepted().is_empty() {
-        return "the judge chose none of its tries".into();
+        let tries = task.accepted().iter().map(|(number, _)| number.to_string()).collect::<Vec<_>>().join(" and ");
+        return format!("the judge chose none of tries {tries}, which were all accepted");
     }
     let reasons = task.tries.iter().map(|one| match one.place {
         TryPlace::Unsuccessful(outcome) => reason_of(outcome),

@@ -26,6 +26,9 @@ pub(in crate::cli) fn chosen(
     project: &Project,
 ) -> Result<(Chain, TypedVars), Vec<Diagnostic>> {
     let (given, words) = split(&args.words, &project.shell)?;
+    if let Some(steps) = &args.steps {
+        return Ok((parse(&Source::new("the unit of work", steps.as_str(), &project.shell))?, given));
+    }
     match (&args.chain, words.as_slice()) {
         (Some(_), [text, ..]) => Err(vec![both(text)]),
         (Some(name), []) => Ok((named(name, &project.config)?, given)),

@@ -382,7 +382,11 @@ fn no_reason() -> Diagnostic {
 }
 
 fn finished(run: i64, state: RunState) -> Diagnostic {
-    let how = if state == RunState::Complete { "all its steps succeeded" } else { "not every case passed" };
+    let how = match state {
+        RunState::Complete => "all its steps succeeded",
+        RunState::TasksLeft => "not all of its tasks landed. `forkhestra task run --jobs N` continues with them",
+        _ => "not every case passed",
+    };
     Diagnostic::error("resume/finished", format!("run {run} has ended: {how}"))
         .help(format!("start a new run; `forkhestra runs show {run}` shows what happened in this one"))
 }

@@ -2,12 +2,14 @@
 
 use super::log::{Cut, show};
 use crate::cli::args::Common;
-use crate::cli::run::execute::{command_line, resume_line};
+use crate::cli::run::execute::command_line;
 use crate::cli::runs::broken;
-use crate::engine::{BatchEvent, BatchState, Event, EventKind, RunRow, RunState, RunTrees, Sum, Totals};
+use crate::engine::{
+    BatchEvent, BatchState, Event, EventKind, RunOutcome, RunRow, RunState, RunTrees, Sum, TaskOfBatch, TaskPlace, Totals,
+};
 use crate::hub::Hub;
 use crate::journal::Journal;
-use crate::report::{BatchLines, Paint, batch_table, batch_text};
+use crate::report::{BatchLines, Paint, batch_table, batch_text, with_twice};
 use crate::runner::TreeStore;
 use crate::source::Diagnostic;
 use crate::world::World;
@@ -27,16 +29,50 @@ pub(in crate::cli) fn closing(
     paint: Paint,
 ) -> Result<String, Diagnostic> {
     let mut sums: IndexMap<String, Sum> = IndexMap::new();
+    let mut all = Totals::default();
+    let mut verifications = Totals::default().all;
+    for unit in state.units.values().filter(|unit| unit.task.is_none()) {
+        verifications.join(&journal.summary(unit.run).map_err(broken)?.totals.all);
+    }
+    all.all.join(&verifications);
     for (id, task) in &state.tasks {
         let mut totals = Totals::default().all;
         for run in &task.runs {
             totals.join(&journal.summary(*run).map_err(broken)?.totals.all);
         }
+        all.all.join(&totals);
         sums.insert(id.clone(), totals);
     }
-    let resume = resume_line(world, common, journal.root(), run);
-    let land = command_line(world, common, journal.root(), "task land");
-    Ok(batch_table(state, &sums, &resume, &land, paint))
+    let line = |words: &str| command_line(world, common, journal.root(), words);
+    let mut next = Vec::new();
+    let resume = line(&format!("resume {run}"));
+    match state.outcome {
+        Some(RunOutcome::Succeeded | RunOutcome::TasksLeft) => {}
+        Some(RunOutcome::LimitReached { limit }) => {
+            let limits = journal.outline(run).map_err(broken)?.map(|outline| outline.limits).unwrap_or_default();
+            next.push(with_twice(limit, &all, &limits, &resume));
+        }
+        _ => next.push(resume),
+    }
+    next.extend(state.tasks.iter().find_map(|(id, task)| after_stop(state, id, task)).map(|words| line(&words)));
+    if state.landed() > 0 {
+        let branch = state.facts.as_ref().and_then(|facts| facts.branch.as_ref());
+        let into = branch.map_or_else(String::new, |branch| format!(" --into {branch}"));
+        next.push(line(&format!("task land{into}")));
+    }
+    Ok(batch_table(state, &sums, &verifications, &next, paint))
+}
+
+/// The command that helps with a task that has stopped.
+fn after_stop(state: &BatchState, id: &str, task: &TaskOfBatch) -> Option<String> {
+    let TaskPlace::Stopped(_) = task.place else { return None };
+    let unit = state.units.values().rev().find(|unit| unit.task.as_deref() == Some(id));
+    let waits = unit.is_some_and(|unit| matches!(unit.outcome, Some(RunOutcome::NeedsHuman { .. })));
+    let is_undecided = task.chosen.is_none() && !task.accepted().is_empty();
+    if waits || is_undecided {
+        return Some(format!("task approve {id}"));
+    }
+    task.runs.last().map(|run| format!("runs show {run}"))
 }
 
 /// A batch as `runs show` shows it.

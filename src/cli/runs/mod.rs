@@ -219,7 +219,7 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
 /// The batches with work that waits to land or to be continued. Without them, nothing would know about this work.
 fn batches_with_work(journal: &Journal) -> Result<Vec<i64>, Diagnostic> {
     let mut found = Vec::new();
-    let mut later: Vec<String> = Vec::new();
+    let mut later: Vec<(i64, String)> = Vec::new();
     for run in journal.batches().map_err(broken)? {
         let Some(state) = BatchState::of_events(&journal.events(run).map_err(broken)?) else { continue };
         let waits = |task: &TaskOfBatch| match task.place {
@@ -227,11 +227,16 @@ fn batches_with_work(journal: &Journal) -> Result<Vec<i64>, Diagnostic> {
             TaskPlace::Waiting | TaskPlace::Unsuccessful(_) | TaskPlace::Stopped(_) => task.work.is_some(),
             _ => true,
         };
-        if state.tasks.iter().any(|(id, task)| waits(task) && !later.contains(id)) {
-            found.push(run);
-        }
         // A later batch has taken up the work of an earlier one.
-        later.extend(state.tasks.into_keys());
+        let is_last = |id: &String| !later.iter().any(|(_, other)| other == id);
+        if state.tasks.iter().any(|(id, task)| waits(task) && is_last(id)) {
+            found.push(run);
+            // Without that batch, the work would seem to be that of this one.
+            let newer = later.iter().filter(|(batch, id)| !found.contains(batch) && state.tasks.contains_key(id));
+            let newer: Vec<i64> = newer.map(|(batch, _)| *batch).collect();
+            found.extend(newer);
+        }
+        later.extend(state.tasks.into_keys().map(|id| (run, id)));
     }
     Ok(found)
 }

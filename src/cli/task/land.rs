@@ -83,5 +83,5 @@ fn uncommitted(branch: &str, files: &[String]) -> Diagnostic {
         "land/uncommitted",
         format!("`{branch}` is checked out with uncommitted changes: {}", shown.join(", ")),
     )
-    .help("commit or stash them first")
+    .help("commit or stash them first; changes that `--with-changes` took along are in the way once they differ")
 }

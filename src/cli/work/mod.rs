@@ -38,10 +38,14 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
     let workspace = Workspace::of(&bundle, &folder);
     let worker = world.token().map_err(|error| no_name(&error.to_string()))?;
     let Some(claim) = hub.claim(&args.unit, &worker).map_err(|error| refused(&error))? else {
+        // Whoever started this worker may have missed what the earlier one reported.
+        if let Some((run, true)) = under_way(&workspace) {
+            report_events(&workspace.root, run)?;
+        }
         print_error(&format!("unit {} is done, or another worker has it\n", args.unit));
         return Ok(Exit::Taken);
     };
-    let mut earlier = under_way(&workspace, &bundle);
+    let mut earlier = under_way(&workspace);
     let mut origin = hub.origin();
     if earlier.is_none() {
         let found = hub.unit(&args.unit).map_err(|error| refused(&error))?;
@@ -64,7 +68,8 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
 /// Opens a hub on this machine, or the mirror of one on another machine.
 fn open(world: &World, hub: &str) -> Result<Hub, Stopped> {
     if !Hub::is_url(hub) {
-        return Ok(Hub::at(Path::new(hub)));
+        let path = world.cwd().join(hub);
+        return if path.join("HEAD").is_file() { Ok(Hub::at(&path)) } else { Err(no_hub(&path).into()) };
     }
     let digest = sha256(hub.as_bytes());
     let name = format!("{}-{}.git", Hub::project_of(hub), digest.get(..8).unwrap_or(&digest));
@@ -149,7 +154,8 @@ fn carry_out(
     let given = |word: &Option<String>| word.clone();
     let overrides = bundle.overrides.clone();
     let args = RunArgs {
-        words: bundle.steps.iter().chain(&bundle.vars).cloned().collect(),
+        words: bundle.vars.clone(),
+        steps: given(&bundle.steps),
         chain: given(&bundle.chain),
         task: bundle.task.as_ref().map(|task| task.id.clone()),
         prompt: bundle.choice.as_ref().map(|choice| choice.prompt.clone()),
@@ -175,8 +181,8 @@ fn carry_out(
 }
 
 /// Returns the run that an earlier worker of this unit has begun in its workspace, and whether it has ended by itself.
-fn under_way(workspace: &Workspace, bundle: &Bundle) -> Option<(i64, bool)> {
-    let before = workspace.run_before(&bundle.unit)?;
+fn under_way(workspace: &Workspace) -> Option<(i64, bool)> {
+    let before = workspace.run_before()?;
     let journal = Journal::existing(&workspace.root).ok()??;
     let row = journal.runs().ok()?.into_iter().next().filter(|row| row.id > before && row.began)?;
     Some((row.id, row.outcome.is_some_and(crate::engine::RunOutcome::is_a_conclusion)))
@@ -199,7 +205,7 @@ fn begin(workspace: &Workspace, bundle: &Bundle) -> Result<(), Stopped> {
             entries.map(|entry| AuditRow { at: entry.at.clone(), run: None, change: entry.change.clone() }).collect();
         journal.put_task(&task.id, &new, &task.added, &trail)?;
     }
-    Ok(workspace.give_to(&bundle.unit, before)?)
+    Ok(workspace.take(before)?)
 }
 
 /// Prints the events of a run in a workspace again. Who reads them knows their numbers.
@@ -263,6 +269,11 @@ pub(in crate::cli) fn workspaces(world: &World, hub: &Path, root: Option<&Path>)
         None => world.cache_home().ok_or_else(no_home)?.join("forkhestra/workspaces"),
     };
     Ok(root.join(below))
+}
+
+fn no_hub(path: &Path) -> Diagnostic {
+    Diagnostic::error("work/no-hub", format!("there is no hub at {}", path.display()))
+        .help("that of a project is its .forkhestra/hub.git; `task run --jobs N` creates it")
 }
 
 fn no_name(why: &str) -> Diagnostic {

@@ -31,6 +31,8 @@ pub struct TryOfTask {
     pub place: TryPlace,
     /// The number of its run, once it has begun.
     pub run: Option<i64>,
+    /// The commit with its work, accepted or not, once its run has ended.
+    pub work: Option<String>,
     /// How many of its workers were lost since the batch began or resumed.
     pub lost: u32,
 }
@@ -86,6 +88,15 @@ impl TaskOfBatch {
         accepted.collect()
     }
 
+    /// The commit with the work that a later batch can use: that of its chain, or else of the first try that was
+    /// accepted, or else that of the first try, or else what it began with.
+    #[must_use]
+    pub fn best_work(&self) -> Option<&str> {
+        let accepted = || self.accepted().first().map(|(_, work)| *work);
+        let tried = || self.tries.iter().find_map(|one| one.work.as_deref());
+        self.work.as_deref().or_else(accepted).or_else(tried).or(self.start.as_deref())
+    }
+
     /// What its tries need next. `most_lost` is how many workers of one unit may be lost.
     #[must_use]
     pub fn tries_need(&self, most_lost: u32) -> TriesNeed {
@@ -125,6 +136,7 @@ impl TaskOfBatch {
     /// The worker of one of its tries has ended.
     pub(super) fn try_ended(&mut self, number: u32, passed: bool, outcome: Option<RunOutcome>, work: Option<&String>) {
         let Some(one) = self.try_mut(number) else { return };
+        one.work = work.cloned();
         one.place = match work {
             None => {
                 one.lost += u32::from(!has_reached_limit(outcome));

@@ -92,10 +92,7 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
         BatchEvent::Stopped { task, reason, .. } => {
             let known = state.tasks.get(task);
             let run = known.and_then(|known| known.runs.last()).map_or_else(String::new, |run| format!(" (run {run})"));
-            let unit = state.units.values().rev().find(|unit| unit.task.as_ref() == Some(task));
-            let error =
-                unit.and_then(|unit| unit.error.as_ref()).filter(|_| unit.is_some_and(|unit| unit.outcome.is_none()));
-            let error = error.map_or_else(String::new, |error| format!("{}\n", indented(error)));
+            let error = refusal_of(state, task).map_or_else(String::new, |error| format!("{}\n", indented(error)));
             paint.bad(&format!("  {} {task}", paint.sign("✗", "x"))) + &format!("  stopped: {reason}{run}\n{error}")
         }
         BatchEvent::Parked { backend, .. } => {
@@ -120,6 +117,17 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
         | BatchEvent::Merged { .. }
         | BatchEvent::Conflicted { .. } => String::new(),
     }
+}
+
+/// What the last worker of a task said when it was refused, or the one that had to verify its work.
+fn refusal_of<'a>(state: &'a BatchState, task: &str) -> Option<&'a str> {
+    let is_on_trial = state.tasks.get(task).is_some_and(|known| known.place == TaskPlace::OnTrial);
+    let is_its = |unit: &&UnitOfBatch| match &unit.task {
+        Some(of) => of == task,
+        None => is_on_trial,
+    };
+    let unit = state.units.values().rev().find(is_its)?;
+    unit.error.as_deref().filter(|_| unit.outcome.is_none())
 }
 
 /// Whether a unit is one of several tries at a task.
@@ -245,9 +253,16 @@ fn try_json(number: u32, one: &TryOfTask) -> Value {
     json!({ "try": number, "backend": one.backend, "run": one.run, "status": status, "work": work })
 }
 
-/// Returns the table of a batch that has ended, with the totals of each task, and what to type next.
+/// Returns the table of a batch that has ended, with the totals of each task and of the verifications, and what to type
+/// next.
 #[must_use]
-pub fn batch_table(state: &BatchState, sums: &IndexMap<String, Sum>, resume: &str, land: &str, paint: Paint) -> String {
+pub fn batch_table(
+    state: &BatchState,
+    sums: &IndexMap<String, Sum>,
+    verifications: &Sum,
+    next: &[String],
+    paint: Paint,
+) -> String {
     let titles: Vec<String> = state.tasks.values().map(|task| fitted(&first_line(&task.facts.title), TITLE)).collect();
     let names = state.tasks.keys().map(|id| width(id)).max().unwrap_or(0).max(5);
     let widest = titles.iter().map(|title| width(title)).max().unwrap_or(0).max(5);
@@ -256,7 +271,7 @@ pub fn batch_table(state: &BatchState, sums: &IndexMap<String, Sum>, resume: &st
         "task", "title", "status", "attempts", "tokens", "cost", "sent back"
     );
     let mut text = format!("\n{}\n", paint.dim(&heading));
-    let mut all = Sum::default();
+    let mut all = verifications.clone();
     for ((id, task), title) in state.tasks.iter().zip(&titles) {
         let word = status_of(&task.place, !task.facts.after.is_empty());
         let status = format!("{word:<11}");
@@ -282,15 +297,6 @@ pub fn batch_table(state: &BatchState, sums: &IndexMap<String, Sum>, resume: &st
     let (landed, tasks) = (state.landed(), counted(state.tasks.len(), "task"));
     let used = used_words(&all).into_iter().fold(counted(all.attempts, "attempt"), |words, used| words + ", " + &used);
     let _ = writeln!(text, "{}", paint.bold(&format!("{landed} of {tasks} landed ({used})")));
-    let goes_on = !matches!(state.outcome, Some(RunOutcome::Succeeded | RunOutcome::TasksLeft));
-    let mut next = Vec::new();
-    if goes_on {
-        next.push(resume.to_string());
-    }
-    if landed > 0 {
-        let branch = state.facts.as_ref().and_then(|facts| facts.branch.clone());
-        next.push(branch.map_or_else(|| land.to_string(), |branch| format!("{land} --into {branch}")));
-    }
     if !next.is_empty() {
         let _ = writeln!(text, "{}", paint.dim(&format!("  next: {}", next.join(", or "))));
     }

@@ -26,7 +26,7 @@ use crate::engine::{BatchFacts, BatchState, Event, EventKind, RunOutcome, Totals
 use crate::exit::Exit;
 use crate::hub::Hub;
 use crate::journal::{Journal, NewRun, RunLock};
-use crate::plan::{Outline, Overrides, limits};
+use crate::plan::{Limits as PlannedLimits, Outline, Overrides, limits};
 use crate::proc::SleepInhibitor;
 use crate::report::{BatchTerminal, Paint, Screen, batch_json, print_error, render};
 use crate::runner::Failure;
@@ -123,9 +123,20 @@ fn title(jobs: u32) -> String {
     format!("task run --jobs {jobs}")
 }
 
+/// The limits of a whole batch, as its outline has them.
+fn limits_of(whole: &Limits) -> PlannedLimits {
+    PlannedLimits {
+        time: whole.time,
+        cost: whole.cost.as_ref().map(|(cost, _)| *cost),
+        tokens: whole.tokens.as_ref().map(|(tokens, _)| *tokens),
+        attempts: whole.attempts,
+        ..PlannedLimits::default()
+    }
+}
+
 impl Ready<'_> {
     fn outline(&self) -> Outline {
-        Outline { chain: title(self.facts.jobs), ..Outline::default() }
+        Outline { chain: title(self.facts.jobs), limits: limits_of(&self.whole), ..Outline::default() }
     }
 }
 

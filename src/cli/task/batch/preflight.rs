@@ -116,12 +116,16 @@ fn unlanded<'a>(
         let Some(state) = earlier.iter().find(|state| state.tasks.contains_key(&task.id)) else { continue };
         let Some(known) = state.tasks.get(&task.id) else { continue };
         let unit = state.units.values().rev().find(|unit| unit.task.as_ref() == Some(&task.id));
-        let has_workspace = unit.is_some_and(|unit| Path::new(&unit.workspace).is_dir());
-        let has_work = known.work.iter().chain(&known.start).any(|work| hub.has(work)) || has_workspace;
+        let was_cut_off = matches!(known.place, TaskPlace::AtWork | TaskPlace::Interrupted);
+        let has_workspace = was_cut_off && unit.is_some_and(|unit| Path::new(&unit.workspace).is_dir());
+        let has_work = known.best_work().into_iter().any(|work| hub.has(work)) || has_workspace;
         let is_landed = matches!(known.place, TaskPlace::Landed(_));
-        // A later run in the user's own directory has nothing to do with that work.
-        let is_last = journal.runs_of(&task.id)?.last().is_some_and(|run| known.runs.contains(run));
-        if has_work && !is_landed && is_last {
+        // A later run in the user's own directory has nothing to do with that work. The last batch may only have
+        // tried to verify it.
+        let of_batches = || earlier.iter().filter_map(|state| state.tasks.get(&task.id));
+        let is_its_last =
+            journal.runs_of(&task.id)?.last().is_some_and(|run| of_batches().any(|known| known.runs.contains(run)));
+        if has_work && !is_landed && is_its_last {
             found.push(task.id.as_str());
         }
     }
@@ -134,7 +138,7 @@ fn chosen<'a>(tasks: &'a [Task], ids: &[String], unlanded: &[&str]) -> Result<Ve
     let mut chosen: Vec<&Task> = Vec::new();
     for id in ids {
         match known(tasks, id) {
-            Ok(task) if task.status.is_terminal() && task.status != Status::Completed => {
+            Ok(task) if task.status.is_terminal() && !unlanded.contains(&task.id.as_str()) => {
                 faults.push(task_errors::terminal(id, task.status));
             }
             Ok(task) if !chosen.iter().any(|other| other.id == task.id) => chosen.push(task),
@@ -235,7 +239,8 @@ fn verification(
         None => checks,
     };
     if checks.is_empty() {
-        return Err(vec![errors::no_check(&args.chain)]);
+        let of = if project.config.landing.checks.is_some() { None } else { Some(args.chain.as_str()) };
+        return Err(vec![errors::no_check(of)]);
     }
     found.verification = Some(checks.join(" -> "));
     Ok(found)
@@ -389,7 +394,8 @@ fn of_batch(task: &Task, chosen: &[&Task], line: &str, earlier: &Known<'_>) -> R
     let Some((state, before)) = known.filter(|(_, before)| !matches!(before.place, TaskPlace::Landed(_))) else {
         return Ok(facts);
     };
-    let work = before.work.clone().or_else(|| earlier.in_workspace(state, &task.id)).or_else(|| before.start.clone());
+    let in_workspace = || earlier.in_workspace(state, &task.id);
+    let work = before.work.clone().or_else(in_workspace).or_else(|| before.best_work().map(str::to_string));
     let Some(work) = work.filter(|work| hub.has(work)) else { return Ok(facts) };
     if task.status == Status::Pending {
         return Ok(facts);
