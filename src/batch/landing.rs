@@ -79,7 +79,9 @@ impl Driver<'_> {
     /// The check that failed in the last verification, and its first errors.
     fn first_errors(&self) -> Result<(String, String), JournalError> {
         let verification = self.state.units.values().rev().find(|unit| unit.task.is_none());
-        let Some((run, workspace)) = verification.map(|unit| (unit.run, &unit.workspace)) else { return Ok(("the checks".into(), String::new())) };
+        let Some((run, workspace)) = verification.map(|unit| (unit.run, &unit.workspace)) else {
+            return Ok(("the checks".into(), String::new()));
+        };
         let journal = &*self.context.journal;
         let failed = journal.events(run)?.into_iter().rev().find_map(|event| match event.event {
             EventKind::AttemptFinished { at, outcome, .. } if outcome != AttemptOutcome::Completed => Some(at),

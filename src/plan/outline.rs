@@ -179,9 +179,9 @@ impl Outline {
                 differ(of("backend"), &some(&before.backend), &some(&now.backend)),
                 differ(of("permissions"), level(before), level(now)),
                 differ(of("command"), &some(&before.check), &some(&now.check)),
-                Some(()).filter(|()| !is_program(&before.program, &now.program)).and_then(|()| {
-                    differ(of("program"), &before.program, &now.program)
-                }),
+                Some(())
+                    .filter(|()| !is_program(&before.program, &now.program))
+                    .and_then(|()| differ(of("program"), &before.program, &now.program)),
                 (before.optional != now.optional).then(|| of("optional")),
                 // An outline from before timeouts had a default has none, which is not a change.
                 before.timeout.as_ref().and_then(|timeout| differ(of("timeout"), timeout, &some(&now.timeout))),

@@ -93,6 +93,8 @@ fn tasks_run_at_once_and_land_verified_and_the_users_repository_is_not_changed()
     let ran = place.run(&["task", "run", "--jobs", "3"]);
     let words = ran.code(0).words();
     assert!(words.starts_with("● batch 1 begins: 4 tasks, 3 lanes, verified by check"), "{words}");
+    let changed = place.run(&["diff", "1", "--stat"]).code(0).stdout.clone();
+    assert!((1..=4).all(|task| changed.contains(&format!("file-{task}.txt"))), "{changed}");
     assert!(words.contains("4 of 4 tasks landed (") && words.ends_with("next: forkhestra task land --into main"));
     assert!(before == user_git(&place), "the user's .git has changed");
     assert_eq!(git(&place, &["status", "--porcelain"]), "");
@@ -236,6 +238,8 @@ fn one_signal_ends_all_lanes_gracefully_and_a_resume_continues_them() {
     let ran = run.end_by("INT");
     assert_eq!(ran.code, Some(130), "{}", ran.stderr);
     assert!(ran.stderr.ends_with("0 of 3 tasks landed (3 attempts)\n  next: forkhestra resume 1\n"), "{}", ran.stderr);
+    let status = place.run(&["status"]).code(0).stdout.clone();
+    assert!(status.contains("! run 1 (task run --jobs 3) was interrupted: forkhestra resume 1"), "{status}");
     fs::write(place.path("tmp/go"), "").unwrap();
     assert!(place.run(&["resume", "2"]).code(2).stderr.contains("resume/batch"));
     assert!(place.run(&["resume"]).code(0).stderr.contains("3 of 3 tasks landed"));

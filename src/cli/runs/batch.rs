@@ -5,7 +5,8 @@ use crate::cli::args::Common;
 use crate::cli::run::execute::command_line;
 use crate::cli::runs::broken;
 use crate::engine::{
-    BatchEvent, BatchState, Event, EventKind, RunOutcome, RunRow, RunState, RunTrees, Sum, TaskOfBatch, TaskPlace, Totals,
+    BatchEvent, BatchState, Event, EventKind, RunKind, RunOutcome, RunRow, RunState, RunTrees, Sum, TaskOfBatch,
+    TaskPlace, Totals,
 };
 use crate::hub::Hub;
 use crate::journal::Journal;
@@ -118,13 +119,24 @@ pub(super) fn play(
 }
 
 /// The trees of a run, and the repository that has them. Those of a run of a batch are in its workspace; when that is
-/// removed, the hub still has the first and the last one.
+/// removed, the hub still has the first and the last one. Those of a batch are the line before and after it.
 pub(in crate::cli) fn trees_of(
     journal: &Journal,
     row: &RunRow,
     trees: RunTrees,
 ) -> Result<(TreeStore, RunTrees), Diagnostic> {
     let own = TreeStore::of(journal.root());
+    if row.kind == RunKind::Batch {
+        let events = journal.events(row.id).map_err(broken)?;
+        let state = BatchState::of_events(&events).unwrap_or_default();
+        let began = events.iter().find_map(|event| match &event.event {
+            EventKind::Batch { event: BatchEvent::Started { facts } } => Some(facts.line.clone()),
+            _ => None,
+        });
+        let Some((hub, began)) = Hub::existing(journal.root()).zip(began) else { return Ok((own, trees)) };
+        let tree = |commit: &str| hub.tree_of(commit).ok();
+        return Ok((TreeStore::at(journal.root(), hub.path()), trees.with_ends(tree(&began), tree(&state.line))));
+    }
     let (Some(batch), Some(name)) = (row.batch, &row.unit) else { return Ok((own, trees)) };
     let (mut began, mut work, mut workspace) = (None, None, None);
     for event in journal.events(batch).map_err(broken)? {

@@ -82,6 +82,17 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
     let tasks = journal.tasks().map_err(broken)?;
     let mut runs = journal.runs().map_err(broken)?;
     runs.truncate(SEARCHED);
+    if let Some(row) = runs.iter().find(|row| row.batch.is_none()).filter(|_| found.run.is_none()) {
+        let how = match state(&journal, row)? {
+            RunState::Crashed => Some("crashed"),
+            RunState::Interrupted => Some("was interrupted"),
+            _ => None,
+        };
+        found.waiting.extend(how.map(|how| WaitingItem {
+            what: format!("run {} ({}) {how}", row.id, row.name.as_ref().unwrap_or(&row.chain)),
+            next: resume_line(world, common, root, row.id),
+        }));
+    }
     for row in runs {
         let state = state(&journal, &row)?;
         if state.waits() {

@@ -37,7 +37,8 @@ pub(super) fn waits_outside(task: &str, before: &[&str]) -> Diagnostic {
 
 pub(super) fn no_check(chain: Option<&str>) -> Diagnostic {
     let who = chain.map_or_else(|| "`landing.checks` names".into(), |chain| format!("the chain `{chain}` has"));
-    Diagnostic::error("batch/no-check", format!("{who} no check, so nothing could be verified before it lands")).help("add a check to the chain, such as `test`, or land without a verification: --unverified")
+    Diagnostic::error("batch/no-check", format!("{who} no check, so nothing could be verified before it lands"))
+        .help("add a check to the chain, such as `test`, or land without a verification: --unverified")
 }
 
 pub(super) fn no_judge(chain: &str) -> Diagnostic {
