@@ -20,6 +20,14 @@ pub(super) enum Stopped {
 }
 
 impl Stopped {
+    /// The errors as plain text; `None` if they were reported already.
+    pub(super) fn words(&self) -> Option<String> {
+        match self {
+            Self::Refused(faults) => Some(render(faults, Paint::plain())),
+            Self::Ended(_) => None,
+        }
+    }
+
     /// Prints the errors and returns the exit code. No other code prints them.
     pub(super) fn exit(self, world: &World) -> Exit {
         match self {

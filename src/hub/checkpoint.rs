@@ -4,6 +4,7 @@
 use super::units::BUNDLE;
 use super::{Claim, FoundUnit, Hub, HubError};
 use crate::unit::UnitStage;
+use std::fmt::Write;
 use std::path::Path;
 
 /// The file of a run's facts in the tree of a unit's commits.
@@ -12,6 +13,20 @@ const RUN: &str = "run.json";
 const EVENTS: &str = "events.ndjson";
 /// The directory of the attempts.
 const ATTEMPTS: &str = "attempts";
+
+/// The file with the reason for which a unit was refused.
+const ERROR: &str = "error.txt";
+
+/// What a worker hands over.
+#[derive(Debug, Clone, Copy)]
+pub struct KeptUnit<'a> {
+    /// The commit with the work.
+    pub work: &'a str,
+    /// Its run, if there is one and the hub is to have it.
+    pub run: Option<KeptRun<'a>>,
+    /// Why it was refused, if it was.
+    pub error: Option<&'a str>,
+}
 
 /// A run as a checkpoint keeps it.
 #[derive(Debug, Clone, Copy)]
@@ -30,21 +45,46 @@ impl Hub {
     /// # Errors
     /// When git fails.
     pub fn checkpoint_run(&self, claim: &mut Claim, work: &str, run: KeptRun<'_>) -> Result<bool, HubError> {
-        let tree = self.tree_of_run(claim, run)?;
+        let tree = self.tree_of_unit(claim, Some(run), None)?;
         self.record(claim, UnitStage::Checkpoint, (Some(work), Some(&tree)), None)
     }
 
-    fn tree_of_run(&self, claim: &Claim, run: KeptRun<'_>) -> Result<String, HubError> {
+    /// Hands over what a worker has done. With an exit code, the unit is done and never runs again; without, another
+    /// worker continues it. Returns whether the claim still held.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn hand_over(&self, claim: &mut Claim, kept: KeptUnit<'_>, exit: Option<u8>) -> Result<bool, HubError> {
+        let KeptUnit { work, run, error } = kept;
+        let is_more = run.is_some() || error.is_some();
+        let tree = is_more.then(|| self.tree_of_unit(claim, run, error)).transpose()?;
+        let stage = if exit.is_some() { UnitStage::Done } else { UnitStage::Checkpoint };
+        self.record(claim, stage, (Some(work), tree.as_deref()), exit)
+    }
+
+    /// Returns the reason for which a unit was refused, if it was.
+    #[must_use]
+    pub fn error_of(&self, found: &FoundUnit) -> Option<String> {
+        self.ask(&["cat-file", "blob", &format!("{}:{ERROR}", found.commit)]).ok()
+    }
+
+    fn tree_of_unit(&self, claim: &Claim, run: Option<KeptRun<'_>>, error: Option<&str>) -> Result<String, HubError> {
         let bundle = self.ask(&["rev-parse", "--verify", &format!("{}:{BUNDLE}", claim.commit)])?;
         let blob = |text: &str| self.ask_with(&["hash-object", "-w", "--stdin"], &[], text.as_bytes());
+        let mut entries = format!("100644 blob {bundle}\t{BUNDLE}\n");
+        if let Some(error) = error {
+            // Writing to a String cannot fail.
+            let _ = writeln!(entries, "100644 blob {}\t{ERROR}", blob(error)?);
+        }
+        let Some(run) = run else { return self.ask_with(&["mktree"], &[], entries.as_bytes()) };
         let (facts, events) = (blob(run.facts)?, blob(run.events)?);
         let index = self.index(&format!("{}.attempts", claim.unit));
         // Whatever a person ignores: logs are among it.
         self.in_tree(&["add", "--all", "--force", "--", ":/"], run.attempts, &index)?;
         let attempts = self.in_tree(&["write-tree"], run.attempts, &index)?;
-        let entries = format!(
-            "100644 blob {bundle}\t{BUNDLE}\n100644 blob {events}\t{EVENTS}\n100644 blob {facts}\t{RUN}\n040000 tree \
-             {attempts}\t{ATTEMPTS}\n"
+        let _ = write!(
+            entries,
+            "100644 blob {events}\t{EVENTS}\n100644 blob {facts}\t{RUN}\n040000 tree {attempts}\t{ATTEMPTS}\n"
         );
         self.ask_with(&["mktree"], &[], entries.as_bytes())
     }

@@ -16,7 +16,7 @@ mod workspace;
 use crate::context::Repository;
 use std::path::{Path, PathBuf};
 
-pub use checkpoint::KeptRun;
+pub use checkpoint::{KeptRun, KeptUnit};
 pub use error::HubError;
 pub use land::Fetched;
 pub use line::{Merged, conflict_text};

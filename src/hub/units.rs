@@ -18,6 +18,17 @@ pub struct FoundUnit {
     pub record: UnitRecord,
     /// The commit with its work so far: the second parent; `None` before the first checkpoint.
     pub work: Option<String>,
+    /// The name of the worker that made that commit.
+    pub worker: String,
+}
+
+impl FoundUnit {
+    /// Whether a worker of this name has claimed it, and has not handed it over.
+    #[must_use]
+    pub fn is_claimed_by(&self, name: &str) -> bool {
+        let is_its = self.worker.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+        is_its && matches!(self.record.stage, UnitStage::Claimed | UnitStage::Checkpoint)
+    }
 }
 
 /// The right to work on a unit. It is lost when somebody else claims the unit.
@@ -55,7 +66,8 @@ impl Hub {
         Ok(is_ours)
     }
 
-    /// Brings what this machine knows about a unit up to date. Of a hub of this machine, everything is known.
+    /// Brings what this machine knows about a unit up to date, or about all units (`*`). Of a hub of this machine,
+    /// everything is known.
     ///
     /// # Errors
     /// When the hub cannot be reached, or has no such unit.
@@ -76,15 +88,32 @@ impl Hub {
     /// # Errors
     /// When git fails.
     pub fn unit(&self, unit: &str) -> Result<Option<FoundUnit>, HubError> {
-        let format = "--format=%(objectname)%00%(parent)%00%(contents)";
-        let told = self.ask(&["for-each-ref", format, &format!("{UNITS}{unit}")])?;
-        let mut parts = told.splitn(3, '\0');
-        let (Some(commit), Some(parents), Some(message)) = (parts.next(), parts.next(), parts.next()) else {
-            return Ok(None);
-        };
-        let Some(record) = UnitRecord::parse(message) else { return Ok(None) };
-        let work = parents.split(' ').nth(1).map(str::to_string);
-        Ok(Some(FoundUnit { commit: commit.to_string(), record, work }))
+        let found = self.units_named(&format!("{UNITS}{unit}"))?.into_iter().find(|(name, _)| name == unit);
+        Ok(found.map(|(_, found)| found))
+    }
+
+    /// Returns all units with their names, as of the last refresh, in the order of the numbers in their names.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn units(&self) -> Result<Vec<(String, FoundUnit)>, HubError> {
+        self.units_named(UNITS)
+    }
+
+    fn units_named(&self, refs: &str) -> Result<Vec<(String, FoundUnit)>, HubError> {
+        let format = "--format=%(refname)%00%(objectname)%00%(parent)%00%(contents)%00";
+        let told = self.ask(&["for-each-ref", "--sort=version:refname", format, refs])?;
+        let mut parts = told.split('\0').map(|part| part.strip_prefix('\n').unwrap_or(part));
+        let mut units = Vec::new();
+        while let (Some(name), Some(commit), Some(parents), Some(message)) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        {
+            let Some((unit, record)) = name.strip_prefix(UNITS).zip(UnitRecord::parse(message)) else { continue };
+            let work = parents.split(' ').nth(1).map(str::to_string);
+            let worker = UnitRecord::worker_of(message).to_string();
+            units.push((unit.to_string(), FoundUnit { commit: commit.to_string(), record, work, worker }));
+        }
+        Ok(units)
     }
 
     /// Forgets the units of all batches but these, with their work that has not landed, and compresses the hub. What
@@ -132,22 +161,6 @@ impl Hub {
         let mut claim =
             Claim { unit: unit.to_string(), fence, worker: worker.to_string(), commit: found.commit, work: found.work };
         Ok(self.record(&mut claim, UnitStage::Claimed, (None, None), None)?.then_some(claim))
-    }
-
-    /// Keeps the work of a unit so far. Returns whether the claim still holds.
-    ///
-    /// # Errors
-    /// When git fails.
-    pub fn checkpoint(&self, claim: &mut Claim, work: &str) -> Result<bool, HubError> {
-        self.record(claim, UnitStage::Checkpoint, (Some(work), None), None)
-    }
-
-    /// Hands over the result of a unit. Returns whether the claim still held.
-    ///
-    /// # Errors
-    /// When git fails.
-    pub fn hand_over(&self, claim: &mut Claim, work: &str, exit: u8) -> Result<bool, HubError> {
-        self.record(claim, UnitStage::Done, (Some(work), None), Some(exit))
     }
 
     /// Adds a commit to the ref of a unit. Without a tree, it keeps the one that it has.

@@ -39,18 +39,39 @@ impl Workspace {
         self.top.with_file_name(format!("{}.unit", self.name))
     }
 
-    /// Records that its unit has it from now on. `run` is the last run in it so far, or 0.
+    /// Records that its unit has it from now on, with the number of the claim. `run` is the last run in it so far, or
+    /// 0.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn take(&self, run: i64) -> Result<(), HubError> {
-        write(&self.owner(), format!("{} {run}\n", self.unit).as_bytes())
+    pub fn take(&self, run: i64, fence: u32) -> Result<(), HubError> {
+        write(&self.owner(), format!("{} {run} {fence}\n", self.unit).as_bytes())
+    }
+
+    /// Records that its unit was claimed again, with the number of the claim.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn claimed(&self, fence: u32) -> Result<(), HubError> {
+        self.take(self.run_before().unwrap_or(0), fence)
     }
 
     /// Returns the last run in it before its unit took it; `None` if another unit has it.
     #[must_use]
     pub fn run_before(&self) -> Option<i64> {
-        crate::context::small(&self.owner())?.trim().strip_prefix(&self.unit)?.strip_prefix(' ')?.parse().ok()
+        self.owned()?.0.parse().ok()
+    }
+
+    /// Returns the number of the last claim with which somebody worked in it; `None` if another unit has it.
+    #[must_use]
+    pub fn fence(&self) -> Option<u32> {
+        self.owned()?.1.parse().ok()
+    }
+
+    fn owned(&self) -> Option<(String, String)> {
+        let text = crate::context::small(&self.owner())?;
+        let (run, fence) = text.trim().strip_prefix(&self.unit)?.strip_prefix(' ')?.split_once(' ')?;
+        Some((run.to_string(), fence.to_string()))
     }
 }
 

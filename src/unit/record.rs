@@ -49,6 +49,12 @@ impl UnitRecord {
         format!("unit {unit}: {stage}\n\n{FENCE}{}\n{STAGE}{stage}\n{exit}{WORKER}{worker}\n", self.fence)
     }
 
+    /// Returns the name of the worker in a commit message; empty if there is none.
+    #[must_use]
+    pub fn worker_of(message: &str) -> &str {
+        message.lines().find_map(|line| line.strip_prefix(WORKER)).unwrap_or_default().trim()
+    }
+
     /// Parses a commit message; `None` if it is not the message of such a commit.
     #[must_use]
     pub fn parse(message: &str) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! The hub: claims of units by several workers at once, and what it refuses.
 
 use crate::batch::{WRITES, hub, place};
-use forkhestra::hub::Hub;
+use forkhestra::hub::{Hub, KeptUnit};
 use forkhestra::unit::{Bundle, UnitStage};
 use std::sync::Barrier;
 use std::thread;
@@ -38,7 +38,9 @@ fn exactly_one_of_eight_workers_gets_a_unit_and_a_late_one_changes_nothing() {
         assert_eq!(fences, (1..=u32::try_from(claims.len()).unwrap()).collect::<Vec<_>>());
         let mut winners = 0;
         for mut claim in claims {
-            winners += usize::from(hub.hand_over(&mut claim, &first.base, 0).unwrap());
+            winners += usize::from(
+                hub.hand_over(&mut claim, KeptUnit { work: &first.base, run: None, error: None }, Some(0)).unwrap(),
+            );
         }
         assert_eq!(winners, 1, "unit {unit}");
         let found = hub.unit(&unit).unwrap().unwrap();

@@ -4,7 +4,7 @@ use crate::batch::{hub, place};
 use crate::checkpoints::with_unit;
 use crate::support::Place;
 use forkhestra::hub::Hub;
-use forkhestra::unit::UnitStage;
+use forkhestra::unit::{Bundle, UnitStage};
 use std::fs;
 
 /// The last commit of the unit `9-1-1` in the place's hub.
@@ -74,4 +74,113 @@ fn a_hub_that_cannot_be_reached_is_refused_with_what_git_says() {
     let url = format!("file://{}", place.work(".git").display());
     let ran = place.run(&worker(&url));
     assert!(ran.code(2).stderr.contains("has no unit `9-1-1`"), "{}", ran.stderr);
+}
+
+/// A place with units `9-1-1` to `9-N-1`, which nobody has claimed.
+fn with_units(count: u32) -> Place {
+    let place = with_unit();
+    fs::write(place.path("tmp/go"), "").unwrap();
+    place.agent("worker", "sh echo $FORKHESTRA_WORKSPACE >> file-1.txt\nsh echo FORKHESTRA_COMPLETE");
+    let made = Hub::at(&place.work(".forkhestra/hub.git"));
+    let bundle = made.bundle("9-1-1").unwrap();
+    for number in 2..=count {
+        let (unit, workspace) = (format!("9-{number}-1"), format!("9-{number}"));
+        assert!(made.queue(&Bundle { unit, workspace, ..bundle.clone() }).unwrap());
+    }
+    place
+}
+
+/// The names of the units of batch 9 with what the hub says about each.
+fn stages(place: &Place) -> Vec<(String, UnitStage)> {
+    let units = Hub::at(&place.work(".forkhestra/hub.git")).units().unwrap();
+    let of_nine = units.into_iter().filter(|(name, _)| name.starts_with("9-"));
+    of_nine.map(|(name, found)| (name, found.record.stage)).collect()
+}
+
+#[test]
+fn next_works_on_one_unit_after_the_other_until_none_is_left() {
+    let place = with_units(11);
+    let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
+    let calls = place.calls("worker");
+    for done in 1..=11 {
+        place.run(&["work", "--hub", &url, "--next"]).code(0);
+        let stages = stages(&place);
+        assert!(stages.iter().take(done).all(|(_, stage)| *stage == UnitStage::Done), "{stages:?}");
+    }
+    assert_eq!(stages(&place)[10].0, "9-11-1", "in the order of their numbers");
+    let ran = place.run(&["work", "--hub", &url, "--next"]);
+    assert!(ran.code(75).stderr.contains("no unit of the hub is waiting"), "{}", ran.stderr);
+    assert_eq!(place.calls("worker") - calls, 11);
+}
+
+#[test]
+fn next_is_given_to_one_of_several_workers_each_time() {
+    let place = with_units(6);
+    let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
+    let calls = place.calls("worker");
+    let drain = || while place.beside(&["work", "--hub", &url, "--next"]).0 == Some(0) {};
+    std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(drain))));
+    assert!(stages(&place).iter().all(|(_, stage)| *stage == UnitStage::Done));
+    assert_eq!(place.calls("worker") - calls, 6);
+}
+
+#[test]
+fn a_worker_that_is_started_again_under_its_name_continues_what_it_had_begun() {
+    let place = with_unit();
+    let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
+    let run = place.start(&["work", "--hub", &url, "--next", "--as", "job-3"]);
+    place.wait_for(&place.path("tmp/up"));
+    assert_eq!(run.end_by("KILL").code, None);
+    fs::write(place.path("tmp/go"), "").unwrap();
+    // The next job runs on another machine.
+    fs::remove_dir_all(place.path("home/.cache/forkhestra")).unwrap();
+    place.run(&["work", "--hub", &url, "--next", "--as", "job-4"]).code(75);
+    let ran = place.run(&["work", "--hub", &url, "--next", "--as", "job-3"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!((stage(&place), ran.stdout.matches("runResumed").count()), ((UnitStage::Done, 2), 1));
+}
+
+#[test]
+fn the_hub_has_the_whole_run_of_a_unit_and_why_one_was_refused() {
+    let place = with_unit();
+    fs::write(place.path("tmp/go"), "").unwrap();
+    let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
+    place.run(&worker(&url)).code(0);
+    let made = Hub::at(&place.work(".forkhestra/hub.git"));
+    let (_, events) = made.kept_run(&made.unit("9-1-1").unwrap().unwrap()).unwrap();
+    assert!(events.lines().last().unwrap().contains("runFinished"), "{events}");
+    let bundle = Bundle { unit: "9-2-1".into(), chain: Some("none".into()), ..made.bundle("9-1-1").unwrap() };
+    assert!(made.queue(&bundle).unwrap());
+    place.run(&["work", "--hub", &url, "--next"]).code(2);
+    let error = made.error_of(&made.unit("9-2-1").unwrap().unwrap()).unwrap();
+    assert!(error.contains("`none`"), "{error}");
+}
+
+#[test]
+fn a_worker_that_comes_back_takes_what_another_one_has_done_since() {
+    let place = with_unit();
+    let made = ".forkhestra/hub.git";
+    let (here, there) = (place.path("here").display().to_string(), place.path("there").display().to_string());
+    let at =
+        |workspaces: &str| ["work", "--hub", made, "--unit", "9-1-1", "--workspaces", workspaces].map(str::to_string);
+    let run = |arguments: &[String; 7]| place.start(&arguments.each_ref().map(String::as_str));
+    let calls = place.calls("worker");
+    let first = run(&at(&here));
+    place.wait_for(&place.path("tmp/up"));
+    assert_eq!(first.end_by("KILL").code, None);
+    // Elsewhere, the third iteration ends, and the fourth is interrupted.
+    fs::remove_file(place.path("tmp/up")).unwrap();
+    let works = format!(
+        "sh echo $FORKHESTRA_ITERATION >> file-1.txt\nsh [ $(wc -l < file-1.txt) != 4 ] || {{ touch {}; sleep 60; }}",
+        place.path("tmp/up").display()
+    );
+    place.agent("worker", &works);
+    let second = run(&at(&there));
+    place.wait_for(&place.path("tmp/up"));
+    assert_eq!(second.end_by("KILL").code, None);
+    place.agent("worker", "sh echo $FORKHESTRA_ITERATION >> file-1.txt\nsh echo FORKHESTRA_COMPLETE");
+    let third = run(&at(&here)).end();
+    assert_eq!(third.code, Some(0), "{}", third.stderr);
+    assert_eq!(hub(&place, &["show", "refs/forkhestra/units/9-1-1^2:file-1.txt"]), "1\n2\n3\n4");
+    assert_eq!(place.calls("worker") - calls, 6, "the third iteration does not run a third time");
 }

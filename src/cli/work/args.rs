@@ -9,8 +9,14 @@ pub(in crate::cli) struct WorkArgs {
     #[arg(long, value_name = "DIR|URL")]
     pub(in crate::cli) hub: String,
     /// The name of the unit
-    #[arg(long, value_name = "NAME")]
-    pub(in crate::cli) unit: String,
+    #[arg(long, value_name = "NAME", required_unless_present = "next")]
+    pub(in crate::cli) unit: Option<String>,
+    /// Work on the next unit that nobody has claimed
+    #[arg(long, conflicts_with = "unit")]
+    pub(in crate::cli) next: bool,
+    /// The name of this worker: --next begins with what a worker of this name has left
+    #[arg(long = "as", value_name = "NAME", requires = "next", value_parser = worker_name)]
+    pub(in crate::cli) name: Option<String>,
     /// The directory of the workspaces [default: below ~/.cache/forkhestra/workspaces]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) workspaces: Option<PathBuf>,
@@ -23,4 +29,9 @@ pub(in crate::cli) struct WorkArgs {
     /// Raise a limit of a run that an earlier worker has begun. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(in crate::cli) limit: Vec<String>,
+}
+
+fn worker_name(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+    if is_name { Ok(text.to_string()) } else { Err("a name has letters, digits and signs, but no slash".into()) }
 }

@@ -12,6 +12,7 @@ use crate::world::World;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What is known about a run besides its events.
@@ -29,7 +30,7 @@ pub(super) fn keeper(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &
         if !matches!(event.event, EventKind::AttemptFinished { .. }) {
             return Ok(());
         }
-        match keep(&hub, &bundle, &workspace, &mut claim.borrow_mut(), event.run) {
+        match keep(&hub, &bundle, &workspace, &mut claim.borrow_mut()) {
             Some(false) => Err(io::Error::other(format!("another worker has claimed unit {}", bundle.unit))),
             // One that could not be made now is made after the next attempt, or at the end.
             Some(true) | None => Ok(()),
@@ -38,12 +39,33 @@ pub(super) fn keeper(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &
 }
 
 /// Makes a checkpoint. Returns whether the claim still holds; `None` if none could be made.
-fn keep(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim, run: i64) -> Option<bool> {
+fn keep(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim) -> Option<bool> {
+    let run = last_run(workspace)?;
+    let work = hub.commit_workspace(bundle, workspace).ok()?;
+    hub.checkpoint_run(claim, &work, run.kept()).ok()
+}
+
+/// The run of a unit, ready to be kept.
+pub(super) struct RunToKeep {
+    facts: String,
+    events: String,
+    attempts: PathBuf,
+}
+
+impl RunToKeep {
+    pub(super) fn kept(&self) -> KeptRun<'_> {
+        KeptRun { facts: &self.facts, events: &self.events, attempts: &self.attempts }
+    }
+}
+
+/// The run of the unit that has a workspace; `None` if it has not begun.
+pub(super) fn last_run(workspace: &Workspace) -> Option<RunToKeep> {
+    let before = workspace.run_before()?;
     let journal = Journal::existing(&workspace.root).ok()??;
-    let row = journal.runs().ok()?.into_iter().find(|row| row.id == run)?;
-    let outline = journal.outline(run).ok()??;
+    let row = journal.runs().ok()?.into_iter().next().filter(|row| row.id > before)?;
+    let outline = journal.outline(row.id).ok()??;
     let (mut events, mut digest) = (String::new(), String::new());
-    for event in journal.events(run).ok()? {
+    for event in journal.events(row.id).ok()? {
         events += &(serde_json::to_string(&event).ok()? + "\n");
         if let EventKind::RunStarted { digest: planned, .. } = event.event {
             digest = planned;
@@ -51,9 +73,7 @@ fn keep(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim, ru
     }
     let facts = RunFacts { started: row.started, digest, outline: outline.on_any_machine() };
     let facts = serde_json::to_string(&facts).ok()?;
-    let work = hub.commit_workspace(bundle, workspace).ok()?;
-    let attempts = journal.run_folder(run);
-    hub.checkpoint_run(claim, &work, KeptRun { facts: &facts, events: &events, attempts: &attempts }).ok()
+    Some(RunToKeep { facts, events, attempts: journal.run_folder(row.id) })
 }
 
 /// A bundle that begins with the work at the last checkpoint of its unit, if there is one.

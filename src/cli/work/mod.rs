@@ -2,6 +2,7 @@
 
 pub(super) mod args;
 mod keep;
+mod open;
 
 use crate::cli::args::{Common, ResumeArgs, RunArgs};
 use crate::cli::options::{BoundOptions, OutputArgs, RunOptions};
@@ -9,86 +10,96 @@ use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run;
 use crate::context::TreeOrigin;
 use crate::exit::Exit;
-use crate::hub::{Claim, Hub, HubError, PortBlock, Workspace};
+use crate::hub::{Claim, FoundUnit, Hub, HubError, KeptUnit, Workspace};
 use crate::journal::{Journal, NewTask};
 use crate::report::print_error;
-use crate::source::{Diagnostic, sha256};
+use crate::source::Diagnostic;
 use crate::task::AuditRow;
-use crate::unit::Bundle;
+use crate::unit::{Bundle, UnitStage};
 use crate::world::World;
 use args::WorkArgs;
-use keep::{from_checkpoint, keeper, restore};
+use keep::{RunToKeep, from_checkpoint, keeper, last_run, restore};
+use open::{files, folder, in_workspace, lease_ports, open};
+
+pub(in crate::cli) use open::workspaces;
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 /// Does one unit of work. What the run reports as events goes to standard output.
 pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered {
     let hub = open(world, &args.hub)?;
-    hub.refresh(&args.unit)?;
-    let mut bundle = hub.bundle(&args.unit).map_err(|error| refused(&error))?;
-    let folder = match &args.workspaces {
-        Some(folder) => folder.clone(),
-        None if hub.is_mirror() => {
-            let name = hub.path().file_stem().unwrap_or_default();
-            world.cache_home().ok_or_else(no_home)?.join("forkhestra/workspaces").join(name)
+    let random = world.token().map_err(|error| no_name(&error.to_string()))?;
+    let worker = args.name.as_ref().map_or_else(|| random.clone(), |name| format!("{name}/{random}"));
+    let Some(unit) = &args.unit else { return next(world, common, args, &hub, &worker) };
+    hub.refresh(unit)?;
+    let before = hub.unit(unit)?;
+    if let Some(claim) = hub.claim(unit, &worker)? {
+        return do_unit(world, common, args, &hub, claim, before.as_ref());
+    }
+    // Whoever started this worker may have missed what the earlier one reported.
+    let workspace = Workspace::of(&hub.bundle(unit)?, &folder(world, args, &hub)?);
+    if let Some((run, true)) = under_way(&workspace) {
+        report_events(&workspace.root, run)?;
+    }
+    print_error(&format!("unit {unit} is done, or another worker has it\n"));
+    Ok(Exit::Taken)
+}
+
+/// Works on the next unit of a hub: one that a worker of the same name has left, or one that nobody has claimed.
+fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, worker: &str) -> Answered {
+    hub.refresh("*")?;
+    for (unit, found) in hub.units()? {
+        let is_own = args.name.as_ref().is_some_and(|name| found.is_claimed_by(name));
+        if !is_own && found.record.stage != UnitStage::Queued {
+            continue;
         }
-        None => workspaces(world, hub.path(), None)?,
-    };
+        if let Some(claim) = hub.claim(&unit, worker)? {
+            return do_unit(world, common, args, hub, claim, Some(&found));
+        }
+    }
+    print_error("no unit of the hub is waiting\n");
+    Ok(Exit::Taken)
+}
+
+/// Does the unit that was claimed. `before` is the unit before the claim.
+fn do_unit(
+    world: &World,
+    common: &Common,
+    args: &WorkArgs,
+    hub: &Hub,
+    claim: Claim,
+    before: Option<&FoundUnit>,
+) -> Answered {
+    let mut bundle = hub.bundle(&claim.unit)?;
+    let folder = folder(world, args, hub)?;
     let workspace = Workspace::of(&bundle, &folder);
-    let worker = world.token().map_err(|error| no_name(&error.to_string()))?;
-    let Some(claim) = hub.claim(&args.unit, &worker).map_err(|error| refused(&error))? else {
-        // Whoever started this worker may have missed what the earlier one reported.
-        if let Some((run, true)) = under_way(&workspace) {
-            report_events(&workspace.root, run)?;
-        }
-        print_error(&format!("unit {} is done, or another worker has it\n", args.unit));
-        return Ok(Exit::Taken);
-    };
-    let mut earlier = under_way(&workspace);
+    // If another worker has claimed the unit since, what is here is older than the hub's last checkpoint.
+    let is_newest = workspace.fence() == before.map(|before| before.record.fence);
+    let found = hub.unit(&claim.unit)?;
+    let is_kept = || found.as_ref().is_some_and(|found| hub.kept_run(found).is_some());
+    let mut earlier = under_way(&workspace).filter(|_| is_newest || !is_kept());
     let mut origin = hub.origin();
-    if earlier.is_none() {
-        let found = hub.unit(&args.unit).map_err(|error| refused(&error))?;
+    if earlier.is_some() {
+        workspace.claimed(claim.fence)?;
+    } else {
         bundle = from_checkpoint(&bundle, found.as_ref());
-        let from = files(&hub, &bundle, args.files.as_deref())?;
-        origin = hub.make_workspace(&bundle, &workspace, &from).map_err(|error| refused(&error))?;
-        begin(&workspace, &bundle)?;
-        earlier = restore(world, &hub, &bundle, &workspace, found.as_ref())?.map(|run| (run, false));
+        let from = files(hub, &bundle, args.files.as_deref())?;
+        origin = hub.make_workspace(&bundle, &workspace, &from)?;
+        begin(&workspace, &bundle, claim.fence)?;
+        earlier = restore(world, hub, &bundle, &workspace, found.as_ref())?.map(|run| (run, false));
     }
     let ports = lease_ports(world, &bundle)?;
     let world = &in_workspace(world, (&workspace, &folder), ports.as_ref(), bundle.try_number);
     let claim = Rc::new(RefCell::new(claim));
-    let keeper = (!args.no_checkpoints).then(|| keeper(&hub, &bundle, &workspace, &claim));
+    let keeper = (!args.no_checkpoints).then(|| keeper(hub, &bundle, &workspace, &claim));
     let common = &Common { keeper, ..in_place(common, &bundle, &workspace, origin) };
     let earlier = earlier.map(|(run, has_ended)| EarlierRun { run, has_ended, limits: args.limit.clone() });
-    let exit = carry_out(world, common, &bundle, &workspace, earlier).unwrap_or_else(|stopped| stopped.exit(world));
-    hand_over(&hub, &bundle, &workspace, &mut claim.borrow_mut(), exit)
-}
-
-/// Opens a hub on this machine, or the mirror of one on another machine.
-fn open(world: &World, hub: &str) -> Result<Hub, Stopped> {
-    if !Hub::is_url(hub) {
-        let path = world.cwd().join(hub);
-        return if path.join("HEAD").is_file() { Ok(Hub::at(&path)) } else { Err(no_hub(&path).into()) };
-    }
-    let digest = sha256(hub.as_bytes());
-    let name = format!("{}-{}.git", Hub::project_of(hub), digest.get(..8).unwrap_or(&digest));
-    let path = world.cache_home().ok_or_else(no_home)?.join("forkhestra/hubs").join(name);
-    Ok(Hub::mirror(hub, &path)?)
-}
-
-/// The directory with the ignored files that a unit needs.
-fn files(hub: &Hub, bundle: &Bundle, given: Option<&Path>) -> Result<PathBuf, Diagnostic> {
-    let needed: Vec<&str> = bundle.copy.iter().chain(&bundle.share).map(String::as_str).collect();
-    match given {
-        Some(folder) => Ok(folder.to_path_buf()),
-        None if hub.is_mirror() && !needed.is_empty() => Err(Diagnostic::error(
-            "work/files",
-            format!("unit {} needs files that are not in its commit: {}", bundle.unit, needed.join(", ")),
-        )
-        .help("name a directory of this machine that has them: --files DIR")),
-        None => Ok(root_of(hub.path()).to_path_buf()),
-    }
+    let done = carry_out(world, common, &bundle, &workspace, earlier);
+    let error = done.as_ref().err().and_then(Stopped::words);
+    let exit = done.unwrap_or_else(|stopped| stopped.exit(world));
+    let result = UnitResult { exit, error: error.as_deref(), has_run: !args.no_checkpoints };
+    hand_over(hub, &bundle, &workspace, &mut claim.borrow_mut(), result)
 }
 
 /// A run that an earlier worker of the unit has begun.
@@ -100,18 +111,25 @@ struct EarlierRun {
     limits: Vec<String>,
 }
 
+/// What became of a unit.
+#[derive(Clone, Copy)]
+struct UnitResult<'a> {
+    exit: Exit,
+    /// Why it was refused.
+    error: Option<&'a str>,
+    /// Whether the hub gets its run, too.
+    has_run: bool,
+}
+
 /// Keeps the work, and hands the unit over unless it was interrupted or has reached a limit, which can be raised.
-fn hand_over(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim, exit: Exit) -> Answered {
-    let failed = |error: HubError| Stopped::from(refused(&error));
-    let work = hub.commit_workspace(bundle, workspace).map_err(failed)?;
+fn hand_over(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim, result: UnitResult<'_>) -> Answered {
+    let UnitResult { exit, error, has_run } = result;
+    let work = hub.commit_workspace(bundle, workspace)?;
     let continues =
         matches!(exit, Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed | Exit::LimitReached);
-    let holds = if continues {
-        hub.checkpoint(claim, &work).map_err(failed)?
-    } else {
-        hub.hand_over(claim, &work, exit.code()).map_err(failed)?
-    };
-    if holds {
+    let run = has_run.then(|| last_run(workspace)).flatten();
+    let kept = KeptUnit { work: &work, run: run.as_ref().map(RunToKeep::kept), error };
+    if hub.hand_over(claim, kept, (!continues).then(|| exit.code()))? {
         return Ok(exit);
     }
     print_error(&format!("another worker has claimed unit {}; its result counts\n", bundle.unit));
@@ -189,7 +207,7 @@ fn under_way(workspace: &Workspace) -> Option<(i64, bool)> {
 }
 
 /// Records the unit as the owner of its workspace, and gives the workspace its task.
-fn begin(workspace: &Workspace, bundle: &Bundle) -> Result<(), Stopped> {
+fn begin(workspace: &Workspace, bundle: &Bundle, fence: u32) -> Result<(), Stopped> {
     let mut journal = Journal::open(&workspace.root)?;
     let before = journal.runs()?.first().map_or(0, |row| row.id);
     if let Some(task) = &bundle.task {
@@ -205,7 +223,7 @@ fn begin(workspace: &Workspace, bundle: &Bundle) -> Result<(), Stopped> {
             entries.map(|entry| AuditRow { at: entry.at.clone(), run: None, change: entry.change.clone() }).collect();
         journal.put_task(&task.id, &new, &task.added, &trail)?;
     }
-    Ok(workspace.take(before)?)
+    Ok(workspace.take(before, fence)?)
 }
 
 /// Prints the events of a run in a workspace again. Who reads them knows their numbers.
@@ -225,65 +243,9 @@ fn exit_of_run(root: &Path, run: i64) -> Answered {
     Ok(outcome.map_or(Exit::Incomplete, run::execute::exit_of))
 }
 
-/// The user's root, to which a hub belongs.
-fn root_of(hub: &Path) -> &Path {
-    hub.ancestors().nth(2).unwrap_or(hub)
-}
-
-/// Leases the ports of a unit, for as long as this process lives.
-fn lease_ports(world: &World, bundle: &Bundle) -> Result<Option<PortBlock>, Stopped> {
-    if bundle.ports == 0 {
-        return Ok(None);
-    }
-    let cache = world.cache_home().ok_or_else(no_home)?;
-    let lease = PortBlock::lease(&cache.join("forkhestra/ports"), bundle.ports)?;
-    let none = || {
-        Diagnostic::error("work/ports", format!("no {} ports in a row are free", bundle.ports))
-            .help("end the programs that listen on ports from 20000 on, or ask for fewer: `workspace.ports`")
-    };
-    Ok(Some(lease.ok_or_else(none)?))
-}
-
-/// The surroundings of a run in a workspace.
-fn in_workspace(
-    world: &World,
-    (workspace, folder): (&Workspace, &Path),
-    ports: Option<&PortBlock>,
-    try_number: Option<u32>,
-) -> World {
-    let mut variables =
-        vec![("FORKHESTRA_WORKSPACE", workspace.top.clone().into_os_string()), World::parked_variable(folder)];
-    variables.extend(try_number.map(|number| ("FORKHESTRA_TRY", number.to_string().into())));
-    variables.extend(ports.map(|ports| ("FORKHESTRA_PORT", ports.first.to_string().into())));
-    world.with_variables(&variables)
-}
-
-/// The directory of the workspaces of a hub, below `root` or the user's cache.
-pub(in crate::cli) fn workspaces(world: &World, hub: &Path, root: Option<&Path>) -> Result<PathBuf, Diagnostic> {
-    let project = root_of(hub);
-    let name = project.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let digest = sha256(project.as_os_str().as_encoded_bytes());
-    let below = format!("{name}-{}", digest.get(..8).unwrap_or(&digest));
-    let root = match root {
-        Some(root) => root.to_path_buf(),
-        None => world.cache_home().ok_or_else(no_home)?.join("forkhestra/workspaces"),
-    };
-    Ok(root.join(below))
-}
-
-fn no_hub(path: &Path) -> Diagnostic {
-    Diagnostic::error("work/no-hub", format!("there is no hub at {}", path.display()))
-        .help("that of a project is its .forkhestra/hub.git; `task run --jobs N` creates it")
-}
-
 fn no_name(why: &str) -> Diagnostic {
     Diagnostic::error("work/name", format!("this worker can get no name: {why}"))
         .help("it is a random number from the system; is /dev/urandom readable?")
-}
-
-fn no_home() -> Diagnostic {
-    Diagnostic::error("work/workspaces", "there is no directory for workspaces: HOME is not set")
-        .help("set HOME or XDG_CACHE_HOME, or the key `workspace.root` of the config")
 }
 
 /// An error of the hub, as a person sees it.
