@@ -3,10 +3,10 @@
 use super::budget::Budget;
 use super::lane::{Lane, News, Worker, WorkerEnd, run};
 use super::machine::{Action, Capacity, next, unit_name};
+use super::parking::parked_by;
 use super::planned::{PlannedUnit, UnitPlanner, UnitPurpose, UnitToStart};
 use crate::engine::{
-    BatchEvent, BatchFacts, BatchState, Event, EventKind, LimitKind, Observer, RunOutcome, Sig, TaskPlace, Totals,
-    WaitReason,
+    BatchEvent, BatchFacts, BatchState, EventKind, LimitKind, Observer, RunOutcome, Sig, TaskPlace, Totals,
 };
 use crate::hub::{Hub, HubError};
 use crate::journal::{Journal, JournalError, NewRun};
@@ -102,8 +102,8 @@ pub(super) struct Driver<'a> {
     news: UnboundedSender<News>,
     /// When this process began, by the clock that includes sleep.
     begun: Duration,
-    signal: Option<Sig>,
-    limit: Option<LimitKind>,
+    pub(super) signal: Option<Sig>,
+    pub(super) limit: Option<LimitKind>,
     /// Whether nothing is left for another unit until a lane ends its unit.
     waits_for_share: bool,
 }
@@ -187,13 +187,6 @@ impl Driver<'_> {
             starts: self.signal.is_none() && self.limit.is_none() && !self.waits_for_share,
             agents: self.parked_until().is_none(),
         }
-    }
-
-    /// When the last usage limit ends that holds the batch, in milliseconds since the epoch; `None` if none does.
-    fn parked_until(&self) -> Option<i64> {
-        let now = self.context.world.moment().as_millisecond();
-        let starts = self.signal.is_none() && self.limit.is_none();
-        self.state.parked.values().copied().filter(|until| *until > now && starts).max()
     }
 
     /// How long until something has to be looked at again: the live lines, or the end of a usage limit.
@@ -287,6 +280,9 @@ impl Driver<'_> {
     /// Starts a worker for a unit.
     pub(super) fn start(&mut self, unit: &UnitToStart<'_>) -> Result<(), BatchError> {
         let (name, task) = (unit.name.to_string(), unit.purpose.task());
+        if self.was_deleted(task)? {
+            return Ok(());
+        }
         let lanes_left = self.context.facts.jobs.saturating_sub(u32::try_from(self.lanes.len()).unwrap_or(0)).max(1);
         let share = match self.context.budget.share(&name, lanes_left, task.is_some(), self.context.world.uptime()) {
             Ok(share) => share,
@@ -423,13 +419,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Tells the runs of all lanes which usage limits were reached, so that none of them tries in vain. Best effort: a
-    /// run that is not told reaches the limit itself.
-    fn park(&self) {
-        let limits = self.state.parked.iter().map(|(backend, until)| (backend.as_str(), *until));
-        let _ = self.context.world.park(&self.context.workspaces, limits);
-    }
-
     /// Records the end of a worker, once everything that it reported is in the journal.
     fn ended(&mut self, end: WorkerEnd, heard: &mut UnboundedReceiver<News>) -> Result<(), BatchError> {
         while let Ok(news) = heard.try_recv() {
@@ -447,6 +436,7 @@ impl Driver<'_> {
         let work = found.and_then(|found| found.work);
         let words = end.words.trim();
         let error = (exit != Some(0) && !words.is_empty()).then(|| words.to_string());
+        let (exit, error) = self.unless_changed(&end.unit, work.as_deref(), (exit, error))?;
         self.say(BatchEvent::UnitEnded { unit: end.unit, exit, outcome, work, error })
     }
 
@@ -482,19 +472,4 @@ impl Driver<'_> {
 
 fn is_limit(outcome: RunOutcome) -> bool {
     matches!(outcome, RunOutcome::LimitReached { .. })
-}
-
-/// The backend that has reached a usage limit, and when the limit ends, in milliseconds since the epoch.
-fn parked_by(event: &Event, backends: &[Option<String>]) -> Option<(String, i64)> {
-    let EventKind::WaitStarted { at, reason: WaitReason::UsageLimit, until, wait_ms } = &event.event else {
-        return None;
-    };
-    let step = usize::try_from(at.step).ok()?.checked_sub(1)?;
-    let backend = backends.get(step)?.clone()?;
-    let moment = |text: &str| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
-    let until = match until {
-        Some(until) => moment(until)?,
-        None => moment(&event.at)?.saturating_add(i64::try_from(*wait_ms).unwrap_or(i64::MAX)),
-    };
-    Some((backend, until))
 }

@@ -63,17 +63,50 @@ impl Driver<'_> {
                 (tree, "conflicted".to_string(), "Other tasks have landed. Check that your work still holds.".into())
             }
             Merged::Clean { tree } => {
-                let (check, errors) = self.first_errors()?;
-                let words = format!(
-                    "Your work is complete, but it fails `{check}` together with what other tasks have landed since. \
-                     The working tree contains both. Fix it so that `{check}` passes.\n\n{errors}"
-                );
-                (tree, format!("fails `{check}` together with what has landed"), words)
+                let (reason, feedback) = self.why_red()?;
+                (tree, reason, feedback)
             }
         };
         let start = self.context.hub.commit(&tree, &[&line], "Work that was sent back, merged onto the line\n")?;
         self.context.planner.rejected(&id, &feedback, false)?;
         self.say(BatchEvent::SentBack { task: id, reason, feedback, base: line, start })
+    }
+
+    /// The end of a unit. A verification whose checks have changed files that git tracks has failed: what they passed
+    /// is not what would land.
+    pub(super) fn unless_changed(
+        &self,
+        unit: &str,
+        work: Option<&str>,
+        (exit, error): (Option<u8>, Option<String>),
+    ) -> Result<(Option<u8>, Option<String>), BatchError> {
+        let is_verification = self.state.units.get(unit).is_some_and(|unit| unit.task.is_none());
+        let trial = self.state.trial.as_ref().filter(|_| is_verification && exit == Some(0));
+        let Some((trial, work)) = trial.zip(work) else { return Ok((exit, error)) };
+        let files = self.context.hub.changed_files(&trial.commit, work)?;
+        if files.is_empty() {
+            return Ok((exit, error));
+        }
+        Ok((Some(1), Some(format!("the checks changed {}", files.join(", ")))))
+    }
+
+    /// Why the last verification failed, in a few words and for the agents of the task.
+    fn why_red(&self) -> Result<(String, String), JournalError> {
+        let last = self.state.units.values().rev().find(|unit| unit.task.is_none());
+        let has_passed = last.is_some_and(|unit| unit.outcome == Some(RunOutcome::Succeeded));
+        if let Some(changed) = last.and_then(|unit| unit.error.clone()).filter(|_| has_passed) {
+            let words = format!(
+                "Your work is complete, but {changed}, so what they passed is not what would land. Make these changes \
+                 part of your work, so that the checks change no file that git tracks."
+            );
+            return Ok((changed, words));
+        }
+        let (check, errors) = self.first_errors()?;
+        let words = format!(
+            "Your work is complete, but it fails `{check}` together with what other tasks have landed since. The \
+             working tree contains both. Fix it so that `{check}` passes.\n\n{errors}"
+        );
+        Ok((format!("fails `{check}` together with what has landed"), words))
     }
 
     /// The check that failed in the last verification, and its first errors.
@@ -92,6 +125,16 @@ impl Driver<'_> {
         // The agent works in another workspace than the check did.
         let words = OutputErrors::of(&joined(&output)).summary(MOST_ERRORS).replace(&format!("{workspace}/"), "");
         Ok((at.name, words))
+    }
+
+    /// Stops a task that a person has deleted meanwhile. Returns whether it was.
+    pub(super) fn was_deleted(&mut self, task: Option<&str>) -> Result<bool, BatchError> {
+        let Some(task) = task else { return Ok(false) };
+        if self.context.planner.exists(task)? {
+            return Ok(false);
+        }
+        self.say(BatchEvent::Stopped { task: task.to_string(), reason: "it was deleted".into(), work: None })?;
+        Ok(true)
     }
 
     /// Removes the workspace of the verifications, unless the batch continues later.

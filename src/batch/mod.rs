@@ -5,6 +5,7 @@ mod driver;
 mod landing;
 mod lane;
 mod machine;
+mod parking;
 mod planned;
 mod tries;
 

@@ -64,6 +64,11 @@ pub struct PlannedUnit {
 
 /// Plans the units of a batch, and records in its tasks what becomes of them.
 pub trait UnitPlanner {
+    /// Returns whether a task still exists: a person may have deleted it.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    fn exists(&self, task: &str) -> Result<bool, JournalError>;
     /// Plans a unit.
     ///
     /// # Errors

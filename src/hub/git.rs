@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_mins(30);
 pub(super) struct GitAnswer {
     pub(super) code: i32,
     pub(super) stdout: String,
+    /// Its warnings.
+    pub(super) stderr: String,
 }
 
 fn call(
@@ -31,7 +33,9 @@ fn call(
     };
     let answer = git.run().ok_or_else(|| failed("it did not run, or was interrupted"))?;
     match answer.code {
-        Some(code @ (0 | 1)) if code == 0 || answer.stderr.is_empty() => Ok(GitAnswer { code, stdout: answer.stdout }),
+        Some(code @ (0 | 1)) if code == 0 || answer.stderr.is_empty() => {
+            Ok(GitAnswer { code, stdout: answer.stdout, stderr: answer.stderr })
+        }
         _ => Err(failed(&answer.stderr)),
     }
 }
@@ -57,8 +61,10 @@ pub(super) fn personal(words: &[&str], folder: &Path) -> Result<String, HubError
 
 /// Like [`personal`], with variables.
 pub(super) fn personal_with(words: &[&str], folder: &Path, variables: &[(&str, &OsStr)]) -> Result<String, HubError> {
-    let all =
-        [&["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"], words].concat();
+    let safe = ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+    // A split index would be written next to the person's own, wherever ours is.
+    let whole = ["-c", "core.splitIndex=false"];
+    let all = [&safe[..], &whole, words].concat();
     call(&all, folder, variables, true, &[]).and_then(|answer| successful(&answer, words))
 }
 
@@ -92,11 +98,22 @@ impl Hub {
     /// Calls git on a working tree, with the hub's objects and settings and an index of our own. Nothing in the tree's
     /// own `.git` is read, so nothing that an agent has configured there runs.
     pub(super) fn in_tree(&self, words: &[&str], tree: &Path, index: &Path) -> Result<String, HubError> {
-        let variables = [
+        self.in_tree_with(words, tree, index, &[]).and_then(|answer| successful(&answer, words))
+    }
+
+    /// Like [`Hub::in_tree`], with variables. Returns the whole answer.
+    pub(super) fn in_tree_with(
+        &self,
+        words: &[&str],
+        tree: &Path,
+        index: &Path,
+        more: &[(&str, &OsStr)],
+    ) -> Result<GitAnswer, HubError> {
+        let own = [
             ("GIT_DIR", self.path.as_os_str()),
             ("GIT_WORK_TREE", tree.as_os_str()),
             ("GIT_INDEX_FILE", index.as_os_str()),
         ];
-        call(words, tree, &variables, false, &[]).and_then(|answer| successful(&answer, words))
+        call(words, tree, &[&own[..], more].concat(), false, &[])
     }
 }

@@ -10,6 +10,8 @@ pub enum Fetched {
     Done,
     /// The branch is checked out, and these files have uncommitted changes. Nothing was changed.
     Uncommitted(Vec<String>),
+    /// The branch is checked out, and these files, which git ignores, are in the way. They were not changed.
+    Ignored(Vec<String>),
     /// The branch has moved meanwhile. Nothing was changed.
     Moved,
 }
@@ -68,8 +70,16 @@ impl Hub {
             git::personal(&["read-tree", &begin], &repository.top)?;
             git::personal(&["update-ref", &name, &begin, from], &repository.top)?;
         }
-        git::personal(&["merge", "--quiet", "--ff-only", to], &repository.top)?;
-        Ok(Fetched::Done)
+        // A file that git ignores here may be the only copy, and is not overwritten.
+        let (options, plain) = (format!("branch.{branch}.mergeOptions="), "merge.verifySignatures=false");
+        let words = ["-c", &options, "-c", plain, "merge", "--quiet", "--ff-only", "--no-overwrite-ignore", to];
+        match git::personal(&words, &repository.top) {
+            Err(HubError::Git { why, .. }) if why.contains("would be overwritten") => {
+                let files = why.lines().filter_map(|line| line.strip_prefix('\t')).map(str::to_string);
+                Ok(Fetched::Ignored(files.collect()))
+            }
+            merged => merged.map(|_| Fetched::Done),
+        }
     }
 
     /// Returns the commit of the line with a person's uncommitted changes, if the files are still as it has them. The

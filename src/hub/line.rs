@@ -98,6 +98,16 @@ impl Hub {
         Ok((stat, patch))
     }
 
+    /// Returns the files of a commit that another one has changed or deleted. Files that it has added do not count.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn changed_files(&self, before: &str, after: &str) -> Result<Vec<String>, HubError> {
+        let words = ["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=a", "--name-only", before, after];
+        let told = self.ask(&words)?;
+        Ok(told.split('\0').filter(|name| !name.is_empty()).map(str::to_string).collect())
+    }
+
     /// Returns whether one commit is an ancestor of the other, or the same.
     #[must_use]
     pub fn is_ancestor(&self, one: &str, other: &str) -> bool {

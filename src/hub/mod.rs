@@ -3,6 +3,7 @@
 
 mod checkpoint;
 mod error;
+mod files;
 mod fill;
 mod git;
 mod land;
@@ -90,6 +91,17 @@ impl Hub {
         hub.ask(&["remote", "remove", "origin"])?;
         for (key, value) in SETTINGS {
             hub.ask(&["config", key, value])?;
+        }
+        // The objects that the user's repository borrows from another one.
+        let borrowed = new.join("objects/info/alternates");
+        if borrowed.is_file() {
+            hub.ask(&["repack", "-a", "-d", "-q"])?;
+            std::fs::remove_file(&borrowed).map_err(|cause| HubError::Write { path: borrowed, cause })?;
+        }
+        // The user's own branches must not be taken for ours.
+        let theirs = hub.ask(&["for-each-ref", "--format=delete %(refname)", "refs/heads/forkhestra"])?;
+        if !theirs.is_empty() {
+            hub.ask_with(&["update-ref", "--stdin"], &[], (theirs + "\n").as_bytes())?;
         }
         // Agents, whose `origin` this is, cannot push to our refs.
         hub.ask(&["config", "receive.hideRefs", "refs/forkhestra"])?;

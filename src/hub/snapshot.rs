@@ -1,6 +1,6 @@
 //! Snapshots of working trees as commits of the hub.
 
-use super::{Hub, HubError, git, write};
+use super::{Hub, HubError, Workspace, git, write};
 use crate::context::Repository;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,10 @@ impl Hub {
         self.path.join("indexes").join(name)
     }
 
-    /// Returns the tree of a workspace as it is, without what git ignores. What an agent has done to the workspace's
-    /// own `.git` does not matter.
-    ///
-    /// # Errors
-    /// When git fails.
-    pub fn tree_of_folder(&self, folder: &Path, index: &str) -> Result<String, HubError> {
-        let index = self.index(index);
-        self.in_tree(&["add", "--all", "--", ":/"], folder, &index)?;
-        self.in_tree(&["write-tree"], folder, &index)
+    /// Removes the locks that a git of an earlier worker of a workspace has left when it was killed. Only who has just
+    /// claimed the unit may do so.
+    pub fn unlock(&self, workspace: &Workspace) {
+        let _ = std::fs::remove_file(self.index(&format!("{}.lock", workspace.name())));
     }
 
     /// Returns a commit with everything that a person's working tree contains, on top of `head`. The person's
@@ -31,8 +26,14 @@ impl Hub {
         let index = self.index("user");
         let _ = std::fs::remove_file(&index);
         write(&self.path.join("indexes").join(".keep"), b"")?;
-        // A copy of the person's index spares git from reading every file.
-        let _ = std::fs::copy(repository.git_dir.join("index"), &index);
+        // A copy of the person's index spares git from reading every file. A split one would be written to in place
+        // (git-update-index(1), "SPLIT INDEX").
+        if has_split_index(repository) {
+            let variables: [(&str, &OsStr); 1] = [("GIT_INDEX_FILE", index.as_os_str())];
+            git::personal_with(&["read-tree", head], &repository.top, &variables)?;
+        } else {
+            let _ = std::fs::copy(repository.git_dir.join("index"), &index);
+        }
         let (ours, theirs) = (self.path.join("objects"), repository.common.join("objects"));
         let variables: [(&str, &OsStr); 3] = [
             ("GIT_INDEX_FILE", index.as_os_str()),
@@ -72,9 +73,18 @@ impl Hub {
         let staged = git::personal(&["ls-files", "--stage", "-z"], &repository.top)?;
         let links = staged.split('\0').filter_map(|entry| entry.strip_prefix("160000 ")?.split_once('\t'));
         let mut found: Vec<String> = links.map(|(_, path)| path.to_string()).collect();
-        let attributes = crate::context::small(&repository.top.join(".gitattributes")).unwrap_or_default();
-        let lfs = attributes.lines().filter(|line| line.split_whitespace().any(|word| word == "filter=lfs"));
-        found.extend(lfs.filter_map(|line| Some(format!("{} (Git LFS)", line.split_whitespace().next()?))));
+        let listed = git::personal(&["ls-files", "-z", "--", ":(glob)**/.gitattributes"], &repository.top)?;
+        let of_tree = listed.split('\0').filter(|path| !path.is_empty()).map(|path| repository.top.join(path));
+        for path in of_tree.chain([repository.common.join("info/attributes")]) {
+            let attributes = crate::context::small(&path).unwrap_or_default();
+            let lfs = attributes.lines().filter(|line| line.split_whitespace().any(|word| word == "filter=lfs"));
+            found.extend(lfs.filter_map(|line| Some(format!("{} (Git LFS)", line.split_whitespace().next()?))));
+        }
         Ok(found)
     }
+}
+
+fn has_split_index(repository: &Repository) -> bool {
+    let entries = std::fs::read_dir(&repository.git_dir).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex."))
 }

@@ -34,6 +34,11 @@ impl Workspace {
         Self { root: top.clone(), top, name: name.to_string(), unit: String::new() }
     }
 
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The file next to it that says which unit has it, and the last run in it before that unit.
     fn owner(&self) -> PathBuf {
         self.top.with_file_name(format!("{}.unit", self.name))
@@ -106,7 +111,7 @@ impl Hub {
             fs::rename(fresh.join(".git"), &kept).map_err(failed)?;
             fs::remove_dir_all(&fresh).map_err(failed)?;
             // These files may be replaced: they are the result of an earlier unit, and the hub has them already.
-            self.in_tree(&["add", "--all", "--", ":/"], &workspace.top, &index)?;
+            self.add_all(&workspace.top, &index)?;
             self.check_out(&["--reset", "-u", &bundle.start], workspace)?;
         } else {
             let _ = fs::remove_dir_all(&workspace.top);
@@ -169,13 +174,23 @@ impl Hub {
     fn import_commits(&self, bundle: &Bundle, workspace: &Workspace) -> Option<String> {
         let repository = Repository::of(&workspace.top).filter(|found| found.git_dir == workspace.top.join(".git"))?;
         let head = repository.head();
-        if head.is_empty() || head == bundle.base {
+        if head.is_empty() || head == bundle.base && !has_own_refs(&repository.git_dir, &bundle.workspace) {
             return None;
         }
         let from = repository.git_dir.display().to_string();
         let refs = format!("+refs/*:refs/forkhestra/kept/{}/*", bundle.unit);
-        self.ask(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &from, &refs]).ok()?;
-        self.has(&head).then_some(head)
+        let fetch = |refs: &str| self.ask(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &from, refs]);
+        if fetch(&refs).is_err() {
+            // One damaged ref does not lose the others.
+            let kept = |name: &str| {
+                format!("+{name}:refs/forkhestra/kept/{}/{}", bundle.unit, name.trim_start_matches("refs/"))
+            };
+            let _ = fetch(&kept("HEAD"));
+            for name in loose_refs(&repository.git_dir) {
+                let _ = fetch(&kept(&name));
+            }
+        }
+        (head != bundle.base && self.has(&head)).then_some(head)
     }
 
     /// Removes a workspace. Everything in it that git does not ignore must be in the hub.
@@ -183,5 +198,43 @@ impl Hub {
         let _ = fs::remove_dir_all(&workspace.top);
         let _ = fs::remove_file(self.index(&workspace.name));
         let _ = fs::remove_file(workspace.owner());
+    }
+}
+
+/// Whether an agent has made branches, stashes or tags in a workspace, besides the branch that it was given.
+fn has_own_refs(git_dir: &Path, workspace: &str) -> bool {
+    // A clone has the refs of its origin and its tags in one file (git-pack-refs(1)).
+    let packed = crate::context::small(&git_dir.join("packed-refs")).unwrap_or_default();
+    let is_packed = packed.lines().any(|line| line.contains(" refs/heads/") || line.contains(" refs/stash"));
+    let given = git_dir.join("refs/heads/forkhestra").join(workspace);
+    let is_known = |path: &Path| {
+        let commit = crate::context::small(path).unwrap_or_default();
+        path == given || packed.lines().any(|line| line.starts_with(commit.trim()))
+    };
+    let is_own = |name: &String| !is_known(&git_dir.join(name));
+    is_packed || loose_refs(git_dir).iter().any(is_own)
+}
+
+/// The branches, tags and stashes of a repository that are files of their own (gitrepository-layout(5)).
+fn loose_refs(git_dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    if git_dir.join("refs/stash").is_file() {
+        found.push("refs/stash".to_string());
+    }
+    for folder in ["refs/heads", "refs/tags"] {
+        files_below(git_dir, folder, &mut found);
+    }
+    found
+}
+
+fn files_below(git_dir: &Path, folder: &str, found: &mut Vec<String>) {
+    for entry in fs::read_dir(git_dir.join(folder)).into_iter().flatten().flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = format!("{folder}/{name}");
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            files_below(git_dir, &path, found);
+        } else {
+            found.push(path);
+        }
     }
 }

@@ -38,6 +38,7 @@ mod layering;
 mod lifeline;
 mod limits;
 mod machines;
+mod mess;
 mod names;
 mod night;
 mod notifications;

@@ -8,7 +8,9 @@ use crate::cli::run::execute::command_line;
 use crate::cli::task::args::TaskLandArgs;
 use crate::cli::work::refused;
 use crate::context::Repository;
+use crate::engine::BatchState;
 use crate::hub::{Fetched, Hub};
+use crate::journal::{Journal, JournalError};
 use crate::source::{Diagnostic, counted};
 use crate::world::World;
 use serde_json::json;
@@ -24,6 +26,11 @@ pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answe
         Some(branch) => Hub::commit_of(&repository, branch).ok_or_else(|| no_branch(branch))?,
         None => repository.head(),
     };
+    let journal = Journal::open(&project.root)?;
+    let known = last_line(&journal)?;
+    if known.as_ref().is_some_and(|known| *known != line && !hub.is_ancestor(&line, known)) {
+        return Err(moved(known.as_deref().unwrap_or_default()).into());
+    }
     hub.import(&repository, &from).map_err(|error| refused(&error))?;
     let commits = hub.landed_since(&from, &line).map_err(|error| refused(&error))?;
     let count = counted(u32::try_from(commits.len()).unwrap_or(u32::MAX), "commit");
@@ -58,8 +65,27 @@ pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answe
             Ok(told("advanced", format!("{branch} is now {short}, {count} further.\n")))
         }
         Fetched::Uncommitted(files) => Err(uncommitted(&branch, &files).into()),
+        Fetched::Ignored(files) => Err(ignored(&files).into()),
         Fetched::Moved => Err(apart(&branch).into()),
     }
+}
+
+/// The last commit of the line, as the newest batch has recorded it; `None` if no batch is known.
+pub(super) fn last_line(journal: &Journal) -> Result<Option<String>, JournalError> {
+    for batch in journal.batches()? {
+        if let Some(state) = BatchState::of_events(&journal.events(batch)?) {
+            return Ok(Some(state.line));
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses a line that no batch has verified.
+pub(super) fn moved(known: &str) -> Diagnostic {
+    Diagnostic::error("land/moved", "another program has moved the branch forkhestra/line of the hub").help(format!(
+        "what it has now was not verified. To restore it: git --git-dir .forkhestra/hub.git update-ref \
+         refs/heads/forkhestra/line {known}"
+    ))
 }
 
 fn nothing() -> Diagnostic {
@@ -75,6 +101,11 @@ fn no_branch(branch: &str) -> Diagnostic {
 fn apart(branch: &str) -> Diagnostic {
     Diagnostic::error("land/apart", format!("`{branch}` has commits that the landed tasks do not have"))
         .help("merge them: git fetch .forkhestra/hub.git forkhestra/line && git merge FETCH_HEAD")
+}
+
+fn ignored(files: &[String]) -> Diagnostic {
+    Diagnostic::error("land/ignored", format!("files that git ignores here would be overwritten: {}", files.join(", ")))
+        .help("the tasks have added files of these names; move your own aside first")
 }
 
 fn uncommitted(branch: &str, files: &[String]) -> Diagnostic {

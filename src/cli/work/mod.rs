@@ -74,6 +74,7 @@ fn do_unit(
     let mut bundle = hub.bundle(&claim.unit)?;
     let folder = folder(world, args, hub)?;
     let workspace = Workspace::of(&bundle, &folder);
+    hub.unlock(&workspace);
     // If another worker has claimed the unit since, what is here is older than the hub's last checkpoint.
     let is_newest = workspace.fence() == before.map(|before| before.record.fence);
     let found = hub.unit(&claim.unit)?;

@@ -107,10 +107,13 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
                 limit.key()
             )) + "\n"
         }
-        BatchEvent::UnitEnded { unit, work: None, outcome: None, error, .. } => {
+        BatchEvent::UnitEnded { unit, work: None, outcome, error, .. }
+            if outcome.is_none_or(RunOutcome::is_a_conclusion) =>
+        {
             let task = state.units.get(unit).and_then(|known| known.task.as_deref()).unwrap_or("a verification");
             let error = error.as_ref().map_or_else(String::new, |error| format!("{}\n", indented(error)));
-            paint.warn(&format!("  ! {task}")) + "  its process was lost\n" + &error
+            let what = if outcome.is_none() { "its process was lost" } else { "its work could not be kept" };
+            paint.warn(&format!("  ! {task}")) + &format!("  {what}\n{error}")
         }
         BatchEvent::UnitStarted { .. }
         | BatchEvent::UnitEnded { .. }

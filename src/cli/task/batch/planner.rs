@@ -114,6 +114,10 @@ impl<'a> Planner<'a> {
 }
 
 impl UnitPlanner for Planner<'_> {
+    fn exists(&self, task: &str) -> Result<bool, JournalError> {
+        Ok(self.journal.borrow().task(task)?.is_some())
+    }
+
     fn unit(&self, unit: &UnitToStart<'_>) -> Result<PlannedUnit, JournalError> {
         let UnitToStart { name, purpose, base, start } = *unit;
         let facts = &self.ready.facts;

@@ -11,6 +11,7 @@ use crate::cli::run::{Typed, planned, said_by};
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors as task_errors;
 use crate::cli::task::facts::{known, of};
+use crate::cli::task::land::{last_line, moved};
 use crate::cli::work::refused;
 use crate::context::Repository;
 use crate::engine::{BatchFacts, BatchState, BatchTask, TaskPlace};
@@ -90,6 +91,12 @@ pub(super) fn check(
     hub.adopt_settings(&repository, &workspaces.ignored(&repository.below(&project.root)))?;
     hub.import(&repository, &head)?;
     let begin = if args.with_changes { hub.snapshot(&repository, &head)? } else { head };
+    if let Some((known, now)) = last_line(&journal)?.zip(hub.line()).filter(|(known, now)| known != now) {
+        let is_older = hub.is_ancestor(&now, &known) || hub.is_ancestor(&now, &begin);
+        if !is_older {
+            return Err(moved(&known).into());
+        }
+    }
     facts.line = line(&hub, &begin, facts.branch.as_deref()).map_err(Stopped::from)?;
     let known = Known { hub: &hub, folder: &workspaces.folder, batches: &earlier };
     let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &facts.line, &known));
@@ -116,7 +123,7 @@ fn unlanded<'a>(
         let Some(state) = earlier.iter().find(|state| state.tasks.contains_key(&task.id)) else { continue };
         let Some(known) = state.tasks.get(&task.id) else { continue };
         let unit = state.units.values().rev().find(|unit| unit.task.as_ref() == Some(&task.id));
-        let was_cut_off = matches!(known.place, TaskPlace::AtWork | TaskPlace::Interrupted);
+        let was_cut_off = matches!(known.place, TaskPlace::AtWork | TaskPlace::Interrupted | TaskPlace::Stopped(_));
         let has_workspace = was_cut_off && unit.is_some_and(|unit| Path::new(&unit.workspace).is_dir());
         let has_work = known.best_work().into_iter().any(|work| hub.has(work)) || has_workspace;
         let is_landed = matches!(known.place, TaskPlace::Landed(_));
@@ -301,13 +308,17 @@ fn repository(root: &Path, args: &TaskRunArgs) -> Result<(Repository, String), V
         faults.push(errors::no_commit());
         return Err(faults);
     }
-    match Hub::uncommitted(&repository) {
-        Ok(files) if !files.is_empty() && !args.with_changes => faults.push(errors::uncommitted(&files)),
+    match Hub::not_in_objects(&repository) {
+        // With Git LFS, `git status` would write into the repository.
+        Ok(paths) if !paths.is_empty() => {
+            faults.push(errors::not_in_objects(&paths));
+            return Err(faults);
+        }
         Ok(_) => {}
         Err(error) => faults.push(refused(&error)),
     }
-    match Hub::not_in_objects(&repository) {
-        Ok(paths) if !paths.is_empty() => faults.push(errors::not_in_objects(&paths)),
+    match Hub::uncommitted(&repository) {
+        Ok(files) if !files.is_empty() && !args.with_changes => faults.push(errors::uncommitted(&files)),
         Ok(_) => {}
         Err(error) => faults.push(refused(&error)),
     }
@@ -363,13 +374,17 @@ impl Known<'_> {
     /// Keeps what is in the workspace of a task whose process was killed before it could hand its work over. Returns
     /// the commit.
     fn in_workspace(&self, state: &BatchState, task: &str) -> Option<String> {
-        let is_lost = matches!(state.tasks.get(task)?.place, TaskPlace::AtWork | TaskPlace::Interrupted);
+        let known = state.tasks.get(task)?;
+        let is_stopped = matches!(known.place, TaskPlace::Stopped(_)) && known.best_work().is_none();
+        let is_lost = is_stopped || matches!(known.place, TaskPlace::AtWork | TaskPlace::Interrupted);
         let (unit, found) = state.units.iter().rev().find(|(_, unit)| unit.task.as_deref() == Some(task))?;
         if !is_lost || !Path::new(&found.workspace).is_dir() {
             return None;
         }
         let bundle = self.hub.bundle(unit).ok()?;
-        self.hub.commit_workspace(&bundle, &Workspace::of(&bundle, self.folder)).ok()
+        let workspace = Workspace::of(&bundle, self.folder);
+        self.hub.unlock(&workspace);
+        self.hub.commit_workspace(&bundle, &workspace).ok()
     }
 }
 
