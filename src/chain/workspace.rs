@@ -64,16 +64,22 @@ pub struct Landing {
     pub checks: Option<Vec<Text>>,
     /// How many tasks are merged at once, at most.
     pub together: Option<NonZeroU32>,
+    /// Whether each verification gets a fresh workspace.
+    pub clean: Option<bool>,
 }
 
 impl Landing {
     /// Reads the value of `landing`.
     pub(super) fn read(reader: Reader<'_>) -> Self {
-        Self { checks: reader.texts("checks"), together: reader.count("together") }
+        Self { checks: reader.texts("checks"), together: reader.count("together"), clean: reader.flag("clean") }
     }
 
     /// Returns these settings, completed by those of `below`.
     pub(super) fn or(self, below: Self) -> Self {
-        Self { checks: self.checks.or(below.checks), together: self.together.or(below.together) }
+        Self {
+            checks: self.checks.or(below.checks),
+            together: self.together.or(below.together),
+            clean: self.clean.or(below.clean),
+        }
     }
 }

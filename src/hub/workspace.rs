@@ -104,7 +104,7 @@ impl Hub {
         // Nobody else knows this repository yet, so its refs can be written as files (gitrepository-layout(5)).
         write(&fresh.join(".git").join(&branch), format!("{}\n", bundle.base).as_bytes())?;
         write(&fresh.join(".git/HEAD"), format!("ref: {branch}\n").as_bytes())?;
-        let is_reused = workspace.top.is_dir() && index.is_file();
+        let is_reused = workspace.top.is_dir() && index.is_file() && !bundle.clean;
         if is_reused {
             let kept = workspace.top.join(".git");
             let _ = fs::remove_dir_all(&kept).or_else(|_| fs::remove_file(&kept));

@@ -46,6 +46,9 @@ pub struct Bundle {
     /// Ignored directories that the workspace gets a link to; paths from the project's directory.
     #[serde(default)]
     pub share: Vec<String>,
+    /// Whether the workspace must be a fresh one, without what earlier units have built in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clean: bool,
     /// How many ports the workspace gets; 0 for none.
     #[serde(default)]
     pub ports: u16,
@@ -168,6 +171,7 @@ mod tests {
             setup: vec!["make".into()],
             copy: vec![".env".into()],
             share: Vec::new(),
+            clean: false,
             ports: 10,
             task: Some(BundledTask {
                 id: "5".into(),

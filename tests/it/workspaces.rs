@@ -171,3 +171,17 @@ fn landing_checks_may_name_a_program() {
     let ran = place.run(&["task", "run", "-j", "2"]);
     assert!(ran.code(0).stderr.contains("1 of 1 task landed"), "{}", ran.stderr);
 }
+
+#[test]
+fn landing_clean_verifies_without_what_an_earlier_verification_has_built() {
+    // The check builds a file while the mark is there. The second task needs that file, and removes the mark.
+    let worker = "sh if [ $FORKHESTRA_TASK = 1 ]; then touch mark; else git rm -q mark; touch need; fi; \
+                  mkdir -p cache; touch cache/made file-$FORKHESTRA_TASK.txt";
+    let check = "if [ -f mark ]; then mkdir -p cache; touch cache/made; fi; [ ! -f need ] || test -f cache/made";
+    for (settings, landed) in [("{}", true), (r#"{ "clean": true }"#, false)] {
+        let place = with_settings(1, &format!(r#""landing": {settings}"#), worker, check);
+        place.run(&["task", "add", "Second", "--after", "1"]).code(0);
+        let ran = place.run(&["task", "run", "-j", "1", "--limit", "attempts=8"]);
+        assert_eq!(ran.stderr.contains("2 of 2 tasks landed"), landed, "{settings}: {}", ran.stderr);
+    }
+}

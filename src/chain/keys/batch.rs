@@ -59,6 +59,11 @@ pub(in crate::chain) static LANDING: Object = Object {
             Shape::Count(MOST_TOGETHER),
             "How many tasks are merged and verified at once, at most. Default: all that are ready.",
         ),
+        key(
+            "clean",
+            Shape::Flag,
+            "Whether each verification gets a fresh workspace, without what earlier ones have built. Default: false.",
+        ),
     ],
     required: &[],
     one_of: &[],

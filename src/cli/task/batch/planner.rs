@@ -137,6 +137,7 @@ impl UnitPlanner for Planner<'_> {
             setup: self.ready.workspaces.setup.clone(),
             copy: self.ready.workspaces.copy.clone(),
             share: self.ready.workspaces.share.clone(),
+            clean: false,
             ports: self.ready.workspaces.ports,
             task: None,
             try_number: None,
@@ -154,6 +155,7 @@ impl UnitPlanner for Planner<'_> {
         let Some(task) = known else {
             let (checks, outline, digest) = self.verification.clone().unwrap_or_default();
             bundle.steps = Some(checks);
+            bundle.clean = self.ready.project.config.landing.clean == Some(true);
             return Ok(PlannedUnit { bundle, outline, digest });
         };
         let trail = journal.trail(&task.id)?;
