@@ -280,7 +280,7 @@ impl Driver<'_> {
     /// Starts a worker for a unit.
     pub(super) fn start(&mut self, unit: &UnitToStart<'_>) -> Result<(), BatchError> {
         let (name, task) = (unit.name.to_string(), unit.purpose.task());
-        if self.was_deleted(task)? {
+        if self.is_settled(task)? {
             return Ok(());
         }
         let lanes_left = self.context.facts.jobs.saturating_sub(u32::try_from(self.lanes.len()).unwrap_or(0)).max(1);

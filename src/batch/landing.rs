@@ -3,7 +3,7 @@
 use super::driver::{BatchError, Driver};
 use super::machine::workspace_name;
 use crate::checks::{OutputErrors, joined};
-use crate::engine::{AttemptOutcome, BatchEvent, EventKind, RunOutcome};
+use crate::engine::{AttemptOutcome, BatchEvent, EventKind, RunOutcome, TaskPlace};
 use crate::hub::{Merged, Workspace};
 use crate::journal::JournalError;
 
@@ -127,13 +127,17 @@ impl Driver<'_> {
         Ok((at.name, words))
     }
 
-    /// Stops a task that a person has deleted meanwhile. Returns whether it was.
-    pub(super) fn was_deleted(&mut self, task: Option<&str>) -> Result<bool, BatchError> {
+    /// Stops a task that a person has deleted or decided meanwhile. Returns whether one has.
+    pub(super) fn is_settled(&mut self, task: Option<&str>) -> Result<bool, BatchError> {
         let Some(task) = task else { return Ok(false) };
-        if self.context.planner.exists(task)? {
-            return Ok(false);
-        }
-        self.say(BatchEvent::Stopped { task: task.to_string(), reason: "it was deleted".into(), work: None })?;
+        // A worker that was lost may have completed the task, and has its work still to hand over.
+        let has_begun = self.state.tasks.get(task).is_none_or(|known| known.place != TaskPlace::Waiting);
+        let reason = match self.context.planner.status(task)? {
+            None => "it was deleted".to_string(),
+            Some(status) if status.is_terminal() && !has_begun => format!("its status is {} now", status.name()),
+            Some(_) => return Ok(false),
+        };
+        self.say(BatchEvent::Stopped { task: task.to_string(), reason, work: None })?;
         Ok(true)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::journal::JournalError;
 use crate::plan::Outline;
+use crate::task::Status;
 use crate::unit::Bundle;
 
 /// What a unit is for.
@@ -64,11 +65,11 @@ pub struct PlannedUnit {
 
 /// Plans the units of a batch, and records in its tasks what becomes of them.
 pub trait UnitPlanner {
-    /// Returns whether a task still exists: a person may have deleted it.
+    /// Returns the status of a task; `None` if a person has deleted it.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    fn exists(&self, task: &str) -> Result<bool, JournalError>;
+    fn status(&self, task: &str) -> Result<Option<Status>, JournalError>;
     /// Plans a unit.
     ///
     /// # Errors

@@ -124,15 +124,17 @@ fn a_line_that_an_agent_has_moved_is_neither_landed_nor_worked_on() {
 }
 
 #[test]
-fn a_task_that_is_deleted_while_a_batch_runs_stops_and_the_others_land() {
+fn a_task_that_is_deleted_or_decided_while_a_batch_runs_stops_and_the_others_land() {
     let place = crate::batch::waiting(3);
     let run = place.start(&["task", "run", "-j", "1"]);
     crate::batch::wait_for_workers(&place, &[1]);
     assert_eq!(place.beside(&["task", "delete", "2"]).0, Some(0));
+    assert_eq!(place.beside(&["task", "approve", "3"]).0, Some(0));
     fs::write(place.path("tmp/go"), "").unwrap();
     let ran = run.end();
     assert!(ran.stderr.contains("✗ 2  stopped: it was deleted"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("2 of 3 tasks landed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("✗ 3  stopped: its status is completed now"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 of 3 tasks landed"), "{}", ran.stderr);
 }
 
 #[test]

@@ -114,8 +114,8 @@ impl<'a> Planner<'a> {
 }
 
 impl UnitPlanner for Planner<'_> {
-    fn exists(&self, task: &str) -> Result<bool, JournalError> {
-        Ok(self.journal.borrow().task(task)?.is_some())
+    fn status(&self, task: &str) -> Result<Option<Status>, JournalError> {
+        Ok(self.journal.borrow().task(task)?.map(|task| task.status))
     }
 
     fn unit(&self, unit: &UnitToStart<'_>) -> Result<PlannedUnit, JournalError> {
