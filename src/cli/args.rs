@@ -186,7 +186,7 @@ pub(super) enum Verb {
     Show(ShowArgs),
     /// Print the exact prompt of an agent, without starting it
     Render(RenderArgs),
-    /// Do one unit of work of a hub, in a workspace of its own
+    /// Do the work of one unit of a hub, in a workspace of its own
     #[command(hide = true)]
     Work(WorkArgs),
     /// Check a config for errors
@@ -201,7 +201,7 @@ pub(super) enum Verb {
     Diagnose(DiagnoseArgs),
     /// Check that this machine can supervise agents, and show the backends and the config that a run would use
     Doctor(DoctorArgs),
-    /// Write a commented forge/chains.json and prompts, ready to run, or templates to start from
+    /// Write a commented forge/chains.json with prompts, ready to run; or, with --templates, the built-in templates
     Init(InitArgs),
     /// Explain an error code: what it means, and what to do
     Explain(ExplainArgs),
@@ -361,7 +361,7 @@ pub(super) struct RunArgs {
 }
 
 #[derive(Debug, Default, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
+#[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(super) struct ResumeArgs {
     /// The run's number [default: the last run that can be resumed]
     pub(super) run: Option<i64>,

@@ -49,7 +49,7 @@ fn tries_are_made_at_once_and_the_judge_chooses_the_one_that_lands() {
     assert_eq!(accepted.len(), 3);
     assert!(accepted.contains(&"  ✓ 1, try 2  is accepted (run 3)"), "{stderr}");
     insta::assert_snapshot!(others.join("\n"), @"
-    ● batch 1 begins: 1 task, 3 tries at each, 3 lanes, verified by check
+    ● batch 1 begins: 1 task, 3 tries per task, 3 lanes, verified by check
       ▶ 1  Find the answer, try 1 (run 2)
       ▶ 1  Find the answer, try 2 (run 3)
       ▶ 1  Find the answer, try 3 (run 4)
@@ -150,7 +150,7 @@ fn tries_that_were_killed_continue_where_they_were() {
 fn tries_that_cannot_be_made_are_refused_before_anything_starts() {
     let place = place(WRITES, "");
     for (words, code, says) in [
-        (&["task", "run", "-j", "2", "--tries", "1"][..], 2, "it must be a number from 2 to 9, or as many"),
+        (&["task", "run", "-j", "2", "--tries", "1"][..], 2, "it must be a number from 2 to 9, or 2 to 9"),
         (&["task", "run", "-j", "2", "--tries", "claude,"], 2, "it must be a number from 2 to 9"),
         (&["task", "run", "--tries", "2"], 2, "--jobs <N>"),
         (&["task", "run", "-j", "2", "--tries", "2", "--chain", "plain"], 2, "batch/no-judge"),

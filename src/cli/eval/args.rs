@@ -30,7 +30,7 @@ pub(in crate::cli) enum EvalVerb {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
+#[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(in crate::cli) struct EvalRunArgs {
     /// The suite: a JSON or JSON5 file
     pub(in crate::cli) suite: PathBuf,

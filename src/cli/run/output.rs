@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a run writes its output for other programs.
 #[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
+#[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(in crate::cli) struct Output {
     /// Whether events go to standard output.
     pub(in crate::cli) events: bool,

@@ -25,7 +25,7 @@ pub(in crate::cli) enum RunsVerb {
     /// Show a run as the console showed it, with the output of its agents; or show one attempt
     #[command(alias = "replay")]
     Log(LogArgs),
-    /// Write to a directory the files as they were after a run or an attempt
+    /// Write the files, as they were after a run or an attempt, to a directory
     Restore(RestoreArgs),
     /// Print every event, one JSON object per line
     Events {
@@ -37,7 +37,7 @@ pub(in crate::cli) enum RunsVerb {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
+#[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(in crate::cli) struct LogArgs {
     /// The run's number, or an attempt of it: 12.2.3 [default: the last run]
     #[arg(value_name = "RUN[.ATTEMPT]")]

@@ -65,7 +65,7 @@ pub(in crate::cli) enum DisputeVerb {
     /// For agents: the same as `dispute --reason`
     #[command(hide = true)]
     Create {
-        /// The task's name
+        /// The task's ID
         id: String,
         /// Why a human has to decide
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -98,7 +98,7 @@ pub(in crate::cli) enum TaskVerb {
     },
     /// Show one task: what happened to it, and what it waits for
     Show {
-        /// The task's name
+        /// The task's ID
         id: String,
         /// Print JSON
         #[arg(long)]
@@ -120,13 +120,13 @@ pub(in crate::cli) enum TaskVerb {
     /// Delete a task and everything known about it, except its runs
     #[command(aliases = ["rm", "remove"])]
     Delete {
-        /// The task's name
+        /// The task's ID
         id: String,
     },
     /// For agents: the same as `submit`
     #[command(hide = true)]
     Update {
-        /// The task's name
+        /// The task's ID
         id: String,
         /// The new status
         #[arg(long, value_parser = ["review"])]
@@ -151,7 +151,7 @@ fn tries(text: &str) -> Result<Tries, String> {
     if !lacks_name && (2..=MOST_TRIES).contains(&tries.len()) {
         Ok(Tries(tries))
     } else {
-        Err(format!("a number from 2 to {MOST_TRIES}, or as many backends: claude,codex"))
+        Err(format!("a number from 2 to {MOST_TRIES}, or 2 to {MOST_TRIES} backends: claude,codex"))
     }
 }
 
@@ -172,13 +172,13 @@ pub(in crate::cli) struct TaskAddArgs {
     /// The file with the full specification
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) spec: Option<String>,
-    /// The command that shows that the task is done; `verify` runs it in addition
+    /// The command that shows that the task is done; `verify` runs it, too
     #[arg(long, value_name = "COMMAND")]
     pub(in crate::cli) tests: Option<String>,
     /// A task that must be completed first. May be repeated
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) after: Vec<String>,
-    /// The task's name [default: the next free number]
+    /// The task's ID [default: the next free number]
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) id: Option<String>,
     /// Print JSON
@@ -198,7 +198,7 @@ pub(in crate::cli) struct TaskImportArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TaskDecideArgs {
-    /// The task's name
+    /// The task's ID
     pub(in crate::cli) id: String,
     /// The reason
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, allow_hyphen_values = true)]
@@ -209,7 +209,7 @@ pub(in crate::cli) struct TaskDecideArgs {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "one a flag")]
+#[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(in crate::cli) struct TaskRunArgs {
     /// A task, and variables, as NAME=value [default: the next task]. With --jobs: any number of tasks [default: all]
     #[arg(value_name = "ID | NAME=VALUE")]
@@ -227,10 +227,10 @@ pub(in crate::cli) struct TaskRunArgs {
     /// With --jobs: work on each task N times, or once with each of these backends. The chain's judge chooses a result
     #[arg(long, value_name = "N | BACKEND,…", requires = "jobs", value_parser = tries)]
     pub(in crate::cli) tries: Option<Tries>,
-    /// With --jobs: begin with the uncommitted changes of the working tree, too
+    /// With --jobs: include the uncommitted changes of the working tree in the workspaces
     #[arg(long, requires = "jobs")]
     pub(in crate::cli) with_changes: bool,
-    /// With --jobs: land results without a verification
+    /// With --jobs: land results without verifying them
     #[arg(long, requires = "jobs")]
     pub(in crate::cli) unverified: bool,
     /// The chain to run

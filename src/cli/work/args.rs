@@ -26,7 +26,7 @@ pub(in crate::cli) struct WorkArgs {
     /// Keep the run in the hub only at its end, not after each of its attempts
     #[arg(long)]
     pub(in crate::cli) no_checkpoints: bool,
-    /// Raise a limit of a run that an earlier worker has begun. May be repeated
+    /// Raise a limit of a run that an earlier process began. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(in crate::cli) limit: Vec<String>,
 }
