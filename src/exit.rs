@@ -16,7 +16,7 @@ pub enum Exit {
     HumanNeeded,
     /// 4: a limit of the run was reached.
     LimitReached,
-    /// 75: the unit of work is done, or another worker has it (`EX_TEMPFAIL` in sysexits(3)).
+    /// 75: the unit is done, or another process has it (`EX_TEMPFAIL` in sysexits(3)).
     Taken,
     /// 129: the terminal was closed (SIGHUP).
     HungUp,

@@ -1,4 +1,4 @@
-//! Lands the work of a batch: merges it onto the line, and sends back what conflicts or fails.
+//! Lands the work of a batch: merges it into the line, and sends back what conflicts or fails.
 
 use super::driver::{BatchError, Driver};
 use super::machine::workspace_name;
@@ -11,7 +11,7 @@ use crate::journal::JournalError;
 const MOST_ERRORS: usize = 10;
 
 impl Driver<'_> {
-    /// Merges the work of tasks onto the line, one after the other. One that conflicts with the line is sent back; one
+    /// Merges the work of tasks into the line, one after the other. One that conflicts with the line is sent back; one
     /// that conflicts with an earlier one of these waits until that one has landed.
     pub(super) fn merge(&mut self, tasks: &[String]) -> Result<(), BatchError> {
         let line = self.state.line.clone();
@@ -41,7 +41,7 @@ impl Driver<'_> {
         self.say(BatchEvent::Merged { tasks: merged, commit: tip })
     }
 
-    /// Sends the work of a task back to its chain, merged onto the line, with what went wrong.
+    /// Sends the work of a task back to its chain, merged into the line, with what went wrong.
     pub(super) fn send_back(&mut self, id: String, files: &[String]) -> Result<(), BatchError> {
         let Some(work) = self.state.tasks.get(&id).and_then(|task| task.work.clone()) else {
             return self.say(BatchEvent::Stopped { task: id, reason: "its work is gone".into(), work: None });
@@ -57,7 +57,7 @@ impl Driver<'_> {
                      markers.\n\n{hunks}",
                     files.join(", ")
                 );
-                (tree, format!("conflicts with what has landed in {}", files.join(", ")), words)
+                (tree, format!("conflicts in {} with what has landed", files.join(", ")), words)
             }
             Merged::Clean { tree } if !files.is_empty() => {
                 (tree, "conflicted".to_string(), "Other tasks have landed. Check that your work still holds.".into())
@@ -67,7 +67,7 @@ impl Driver<'_> {
                 (tree, reason, feedback)
             }
         };
-        let start = self.context.hub.commit(&tree, &[&line], "Work that was sent back, merged onto the line\n")?;
+        let start = self.context.hub.commit(&tree, &[&line], "Work that was sent back, merged into the line\n")?;
         self.context.planner.rejected(&id, &feedback, false)?;
         self.say(BatchEvent::SentBack { task: id, reason, feedback, base: line, start })
     }

@@ -322,7 +322,7 @@ pub(super) fn loop_disagrees(at: &Place, looped: bool) -> Diagnostic {
 pub(super) fn key_does_not_fit(at: &Place, key: &str, of: &str) -> Diagnostic {
     Diagnostic::error("config/step", format!("{of} does not take `{key}`")).at(at, "not allowed here").help(match of {
         "a group" => "set it on the steps in the group; `iterations` is the group's number of rounds",
-        _ => "a check is a command that runs once and is judged by its exit code",
+        _ => "a check is a command that runs once and passes if it exits with code 0",
     })
 }
 

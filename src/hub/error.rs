@@ -59,7 +59,9 @@ impl HubError {
             Self::Git { .. } => "the directory may be full or damaged; `git fsck` in the hub checks it",
             Self::Remote { .. } => "`git ls-remote URL` on this machine shows whether it can be reached",
             Self::Write { .. } => "free some space, or check the permissions of the directory",
-            Self::Unknown { .. } => "`git for-each-ref refs/forkhestra/units` in the hub lists its units",
+            Self::Unknown { .. } => {
+                "check the path of the hub; `git for-each-ref refs/forkhestra/units` in it lists its units"
+            }
             Self::Bundle { cause: BadBundle::Newer { .. }, .. } => "use the version of forkhestra that made it",
             Self::Bundle { .. } => "start the batch again; it makes a new one",
         }

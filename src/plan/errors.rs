@@ -22,8 +22,9 @@ pub(super) fn strict_needs(at: &Place, missing: &[&str]) -> Diagnostic {
 
 pub(super) fn no_command(at: &Place, name: &str, made: bool) -> Diagnostic {
     let found = format!("no command was found for `{name}` in the project's files");
-    let help =
-        format!("name it in `checks` of forge/chains.json: \"{name}\": {{ \"run\": \"…\" }}, or remove the step");
+    let help = format!(
+        "set its command in `checks` of forge/chains.json: \"{name}\": {{ \"run\": \"…\" }}, or remove the step"
+    );
     if made {
         let found = format!("{found}; forkhestra looks again when the check runs");
         return Diagnostic::warning("plan/no-command", found).at(at, "has nothing to run yet").help(help);

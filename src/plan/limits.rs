@@ -31,7 +31,7 @@ pub struct Limits {
     pub attempts: Option<u32>,
     /// The longest uninterrupted wait for a usage limit to end.
     pub wait: Duration,
-    /// After this many iterations that change nothing and print the same, a loop is stalled.
+    /// After this many iterations that change nothing and print the same thing, a loop is stalled.
     pub stalled_after: u32,
     /// After this many rejections, over all its runs, a task has failed.
     #[serde(default = "most_rejections")]

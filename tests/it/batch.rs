@@ -137,7 +137,7 @@ fn tasks_that_conflict_land_one_after_the_other_and_the_second_is_told_of_both_s
                     else echo line of $FORKHESTRA_TASK > shared.txt; fi";
     let place = place(2, &format!("sh {resolves}"), "! grep -q '<<<<' shared.txt");
     let ran = place.run(&["task", "run", "-j", "2"]);
-    assert!(ran.code(0).stderr.contains("goes back: conflicts with what has landed in shared.txt"), "{}", ran.stderr);
+    assert!(ran.code(0).stderr.contains("goes back: conflicts in shared.txt with what has landed"), "{}", ran.stderr);
     let text = hub(&place, &["show", "forkhestra/line:shared.txt"]);
     assert!(text.contains("line of 1") && text.contains("line of 2"), "{text}");
     let prompt = String::from_utf8(place.stdin_of("worker", 3)).unwrap();

@@ -85,7 +85,7 @@ fn a_worker_whose_unit_was_claimed_by_another_one_ends_after_its_attempt() {
     fs::write(place.path("tmp/go"), "").unwrap();
     let ran = run.end();
     assert_eq!(ran.code, Some(75), "{}", ran.stderr);
-    assert!(ran.stderr.contains("another worker has claimed unit 9-1-1"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("another process has claimed unit 9-1-1"), "{}", ran.stderr);
     assert_eq!(ran.stdout.matches("attemptStarted").count(), 3, "no step begins after it: {}", ran.stdout);
 }
 

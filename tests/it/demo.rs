@@ -26,7 +26,7 @@ fn the_demo_of_several_tasks_lands_all_after_a_conflict_and_a_failure_of_two_tog
     ran.code(0);
     for words in [
         "● batch 1 begins: 6 tasks, 3 lanes, verified by test",
-        "goes back: conflicts with what has landed in title",
+        "goes back: conflicts in title with what has landed",
         "goes back: fails `test` together with what has landed",
         "6 of 6 tasks landed",
         "main is now ",

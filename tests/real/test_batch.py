@@ -87,7 +87,7 @@ class Batch(unittest.TestCase):
         code, _, stderr = place.run("task", "run", "--jobs", "3", "--permissions", "full", "--limit-each", "attempts=12")
         self.assertEqual(code, 0, stderr)
         self.assertIn("6 of 6 tasks landed", stderr)
-        self.assertIn("goes back: conflicts with what has landed in src/lib.rs", stderr)
+        self.assertIn("goes back: conflicts in src/lib.rs with what has landed", stderr)
         self.assertEqual(self.user_git(place), before)
         self.assertEqual(self.git(place, "status", "--porcelain"), "")
         told = "\n".join("\n".join(request["users"]) for request in place.requests())

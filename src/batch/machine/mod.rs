@@ -41,7 +41,7 @@ pub(super) enum Action {
         /// The task.
         task: String,
     },
-    /// Merge the work of these tasks onto the line, as many as do not conflict.
+    /// Merge the work of these tasks into the line, as many as do not conflict.
     Merge {
         /// The tasks, in this order.
         tasks: Vec<String>,

@@ -77,7 +77,7 @@ pub(super) static ROOT: Object = Object {
         SANDBOX,
         WRITABLE,
         key("agents", Shape::Named(&AGENT), "Agents, by name: the programs that are given a prompt."),
-        key("checks", Shape::Named(&CHECK), "Checks, by name: commands that are judged by their exit code."),
+        key("checks", Shape::Named(&CHECK), "Checks, by name: commands that pass if they exit with code 0."),
         key("chains", Shape::Named(&CHAIN), "Chains, by name: the steps to run, in order. May be empty."),
     ],
     required: &["chains"],
@@ -147,7 +147,7 @@ pub static LIMITS: Object = Object {
         key(
             "stalledAfter",
             Shape::Count(MOST_ITERATIONS),
-            "A loop stops after this many iterations that change nothing and print the same. Default: 3.",
+            "A loop stops after this many iterations that change nothing and print the same thing. Default: 3.",
         ),
         key(
             "rejections",

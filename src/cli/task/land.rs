@@ -89,7 +89,7 @@ pub(super) fn moved(known: &str) -> Diagnostic {
 }
 
 fn nothing() -> Diagnostic {
-    Diagnostic::error("land/nothing", "nothing has landed here")
+    Diagnostic::error("land/nothing", "no task of this project has landed")
         .help("`forkhestra task run --jobs 4` works on tasks and lands them")
 }
 

@@ -133,7 +133,7 @@ fn hand_over(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Clai
     if hub.hand_over(claim, kept, (!continues).then(|| exit.code()))? {
         return Ok(exit);
     }
-    print_error(&format!("another worker has claimed unit {}; its result counts\n", bundle.unit));
+    print_error(&format!("another process has claimed unit {}; its result counts\n", bundle.unit));
     Ok(Exit::Taken)
 }
 
@@ -245,7 +245,7 @@ fn exit_of_run(root: &Path, run: i64) -> Answered {
 }
 
 fn no_name(why: &str) -> Diagnostic {
-    Diagnostic::error("work/name", format!("this worker can get no name: {why}"))
+    Diagnostic::error("work/name", format!("cannot create a name for this process: {why}"))
         .help("it is a random number from the system; is /dev/urandom readable?")
 }
 

@@ -13,7 +13,7 @@ pub enum BatchEvent {
         /// Its tasks and options.
         facts: BatchFacts,
     },
-    /// A worker starts or continues a unit of work.
+    /// A process starts or continues the work of a unit.
     #[serde(rename_all = "camelCase")]
     UnitStarted {
         /// The name of the unit.
@@ -35,22 +35,22 @@ pub enum BatchEvent {
         /// The directory in which it works.
         workspace: String,
     },
-    /// The worker of a unit has ended.
+    /// The process of a unit has ended.
     #[serde(rename_all = "camelCase")]
     UnitEnded {
         /// The name of the unit.
         unit: String,
-        /// The worker's exit code; `null` if a signal killed it.
+        /// The exit code of the process; `null` if a signal killed it.
         exit: Option<u8>,
         /// How its run ended; `null` if it did not begin or did not end.
         outcome: Option<RunOutcome>,
         /// The commit with its work; `null` if it has handed nothing over.
         work: Option<String>,
-        /// What the worker said last, if it failed.
+        /// What the process printed last, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// The work of some tasks was merged onto the line, and is verified next.
+    /// The work of some tasks was merged into the line, and is verified next.
     Merged {
         /// The tasks, in the order in which they were merged.
         tasks: Vec<String>,
@@ -88,7 +88,7 @@ pub enum BatchEvent {
         feedback: String,
         /// The commit that the work is compared with from now on: the last one of the line.
         base: String,
-        /// The commit with which the work continues: the work, merged onto the line.
+        /// The commit with which the work continues: the work, merged into the line.
         start: String,
     },
     /// One of several tries at a task was chosen. Its work lands next.

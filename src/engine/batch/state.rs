@@ -24,7 +24,7 @@ pub enum TaskPlace {
     Unsuccessful(Option<RunOutcome>),
     /// Its chain is complete, and its work waits to land.
     Ready,
-    /// Its work is merged onto the line, and is being verified.
+    /// Its work is merged into the line, and is being verified.
     OnTrial,
     /// Its work has landed, as this commit.
     Landed(String),

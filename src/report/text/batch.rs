@@ -33,11 +33,11 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
             let again = if state.facts.is_some() { "continues" } else { "begins" };
             let verified = match &facts.verification {
                 Some(checks) => format!("verified by {checks}"),
-                None => "landed without a verification".into(),
+                None => "landed without being verified".into(),
             };
             let tries = match facts.tries.len() {
                 0 => String::new(),
-                count => format!(", {count} tries at each"),
+                count => format!(", {count} tries per task"),
             };
             paint.bold(&format!("{dot} batch {run} {again}")) + &format!(": {tasks}{tries}, {lanes}, {verified}\n")
         }
@@ -84,7 +84,8 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
         }
         BatchEvent::Split { .. } => {
             let tasks = state.trial.as_ref().map(|trial| trial.tasks.join(", ")).unwrap_or_default();
-            paint.dim(&format!("  {} {tasks}  fail together; tried in halves", paint.sign("↯", "!"))) + "\n"
+            paint.dim(&format!("  {} {tasks}  fail together; half of them are verified next", paint.sign("↯", "!")))
+                + "\n"
         }
         BatchEvent::SentBack { task, reason, .. } => {
             paint.warn(&format!("  {} {task}", paint.sign("↺", "<"))) + &format!("  goes back: {reason}\n")

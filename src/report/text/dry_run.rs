@@ -60,7 +60,7 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
             "a check without a command; forkhestra looks again when the check runs".into()
         }
         (Kind::Check { optional: true, .. }, _) => "an optional check".into(),
-        (Kind::Check { .. }, _) => "a check, judged by its exit code".into(),
+        (Kind::Check { .. }, _) => "a check, succeeds with exit code 0".into(),
         (Kind::Agent { role: Role::Judge, .. }, Limit::Once) => "a judge, succeeds when it approves".into(),
         (Kind::Agent { role: Role::Judge, .. }, _) => {
             "a judge, succeeds when it approves; a count has no effect on a judge".into()

@@ -17,7 +17,7 @@ pub(super) fn uncommitted(files: &[String]) -> Diagnostic {
     let shown: Vec<&str> = files.iter().take(5).map(String::as_str).collect();
     let more = if files.len() > 5 { format!(" and {} more", files.len() - 5) } else { String::new() };
     Diagnostic::error("batch/uncommitted", format!("uncommitted changes: {}{more}", shown.join(", ")))
-        .help("commit them, or let the workspaces begin with them: --with-changes")
+        .help("commit them, or include them in the workspaces: --with-changes")
 }
 
 pub(super) fn not_in_objects(paths: &[String]) -> Diagnostic {

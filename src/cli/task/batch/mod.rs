@@ -238,7 +238,7 @@ fn perform(
         Err(error) => {
             let fault = match &error {
                 BatchError::Hub(error) => refused(error),
-                _ => Diagnostic::error("run/failed", error.to_string()).help("no worker is left running"),
+                _ => Diagnostic::error("run/failed", error.to_string()).help("no process of the batch is left running"),
             };
             print_error(&render(&[fault], paint));
             Ok(Exit::Incomplete)

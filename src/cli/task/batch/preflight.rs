@@ -420,7 +420,7 @@ fn of_batch(task: &Task, chosen: &[&Task], line: &str, earlier: &Known<'_>) -> R
         return Ok(facts);
     }
     let (Merged::Clean { tree } | Merged::Conflict { tree, .. }) = hub.merge(line, &work)?;
-    facts.start = Some(hub.commit(&tree, &[line], "Work of an earlier batch, merged onto the line\n")?);
+    facts.start = Some(hub.commit(&tree, &[line], "Work of an earlier batch, merged into the line\n")?);
     facts.base = Some(line.to_string());
     Ok(facts)
 }
