@@ -68,7 +68,7 @@ impl ForeignOutput {
         match std::mem::take(&mut self.state) {
             ScanState::Text => self.text(byte, shown),
             ScanState::HighControl if (0x80..0xa0).contains(&byte) => {
-                // These one-byte controls begin sequences, like an escape followed by a letter.
+                // These C1 controls begin sequences, as an escape followed by a letter does.
                 self.state = match byte {
                     0x9b => ScanState::Control(Vec::new()),
                     0x90 | 0x98 | 0x9d..=0x9f => ScanState::String,
@@ -101,8 +101,8 @@ impl ForeignOutput {
                     self.state = ScanState::Control(parameters);
                 }
                 b'm' if parameters.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b';' | b':')) => {
-                    let colour = [b"\x1b[".as_slice(), &parameters, b"m"].concat();
-                    if self.holds_back() { self.held.extend(colour) } else { shown.extend(colour) }
+                    let color = [b"\x1b[".as_slice(), &parameters, b"m"].concat();
+                    if self.holds_back() { self.held.extend(color) } else { shown.extend(color) }
                 }
                 0x20..=0x7e => {}
                 _ => self.text(byte, shown),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn text_tabs_ends_of_lines_and_colours_pass_and_what_steers_a_terminal_does_not() {
+    fn text_tabs_ends_of_lines_and_colors_pass_and_what_steers_a_terminal_does_not() {
         for (text, shown) in [
             ("plain\ttext\r\nünïcode 日本 é\u{a0}x\n", "plain\ttext\nünïcode 日本 é\u{a0}x\n"),
             ("\u{1b}[1;38:5:3mred\u{1b}[0m", "\u{1b}[1;38:5:3mred\u{1b}[0m"),

@@ -177,7 +177,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Returns these settings, completed by those of `earlier`.
+    /// Returns these settings, with what they leave unset taken from `earlier`.
     #[must_use]
     pub(super) fn or(self, earlier: Self, project: bool) -> Self {
         let merged = |mut below: IndexMap<String, String>, above| {

@@ -46,7 +46,7 @@ pub struct Step {
     pub name: Text,
     /// What the name must refer to.
     pub wants: StepTarget,
-    /// How often the step runs.
+    /// How many times the step runs, at most.
     pub limit: Limit,
     /// Additional arguments for the agent, before the prompt.
     pub args: Vec<Text>,
@@ -80,7 +80,7 @@ pub struct Group {
     pub at: Place,
 }
 
-/// How often a step runs. The type rules out a loop of 0 iterations.
+/// How many times a step runs, at most. The type rules out a loop of 0 iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// `a`: one iteration, which succeeds with exit code 0.
@@ -130,16 +130,16 @@ pub struct Limits {
     pub attempts: Option<u32>,
     /// The longest uninterrupted wait for a service, such as for a usage limit to end.
     pub wait: Option<Duration>,
-    /// A loop stops after this many iterations that change nothing and say the same.
+    /// A loop stops after this many iterations that change nothing and print the same thing.
     pub stalled_after: Option<u32>,
-    /// A task has failed after this many rejections.
+    /// A task fails after this many rejections.
     pub rejections: Option<u32>,
     /// How long an agent that is being stopped may take before the next, stronger signal.
     pub grace: Option<Duration>,
 }
 
 impl Limits {
-    /// Returns these limits, completed by those of `below`.
+    /// Returns these limits, with what they leave unset taken from `below`.
     #[must_use]
     pub fn or(self, below: Self) -> Self {
         Self {

@@ -27,8 +27,8 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Returns these settings, completed by those of `below`. The writable paths of both are kept. The settings of a
-    /// `project` cannot weaken the user's own.
+    /// Returns these settings, with what they leave unset taken from `below`. The writable paths of both are kept. The
+    /// settings of a `project` cannot weaken the user's own.
     #[must_use]
     pub fn over(self, below: Self, project: bool) -> Self {
         let held = project && below.sandbox.as_ref().is_some_and(|(sandbox, _)| *sandbox > Sandbox::Off);

@@ -1,7 +1,7 @@
 //! JSON and JSON5 as one tree with places, so that all errors other than syntax errors can be reported at once.
 //!
 //! `json5` reports places only in its errors, but it borrows strings from the source. The address of a key or a value
-//! without escapes therefore shows its place. The places of all other values are found from the key before them.
+//! without escapes therefore tells where it is. The places of all other values are found from the key before them.
 
 use super::errors;
 use super::raw::{DEEPEST, Raw};

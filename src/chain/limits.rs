@@ -32,7 +32,7 @@ fn named(name: &str) -> Option<&'static Key> {
 /// Parses one `NAME=VALUE`, with the names and values of `limits` in a config.
 ///
 /// # Errors
-/// One diagnostic: for an unknown name, with the most similar one, or for an invalid value.
+/// One diagnostic: an unknown name, for which it suggests the most similar one, or an invalid value.
 pub fn parse_limit(source: &Arc<Source>) -> Result<Limits, Diagnostic> {
     let at = Place::whole(source);
     let known = LIMITS.keys.iter().map(|key| key.name);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn iterations_is_another_name_of_attempts() {
+    fn iterations_is_another_name_for_attempts() {
         for text in ["iterations=8", "Iterations=8", "attempts=8"] {
             assert_eq!(limit(text).unwrap().attempts, Some(8), "{text}");
         }

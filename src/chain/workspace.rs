@@ -35,7 +35,7 @@ impl WorkspaceSettings {
         }
     }
 
-    /// Returns these settings, completed by those of `below`.
+    /// Returns these settings, with what they leave unset taken from `below`.
     pub(super) fn or(self, below: Self) -> Self {
         Self {
             setup: self.setup.or(below.setup),
@@ -74,7 +74,7 @@ impl Landing {
         Self { checks: reader.texts("checks"), together: reader.count("together"), clean: reader.flag("clean") }
     }
 
-    /// Returns these settings, completed by those of `below`.
+    /// Returns these settings, with what they leave unset taken from `below`.
     pub(super) fn or(self, below: Self) -> Self {
         Self {
             checks: self.checks.or(below.checks),

@@ -1,4 +1,4 @@
-//! The step of a check: a shell command line or a program, judged by its exit code.
+//! The step of a check: a shell command line or a program, which passes with exit code 0.
 
 use super::context::{Context, Faults, own_environment};
 use super::isolation::{check_environment, isolate};

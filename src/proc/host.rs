@@ -1,5 +1,5 @@
-//! The side of a lifeline in its host, the forkhestra process that started it. Starts the lifeline, gives it programs
-//! to start and other orders, and receives its reports.
+//! The host's side of a lifeline. The host, the forkhestra process that runs the chain, starts the lifeline, sends it
+//! orders, such as which program to start, and receives its reports.
 
 use super::launch::Launch;
 use super::line::Line;

@@ -1,5 +1,5 @@
 //! Templates that are edited during a run. The next attempt uses the new text if the user wants that, and the old text
-//! otherwise. Either is reported once.
+//! otherwise. Each edit is reported once, either way.
 
 use super::driver::Driver;
 use crate::context::config_digest;

@@ -1,4 +1,4 @@
-//! Verdicts: every accepted form of what an agent decided becomes one normal form. Pure: no I/O.
+//! Verdicts: reads each accepted form of a decision by an agent, and brings it into one normal form. Pure: no I/O.
 
 mod doubt;
 mod echo;
@@ -55,7 +55,8 @@ names!(Decision {
 });
 
 impl Decision {
-    /// Returns the decision that a word means, in any case. `approved` and `changes_requested` are read as well.
+    /// Returns the decision that a word means, in upper or lower case. Other forms, such as `approved` and
+    /// `changes_requested`, are read as well.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         let word = word.to_lowercase();
@@ -175,14 +176,16 @@ impl Verdict {
         self.decision == Decision::Reject && !converged
     }
 
-    /// Returns whether it counts for `limits.rejections`. A person's reject does not: it starts the work again instead.
+    /// Returns whether it counts toward `limits.rejections`. A person's reject does not: it starts the work
+    /// again instead.
     #[must_use]
     pub fn is_a_rejection(&self, converged: bool) -> bool {
         self.rejects(converged) && self.from != ReadFrom::Person
     }
 
     /// Returns its findings. A reject that is not minor always has something that has to be fixed: if none of its
-    /// findings is blocking, this is taken from its notes: their items without a place, or else their last paragraph.
+    /// findings is blocking, what has to be fixed is taken from its notes: their items without a place, or else their
+    /// last paragraph.
     #[must_use]
     pub fn effective_findings(&self) -> Vec<Finding> {
         let has_blocking = self.findings.iter().any(|finding| finding.severity == Severity::Blocking);
