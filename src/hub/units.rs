@@ -6,6 +6,9 @@ use crate::unit::{Bundle, UnitRecord, UnitStage};
 /// The prefix of the refs of units.
 const UNITS: &str = "refs/forkhestra/units/";
 
+/// How often a unit is looked for while its ref exists.
+const LOOKS: u32 = 20;
+
 /// The file of the bundle in the tree of a unit's commits.
 pub(super) const BUNDLE: &str = "bundle.json";
 
@@ -88,8 +91,17 @@ impl Hub {
     /// # Errors
     /// When git fails.
     pub fn unit(&self, unit: &str) -> Result<Option<FoundUnit>, HubError> {
-        let found = self.units_named(&format!("{UNITS}{unit}"))?.into_iter().find(|(name, _)| name == unit);
-        Ok(found.map(|(_, found)| found))
+        let name = format!("{UNITS}{unit}");
+        for _ in 0..LOOKS {
+            if let Some((_, found)) = self.units_named(&name)?.into_iter().find(|(name, _)| name == unit) {
+                return Ok(Some(found));
+            }
+            // git lists a directory, and may miss a ref that another process replaces at this moment.
+            if self.ask(&["rev-parse", "--verify", "--quiet", &name]).is_err() {
+                break;
+            }
+        }
+        Ok(None)
     }
 
     /// Returns all units with their names, as of the last refresh, in the order of the numbers in their names.
