@@ -1,15 +1,14 @@
 //! Carries out a batch: starts workers in lanes, copies what they report into the journal, and lands their work.
 
+use super::at_work::UnitAtWork;
 use super::budget::Budget;
 use super::lane::{Lane, News, Worker, WorkerEnd, run};
 use super::machine::{Action, Capacity, next, unit_name};
-use super::parking::parked_by;
-use super::planned::{PlannedUnit, UnitPlanner, UnitPurpose, UnitToStart};
-use crate::engine::{
-    BatchEvent, BatchFacts, BatchState, EventKind, LimitKind, Observer, RunOutcome, Sig, TaskPlace, Totals,
-};
+use super::planned::{UnitPlanner, UnitPurpose, UnitToStart};
+use super::remote::{RemoteEngine, RemoteUnit, follow};
+use crate::engine::{BatchEvent, BatchFacts, BatchState, EventKind, LimitKind, Observer, RunOutcome, Sig, Totals};
 use crate::hub::{Hub, HubError};
-use crate::journal::{Journal, JournalError, NewRun};
+use crate::journal::{Journal, JournalError};
 use crate::runner::{Failure, ReceivedSignal, Recorder, Signals, Transcripts, flushed, written};
 use crate::unit::UnitStage;
 use crate::world::World;
@@ -18,6 +17,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
@@ -71,24 +71,16 @@ pub struct BatchContext<'a> {
     pub opening: EventKind,
     /// Its tasks and options.
     pub facts: BatchFacts,
+    /// What brings its units to other machines; `None` if they are worked on here.
+    pub engine: Option<Rc<RemoteEngine>>,
     /// Receives the events of the batch and of its runs.
     pub observer: &'a mut dyn Observer,
 }
 
-type LaneFuture<'a> = Pin<Box<dyn Future<Output = (Lane, WorkerEnd)> + 'a>>;
+/// Signals for a lane.
+type Heard = UnboundedReceiver<ReceivedSignal>;
 
-/// A unit at work, as the batch sees it.
-struct UnitAtWork {
-    journal: Journal,
-    run: i64,
-    /// The number of its last event.
-    seq: u64,
-    outcome: Option<RunOutcome>,
-    totals: Totals,
-    root: PathBuf,
-    backends: Vec<Option<String>>,
-    tell: UnboundedSender<ReceivedSignal>,
-}
+type LaneFuture<'a> = Pin<Box<dyn Future<Output = (Lane, WorkerEnd)> + 'a>>;
 
 /// A batch at work.
 pub(super) struct Driver<'a> {
@@ -98,7 +90,7 @@ pub(super) struct Driver<'a> {
     lanes: FuturesUnordered<LaneFuture<'a>>,
     idle: Vec<Lane>,
     opened: u32,
-    units: HashMap<String, UnitAtWork>,
+    pub(super) units: HashMap<String, UnitAtWork>,
     news: UnboundedSender<News>,
     /// When this process began, by the clock that includes sleep.
     begun: Duration,
@@ -159,7 +151,7 @@ pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, Batc
     driver.finish().await
 }
 
-impl Driver<'_> {
+impl<'a> Driver<'a> {
     fn begin(&mut self) -> Result<(), BatchError> {
         let facts = self.context.facts.clone();
         self.record(vec![self.context.opening.clone(), EventKind::Batch { event: BatchEvent::Started { facts } }])
@@ -269,14 +261,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Keeps the work of a task whose process was lost in the hub. Returns its commit.
-    fn rescued(&self, task: &str) -> Option<String> {
-        self.state.tasks.get(task).filter(|known| known.place == TaskPlace::Interrupted)?;
-        let bundle = self.context.hub.bundle(&self.unit_of(task)?).ok()?;
-        let workspace = crate::hub::Workspace::of(&bundle, &self.context.workspaces);
-        self.context.hub.commit_workspace(&bundle, &workspace).ok()
-    }
-
     /// Starts a worker for a unit.
     pub(super) fn start(&mut self, unit: &UnitToStart<'_>) -> Result<(), BatchError> {
         let (name, task) = (unit.name.to_string(), unit.purpose.task());
@@ -301,7 +285,7 @@ impl Driver<'_> {
         self.context.hub.queue(&planned.bundle)?;
         let known = self.state.units.get(&name).map(|known| known.run);
         let (journal, run_number) = self.begin_run(known, unit, &planned)?;
-        let workspace = crate::hub::Workspace::of(&planned.bundle, &self.context.workspaces);
+        let workspace = crate::hub::Workspace::of(&planned.bundle, &self.context.workspaces).root;
         let mut lane = self.idle.pop().unwrap_or_default();
         if lane.number == 0 {
             self.opened += 1;
@@ -315,7 +299,7 @@ impl Driver<'_> {
             lane: lane.number,
             run: run_number,
             base: unit.base.to_string(),
-            workspace: workspace.root.display().to_string(),
+            workspace: workspace.display().to_string(),
         })?;
         let (tell, heard) = unbounded_channel();
         let seq = journal.last_seq(run_number)?;
@@ -326,97 +310,39 @@ impl Driver<'_> {
             seq,
             outcome: None,
             totals: Totals::default(),
-            root: workspace.root,
+            root: if self.context.engine.is_some() { self.context.hub.staging(&name) } else { workspace },
             backends,
             tell,
         };
         self.units.insert(name.clone(), at_work);
+        // A run that continues has used time before, which its share does not count.
+        let raised = share.into_iter().filter(|limit| !limit.starts_with("time=")).collect();
+        self.lanes.push(self.worker(lane, name, raised, heard));
+        Ok(())
+    }
+
+    /// What works on a unit: a process on this machine, or one that an engine starts on another machine.
+    fn worker(&self, lane: Lane, unit: String, limits: Vec<String>, heard: Heard) -> LaneFuture<'a> {
+        let BatchContext { world, root, hub, .. } = self.context;
+        let news = self.news.clone();
+        if let Some(engine) = &self.context.engine {
+            let unit = RemoteUnit { name: unit, limits };
+            return Box::pin(follow(hub.clone(), Rc::clone(engine), lane, unit, heard, news));
+        }
         let arguments = [
             "work".to_string(),
             "--hub".into(),
-            self.context.hub.path().display().to_string(),
+            hub.path().display().to_string(),
             "--unit".into(),
-            name.clone(),
+            unit.clone(),
             "--workspaces".into(),
             self.context.workspaces.display().to_string(),
             // The workspace and this journal stay, whatever happens to the worker.
             "--no-checkpoints".into(),
         ];
-        // A run that continues has used time before, which its share does not count.
-        let raised = share.into_iter().filter(|limit| !limit.starts_with("time="));
-        let raised = raised.flat_map(|limit| ["--limit".to_string(), limit]);
-        let worker = Worker { unit: name, arguments: arguments.into_iter().chain(raised).collect() };
-        let (world, root, news) = (self.context.world, self.context.root, self.news.clone());
-        self.lanes.push(Box::pin(run(world, root, lane, worker, heard, news)));
-        Ok(())
-    }
-
-    /// Begins the run of a unit in the journal, if it has not begun. Returns the journal with which its events are
-    /// copied, and its number.
-    fn begin_run(
-        &self,
-        known: Option<i64>,
-        unit: &UnitToStart<'_>,
-        planned: &PlannedUnit,
-    ) -> Result<(Journal, i64), JournalError> {
-        let mut journal = self.context.journal.sibling()?;
-        let worker = crate::journal::Worker { pid: 0, start_time: 0 };
-        let (started, digest) = (self.context.world.timestamp(), planned.digest.as_str());
-        let new = NewRun { worker, started: &started, digest, outline: &planned.outline };
-        let run = match known {
-            Some(run) => run,
-            None => journal.begin_child(self.context.run, unit.name, new)?,
-        };
-        match unit.purpose {
-            UnitPurpose::Task { task, .. } if !self.is_trying(task) => journal.follow(run, task, &planned.outline)?,
-            // The task changes when one of its tries is chosen.
-            UnitPurpose::Task { task, .. } => {
-                journal.assign(run, task)?;
-                self.context.planner.tried(task)?;
-            }
-            UnitPurpose::Choice { task, .. } => journal.assign(run, task)?,
-            UnitPurpose::Verification => {}
-        }
-        Ok((journal, run))
-    }
-
-    /// Whether one of several tries at a task has still to be chosen.
-    fn is_trying(&self, task: &str) -> bool {
-        self.state.tasks.get(task).is_some_and(|task| task.chosen.is_none() && !task.tries.is_empty())
-    }
-
-    /// Copies an event of a worker into the journal. One that is there already changes nothing.
-    fn take(&mut self, News { unit: name, event }: News) -> Result<(), BatchError> {
-        let Some(unit) = self.units.get_mut(&name) else { return Ok(()) };
-        let mut event = *event;
-        let their_run = event.run;
-        (event.run, event.unit) = (unit.run, Some(name.clone()));
-        unit.totals.evolve(&event.event);
-        if let EventKind::RunFinished { outcome } = &event.event {
-            unit.outcome = Some(*outcome);
-        } else if let EventKind::RunResumed { .. } = &event.event {
-            unit.outcome = None;
-        }
-        if event.seq <= unit.seq {
-            return Ok(());
-        }
-        if let EventKind::AttemptFinished { at, .. } = &event.event {
-            unit.journal.adopt_attempt(unit.run, at, &unit.root, their_run)?;
-        }
-        unit.journal.append(std::slice::from_ref(&event), None, self.context.world.now())?;
-        unit.seq = event.seq;
-        let parked = parked_by(&event, &unit.backends);
-        let evidence = Transcripts { journal: &unit.journal, world: self.context.world, run: unit.run };
-        let _ = self.context.observer.event(&event, &evidence);
-        self.context.budget.spent(&name, &unit.totals);
-        match parked {
-            Some((backend, until)) if self.state.parked.get(&backend).is_none_or(|known| *known < until) => {
-                self.say(BatchEvent::Parked { backend, until })?;
-                self.park();
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+        let limits = limits.into_iter().flat_map(|limit| ["--limit".to_string(), limit]);
+        let worker = Worker { unit, arguments: arguments.into_iter().chain(limits).collect() };
+        Box::pin(run(world, root, lane, worker, heard, news))
     }
 
     /// Records the end of a worker, once everything that it reported is in the journal.
@@ -425,6 +351,9 @@ impl Driver<'_> {
             self.take(news)?;
         }
         let unit = self.units.remove(&end.unit);
+        if self.context.engine.is_some() {
+            self.context.hub.clear_staging(&end.unit);
+        }
         self.context.budget.ended(&end.unit);
         self.waits_for_share = false;
         let outcome = unit.and_then(|unit| unit.outcome);

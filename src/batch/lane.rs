@@ -29,7 +29,21 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) struct News {
     pub(super) unit: String,
-    pub(super) event: Box<Event>,
+    pub(super) kind: NewsKind,
+}
+
+/// What there is to report about a unit.
+#[derive(Debug)]
+pub(super) enum NewsKind {
+    /// An event of its run.
+    Event(Box<Event>),
+    /// A worker on another machine has claimed it.
+    Claimed {
+        /// The name of the machine.
+        machine: String,
+    },
+    /// Its run has ended without a result, and another worker is to continue it.
+    Offered,
 }
 
 /// How a worker ended.
@@ -162,7 +176,7 @@ impl Attended<'_> {
             // What is no event comes from a program that the worker has started, by mistake.
             if let Ok(event) = serde_json::from_slice(line) {
                 // The batch is gone only if it is ending.
-                let _ = self.news.send(News { unit: self.end.unit.clone(), event });
+                let _ = self.news.send(News { unit: self.end.unit.clone(), kind: NewsKind::Event(event) });
             }
         }
         true

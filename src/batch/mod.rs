@@ -1,5 +1,6 @@
 //! Several tasks at once: `task run --jobs N`. The machine decides, and everything else carries out.
 
+mod at_work;
 mod budget;
 mod driver;
 mod landing;
@@ -7,8 +8,10 @@ mod lane;
 mod machine;
 mod parking;
 mod planned;
+mod remote;
 mod tries;
 
 pub use budget::Budget;
 pub use driver::{BatchContext, BatchError, work_on_batch};
 pub use planned::{PlannedUnit, UnitPlanner, UnitPurpose, UnitToStart};
+pub use remote::RemoteEngine;

@@ -2,16 +2,17 @@
 //! its errors.
 
 use super::backend::Backend;
+use super::batch::{EngineSettings, Landing, WorkspaceSettings};
 use super::errors;
 use super::ir::{Agent, Chain, Check, HookKind, Limits, Run};
 use super::isolation::{Isolation, Sandbox};
 use super::json5_tree;
+use super::keys::batch::ENGINE;
 use super::keys::cli::CliValues;
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use super::name::check_name;
 use super::read::{self, Reader};
 use super::validate::check;
-use super::workspace::{Landing, WorkspaceSettings};
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +92,8 @@ pub struct Config {
     pub workspace: WorkspaceSettings,
     /// How the work of several tasks at once lands.
     pub landing: Landing,
+    /// What brings work to other machines, by name, merged key by key.
+    pub engines: BTreeMap<String, Entry<EngineSettings>>,
     /// Backends by name, merged key by key.
     pub backends: IndexMap<String, Entry<Backend>>,
     /// Agents by name.
@@ -202,6 +205,20 @@ fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
         // A refined backend keeps its position in the order in which backends are searched for.
         let index = index.unwrap_or(config.backends.len());
         config.backends.shift_insert(index, member.key.clone(), entry);
+    }
+    for member in entries("engines") {
+        let mut faults = named(source, member);
+        let earlier = config.engines.remove(&member.key);
+        check(source, &member.node, &ENGINE, false, &mut faults);
+        let settings = EngineSettings::read(Reader::new(source, &member.node));
+        let value = match earlier {
+            Some(earlier) => {
+                faults.extend(earlier.faults);
+                settings.or(earlier.value)
+            }
+            None => settings,
+        };
+        config.engines.insert(member.key.clone(), entry(layer, member, value, faults));
     }
     // Every backend is also an agent of the same name, with no other key set.
     for (name, entry) in &config.backends {

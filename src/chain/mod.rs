@@ -1,6 +1,7 @@
 //! What runs: the chain language, the config files and their layers, and the chain that both become. Pure.
 
 mod backend;
+mod batch;
 mod dsl;
 mod duration;
 mod errors;
@@ -17,9 +18,9 @@ mod read;
 mod schema;
 mod show;
 mod validate;
-mod workspace;
 
 pub use backend::{Accounting, Backend, Delivery, Format, Level, Permissions, UsageReport};
+pub use batch::{EngineSettings, Landing, WorkspaceSettings};
 pub use dsl::parse;
 pub use duration::{DurationError, parse_duration, show_duration};
 pub use errors::bad_duration;
@@ -35,7 +36,6 @@ pub use lower::{GroupSpan, Op, Program, lower};
 pub use name::{check_name, looks_like_a_count};
 pub use schema::schema;
 pub use show::show;
-pub use workspace::{Landing, WorkspaceSettings};
 
 /// The user's JSON5 files: tables of their keys, and their values with their places.
 pub mod json {

@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn duration(self, key: &str) -> Option<Duration> {
+    pub(super) fn duration(self, key: &str) -> Option<Duration> {
         parse_duration(&self.text(key)?.value).ok()
     }
 

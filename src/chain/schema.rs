@@ -1,6 +1,6 @@
 //! The JSON Schema of chains.json (draft 2020-12), generated from the keys. A test compares it with the committed copy.
 
-use super::keys::batch::{LANDING, WORKSPACE};
+use super::keys::batch::{ENGINE, LANDING, WORKSPACE};
 use super::keys::shape::{Key, Object, Shape};
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, LEVEL, LIMITS, PERMISSIONS, ROOT, STEP, VARIABLE};
 use serde_json::{Map, Value, json};
@@ -13,6 +13,7 @@ pub fn schema() -> Value {
         &HOOKS,
         &WORKSPACE,
         &LANDING,
+        &ENGINE,
         &BACKEND,
         &PERMISSIONS,
         &LEVEL,

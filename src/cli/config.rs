@@ -9,8 +9,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The built-in backends and chains.
-const BUILT_IN: [&str; 2] = [include_str!("../../forge/backends.json"), include_str!("../../forge/chains.json")];
+/// The built-in backends, engines and chains.
+const BUILT_IN: [&str; 3] = [
+    include_str!("../../forge/backends.json"),
+    include_str!("../../forge/engines.json"),
+    include_str!("../../forge/chains.json"),
+];
 /// The largest config file that is read, in bytes; `chain` has the exact limit.
 const LARGEST: u64 = 2 << 20;
 
@@ -83,15 +87,15 @@ pub(super) fn single(world: &World, shell: &Path, path: &Path) -> Config {
     let base = if folder.ends_with("forge") { folder.parent().unwrap_or(folder) } else { folder };
     match read(world, &path, shell, base) {
         Ok(Some(source)) => {
-            let [backends, chains] = built_in(base);
-            load(&[backends, chains, LayerSource { kind: LayerKind::Project, source }])
+            let [backends, engines, chains] = built_in(base);
+            load(&[backends, engines, chains, LayerSource { kind: LayerKind::Project, source }])
         }
         Ok(None) => Config { faults: vec![missing(&path)], ..Config::default() },
         Err(fault) => Config { faults: vec![fault], ..Config::default() },
     }
 }
 
-fn built_in(root: &Path) -> [LayerSource; 2] {
+fn built_in(root: &Path) -> [LayerSource; 3] {
     BUILT_IN.map(|text| LayerSource { kind: LayerKind::BuiltIn, source: Source::new("built-in", text, root) })
 }
 

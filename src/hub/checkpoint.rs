@@ -5,7 +5,7 @@ use super::units::BUNDLE;
 use super::{Claim, FoundUnit, Hub, HubError};
 use crate::unit::UnitStage;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file of a run's facts in the tree of a unit's commits.
 const RUN: &str = "run.json";
@@ -13,6 +13,9 @@ const RUN: &str = "run.json";
 const EVENTS: &str = "events.ndjson";
 /// The directory of the attempts.
 const ATTEMPTS: &str = "attempts";
+
+/// The file of the limits with which a run continues, one line each.
+const LIMITS: &str = "limits.txt";
 
 /// The file with the reason for which a unit was refused.
 const ERROR: &str = "error.txt";
@@ -96,14 +99,75 @@ impl Hub {
         Some((file(RUN)?, file(EVENTS)?))
     }
 
+    /// Offers a unit to workers again, after one has handed it over without a result or was lost. One that still works
+    /// on it loses its claim. A run that continues gets `limits`, as `--limit` takes them. Returns `false` if the unit
+    /// is done, or if somebody else has changed it at the same moment.
+    ///
+    /// # Errors
+    /// When git fails, or there is no such unit.
+    pub fn queue_again(&self, unit: &str, limits: &[String]) -> Result<bool, HubError> {
+        let Some(found) = self.unit(unit)?.filter(|found| found.record.stage != UnitStage::Done) else {
+            return Ok(false);
+        };
+        let entries = self.ask(&["ls-tree", &found.commit])?;
+        let kept = entries.lines().filter(|line| !line.ends_with(&format!("\t{LIMITS}")));
+        let mut entries: String = kept.flat_map(|line| [line, "\n"]).collect();
+        let text: String = limits.iter().flat_map(|limit| [limit.as_str(), "\n"]).collect();
+        let blob = self.ask_with(&["hash-object", "-w", "--stdin"], &[], text.as_bytes())?;
+        // Writing to a String cannot fail.
+        let _ = writeln!(entries, "100644 blob {blob}\t{LIMITS}");
+        let tree = self.ask_with(&["mktree"], &[], entries.as_bytes())?;
+        self.offer(unit, &found, &tree)
+    }
+
+    /// Returns the limits with which a unit's run continues, as `--limit` takes them.
+    #[must_use]
+    pub fn limits_of(&self, found: &FoundUnit) -> Vec<String> {
+        let text = self.ask(&["cat-file", "blob", &format!("{}:{LIMITS}", found.commit)]).unwrap_or_default();
+        text.lines().map(str::to_string).collect()
+    }
+
     /// Writes the attempts of a unit's run into a directory.
     ///
     /// # Errors
     /// When git fails, or the directory cannot be written.
     pub fn restore_attempts(&self, unit: &str, found: &FoundUnit, to: &Path) -> Result<(), HubError> {
-        let index = self.index(&format!("{unit}.attempts"));
+        self.restore(unit, &format!("{}:{ATTEMPTS}", found.commit), to)
+    }
+
+    /// Writes one attempt of a unit's run into a directory, below that of its step. Does nothing if it is not kept.
+    ///
+    /// # Errors
+    /// When git fails, or the directory cannot be written.
+    pub fn restore_attempt(&self, found: &FoundUnit, (step, attempt): (&str, u32), to: &Path) -> Result<(), HubError> {
+        let tree = format!("{}:{ATTEMPTS}/{step}/{attempt}", found.commit);
+        if self.ask(&["rev-parse", "--verify", "--quiet", &tree]).is_err() {
+            return Ok(());
+        }
+        let to = to.join(step).join(attempt.to_string());
+        #[expect(clippy::disallowed_methods, reason = "the owner of the hub, in which this directory is")]
+        let created = std::fs::create_dir_all(&to);
+        created.map_err(|cause| HubError::Write { path: to.clone(), cause })?;
+        self.restore(&format!("{}-{step}-{attempt}", found.commit), &tree, &to)
+    }
+
+    fn restore(&self, name: &str, tree: &str, to: &Path) -> Result<(), HubError> {
+        let index = self.index(&format!("{name}.attempts"));
         let _ = std::fs::remove_file(&index);
-        self.in_tree(&["read-tree", &format!("{}:{ATTEMPTS}", found.commit)], to, &index)?;
-        self.in_tree(&["checkout-index", "--all", "--force"], to, &index).map(drop)
+        self.in_tree(&["read-tree", tree], to, &index)?;
+        let done = self.in_tree(&["checkout-index", "--all", "--force"], to, &index).map(drop);
+        let _ = std::fs::remove_file(&index);
+        done
+    }
+
+    /// A directory in the hub for what is copied out of a unit's run. It has the form of a root.
+    #[must_use]
+    pub fn staging(&self, unit: &str) -> PathBuf {
+        self.path().join("staging").join(unit)
+    }
+
+    /// Removes the directory for what is copied out of a unit's run.
+    pub fn clear_staging(&self, unit: &str) {
+        let _ = std::fs::remove_dir_all(self.staging(unit));
     }
 }

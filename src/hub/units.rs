@@ -26,6 +26,12 @@ pub struct FoundUnit {
 }
 
 impl FoundUnit {
+    /// The machine of the worker that made the last commit, as far as it is known.
+    #[must_use]
+    pub fn machine(&self) -> &str {
+        self.worker.rsplit_once('@').map_or("", |(_, machine)| machine)
+    }
+
     /// Whether a worker of this name has claimed it, and has not handed it over.
     #[must_use]
     pub fn is_claimed_by(&self, name: &str) -> bool {
@@ -57,6 +63,24 @@ impl Hub {
         // As a parent, the commit with which the unit begins stays for as long as the unit is known.
         let commit = self.commit(&tree, &[&bundle.start], &UnitRecord::queued().message(&bundle.unit, "none"))?;
         self.swap_unit(&bundle.unit, &commit, None)
+    }
+
+    /// Makes a unit wait for a worker again, with this tree.
+    pub(super) fn offer(&self, unit: &str, found: &FoundUnit, tree: &str) -> Result<bool, HubError> {
+        let parents: Vec<&str> = std::iter::once(found.commit.as_str()).chain(found.work.as_deref()).collect();
+        let record = UnitRecord { fence: found.record.fence, ..UnitRecord::queued() };
+        let commit = self.commit(tree, &parents, &record.message(unit, "none"))?;
+        self.swap_unit(unit, &commit, Some(&found.commit))
+    }
+
+    /// Returns the last commit on the ref of a unit, as of the last refresh.
+    #[must_use]
+    pub fn last_commit(&self, unit: &str) -> Option<String> {
+        let name = format!("{UNITS}{unit}");
+        // A file is read without a process. git may have packed the ref.
+        let loose = crate::context::small(&self.path.join(&name)).map(|text| text.trim().to_string());
+        let is_commit = |text: &String| text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        loose.filter(is_commit).or_else(|| self.ask(&["rev-parse", "--verify", "--quiet", &name]).ok())
     }
 
     /// Sets the ref of a unit to `new`, if it is still `old`, in the hub itself.

@@ -50,6 +50,15 @@ pub fn capture(program: &Path, arguments: &[String], folder: &Path) -> Option<Pr
     (!answer.timed_out).then_some(answer)
 }
 
+/// Like [`capture`], without blocking the caller. A program dies with the thread that started it, so it gets one that
+/// waits for its end.
+pub async fn capture_aside(program: PathBuf, arguments: Vec<String>, folder: PathBuf) -> Option<ProgramAnswer> {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let run = move || drop(tell.send(capture(&program, &arguments, &folder)));
+    Builder::new().name("program".into()).spawn(run).ok()?;
+    told.await.ok().flatten()
+}
+
 /// A check or a hook that is run by hand. It runs under a lifeline, so that nothing it starts outlives us.
 #[derive(Debug)]
 pub struct ByHand<'a> {

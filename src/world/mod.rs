@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the owner of what is ambient")]
 
 mod ages;
+mod machine;
 mod parked;
 mod stdin;
 mod variables;

@@ -184,3 +184,40 @@ fn a_worker_that_comes_back_takes_what_another_one_has_done_since() {
     assert_eq!(hub(&place, &["show", "refs/forkhestra/units/9-1-1^2:file-1.txt"]), "1\n2\n3\n4");
     assert_eq!(place.calls("worker") - calls, 6, "the third iteration does not run a third time");
 }
+
+#[test]
+fn a_unit_of_another_version_is_refused_with_both_versions_and_left_by_next() {
+    let place = with_unit();
+    let made = Hub::at(&place.work(".forkhestra/hub.git"));
+    let bundle = Bundle { forkhestra: "99.0.0".into(), unit: "9-2-1".into(), ..made.bundle("9-1-1").unwrap() };
+    assert!(made.queue(&bundle).unwrap());
+    fs::write(place.path("tmp/go"), "").unwrap();
+    let hub = made.path().display().to_string();
+    place.run(&["work", "--next", "--hub", &hub]).code(0);
+    assert!(place.run(&["work", "--next", "--hub", &hub]).code(75).stderr.contains("no unit of the hub is waiting"));
+    let ran = place.run(&["work", "--unit", "9-2-1", "--hub", &hub]);
+    let words = format!("unit 9-2-1 was made by forkhestra 99.0.0, and this is {}", env!("CARGO_PKG_VERSION"));
+    assert!(ran.code(2).stderr.contains(&words), "{}", ran.stderr);
+    let unit = made.unit("9-2-1").unwrap().unwrap();
+    assert_eq!((unit.record.stage, unit.record.exit), (UnitStage::Done, Some(2)));
+    assert!(made.error_of(&unit).unwrap().contains(&words));
+}
+
+#[test]
+fn work_next_wait_does_one_unit_after_the_other_and_ends_at_ctrl_c() {
+    let place = with_unit();
+    let made = Hub::at(&place.work(".forkhestra/hub.git"));
+    let bundle = Bundle { unit: "9-2-1".into(), workspace: "9-2".into(), ..made.bundle("9-1-1").unwrap() };
+    assert!(made.queue(&bundle).unwrap());
+    let hub = made.path().display().to_string();
+    let run = place.start(&["work", "--next", "--wait", "--hub", &hub]);
+    place.wait_for(&place.path("tmp/up"));
+    fs::remove_file(place.path("tmp/up")).unwrap();
+    fs::write(place.path("tmp/go"), "").unwrap();
+    place.wait_for(&place.path("tmp/up"));
+    while made.unit("9-2-1").unwrap().unwrap().record.stage != UnitStage::Done {
+        std::thread::yield_now();
+    }
+    assert_eq!(run.end_by("INT").code, Some(130));
+    assert_eq!(made.unit("9-1-1").unwrap().unwrap().record.exit, Some(0));
+}

@@ -20,6 +20,7 @@ mod detach;
 mod docs;
 mod doctor;
 mod embedding;
+mod engines;
 mod evaluations;
 mod face;
 mod files;

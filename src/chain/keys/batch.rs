@@ -69,3 +69,42 @@ pub(in crate::chain) static LANDING: Object = Object {
     one_of: &[],
     text: None,
 };
+
+/// An entry of `engines`.
+pub(in crate::chain) static ENGINE: Object = Object {
+    name: "an engine",
+    id: "engine",
+    keys: &[
+        key(
+            "submit",
+            Shape::Texts,
+            "The command that starts a job, a program and its arguments. `${JOB}` is the name of the job, `${WORK}` the command line that the job runs, for a shell, `${UNIT}` and `${HUB}` the unit of work and the hub. Without it, workers fetch their work by themselves: `forkhestra work --next`.",
+        ),
+        key(
+            "list",
+            Shape::Texts,
+            "The command that lists the jobs that have not ended: one line each, which begins with the job's name. Without it, a job is never taken for lost.",
+        ),
+        key("cancel", Shape::Texts, "The command that ends the job `${JOB}`. Without it, Ctrl-C leaves jobs at work."),
+        key(
+            "hub",
+            Shape::Text,
+            "Where the other machines find the hub: a URL of git, or a path on a shared file system. Default: the path on this machine.",
+        ),
+        key("program", Shape::Text, "The program forkhestra on the other machines. Default: `forkhestra`."),
+        key(
+            "files",
+            Shape::Text,
+            "The directory on the other machines with the files of `workspace.copy` and `workspace.share`. Default: this project, if the hub is a path.",
+        ),
+        key(
+            "workspaces",
+            Shape::Text,
+            "The directory of the workspaces on the other machines. Default: below their `~/.cache/forkhestra/workspaces`.",
+        ),
+        key("poll", Shape::Duration, "How often the jobs are listed. Default: 10s."),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};

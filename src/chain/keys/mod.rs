@@ -3,11 +3,13 @@
 
 pub(super) mod batch;
 pub(super) mod cli;
+mod hooks;
 pub(super) mod shape;
 
 use super::ir::MOST_ITERATIONS;
-use batch::{LANDING, WORKSPACE};
+use batch::{ENGINE, LANDING, WORKSPACE};
 use cli::{CLI_KEYS, CliKey, CliValueKind};
+pub(super) use hooks::HOOKS;
 use shape::{Key, Object, Shape, key};
 
 /// The largest `limits.tokens`.
@@ -73,6 +75,7 @@ pub(super) static ROOT: Object = Object {
         ),
         key("workspace", Shape::One(&WORKSPACE), "The workspaces of `task run --jobs`."),
         key("landing", Shape::One(&LANDING), "How the work of `task run --jobs` lands."),
+        key("engines", Shape::Named(&ENGINE), "What brings work to other machines, by name: `task run --on NAME`."),
         WRAP,
         SANDBOX,
         WRITABLE,
@@ -81,42 +84,6 @@ pub(super) static ROOT: Object = Object {
         key("chains", Shape::Named(&CHAIN), "Chains, by name: the steps to run, in order. May be empty."),
     ],
     required: &["chains"],
-    one_of: &[],
-    text: None,
-};
-
-/// The value of `hooks`.
-pub(super) static HOOKS: Object = Object {
-    name: "`hooks`",
-    id: "hooks",
-    keys: &[
-        key(
-            "onFinish",
-            Shape::TextOrTexts,
-            "The command to run after every run. A string runs under `sh -c`; an array is a program and its arguments. The run's summary is passed as JSON on standard input.",
-        ),
-        key(
-            "onFail",
-            Shape::TextOrTexts,
-            "The command to run after a run that did not complete, unless a person has to decide about it.",
-        ),
-        key(
-            "onHuman",
-            Shape::TextOrTexts,
-            "The command to run after a run that a person has to decide about, and when a queue of tasks waits for someone to log in.",
-        ),
-        key(
-            "onWait",
-            Shape::TextOrTexts,
-            "The command to run when a run begins to wait for a minute or more. The event is passed as JSON on standard input.",
-        ),
-        key(
-            "onTask",
-            Shape::TextOrTexts,
-            "The command to run after every run of a task. The summary names the task and its status.",
-        ),
-    ],
-    required: &[],
     one_of: &[],
     text: None,
 };

@@ -2,7 +2,7 @@
 
 use crate::cli::options::OutputArgs;
 use crate::cli::options::RunOptions;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 /// The notes of an agent about its work.
 #[derive(Debug, Args)]
@@ -209,6 +209,7 @@ pub(in crate::cli) struct TaskDecideArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("batch").args(["jobs", "on"]).multiple(true)))]
 #[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(in crate::cli) struct TaskRunArgs {
     /// A task, and variables, as NAME=value [default: the next task]. With --jobs: any number of tasks [default: all]
@@ -224,14 +225,17 @@ pub(in crate::cli) struct TaskRunArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     #[arg(conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) jobs: Option<u32>,
+    /// Like --jobs, with workers on other machines, to which this engine of the config brings the work: `slurm`
+    #[arg(long, value_name = "ENGINE", conflicts_with_all = ["all", "next"])]
+    pub(in crate::cli) on: Option<String>,
     /// With --jobs: work on each task N times, or once with each of these backends. The chain's judge chooses a result
-    #[arg(long, value_name = "N | BACKEND,…", requires = "jobs", value_parser = tries)]
+    #[arg(long, value_name = "N | BACKEND,…", requires = "batch", value_parser = tries)]
     pub(in crate::cli) tries: Option<Tries>,
     /// With --jobs: include the uncommitted changes of the working tree in the workspaces
-    #[arg(long, requires = "jobs")]
+    #[arg(long, requires = "batch")]
     pub(in crate::cli) with_changes: bool,
     /// With --jobs: land results without verifying them
-    #[arg(long, requires = "jobs")]
+    #[arg(long, requires = "batch")]
     pub(in crate::cli) unverified: bool,
     /// The chain to run
     #[arg(long, value_name = "NAME", default_value = "task")]
@@ -255,4 +259,14 @@ pub(in crate::cli) struct TaskRunArgs {
     pub(in crate::cli) json: bool,
     #[command(flatten)]
     pub(in crate::cli) told: OutputArgs,
+}
+
+/// How many units `--on` works on at once without `--jobs`.
+const MOST_JOBS: u32 = 64;
+
+impl TaskRunArgs {
+    /// How many units are worked on at once; `None` if there are no workspaces.
+    pub(in crate::cli) fn lanes(&self) -> Option<u32> {
+        self.jobs.or(self.on.is_some().then_some(MOST_JOBS))
+    }
 }

@@ -21,7 +21,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
     let (project, journal) = journal_of(world, common)?;
     let (vars, ids): (Vec<String>, Vec<String>) = args.words.iter().cloned().partition(|word| word.contains('='));
     split(&vars, &project.shell)?;
-    if args.jobs.is_some() {
+    if args.lanes().is_some() {
         return batch::begin(world, common, &project, args, (vars, ids));
     }
     let picked = match (ids.as_slice(), args.all) {

@@ -14,6 +14,9 @@ pub(in crate::cli) struct WorkArgs {
     /// Work on the next unit that nobody has claimed
     #[arg(long, conflicts_with = "unit")]
     pub(in crate::cli) next: bool,
+    /// With --next: continue with the next unit, and wait if there is none
+    #[arg(long, requires = "next")]
+    pub(in crate::cli) wait: bool,
     /// The name of this worker: --next begins with what a worker of this name has left
     #[arg(long = "as", value_name = "NAME", requires = "next", value_parser = worker_name)]
     pub(in crate::cli) name: Option<String>,

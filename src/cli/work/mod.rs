@@ -9,9 +9,11 @@ use crate::cli::options::{BoundOptions, OutputArgs, RunOptions};
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run;
 use crate::context::TreeOrigin;
+use crate::engine::{RunOutcome, Sig};
 use crate::exit::Exit;
 use crate::hub::{Claim, FoundUnit, Hub, HubError, KeptUnit, Workspace};
 use crate::journal::{Journal, NewTask};
+use crate::proc::Interrupts;
 use crate::report::print_error;
 use crate::source::Diagnostic;
 use crate::task::AuditRow;
@@ -25,17 +27,29 @@ pub(in crate::cli) use open::workspaces;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often a waiting worker looks for a signal.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often it does so before it looks for a unit again.
+const LOOKS: u32 = 50;
 
 /// Does one unit of work. What the run reports as events goes to standard output.
 pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered {
     let hub = open(world, &args.hub)?;
     let random = world.token().map_err(|error| no_name(&error.to_string()))?;
-    let worker = args.name.as_ref().map_or_else(|| random.clone(), |name| format!("{name}/{random}"));
+    let part = args.name.as_ref().map_or_else(String::new, |name| format!("{name}/"));
+    let worker = format!("{part}{random}@{}", world.machine());
     let Some(unit) = &args.unit else { return next(world, common, args, &hub, &worker) };
     hub.refresh(unit)?;
     let before = hub.unit(unit)?;
-    if let Some(claim) = hub.claim(unit, &worker)? {
-        return do_unit(world, common, args, &hub, claim, before.as_ref());
+    if let Some(mut claim) = hub.claim(unit, &worker)? {
+        let bundle = hub.bundle(unit)?;
+        return match of_another_version(&bundle, args) {
+            Some(refusal) => refuse(&hub, &bundle, &mut claim, refusal),
+            None => do_unit(world, common, args, &hub, (bundle, claim), before.as_ref()),
+        };
     }
     // Whoever started this worker may have missed what the earlier one reported.
     let workspace = Workspace::of(&hub.bundle(unit)?, &folder(world, args, &hub)?);
@@ -46,20 +60,85 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
     Ok(Exit::Taken)
 }
 
-/// Works on the next unit of a hub: one that a worker of the same name has left, or one that nobody has claimed.
+/// Works on the next unit of a hub, and with `--wait` on one after the other, until a signal ends it.
 fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, worker: &str) -> Answered {
-    hub.refresh("*")?;
+    loop {
+        let done = next_unit(world, common, args, hub, worker)?;
+        let is_ended = matches!(done, Some(Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed));
+        match done {
+            Some(exit) if is_ended || !args.wait => return Ok(exit),
+            Some(_) => {}
+            None if args.wait => {
+                if let Some(signal) = next_signal() {
+                    return Ok(run::execute::exit_of(RunOutcome::Interrupted { signal }));
+                }
+            }
+            None => {
+                print_error("no unit of the hub is waiting\n");
+                return Ok(Exit::Taken);
+            }
+        }
+    }
+}
+
+/// Waits for a signal that ends this process. Returns it, or `None` after a few seconds.
+fn next_signal() -> Option<Sig> {
+    (0..LOOKS).find_map(|_| {
+        sleep(LOOK);
+        Interrupts::take_signal().and_then(Sig::of_number)
+    })
+}
+
+/// Works on one unit: one that a worker of the same name has left, or one that nobody has claimed. Returns `None` if
+/// there is none. A unit of another version is left to its workers.
+fn next_unit(
+    world: &World,
+    common: &Common,
+    args: &WorkArgs,
+    hub: &Hub,
+    worker: &str,
+) -> Result<Option<Exit>, Stopped> {
+    match hub.refresh("*") {
+        Err(error) if args.wait => {
+            print_error(&format!("{error}\n"));
+            return Ok(None);
+        }
+        refreshed => refreshed?,
+    }
     for (unit, found) in hub.units()? {
         let is_own = args.name.as_ref().is_some_and(|name| found.is_claimed_by(name));
         if !is_own && found.record.stage != UnitStage::Queued {
             continue;
         }
+        let bundle = hub.bundle(&unit)?;
+        if of_another_version(&bundle, args).is_some() {
+            continue;
+        }
         if let Some(claim) = hub.claim(&unit, worker)? {
-            return do_unit(world, common, args, hub, claim, Some(&found));
+            return do_unit(world, common, args, hub, (bundle, claim), Some(&found)).map(Some);
         }
     }
-    print_error("no unit of the hub is waiting\n");
-    Ok(Exit::Taken)
+    Ok(None)
+}
+
+/// Why this version of forkhestra cannot work on a unit. On its own machine, a batch continues with a newer version.
+fn of_another_version(bundle: &Bundle, args: &WorkArgs) -> Option<Diagnostic> {
+    let own = env!("CARGO_PKG_VERSION");
+    let is_same = |text: &str| text.split('.').take(2).eq(own.split('.').take(2));
+    (!args.no_checkpoints && !is_same(&bundle.forkhestra)).then(|| {
+        let (unit, theirs) = (&bundle.unit, &bundle.forkhestra);
+        Diagnostic::error("work/version", format!("unit {unit} was made by forkhestra {theirs}, and this is {own}"))
+            .help("install the same version on both machines")
+    })
+}
+
+/// Hands a unit over that cannot be worked on here.
+fn refuse(hub: &Hub, bundle: &Bundle, claim: &mut Claim, refusal: Diagnostic) -> Answered {
+    let stopped = Stopped::from(refusal);
+    let error = stopped.words();
+    let kept = KeptUnit { work: &bundle.start, run: None, error: error.as_deref() };
+    hub.hand_over(claim, kept, Some(Exit::Refused.code()))?;
+    Err(stopped)
 }
 
 /// Does the unit that was claimed. `before` is the unit before the claim.
@@ -68,10 +147,9 @@ fn do_unit(
     common: &Common,
     args: &WorkArgs,
     hub: &Hub,
-    claim: Claim,
+    (mut bundle, claim): (Bundle, Claim),
     before: Option<&FoundUnit>,
 ) -> Answered {
-    let mut bundle = hub.bundle(&claim.unit)?;
     let folder = folder(world, args, hub)?;
     let workspace = Workspace::of(&bundle, &folder);
     hub.unlock(&workspace);
@@ -95,7 +173,10 @@ fn do_unit(
     let claim = Rc::new(RefCell::new(claim));
     let keeper = (!args.no_checkpoints).then(|| keeper(hub, &bundle, &workspace, &claim));
     let common = &Common { keeper, ..in_place(common, &bundle, &workspace, origin) };
-    let earlier = earlier.map(|(run, has_ended)| EarlierRun { run, has_ended, limits: args.limit.clone() });
+    let earlier = earlier.map(|(run, has_ended)| {
+        let offered = found.iter().flat_map(|found| hub.limits_of(found));
+        EarlierRun { run, has_ended, limits: offered.chain(args.limit.iter().cloned()).collect() }
+    });
     let done = carry_out(world, common, &bundle, &workspace, earlier);
     let error = done.as_ref().err().and_then(Stopped::words);
     let exit = done.unwrap_or_else(|stopped| stopped.exit(world));

@@ -35,6 +35,13 @@ pub enum BatchEvent {
         /// The directory in which it works.
         workspace: String,
     },
+    /// A worker on another machine has claimed a unit.
+    UnitClaimed {
+        /// The name of the unit.
+        unit: String,
+        /// The name of the machine; empty if it is not known.
+        machine: String,
+    },
     /// The process of a unit has ended.
     #[serde(rename_all = "camelCase")]
     UnitEnded {
@@ -136,6 +143,9 @@ pub struct BatchFacts {
     pub tasks: Vec<BatchTask>,
     /// `--jobs`: how many units are worked on at once.
     pub jobs: u32,
+    /// `--on`: what brings the units to other machines; `null` if they are worked on here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// `--chain`: the chain that works on each task.
     pub chain: String,
     /// The variables of the chain, as `NAME=value`.

@@ -84,12 +84,35 @@ pub struct UnitOfBatch {
     pub run: i64,
     /// The directory in which it works.
     pub workspace: String,
+    /// The machine on which it is worked on; `None` for this one, or if no worker has claimed it yet.
+    pub machine: Option<String>,
     /// How its run ended, if its worker has ended.
     pub outcome: Option<RunOutcome>,
     /// Whether a lane works on it now.
     pub at_work: bool,
     /// What its worker said last, if it failed.
     pub error: Option<String>,
+}
+
+impl TaskOfBatch {
+    /// A lane begins with a unit of this task, or continues it `again`.
+    fn unit_started(&mut self, try_number: Option<u32>, is_choice: bool, run: i64, (base, again): (&str, bool)) {
+        self.base.get_or_insert_with(|| base.to_string());
+        if !again {
+            self.runs.push(run);
+        }
+        match try_number {
+            _ if is_choice => self.choice_started(again),
+            Some(number) if self.chosen.is_none() => self.try_started(number, run, again),
+            _ => {
+                self.place = TaskPlace::AtWork;
+                if !again {
+                    self.turn += 1;
+                    self.lost = 0;
+                }
+            }
+        }
+    }
 }
 
 impl UnitOfBatch {
@@ -178,27 +201,19 @@ impl BatchState {
                     lane: *lane,
                     run: *run,
                     workspace: workspace.clone(),
+                    machine: None,
                     outcome: None,
                     at_work: true,
                     error: None,
                 };
                 let again = self.units.insert(unit.clone(), of).is_some();
                 if let Some(task) = task.as_ref().and_then(|task| self.tasks.get_mut(task)) {
-                    task.base.get_or_insert_with(|| base.clone());
-                    if !again {
-                        task.runs.push(*run);
-                    }
-                    match try_number {
-                        _ if *choice => task.choice_started(again),
-                        Some(number) if task.chosen.is_none() => task.try_started(*number, *run, again),
-                        _ => {
-                            task.place = TaskPlace::AtWork;
-                            if !again {
-                                task.turn += 1;
-                                task.lost = 0;
-                            }
-                        }
-                    }
+                    task.unit_started(*try_number, *choice, *run, (base, again));
+                }
+            }
+            BatchEvent::UnitClaimed { unit, machine } => {
+                if let Some(unit) = self.units.get_mut(unit) {
+                    unit.machine = Some(machine.clone());
                 }
             }
             BatchEvent::UnitEnded { unit, exit, outcome, work, error } => {

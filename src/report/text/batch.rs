@@ -18,6 +18,23 @@ const TITLE: usize = 40;
 /// The maximum width of a judge's reason, in columns.
 const REASON: usize = 100;
 
+/// The line with which a batch begins.
+fn begins(run: i64, facts: &BatchFacts, is_resumed: bool, paint: Paint) -> String {
+    let dot = paint.sign("●", "*");
+    let (tasks, lanes) = (counted(facts.tasks.len(), "task"), counted(facts.jobs, "lane"));
+    let again = if is_resumed { "continues" } else { "begins" };
+    let verified = match &facts.verification {
+        Some(checks) => format!("verified by {checks}"),
+        None => "landed without being verified".into(),
+    };
+    let tries = match facts.tries.len() {
+        0 => String::new(),
+        count => format!(", {count} tries per task"),
+    };
+    let on = facts.engine.as_ref().map_or_else(String::new, |engine| format!(" on {engine}"));
+    paint.bold(&format!("{dot} batch {run} {again}{on}")) + &format!(": {tasks}{tries}, {lanes}, {verified}\n")
+}
+
 /// Returns the lines about an event of a batch; empty for one that people need not see. `state` is the state before it.
 #[must_use]
 pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchState, paint: Paint) -> String {
@@ -27,20 +44,7 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
         fitted(&first_line(title), TITLE)
     };
     match event {
-        BatchEvent::Started { facts } => {
-            let dot = paint.sign("●", "*");
-            let (tasks, lanes) = (counted(facts.tasks.len(), "task"), counted(facts.jobs, "lane"));
-            let again = if state.facts.is_some() { "continues" } else { "begins" };
-            let verified = match &facts.verification {
-                Some(checks) => format!("verified by {checks}"),
-                None => "landed without being verified".into(),
-            };
-            let tries = match facts.tries.len() {
-                0 => String::new(),
-                count => format!(", {count} tries per task"),
-            };
-            paint.bold(&format!("{dot} batch {run} {again}")) + &format!(": {tasks}{tries}, {lanes}, {verified}\n")
-        }
+        BatchEvent::Started { facts } => begins(run, facts, state.facts.is_some(), paint),
         BatchEvent::UnitStarted { task: Some(task), run, choice: true, .. } => {
             let tries = state.tasks.get(task).map_or(0, |known| known.accepted().len());
             let judge = state.facts.as_ref().and_then(|facts| facts.judge.as_deref()).unwrap_or("the judge");
@@ -52,6 +56,11 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
             let part =
                 try_number.map_or_else(String::new, |number| format!(", try {number}{}", by(state, task, number)));
             paint.dim(&format!("  {} {task}  {}{part} (run {run})", paint.sign("▶", ">"), title(task))) + "\n"
+        }
+        BatchEvent::UnitClaimed { unit, machine } => {
+            let label = state.units.get(unit).map(UnitOfBatch::label).unwrap_or_default();
+            let machine = if machine.is_empty() { "another machine" } else { machine };
+            paint.dim(&format!("  {} {label}  is at work on {machine}", paint.sign("→", "-"))) + "\n"
         }
         BatchEvent::Chosen { task, try_number, reason } => {
             let by = by(state, task, *try_number);

@@ -395,6 +395,12 @@ impl<'a> Running<'a> {
         self.end()
     }
 
+    /// Sends a signal, then waits for the end of this process alone. Returns its exit code.
+    pub(crate) fn end_alone_by(mut self, signal: &str) -> Option<i32> {
+        self.signal(signal);
+        self.child.wait().unwrap().code()
+    }
+
     /// Waits for the end and for everything of the test to be gone.
     pub(crate) fn end(mut self) -> Ran {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());

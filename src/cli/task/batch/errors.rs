@@ -90,3 +90,36 @@ pub(super) fn no_hub(root: &Path) -> Diagnostic {
     Diagnostic::error("batch/no-hub", format!("there is no hub in {}/.forkhestra", root.display()))
         .help("without it the work of the batch is gone; start a new one")
 }
+
+pub(super) fn unknown_engine(name: &str, near: Option<&str>, known: &[&str]) -> Diagnostic {
+    let known = format!("engines: {}", known.join(", "));
+    let help = near.map_or_else(|| known.clone(), |near| format!("did you mean `{near}`? {known}"));
+    Diagnostic::error("engine/unknown", format!("there is no engine `{name}`")).help(help)
+}
+
+pub(super) fn engine_without_work(program: &Text) -> Diagnostic {
+    Diagnostic::error(
+        "engine/no-work",
+        "the job would not know its work: `submit` contains neither ${WORK} nor ${UNIT}",
+    )
+    .at(&program.at, "this command")
+    .help("${WORK} is replaced by the command line that the job has to run")
+}
+
+pub(super) fn engine_without_files(engine: &str, hub: &str, needed: &[&str]) -> Diagnostic {
+    Diagnostic::error(
+        "engine/files",
+        format!("workspaces on other machines would lack {}, which git ignores", needed.join(", ")),
+    )
+    .help(format!(
+        "the hub is reached as {hub}, without this project. Put these files into a directory of the other machines, and name it: `engines.{engine}.files`"
+    ))
+}
+
+pub(super) fn secret_would_travel(what: &str, variable: &str) -> Diagnostic {
+    Diagnostic::error(
+        "engine/secret",
+        format!("{what} contains the value of {variable}, which would be stored on other machines"),
+    )
+    .help("refer to the variable by its name, and set it on those machines")
+}

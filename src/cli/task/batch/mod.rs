@@ -1,5 +1,6 @@
 //! `task run --jobs N`: several tasks at once, each in a workspace of its own.
 
+mod engine;
 mod errors;
 mod planner;
 mod preflight;
@@ -32,9 +33,11 @@ use crate::report::{BatchTerminal, Paint, Screen, batch_json, print_error, rende
 use crate::runner::Failure;
 use crate::source::{Diagnostic, sha256_json};
 use crate::world::World;
+use engine::engine_of;
 use indexmap::IndexMap;
 use planner::Planner;
 use preflight::Checked;
+use std::rc::Rc;
 use workspaces::WorkspacePlan;
 
 /// A batch that is ready to start or to resume.
@@ -81,7 +84,7 @@ pub(super) fn begin(
     if let Some(start) = &args.start_at {
         wait_for_start(world, common, start, project.config.keep_awake != Some(false))?;
     }
-    let lock = lock(world, common, &title(args.jobs.unwrap_or(1)), &project.root, args.wait)?;
+    let lock = lock(world, common, &title(args.lanes().unwrap_or(1), args.on.as_deref()), &project.root, args.wait)?;
     let project = &prepared(project);
     let checked = preflight::check(world, project, args, &vars, &ids)?;
     let Checked { hub, facts, workspaces, whole, each } = checked;
@@ -119,8 +122,9 @@ fn prepared(project: &Project) -> Project {
 }
 
 /// What the lock file and the list of runs call a batch.
-fn title(jobs: u32) -> String {
-    format!("task run --jobs {jobs}")
+fn title(jobs: u32, engine: Option<&str>) -> String {
+    let on = engine.map_or_else(String::new, |engine| format!(" --on {engine}"));
+    format!("task run --jobs {jobs}{on}")
 }
 
 /// The limits of a whole batch, as its outline has them.
@@ -136,7 +140,11 @@ fn limits_of(whole: &Limits) -> PlannedLimits {
 
 impl Ready<'_> {
     fn outline(&self) -> Outline {
-        Outline { chain: title(self.facts.jobs), limits: limits_of(&self.whole), ..Outline::default() }
+        Outline {
+            chain: title(self.facts.jobs, self.facts.engine.as_deref()),
+            limits: limits_of(&self.whole),
+            ..Outline::default()
+        }
     }
 }
 
@@ -200,6 +208,8 @@ fn perform(
     journal.hold(lock);
     journal.abort_after(world.abort_after());
     let runtime = event_queue()?;
+    let needed: Vec<&str> = ready.workspaces.copy.iter().chain(&ready.workspaces.share).map(String::as_str).collect();
+    let engine = ready.facts.engine.as_ref().map(|name| engine_of(world, project, name, &needed)).transpose()?;
     let planner = Planner::new(ready, &project.root)?;
     let mut budget = Budget::new(&ready.whole, &ready.each, world.uptime());
     for (unit, totals) in used_before(&journal, earlier)? {
@@ -228,6 +238,7 @@ fn perform(
             budget,
             opening,
             facts: ready.facts.clone(),
+            engine: engine.map(Rc::new),
             observer: &mut terminal,
         };
         work_on_batch(context).await

@@ -1,5 +1,6 @@
 //! What is checked before a batch starts anything. All errors are reported at once.
 
+use super::engine::{engine_of, secrets_in};
 use super::errors;
 use super::workspaces::WorkspacePlan;
 use crate::chain::{Limits, PromptSource, Role, parse};
@@ -63,6 +64,13 @@ pub(super) fn check(
         .map(|(repository, _)| WorkspacePlan::of(world, project, repository))
         .transpose()
         .unwrap_or_else(|found| gathered(&mut faults, found));
+    let needed: Vec<&str> =
+        workspaces.iter().flat_map(|plan| plan.copy.iter().chain(&plan.share)).map(String::as_str).collect();
+    if let Some(name) = &args.on {
+        let engine = engine_of(world, project, name, &needed);
+        faults.extend(engine.err().unwrap_or_default());
+        faults.extend(secrets_in(world, vars, of_chain));
+    }
     let Some((repository, head)) = repository.filter(|_| faults.is_empty()) else { return Err(faults.into()) };
     if chosen.is_empty() {
         return Err(task_errors::nothing_to_run().into());
@@ -70,7 +78,8 @@ pub(super) fn check(
     let workspaces = workspaces.unwrap_or_default();
     let mut facts = BatchFacts {
         tasks: Vec::new(),
-        jobs: args.jobs.unwrap_or(1),
+        jobs: args.lanes().unwrap_or(1),
+        engine: args.on.clone(),
         chain: args.chain.clone(),
         vars: vars.to_vec(),
         verification,

@@ -1,9 +1,10 @@
-//! The settings of several tasks at once: their workspaces, and how their work lands.
+//! The settings of several tasks at once: their workspaces, how their work lands, and what brings it to other machines.
 
 use super::ir::Run;
 use super::read::{Reader, run};
 use crate::source::Text;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 /// The value of `workspace` in a config.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,6 +81,57 @@ impl Landing {
             checks: self.checks.or(below.checks),
             together: self.together.or(below.together),
             clean: self.clean.or(below.clean),
+        }
+    }
+}
+
+/// An entry of `engines` in a config: what brings work to other machines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// The command that starts a job; `None` if the workers fetch their work by themselves.
+    pub submit: Option<Vec<Text>>,
+    /// The command that lists the jobs that have not ended.
+    pub list: Option<Vec<Text>>,
+    /// The command that ends a job.
+    pub cancel: Option<Vec<Text>>,
+    /// Where the other machines find the hub.
+    pub hub: Option<Text>,
+    /// The program forkhestra on the other machines.
+    pub program: Option<Text>,
+    /// The directory on the other machines with the ignored files that the work needs.
+    pub files: Option<Text>,
+    /// The directory of the workspaces on the other machines.
+    pub workspaces: Option<Text>,
+    /// How often the jobs are listed.
+    pub poll: Option<Duration>,
+}
+
+impl EngineSettings {
+    /// Reads an entry of `engines`.
+    pub(super) fn read(reader: Reader<'_>) -> Self {
+        Self {
+            submit: reader.texts("submit"),
+            list: reader.texts("list"),
+            cancel: reader.texts("cancel"),
+            hub: reader.text("hub"),
+            program: reader.text("program"),
+            files: reader.text("files"),
+            workspaces: reader.text("workspaces"),
+            poll: reader.duration("poll"),
+        }
+    }
+
+    /// Returns these settings, with what they leave unset taken from `below`.
+    pub(super) fn or(self, below: Self) -> Self {
+        Self {
+            submit: self.submit.or(below.submit),
+            list: self.list.or(below.list),
+            cancel: self.cancel.or(below.cancel),
+            hub: self.hub.or(below.hub),
+            program: self.program.or(below.program),
+            files: self.files.or(below.files),
+            workspaces: self.workspaces.or(below.workspaces),
+            poll: self.poll.or(below.poll),
         }
     }
 }
