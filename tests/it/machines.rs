@@ -27,6 +27,9 @@ fn a_worker_needs_only_the_url_of_the_hub() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(stage(&place), (UnitStage::Done, 1));
     assert_eq!(hub(&place, &["show", "refs/forkhestra/units/9-1-1^2:file-1.txt"]), "1\n2\n3");
+    let left = fs::read_dir(place.path("home/.cache/forkhestra/workspaces")).unwrap().flatten();
+    let left: Vec<_> = left.flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten()).collect();
+    assert!(!left.iter().any(|entry| entry.file_name() == "9-1"), "{left:?}");
     place.run(&worker(&url)).code(75);
 }
 

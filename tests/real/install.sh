@@ -24,6 +24,14 @@ for name in "$@"; do
         }
         continue
     fi
+    # A controller, nodes and the login between them. Nothing is left running.
+    if [ "$name" = slurm ]; then
+        { command -v slurmctld && command -v slurmd && command -v sbatch && command -v munged; } > /dev/null || {
+            apt-get update -qq
+            DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge > /dev/null
+        }
+        continue
+    fi
     # A checker of accessibility, which the test puts into the page.
     if [ "$name" = axe ]; then
         [ -f "$cache/axe/node_modules/axe-core/axe.min.js" ] || npm install --silent --no-audit --no-fund --prefix "$cache/axe" axe-core@4

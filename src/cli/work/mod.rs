@@ -12,7 +12,7 @@ use crate::context::TreeOrigin;
 use crate::engine::{RunOutcome, Sig};
 use crate::exit::Exit;
 use crate::hub::{Claim, FoundUnit, Hub, HubError, KeptUnit, Workspace};
-use crate::journal::{Journal, NewTask};
+use crate::journal::{Journal, NewTask, RunLock};
 use crate::proc::Interrupts;
 use crate::report::print_error;
 use crate::source::Diagnostic;
@@ -55,6 +55,8 @@ pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered 
     let workspace = Workspace::of(&hub.bundle(unit)?, &folder(world, args, &hub)?);
     if let Some((run, true)) = under_way(&workspace) {
         report_events(&workspace.root, run)?;
+    } else if let Some((_, events)) = hub.unit(unit)?.and_then(|found| hub.kept_run(&found)) {
+        answer(&(events + "\n"));
     }
     print_error(&format!("unit {unit} is done, or another worker has it\n"));
     Ok(Exit::Taken)
@@ -151,7 +153,7 @@ fn do_unit(
     before: Option<&FoundUnit>,
 ) -> Answered {
     let folder = folder(world, args, hub)?;
-    let workspace = Workspace::of(&bundle, &folder);
+    let workspace = workspace_of(&mut bundle, &folder, claim.fence, args);
     hub.unlock(&workspace);
     // If another worker has claimed the unit since, what is here is older than the hub's last checkpoint.
     let is_newest = workspace.fence() == before.map(|before| before.record.fence);
@@ -181,7 +183,24 @@ fn do_unit(
     let error = done.as_ref().err().and_then(Stopped::words);
     let exit = done.unwrap_or_else(|stopped| stopped.exit(world));
     let result = UnitResult { exit, error: error.as_deref(), has_run: !args.no_checkpoints };
-    hand_over(hub, &bundle, &workspace, &mut claim.borrow_mut(), result)
+    let exit = hand_over(hub, &bundle, &workspace, &mut claim.borrow_mut(), result)?;
+    // On its own machine, the batch removes it once the work has landed.
+    if !args.no_checkpoints && hub.unit(&bundle.unit)?.is_some_and(|unit| unit.record.stage == UnitStage::Done) {
+        hub.remove_workspace(&workspace);
+    }
+    Ok(exit)
+}
+
+/// The workspace of a unit. If a worker that has lost its claim still works in it, the unit gets another one: it may
+/// stand still on a machine that shares the directory.
+fn workspace_of(bundle: &mut Bundle, folder: &Path, fence: u32, args: &WorkArgs) -> Workspace {
+    let workspace = Workspace::of(bundle, folder);
+    let is_held = || workspace.root.is_dir() && RunLock::is_held(&workspace.root).unwrap_or(false);
+    if args.no_checkpoints || !is_held() {
+        return workspace;
+    }
+    bundle.workspace = format!("{}@{fence}", bundle.workspace);
+    Workspace::of(bundle, folder)
 }
 
 /// A run that an earlier worker of the unit has begun.
