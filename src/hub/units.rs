@@ -190,6 +190,14 @@ impl Hub {
     /// When there is no such unit, or git fails.
     pub fn claim(&self, unit: &str, worker: &str) -> Result<Option<Claim>, HubError> {
         let found = self.unit(unit)?.ok_or_else(|| self.unknown(unit))?;
+        self.claim_as(unit, found, worker)
+    }
+
+    /// Claims a unit as it was found. Returns `None` if its work is done, or if somebody else has changed it since.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn claim_as(&self, unit: &str, found: FoundUnit, worker: &str) -> Result<Option<Claim>, HubError> {
         if found.record.stage == UnitStage::Done {
             return Ok(None);
         }

@@ -116,7 +116,8 @@ fn next_unit(
         if of_another_version(&bundle, args).is_some() {
             continue;
         }
-        if let Some(claim) = hub.claim(&unit, worker)? {
+        // Another worker may have claimed it since.
+        if let Some(claim) = hub.claim_as(&unit, found.clone(), worker)? {
             return do_unit(world, common, args, hub, (bundle, claim), Some(&found)).map(Some);
         }
     }
