@@ -1,6 +1,6 @@
 //! The console of a batch: lines that stay for what happens to its tasks, and below them one moving line for each lane.
 
-use crate::engine::{BatchState, Event, EventKind, Evidence, Observer, Totals};
+use crate::engine::{BatchState, Event, EventKind, Evidence, Observer, Totals, UnitOfBatch};
 use crate::report::format::{fitted, seconds};
 use crate::report::paint::{Paint, columns};
 use crate::report::sinks::Sinks;
@@ -18,6 +18,8 @@ struct LaneLine {
     task: String,
     /// When the unit began, as the time since the batch began.
     since: Duration,
+    /// With an engine: the machine on which it is worked on, or what it waits for.
+    machine: String,
     /// The attempt at work.
     place: String,
     totals: Totals,
@@ -47,17 +49,20 @@ impl BatchTerminal {
 
     fn see(&mut self, event: &EventKind) {
         self.state.evolve(event);
-        let at_work: Vec<(i64, u32, String)> = self
-            .state
-            .units
-            .values()
-            .filter(|unit| unit.at_work)
-            .map(|unit| (unit.run, unit.lane, unit.label()))
-            .collect();
+        let engine = self.state.facts.as_ref().and_then(|facts| facts.engine.as_ref());
+        let machine = |unit: &UnitOfBatch| match (engine, &unit.machine) {
+            (None, _) => String::new(),
+            (Some(engine), None) => format!("waits for {engine}"),
+            (Some(_), Some(machine)) => format!("on {machine}"),
+        };
+        let units = self.state.units.values().filter(|unit| unit.at_work);
+        let at_work: Vec<(i64, u32, String, String)> =
+            units.map(|unit| (unit.run, unit.lane, unit.label(), machine(unit))).collect();
         self.lanes.retain(|run, _| at_work.iter().any(|(known, ..)| known == run));
-        for (run, lane, task) in at_work {
+        for (run, lane, task, machine) in at_work {
             let since = self.now;
-            self.lanes.entry(run).or_insert_with(|| (lane, LaneLine { task, since, ..LaneLine::default() }));
+            let line = self.lanes.entry(run);
+            line.or_insert_with(|| (lane, LaneLine { task, since, ..LaneLine::default() })).1.machine = machine;
         }
     }
 
@@ -70,7 +75,7 @@ impl BatchTerminal {
         let line = |(number, lane): &&(u32, LaneLine)| {
             let cost = lane.totals.all.cost_usd().map(|cost| format!("${cost:.2}"));
             let elapsed = whole(self.now.saturating_sub(lane.since));
-            let words: Vec<String> = [Some(lane.place.clone()), Some(elapsed), cost]
+            let words: Vec<String> = [Some(lane.machine.clone()), Some(lane.place.clone()), Some(elapsed), cost]
                 .into_iter()
                 .flatten()
                 .filter(|word| !word.is_empty())
