@@ -23,6 +23,12 @@ pub enum HubError {
         /// What git said.
         why: String,
     },
+    /// A file is not a bundle of git with a unit.
+    #[error("{path} is not a file with a unit of work", path = path.display())]
+    File {
+        /// Its path.
+        path: PathBuf,
+    },
     /// A file or a directory could not be written.
     #[error("cannot write {path}: {cause}", path = path.display())]
     Write {
@@ -58,6 +64,9 @@ impl HubError {
         match self {
             Self::Git { .. } => "the directory may be full or damaged; `git fsck` in the hub checks it",
             Self::Remote { .. } => "`git ls-remote URL` on this machine shows whether it can be reached",
+            Self::File { .. } => {
+                "`forkhestra task bundle UNIT --out FILE` writes one, and so does `forkhestra work --bundle`"
+            }
             Self::Write { .. } => "free some space, or check the permissions of the directory",
             Self::Unknown { .. } => {
                 "check the path of the hub; `git for-each-ref refs/forkhestra/units` in it lists its units"

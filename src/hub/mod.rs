@@ -1,6 +1,7 @@
 //! The hub: a bare repository of forkhestra's own, `.forkhestra/hub.git`, through which units of work and their results
 //! pass. The only module that writes to git. It never writes to the user's repository.
 
+mod carry;
 mod checkpoint;
 mod error;
 mod files;
@@ -17,6 +18,7 @@ mod workspace;
 use crate::context::Repository;
 use std::path::{Path, PathBuf};
 
+pub use carry::Synced;
 pub use checkpoint::{KeptRun, KeptUnit};
 pub use error::HubError;
 pub use land::Fetched;

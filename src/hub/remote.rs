@@ -34,9 +34,14 @@ impl Hub {
     /// When git fails.
     pub fn mirror(url: &str, path: &Path) -> Result<Self, HubError> {
         let hub = Self { path: path.to_path_buf(), remote: Some(url.to_string()) };
-        if path.join("HEAD").is_file() {
-            return Ok(hub);
+        if !path.join("HEAD").is_file() {
+            Self::create(path)?;
         }
+        Ok(hub)
+    }
+
+    /// Creates an empty hub for units of another machine.
+    pub(super) fn create(path: &Path) -> Result<(), HubError> {
         let above = path.parent().unwrap_or(path);
         let new = Self { path: path.with_extension(format!("{}.new", std::process::id())), remote: None };
         write(&above.join(".keep"), b"")?;
@@ -51,7 +56,7 @@ impl Hub {
         let _ = std::fs::remove_dir_all(&new.path);
         match renamed {
             Err(cause) if !path.join("HEAD").is_file() => Err(HubError::Write { path: path.to_path_buf(), cause }),
-            _ => Ok(hub),
+            _ => Ok(()),
         }
     }
 

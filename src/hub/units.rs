@@ -4,7 +4,7 @@ use super::{Hub, HubError};
 use crate::unit::{Bundle, UnitRecord, UnitStage};
 
 /// The prefix of the refs of units.
-const UNITS: &str = "refs/forkhestra/units/";
+pub(super) const UNITS: &str = "refs/forkhestra/units/";
 
 /// How often a unit is looked for while its ref exists.
 const LOOKS: u32 = 20;
@@ -105,7 +105,7 @@ impl Hub {
         })
     }
 
-    fn unknown(&self, unit: &str) -> HubError {
+    pub(super) fn unknown(&self, unit: &str) -> HubError {
         let hub = self.remote.clone().unwrap_or_else(|| self.path.display().to_string());
         HubError::Unknown { hub, unit: unit.to_string() }
     }

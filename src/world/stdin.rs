@@ -46,6 +46,12 @@ impl World {
         io::stdin().is_terminal()
     }
 
+    /// Whether standard output is a terminal.
+    #[must_use]
+    pub fn stdout_is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// Whether standard input is a pipe with unread data in it (pipe(7), FIONREAD of `ioctl_tty(2)`).
     #[must_use]
     pub fn stdin_has_unread_data(&self) -> bool {

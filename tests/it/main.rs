@@ -8,8 +8,10 @@ mod answers;
 mod backlog;
 mod batch;
 mod batch_faults;
+mod bundles;
 mod bytes;
 mod chain_text;
+
 mod changes;
 mod checkpoints;
 mod checks;

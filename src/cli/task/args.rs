@@ -2,6 +2,7 @@
 
 use crate::cli::options::OutputArgs;
 use crate::cli::options::RunOptions;
+use crate::cli::work::args::BundleArgs;
 use clap::{ArgGroup, Args, Subcommand};
 
 /// The notes of an agent about its work.
@@ -109,6 +110,14 @@ pub(in crate::cli) enum TaskVerb {
     Run(Box<TaskRunArgs>),
     /// Bring the tasks that have landed into your branch
     Land(TaskLandArgs),
+    /// Write a unit of work to a file, for a machine that does not reach the hub
+    Bundle(BundleArgs),
+    /// Take what was done on a unit of work from a file that `forkhestra work --bundle` has written
+    Sync {
+        /// The file
+        #[arg(value_name = "FILE")]
+        file: std::path::PathBuf,
+    },
     /// Approve a task yourself: it is done
     Approve(TaskDecideArgs),
     /// Reject a task yourself: it needs more work

@@ -20,6 +20,7 @@ use crate::cli::task::args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, Ta
 use crate::cli::task::facts::{journal, known, seen, spec_of};
 use crate::cli::task::places::TaskPlaces;
 use crate::cli::verdict::{in_an_iteration, record, record_for};
+use crate::cli::work::{bundle, sync};
 use crate::engine::RunRow;
 use crate::exit::Exit;
 use crate::journal::{Journal, NewTask, Refused, RunLock};
@@ -46,6 +47,8 @@ pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> A
         TaskVerb::List { json } => list(world, common, *json),
         TaskVerb::Show { id, json } => show(world, common, id, *json),
         TaskVerb::Run(args) => return run::run(world, common, args),
+        TaskVerb::Bundle(args) => return bundle(world, common, args),
+        TaskVerb::Sync { file } => return sync(world, common, file),
         TaskVerb::Land(args) => return land::land(world, common, args),
         TaskVerb::Approve(args) => decide(world, common, args, Status::Completed),
         TaskVerb::Reject(args) => decide(world, common, args, Status::InProgress),

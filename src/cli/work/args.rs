@@ -6,10 +6,16 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct WorkArgs {
     /// The hub: a bare git repository that holds the unit, here or on another machine
-    #[arg(long, value_name = "DIR|URL")]
-    pub(in crate::cli) hub: String,
+    #[arg(long, value_name = "DIR|URL", required_unless_present = "bundle")]
+    pub(in crate::cli) hub: Option<String>,
+    /// Work on the unit in this file, which `forkhestra task bundle` has written
+    #[arg(long, value_name = "FILE", requires = "out", conflicts_with_all = ["hub", "unit", "next"])]
+    pub(in crate::cli) bundle: Option<PathBuf>,
+    /// With --bundle: write what was done into this file, for `forkhestra task sync`
+    #[arg(long, value_name = "FILE", requires = "bundle")]
+    pub(in crate::cli) out: Option<PathBuf>,
     /// The name of the unit
-    #[arg(long, value_name = "NAME", required_unless_present = "next")]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["next", "bundle"])]
     pub(in crate::cli) unit: Option<String>,
     /// Work on the next unit that nobody has claimed
     #[arg(long, conflicts_with = "unit")]
@@ -32,6 +38,16 @@ pub(in crate::cli) struct WorkArgs {
     /// Raise a limit of a run that an earlier process began. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(in crate::cli) limit: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct BundleArgs {
+    /// The name of the unit, such as 31-4-1: batch, task, and how often its work was sent back
+    #[arg(value_name = "UNIT")]
+    pub(in crate::cli) unit: String,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) out: PathBuf,
 }
 
 fn worker_name(text: &str) -> Result<String, String> {

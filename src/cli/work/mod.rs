@@ -1,7 +1,9 @@
 //! `work`: does one unit of work, from its claim to its result, in a workspace of its own.
 
 pub(super) mod args;
+mod carry;
 mod keep;
+mod next;
 mod open;
 
 use crate::cli::args::{Common, ResumeArgs, RunArgs};
@@ -9,119 +11,63 @@ use crate::cli::options::{BoundOptions, OutputArgs, RunOptions};
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run;
 use crate::context::TreeOrigin;
-use crate::engine::{RunOutcome, Sig};
 use crate::exit::Exit;
 use crate::hub::{Claim, FoundUnit, Hub, HubError, KeptUnit, Workspace};
 use crate::journal::{Journal, NewTask, RunLock};
-use crate::proc::Interrupts;
 use crate::report::print_error;
 use crate::source::Diagnostic;
 use crate::task::AuditRow;
 use crate::unit::{Bundle, UnitStage};
 use crate::world::World;
 use args::WorkArgs;
+use carry::work_on_file;
 use keep::{RunToKeep, from_checkpoint, keeper, last_run, restore};
+use next::next;
 use open::{files, folder, in_workspace, lease_ports, open};
 
+pub(in crate::cli) use carry::{bundle, sync};
 pub(in crate::cli) use open::workspaces;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use std::thread::sleep;
-use std::time::Duration;
 
-/// How often a waiting worker looks for a signal.
-const LOOK: Duration = Duration::from_millis(100);
-/// How often it does so before it looks for a unit again.
-const LOOKS: u32 = 50;
-
-/// Does one unit of work. What the run reports as events goes to standard output.
+/// Does one unit of work. The events of its run go to standard output, unless that is a terminal.
 pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered {
-    let hub = open(world, &args.hub)?;
     let random = world.token().map_err(|error| no_name(&error.to_string()))?;
     let part = args.name.as_ref().map_or_else(String::new, |name| format!("{name}/"));
     let worker = format!("{part}{random}@{}", world.machine());
-    let Some(unit) = &args.unit else { return next(world, common, args, &hub, &worker) };
+    if let Some(files) = args.bundle.as_deref().zip(args.out.as_deref()) {
+        return work_on_file(world, common, args, files, &worker);
+    }
+    let hub = open(world, args.hub.as_deref().unwrap_or_default())?;
+    match &args.unit {
+        Some(unit) => do_by_name(world, common, args, &hub, (unit, &worker)),
+        None => next(world, common, args, &hub, &worker),
+    }
+}
+
+/// Works on the unit with this name.
+fn do_by_name(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, (unit, worker): (&str, &str)) -> Answered {
     hub.refresh(unit)?;
     let before = hub.unit(unit)?;
-    if let Some(mut claim) = hub.claim(unit, &worker)? {
+    if let Some(mut claim) = hub.claim(unit, worker)? {
         let bundle = hub.bundle(unit)?;
         return match of_another_version(&bundle, args) {
-            Some(refusal) => refuse(&hub, &bundle, &mut claim, refusal),
-            None => do_unit(world, common, args, &hub, (bundle, claim), before.as_ref()),
+            Some(refusal) => refuse(hub, &bundle, &mut claim, refusal),
+            None => do_unit(world, common, args, hub, (bundle, claim), before.as_ref()),
         };
     }
     // Whoever started this worker may have missed what the earlier one reported.
-    let workspace = Workspace::of(&hub.bundle(unit)?, &folder(world, args, &hub)?);
+    let workspace = Workspace::of(&hub.bundle(unit)?, &folder(world, args, hub)?);
     if let Some((run, true)) = under_way(&workspace) {
-        report_events(&workspace.root, run)?;
-    } else if let Some((_, events)) = hub.unit(unit)?.and_then(|found| hub.kept_run(&found)) {
+        report_events(world, &workspace.root, run)?;
+    } else if !world.stdout_is_terminal()
+        && let Some((_, events)) = hub.unit(unit)?.and_then(|found| hub.kept_run(&found))
+    {
         answer(&(events + "\n"));
     }
     print_error(&format!("unit {unit} is done, or another worker has it\n"));
     Ok(Exit::Taken)
-}
-
-/// Works on the next unit of a hub, and with `--wait` on one after the other, until a signal ends it.
-fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, worker: &str) -> Answered {
-    loop {
-        let done = next_unit(world, common, args, hub, worker)?;
-        let is_ended = matches!(done, Some(Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed));
-        match done {
-            Some(exit) if is_ended || !args.wait => return Ok(exit),
-            Some(_) => {}
-            None if args.wait => {
-                if let Some(signal) = next_signal() {
-                    return Ok(run::execute::exit_of(RunOutcome::Interrupted { signal }));
-                }
-            }
-            None => {
-                print_error("no unit of the hub is waiting\n");
-                return Ok(Exit::Taken);
-            }
-        }
-    }
-}
-
-/// Waits for a signal that ends this process. Returns it, or `None` after a few seconds.
-fn next_signal() -> Option<Sig> {
-    (0..LOOKS).find_map(|_| {
-        sleep(LOOK);
-        Interrupts::take_signal().and_then(Sig::of_number)
-    })
-}
-
-/// Works on one unit: one that a worker of the same name has left, or one that nobody has claimed. Returns `None` if
-/// there is none. A unit of another version is left to its workers.
-fn next_unit(
-    world: &World,
-    common: &Common,
-    args: &WorkArgs,
-    hub: &Hub,
-    worker: &str,
-) -> Result<Option<Exit>, Stopped> {
-    match hub.refresh("*") {
-        Err(error) if args.wait => {
-            print_error(&format!("{error}\n"));
-            return Ok(None);
-        }
-        refreshed => refreshed?,
-    }
-    for (unit, found) in hub.units()? {
-        let is_own = args.name.as_ref().is_some_and(|name| found.is_claimed_by(name));
-        if !is_own && found.record.stage != UnitStage::Queued {
-            continue;
-        }
-        let bundle = hub.bundle(&unit)?;
-        if of_another_version(&bundle, args).is_some() {
-            continue;
-        }
-        // Another worker may have claimed it since.
-        if let Some(claim) = hub.claim_as(&unit, found.clone(), worker)? {
-            return do_unit(world, common, args, hub, (bundle, claim), Some(&found)).map(Some);
-        }
-    }
-    Ok(None)
 }
 
 /// Why this version of forkhestra cannot work on a unit. On its own machine, a batch continues with a newer version.
@@ -166,7 +112,7 @@ fn do_unit(
         workspace.claimed(claim.fence)?;
     } else {
         bundle = from_checkpoint(&bundle, found.as_ref());
-        let from = files(hub, &bundle, args.files.as_deref())?;
+        let from = files(hub, &bundle, args)?;
         origin = hub.make_workspace(&bundle, &workspace, &from)?;
         begin(&workspace, &bundle, claim.fence)?;
         earlier = restore(world, hub, &bundle, &workspace, found.as_ref())?.map(|run| (run, false));
@@ -174,17 +120,25 @@ fn do_unit(
     let ports = lease_ports(world, &bundle)?;
     let world = &in_workspace(world, (&workspace, &folder), ports.as_ref(), bundle.try_number);
     let claim = Rc::new(RefCell::new(claim));
+    let is_quiet = common.quiet;
     let keeper = (!args.no_checkpoints).then(|| keeper(hub, &bundle, &workspace, &claim));
     let common = &Common { keeper, ..in_place(common, &bundle, &workspace, origin) };
     let earlier = earlier.map(|(run, has_ended)| {
         let offered = found.iter().flat_map(|found| hub.limits_of(found));
         EarlierRun { run, has_ended, limits: offered.chain(args.limit.iter().cloned()).collect() }
     });
+    let says = |words: String| {
+        if !args.no_checkpoints && !is_quiet {
+            print_error(&format!("unit {}: {words}\n", bundle.unit));
+        }
+    };
+    says(format!("at work in {}", workspace.root.display()));
     let done = carry_out(world, common, &bundle, &workspace, earlier);
     let error = done.as_ref().err().and_then(Stopped::words);
     let exit = done.unwrap_or_else(|stopped| stopped.exit(world));
     let result = UnitResult { exit, error: error.as_deref(), has_run: !args.no_checkpoints };
     let exit = hand_over(hub, &bundle, &workspace, &mut claim.borrow_mut(), result)?;
+    says(if exit == Exit::Success { "complete".into() } else { format!("ended with exit code {}", exit.code()) });
     // On its own machine, the batch removes it once the work has landed.
     if !args.no_checkpoints && hub.unit(&bundle.unit)?.is_some_and(|unit| unit.record.stage == UnitStage::Done) {
         hub.remove_workspace(&workspace);
@@ -262,9 +216,11 @@ fn carry_out(
     workspace: &Workspace,
     earlier: Option<EarlierRun>,
 ) -> Answered {
-    let told = OutputArgs { events: Some("ndjson".into()), ..OutputArgs::default() };
+    // Events are for programs.
+    let events = (!world.stdout_is_terminal()).then(|| "ndjson".to_string());
+    let told = OutputArgs { events, ..OutputArgs::default() };
     if let Some(EarlierRun { run, has_ended, limits }) = earlier {
-        report_events(&workspace.root, run)?;
+        report_events(world, &workspace.root, run)?;
         if has_ended {
             return exit_of_run(&workspace.root, run);
         }
@@ -329,7 +285,10 @@ fn begin(workspace: &Workspace, bundle: &Bundle, fence: u32) -> Result<(), Stopp
 }
 
 /// Prints the events of a run in a workspace again. Who reads them knows their numbers.
-fn report_events(root: &Path, run: i64) -> Result<(), Stopped> {
+fn report_events(world: &World, root: &Path, run: i64) -> Result<(), Stopped> {
+    if world.stdout_is_terminal() {
+        return Ok(());
+    }
     let Some(journal) = Journal::existing(root)? else { return Ok(()) };
     let lines = journal.events(run)?.into_iter().filter_map(|event| serde_json::to_string(&event).ok());
     answer(&lines.map(|line| line + "\n").collect::<String>());
@@ -352,7 +311,12 @@ fn no_name(why: &str) -> Diagnostic {
 
 /// An error of the hub, as a person sees it.
 pub(in crate::cli) fn refused(error: &HubError) -> Diagnostic {
-    Diagnostic::error("hub/failed", error.to_string()).help(error.help())
+    let what = error.to_string();
+    let diagnostic = match error {
+        HubError::File { .. } => Diagnostic::error("bundle/unreadable", what),
+        _ => Diagnostic::error("hub/failed", what),
+    };
+    diagnostic.help(error.help())
 }
 
 impl From<HubError> for Stopped {

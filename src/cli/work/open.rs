@@ -21,11 +21,11 @@ pub(super) fn open(world: &World, hub: &str) -> Result<Hub, Stopped> {
 }
 
 /// The directory with the ignored files that a unit needs.
-pub(super) fn files(hub: &Hub, bundle: &Bundle, given: Option<&Path>) -> Result<PathBuf, Diagnostic> {
+pub(super) fn files(hub: &Hub, bundle: &Bundle, args: &WorkArgs) -> Result<PathBuf, Diagnostic> {
     let needed: Vec<&str> = bundle.copy.iter().chain(&bundle.share).map(String::as_str).collect();
-    match given {
-        Some(folder) => Ok(folder.to_path_buf()),
-        None if hub.is_mirror() && !needed.is_empty() => Err(Diagnostic::error(
+    match &args.files {
+        Some(folder) => Ok(folder.clone()),
+        None if (hub.is_mirror() || args.bundle.is_some()) && !needed.is_empty() => Err(Diagnostic::error(
             "work/files",
             format!("unit {} needs files that are not in its commit: {}", bundle.unit, needed.join(", ")),
         )
@@ -38,7 +38,7 @@ pub(super) fn files(hub: &Hub, bundle: &Bundle, given: Option<&Path>) -> Result<
 pub(super) fn folder(world: &World, args: &WorkArgs, hub: &Hub) -> Result<PathBuf, Diagnostic> {
     match &args.workspaces {
         Some(folder) => Ok(folder.clone()),
-        None if hub.is_mirror() => {
+        None if hub.is_mirror() || args.bundle.is_some() => {
             let name = hub.path().file_stem().unwrap_or_default();
             Ok(world.cache_home().ok_or_else(no_home)?.join("forkhestra/workspaces").join(name))
         }
@@ -92,12 +92,12 @@ pub(super) fn in_workspace(
     world.with_variables(&variables)
 }
 
-fn no_hub(path: &Path) -> Diagnostic {
+pub(super) fn no_hub(path: &Path) -> Diagnostic {
     Diagnostic::error("work/no-hub", format!("there is no hub at {}", path.display()))
         .help("that of a project is its .forkhestra/hub.git; `task run --jobs N` creates it")
 }
 
-fn no_home() -> Diagnostic {
+pub(super) fn no_home() -> Diagnostic {
     Diagnostic::error("work/workspaces", "there is no directory for workspaces: HOME is not set")
         .help("set HOME or XDG_CACHE_HOME, or the key `workspace.root` of the config")
 }

@@ -1,0 +1,83 @@
+//! `work --next`: which unit a worker does next, and how it waits for one.
+
+use super::args::WorkArgs;
+use super::{do_unit, of_another_version};
+use crate::cli::args::Common;
+use crate::cli::respond::{Answered, Stopped};
+use crate::cli::run;
+use crate::engine::{RunOutcome, Sig};
+use crate::exit::Exit;
+use crate::hub::Hub;
+use crate::proc::Interrupts;
+use crate::report::print_error;
+use crate::unit::UnitStage;
+use crate::world::World;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often a waiting worker looks for a signal.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often it does so before it looks for a unit again.
+const LOOKS: u32 = 50;
+
+/// Works on the next unit of a hub, and with `--wait` on one after the other, until a signal ends it.
+pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, worker: &str) -> Answered {
+    loop {
+        let done = next_unit(world, common, args, hub, worker)?;
+        let is_ended = matches!(done, Some(Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed));
+        match done {
+            Some(exit) if is_ended || !args.wait => return Ok(exit),
+            Some(_) => {}
+            None if args.wait => {
+                if let Some(signal) = next_signal() {
+                    return Ok(run::execute::exit_of(RunOutcome::Interrupted { signal }));
+                }
+            }
+            None => {
+                print_error("no unit of the hub is waiting\n");
+                return Ok(Exit::Taken);
+            }
+        }
+    }
+}
+
+/// Waits for a signal that ends this process. Returns it, or `None` after a few seconds.
+fn next_signal() -> Option<Sig> {
+    (0..LOOKS).find_map(|_| {
+        sleep(LOOK);
+        Interrupts::take_signal().and_then(Sig::of_number)
+    })
+}
+
+/// Works on one unit: one that a worker of the same name has left, or one that nobody has claimed. Returns `None` if
+/// there is none. A unit of another version is left to its workers.
+fn next_unit(
+    world: &World,
+    common: &Common,
+    args: &WorkArgs,
+    hub: &Hub,
+    worker: &str,
+) -> Result<Option<Exit>, Stopped> {
+    match hub.refresh("*") {
+        Err(error) if args.wait => {
+            print_error(&format!("{error}\n"));
+            return Ok(None);
+        }
+        refreshed => refreshed?,
+    }
+    for (unit, found) in hub.units()? {
+        let is_own = args.name.as_ref().is_some_and(|name| found.is_claimed_by(name));
+        if !is_own && found.record.stage != UnitStage::Queued {
+            continue;
+        }
+        let bundle = hub.bundle(&unit)?;
+        if of_another_version(&bundle, args).is_some() {
+            continue;
+        }
+        // Another worker may have claimed it since.
+        if let Some(claim) = hub.claim_as(&unit, found.clone(), worker)? {
+            return do_unit(world, common, args, hub, (bundle, claim), Some(&found)).map(Some);
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,104 @@
+//! Units as files (git-bundle(1)), for machines that reach no network.
+
+use super::units::UNITS;
+use super::{Hub, HubError};
+use crate::unit::is_unit_name;
+use std::path::Path;
+
+/// Where the units of a file are until they are compared with ours.
+const INCOMING: &str = "refs/forkhestra/incoming/";
+
+/// What became of a unit that a file has brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synced {
+    /// The hub has what was done.
+    Taken,
+    /// The hub had it already, or has more.
+    Known,
+    /// Another worker has claimed the unit since.
+    Superseded,
+    /// The hub has no such unit.
+    Unknown,
+}
+
+impl Hub {
+    /// Writes a unit and all that it refers to into a file. With `known`, the reader of the file must have that commit,
+    /// and the file becomes smaller.
+    ///
+    /// # Errors
+    /// When git fails, there is no such unit, or the file cannot be written.
+    pub fn write_unit(&self, unit: &str, file: &Path, known: Option<&str>) -> Result<(), HubError> {
+        if self.unit(unit)?.is_none() {
+            return Err(self.unknown(unit));
+        }
+        let (file, name) = (file.display().to_string(), format!("{UNITS}{unit}"));
+        let mut words = vec!["bundle", "create", "--quiet", &file, &name];
+        let known = known.map(|commit| format!("^{commit}"));
+        words.extend(known.as_deref());
+        self.ask(&words).map(drop)
+    }
+
+    /// Opens the hub at `path` for the units of a file, which are added to it. It is created if there is none.
+    ///
+    /// # Errors
+    /// When git fails, or the file is not a bundle of git.
+    pub fn of_file(file: &Path, path: &Path) -> Result<(Self, Vec<String>), HubError> {
+        let hub = Self { path: path.to_path_buf(), remote: None };
+        if !path.join("HEAD").is_file() {
+            Self::create(path)?;
+        }
+        let units = hub.fetch_file(file)?;
+        for (unit, commit) in &units {
+            if hub.last_commit(unit).is_none() {
+                hub.swap(&format!("{UNITS}{unit}"), commit, None)?;
+            }
+        }
+        hub.forget_incoming(&units)?;
+        Ok((hub, units.into_iter().map(|(unit, _)| unit).collect()))
+    }
+
+    /// Takes what was done on the units of a file. Taking it again changes nothing, and neither does an older file.
+    ///
+    /// # Errors
+    /// When git fails, or the file is not a bundle of git.
+    pub fn sync(&self, file: &Path) -> Result<Vec<(String, Synced)>, HubError> {
+        let units = self.fetch_file(file)?;
+        let synced = units.iter().map(|(unit, commit)| Ok((unit.clone(), self.advance_unit(unit, commit)?))).collect();
+        self.forget_incoming(&units)?;
+        synced
+    }
+
+    fn advance_unit(&self, unit: &str, commit: &str) -> Result<Synced, HubError> {
+        let Some(ours) = self.last_commit(unit) else { return Ok(Synced::Unknown) };
+        if self.is_ancestor(commit, &ours) {
+            return Ok(Synced::Known);
+        }
+        let is_next = self.is_ancestor(&ours, commit) && self.swap(&format!("{UNITS}{unit}"), commit, Some(&ours))?;
+        Ok(if is_next { Synced::Taken } else { Synced::Superseded })
+    }
+
+    /// Fetches the units of a file. Returns each with its last commit.
+    fn fetch_file(&self, file: &Path) -> Result<Vec<(String, String)>, HubError> {
+        let unreadable = || HubError::File { path: file.to_path_buf() };
+        let name = file.display().to_string();
+        let heads = self.ask(&["bundle", "list-heads", &name]).map_err(|_| unreadable())?;
+        let heads = heads.lines().filter_map(|line| line.split_once(' '));
+        let units: Vec<(String, String)> = heads
+            .filter_map(|(commit, name)| Some((name.strip_prefix(UNITS)?.to_string(), commit.to_string())))
+            .filter(|(unit, _)| is_unit_name(unit))
+            .collect();
+        if units.is_empty() {
+            return Err(unreadable());
+        }
+        let refs: Vec<String> = units.iter().map(|(unit, _)| format!("+{UNITS}{unit}:{INCOMING}{unit}")).collect();
+        let mut words = vec!["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &name];
+        words.extend(refs.iter().map(String::as_str));
+        self.ask(&words)?;
+        Ok(units)
+    }
+
+    fn forget_incoming(&self, units: &[(String, String)]) -> Result<(), HubError> {
+        let commands: Vec<String> = units.iter().map(|(unit, _)| format!("delete {INCOMING}{unit}\n")).collect();
+        self.ask_with(&["update-ref", "--stdin"], &[], commands.concat().as_bytes()).map(drop)
+    }
+}
