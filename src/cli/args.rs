@@ -8,6 +8,7 @@ use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use crate::cli::work::args::WorkArgs;
 use crate::context::TreeOrigin;
 use crate::report::Keeper;
+use crate::unit::BundledPlan;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -327,6 +328,9 @@ pub(super) struct RunArgs {
     /// The steps of a unit of work, which are never taken for the name of a chain
     #[arg(skip)]
     pub(super) steps: Option<String>,
+    /// The plan of a unit of work that another machine has made
+    #[arg(skip)]
+    pub(super) made: Option<BundledPlan>,
     /// Run this chain of the config
     #[arg(long, value_name = "NAME")]
     pub(super) chain: Option<String>,

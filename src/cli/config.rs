@@ -3,7 +3,7 @@
 use crate::chain::{Config, LayerKind, LayerSource, PROJECT_FILES, load};
 use crate::cli::args::Common;
 use crate::cli::owners::strangers;
-use crate::source::{Diagnostic, Files, Kind, Source};
+use crate::source::{Diagnostic, Files, Kind, Source, sha256};
 use crate::world::World;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ pub(super) struct Project {
     pub(super) root: PathBuf,
     /// The config, merged from all layers.
     pub(super) config: Config,
+    /// The digest of the project's own config file; `None` if it has none.
+    pub(super) digest: Option<String>,
     /// The program and the arguments that prepare the workspace in which a run works; empty for none.
     pub(super) setup: Vec<String>,
     /// The judge that chooses one of several tries at a task, in a run that does this.
@@ -73,10 +75,12 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
     // The repository counts only if its top is the root, or if the config was found by searching upward in it.
     let decides = repository.filter(|folder| *folder == root || root != shell);
     faults.extend(strangers(world, &root, decides));
+    let own = sources.iter().find(|layer| layer.kind == LayerKind::Project);
+    let digest = own.map(|layer| sha256(layer.source.text.as_bytes()));
     let mut config = load(&sources);
     faults.extend(root.to_str().is_none().then(|| no_utf8(&root)));
     config.faults.extend(faults);
-    Project { shell, root, config, setup: common.setup.clone(), chooser: common.chooser.clone() }
+    Project { shell, root, config, digest, setup: common.setup.clone(), chooser: common.chooser.clone() }
 }
 
 /// Reads one file on top of the built-in layer, instead of the other layers.

@@ -1,7 +1,7 @@
 //! Everything that a worker needs to do a unit of work. A bundle holds sources and no plan: the worker plans in its own
 //! workspace.
 
-use crate::plan::Overrides;
+use crate::plan::{Outline, Overrides};
 use crate::source::sha256;
 use crate::task::Change;
 use serde::{Deserialize, Serialize};
@@ -35,8 +35,9 @@ pub struct Bundle {
     pub vars: Vec<String>,
     /// The options of the run.
     pub overrides: Overrides,
-    /// The digest that the plan must have; `None` for any.
-    pub digest: Option<String>,
+    /// The plan that was made for the unit; `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<BundledPlan>,
     /// The program and the arguments that prepare the workspace; empty for none.
     #[serde(default)]
     pub setup: Vec<String>,
@@ -60,6 +61,16 @@ pub struct Bundle {
     /// The choice that the unit makes; `None` for other units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<BundledChoice>,
+}
+
+/// The plan of a unit as it was made on the machine of its batch. A worker on another machine must come to the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundledPlan {
+    /// The digest of the project's config; `None` if it has none. With another config, another plan is right.
+    pub config: Option<String>,
+    /// The plan in brief, as it holds on any machine.
+    pub outline: Outline,
 }
 
 /// A choice among several tries at a task.
@@ -167,7 +178,7 @@ mod tests {
             steps: None,
             vars: vec!["A=b".into()],
             overrides: Overrides::default(),
-            digest: None,
+            plan: None,
             setup: vec!["make".into()],
             copy: vec![".env".into()],
             share: Vec::new(),

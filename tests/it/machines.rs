@@ -79,6 +79,43 @@ fn a_hub_that_cannot_be_reached_is_refused_with_what_git_says() {
     assert!(ran.code(2).stderr.contains("has no unit `9-1-1`"), "{}", ran.stderr);
 }
 
+#[test]
+fn a_worker_that_comes_to_another_plan_refuses_the_unit_and_says_what_differs() {
+    let place = with_unit();
+    let own = place.path("home/.config/forkhestra");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("chains.json"), r#"{ "chains": {}, "marker": "FINISHED" }"#).unwrap();
+    let calls = place.calls("worker");
+    let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
+    let ran = place.run(&worker(&url));
+    insta::assert_snapshot!(ran.code(2).stderr.split_once('\n').unwrap().1, @r"
+    work/plan
+
+      × this machine has come to another plan for the unit than its batch: marker:
+      │ FORKHESTRA_COMPLETE is now FINISHED; environment of step 1 (worker);
+      │ environment of step 2 (check)
+      help: compare ~/.config/forkhestra/chains.json on both machines, and the
+            variables that the config uses; what all machines need belongs into
+            the project's forge/chains.json
+    unit 9-1-1: ended with exit code 2
+    ");
+    assert_eq!((place.calls("worker"), stage(&place)), (calls, (UnitStage::Done, 1)));
+}
+
+#[test]
+fn a_worker_plans_with_the_config_of_the_commit_even_if_the_batch_had_another_one() {
+    let place = with_unit();
+    fs::write(place.path("tmp/go"), "").unwrap();
+    let made = Hub::at(&place.work(".forkhestra/hub.git"));
+    let mut bundle = made.bundle("9-1-1").unwrap();
+    let plan = bundle.plan.as_mut().unwrap();
+    (plan.config, plan.outline.marker) = (Some("another".into()), "FINISHED".into());
+    (bundle.unit, bundle.workspace) = ("9-2-1".into(), "9-2".into());
+    assert!(made.queue(&bundle).unwrap());
+    let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
+    place.run(&["work", "--hub", &url, "--unit", "9-2-1"]).code(0);
+}
+
 /// A place with units `9-1-1` to `9-N-1`, which nobody has claimed.
 fn with_units(count: u32) -> Place {
     let place = with_unit();

@@ -26,6 +26,7 @@ use crate::cli::run::start_at::{check_start, wait_for_start};
 use crate::cli::task::errors::unknown;
 use crate::cli::task::facts::facts;
 use crate::cli::trust::untrusted;
+use crate::cli::work;
 use crate::journal::{Journal, JournalError};
 use crate::plan::{Overrides, Plan, Request, TaskFacts, build, to_json};
 use crate::proc::capture;
@@ -80,6 +81,9 @@ fn run_as(world: &World, common: &Common, args: &RunArgs, queue: Option<QueueRun
         Err(faults) => return Err(faults.into_iter().chain(others).collect::<Vec<_>>().into()),
     };
     if let Some(fault) = args.digest.as_deref().and_then(|digest| another_plan(&plan, digest)) {
+        return Err(fault.into());
+    }
+    if let Some(fault) = args.made.as_ref().and_then(|made| work::another_plan(made, &project, &plan)) {
         return Err(fault.into());
     }
     let reads_stdin = reads_stdin(args.prompt.as_deref(), args.prompt_file.as_deref());

@@ -2,6 +2,7 @@
 
 pub(super) mod args;
 mod carry;
+mod contract;
 mod keep;
 mod next;
 mod open;
@@ -26,6 +27,7 @@ use next::next;
 use open::{files, folder, in_workspace, lease_ports, open};
 
 pub(in crate::cli) use carry::{bundle, sync};
+pub(in crate::cli) use contract::another_plan;
 pub(in crate::cli) use open::workspaces;
 use std::cell::RefCell;
 use std::path::Path;
@@ -235,7 +237,8 @@ fn carry_out(
         chain: given(&bundle.chain),
         task: bundle.task.as_ref().map(|task| task.id.clone()),
         prompt: bundle.choice.as_ref().map(|choice| choice.prompt.clone()),
-        digest: given(&bundle.digest),
+        // On its own machine, a batch may have another config since it made the unit.
+        made: bundle.plan.clone().filter(|_| common.keeper.is_some()),
         options: RunOptions {
             bounds: BoundOptions {
                 timeout: overrides.timeout,

@@ -12,7 +12,7 @@ use crate::journal::{Journal, JournalError};
 use crate::plan::{Outline, Overrides, Plan, outline};
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::task::{Change, Status, Task};
-use crate::unit::{BUNDLE_FORMAT, Bundle, BundledChoice, BundledTask, TrailEntry};
+use crate::unit::{BUNDLE_FORMAT, Bundle, BundledChoice, BundledPlan, BundledTask, TrailEntry};
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -91,6 +91,13 @@ impl<'a> Planner<'a> {
         // What cannot be planned is refused by its worker, who reports why.
         let (outline, digest) =
             plan.map_or_else(|_| (Outline::default(), String::new()), |plan| (outline(&plan), plan.digest));
+        self.with_plan(bundle, outline, digest)
+    }
+
+    fn with_plan(&self, mut bundle: Bundle, outline: Outline, digest: String) -> PlannedUnit {
+        let config = self.ready.project.digest.clone();
+        let made = || BundledPlan { config, outline: outline.clone().on_any_machine() };
+        bundle.plan = (!outline.steps.is_empty()).then(made);
         PlannedUnit { bundle, outline, digest }
     }
 
@@ -133,7 +140,7 @@ impl UnitPlanner for Planner<'_> {
             steps: None,
             vars: Vec::new(),
             overrides: self.of_verification(),
-            digest: None,
+            plan: None,
             setup: self.ready.workspaces.setup.clone(),
             copy: self.ready.workspaces.copy.clone(),
             share: self.ready.workspaces.share.clone(),
@@ -156,7 +163,7 @@ impl UnitPlanner for Planner<'_> {
             let (checks, outline, digest) = self.verification.clone().unwrap_or_default();
             bundle.steps = Some(checks);
             bundle.clean = self.ready.project.config.landing.clean == Some(true);
-            return Ok(PlannedUnit { bundle, outline, digest });
+            return Ok(self.with_plan(bundle, outline, digest));
         };
         let trail = journal.trail(&task.id)?;
         bundle.overrides = Overrides { limits: Vec::new(), ..self.ready.overrides.clone() };
@@ -184,7 +191,7 @@ impl UnitPlanner for Planner<'_> {
             added: task.added,
             trail: trail.into_iter().map(|row| TrailEntry { at: row.at, change: row.change }).collect(),
         });
-        Ok(PlannedUnit { bundle, outline, digest })
+        Ok(self.with_plan(bundle, outline, digest))
     }
 
     fn rejected(&self, task: &str, feedback: &str, has_failed: bool) -> Result<(), JournalError> {

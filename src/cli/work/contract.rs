@@ -1,0 +1,44 @@
+//! Whether a worker has come to the plan that was made on the machine of the batch.
+
+use crate::cli::config::Project;
+use crate::plan::{Limits, Outline, OutlineStep, Plan, Root, outline};
+use crate::source::Diagnostic;
+use crate::unit::BundledPlan;
+
+/// Returns an error if the plan is not the one that was made for the unit. With the same config of the project, only
+/// the config of this machine's user can be the reason, or what the config takes from the environment.
+pub(in crate::cli) fn another_plan(made: &BundledPlan, project: &Project, plan: &Plan) -> Option<Diagnostic> {
+    // The config has changed since, by work that has landed: what is planned now is right.
+    if made.config != project.digest {
+        return None;
+    }
+    let (mut before, mut now) = (made.outline.clone(), outline(plan));
+    for outline in [&mut before, &mut now] {
+        // A run gets its share of the batch's limits.
+        outline.limits = Limits::default();
+    }
+    forget_prompts_of_the_project(&mut before, &mut now, &plan.root);
+    let changes = before.changes(&now);
+    (!changes.is_empty()).then(|| {
+        Diagnostic::error(
+            "work/plan",
+            format!("this machine has come to another plan for the unit than its batch: {}", changes.join("; ")),
+        )
+        .help(
+            "compare ~/.config/forkhestra/chains.json on both machines, and the variables that the config uses; \
+                 what all machines need belongs into the project's forge/chains.json",
+        )
+    })
+}
+
+/// Leaves out the prompts that are files of the project: they are part of the commit.
+fn forget_prompts_of_the_project(before: &mut Outline, now: &mut Outline, root: &Root) {
+    let Root::Folder(root) = root else { return };
+    let root = root.display().to_string();
+    let is_file = |step: &OutlineStep| step.origin.as_ref().is_some_and(|origin| origin.contains(&root));
+    for (before, now) in before.steps.iter_mut().zip(&mut now.steps) {
+        if is_file(now) {
+            before.prompt.clone_from(&now.prompt);
+        }
+    }
+}
