@@ -153,6 +153,8 @@ impl Hub {
 
     fn restore(&self, name: &str, tree: &str, to: &Path) -> Result<(), HubError> {
         let index = self.index(&format!("{name}.attempts"));
+        // A hub whose workers are all on other machines has had no index yet.
+        super::write(&index.with_file_name(".keep"), b"")?;
         let _ = std::fs::remove_file(&index);
         self.in_tree(&["read-tree", tree], to, &index)?;
         let done = self.in_tree(&["checkout-index", "--all", "--force"], to, &index).map(drop);

@@ -6,7 +6,7 @@ use crate::support::{Place, git, send};
 use std::fs;
 
 /// Starts, lists and ends jobs, each a session of its own. The first line of `jobs/NAME` is its process group.
-const ENGINE: &str = r#"
+pub(crate) const ENGINE: &str = r#"
 jobs=$(dirname "$0")/jobs
 mkdir -p "$jobs"
 echo "$1 $2" >> "$jobs/../log"
@@ -27,7 +27,7 @@ esac
 "#;
 
 /// Makes a place with tasks and the engine `cluster`.
-fn cluster(tasks: u32, worker: &str, more: &str) -> Place {
+pub(crate) fn cluster(tasks: u32, worker: &str, more: &str) -> Place {
     let place = place(tasks, worker, "ls file-*.txt > /dev/null");
     fs::create_dir_all(place.path("cluster")).unwrap();
     let script = place.path("cluster/engine.sh");
@@ -166,6 +166,17 @@ fn a_unit_that_has_used_up_its_share_of_a_limit_continues_in_another_job() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stderr.contains("has used up its share of the limit attempts"), "{}", ran.stderr);
     assert_eq!(place.calls("worker"), 3);
+}
+
+#[test]
+fn runs_come_back_whole_from_workers_that_reach_the_hub_by_its_url() {
+    let mut place = cluster(2, WRITES, r#", "hub": "${env:HUB}""#);
+    place.set("HUB", &format!("file://{}", place.work(".forkhestra/hub.git").display()));
+    place.run(&["task", "run", "--on", "cluster", "-j", "2"]).code(0);
+    for run in ["2", "3"] {
+        assert!(place.run(&["runs", "show", run]).code(0).stdout.contains("complete"));
+        assert!(place.run(&["runs", "log", run]).code(0).stdout.contains("worker"));
+    }
 }
 
 #[test]

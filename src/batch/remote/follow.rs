@@ -153,7 +153,6 @@ impl Followed {
             return Ok(None);
         }
         let Some(found) = self.hub.unit(&self.unit.name).map_err(|error| error.to_string())? else { return Ok(None) };
-        self.commit = Some(found.commit.clone());
         let is_claimed = found.record.stage != UnitStage::Queued && found.record.fence > self.fence;
         self.fence = self.fence.max(found.record.fence);
         // One that was claimed before this lane began may be queued again.
@@ -161,6 +160,8 @@ impl Followed {
             self.report(NewsKind::Claimed { machine: found.machine().to_string() });
         }
         self.report_events(&found).map_err(|error| error.to_string())?;
+        // Now all of it is reported.
+        self.commit = Some(found.commit.clone());
         Ok(match found.record.stage {
             UnitStage::Done => Some((found.record.exit, self.hub.error_of(&found).unwrap_or_default())),
             UnitStage::Checkpoint if self.is_concluded => Some((None, String::new())),
@@ -175,12 +176,12 @@ impl Followed {
             if event.seq <= self.seq {
                 continue;
             }
-            self.seq = event.seq;
             self.is_concluded = matches!(event.event, EventKind::RunFinished { .. });
             if let EventKind::AttemptFinished { at, .. } = &event.event {
                 let to = self.hub.staging(&self.unit.name).join(".forkhestra/runs").join(event.run.to_string());
                 self.hub.restore_attempt(found, (&format!("{}-{}", at.step, at.name), at.attempt), &to)?;
             }
+            self.seq = event.seq;
             self.report(NewsKind::Event(Box::new(event)));
         }
         Ok(())
