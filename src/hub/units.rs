@@ -86,11 +86,22 @@ impl Hub {
     /// Sets the ref of a unit to `new`, if it is still `old`, in the hub itself.
     fn swap_unit(&self, unit: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
         let name = format!("{UNITS}{unit}");
-        let Some(url) = &self.remote else { return self.swap(&name, new, old) };
-        let is_ours = self.push(url, &name, new, old)?;
-        // The mirror follows. What is in it is never trusted when it matters.
-        let _ = if is_ours { self.ask(&["update-ref", "--no-deref", &name, new]).map(drop) } else { self.fetch(&name) };
+        let is_ours = self.swap_shared(&name, new, old)?;
+        if self.remote.is_some() {
+            // The mirror follows. What is in it is never trusted when it matters.
+            let words = ["update-ref", "--no-deref", &name, new];
+            let _ = if is_ours { self.ask(&words).map(drop) } else { self.fetch(&name) };
+        }
         Ok(is_ours)
+    }
+
+    /// Sets a ref to `new`, if it is still `old`, in the hub itself; `None` if it must not exist. Returns whether it
+    /// was.
+    pub(super) fn swap_shared(&self, name: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
+        match &self.remote {
+            Some(url) => self.push(url, name, new, old),
+            None => self.swap(name, new, old),
+        }
     }
 
     /// Brings what this machine knows about a unit up to date, or about all units (`*`). Of a hub of this machine,
@@ -216,14 +227,25 @@ impl Hub {
         exit: Option<u8>,
     ) -> Result<bool, HubError> {
         let work = work.map(str::to_string).or_else(|| claim.work.clone());
-        let parents: Vec<&str> = std::iter::once(claim.commit.as_str()).chain(work.as_deref()).collect();
         let record = UnitRecord { fence: claim.fence, stage, exit };
-        let tree = tree.map_or_else(|| format!("{}^{{tree}}", claim.commit), str::to_string);
-        let commit = self.commit(&tree, &parents, &record.message(&claim.unit, &claim.worker))?;
-        if !self.swap_unit(&claim.unit, &commit, Some(&claim.commit))? {
-            return Ok(false);
+        loop {
+            let parents: Vec<&str> = std::iter::once(claim.commit.as_str()).chain(work.as_deref()).collect();
+            let tree = tree.map_or_else(|| format!("{}^{{tree}}", claim.commit), str::to_string);
+            let commit = self.commit(&tree, &parents, &record.message(&claim.unit, &claim.worker))?;
+            if self.swap_unit(&claim.unit, &commit, Some(&claim.commit))? {
+                (claim.commit, claim.work) = (commit, work);
+                return Ok(true);
+            }
+            // The hub may have taken an earlier change, although its answer was lost.
+            self.refresh(&claim.unit)?;
+            let is_own = |found: &FoundUnit| {
+                (found.record.fence, &found.worker) == (claim.fence, &claim.worker) && found.commit != claim.commit
+            };
+            let Some(own) = self.unit(&claim.unit)?.filter(is_own) else { return Ok(false) };
+            (claim.commit, claim.work) = (own.commit, own.work);
+            if own.record.stage == UnitStage::Done {
+                return Ok(true);
+            }
         }
-        (claim.commit, claim.work) = (commit, work);
-        Ok(true)
     }
 }

@@ -49,6 +49,23 @@ fn exactly_one_of_eight_workers_gets_a_unit_and_a_late_one_changes_nothing() {
     }
 }
 
+/// The network may fail after the hub has taken a change, so that the worker does not know it.
+#[test]
+fn a_worker_whose_change_was_taken_without_an_answer_keeps_its_claim() {
+    let place = place(1, WRITES, "ls file-*.txt > /dev/null");
+    place.run(&["task", "run", "-j", "1"]).code(0);
+    let hub = Hub::existing(&place.path("project")).unwrap();
+    let first = hub.bundle("1-1-1").unwrap();
+    assert!(hub.queue(&Bundle { unit: "9-1-1".into(), ..first.clone() }).unwrap());
+    let mut claim = hub.claim("9-1-1", "me").unwrap().unwrap();
+    let kept = KeptUnit { work: &first.base, run: None, error: None };
+    assert!(hub.hand_over(&mut claim.clone(), kept, None).unwrap());
+    assert!(hub.hand_over(&mut claim.clone(), kept, Some(0)).unwrap(), "after a checkpoint");
+    assert!(hub.hand_over(&mut claim, kept, Some(0)).unwrap(), "after the result");
+    let log = crate::batch::hub(&place, &["log", "--first-parent", "--format=%s", "refs/forkhestra/units/9-1-1"]);
+    assert_eq!(log.lines().filter(|line| line.contains("done")).count(), 1, "{log}");
+}
+
 /// What a person has configured for git, such as signed commits or a template with hooks, does not matter to the hub.
 #[test]
 fn the_hub_needs_no_git_identity_and_runs_no_hook_of_the_user() {

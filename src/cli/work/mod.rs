@@ -16,14 +16,14 @@ use crate::exit::Exit;
 use crate::hub::{Claim, FoundUnit, Hub, HubError, KeptUnit, Workspace};
 use crate::journal::{Journal, NewTask, RunLock};
 use crate::report::print_error;
-use crate::source::Diagnostic;
+use crate::source::{Diagnostic, counted};
 use crate::task::AuditRow;
 use crate::unit::{Bundle, UnitStage};
 use crate::world::World;
 use args::WorkArgs;
 use carry::work_on_file;
 use keep::{RunToKeep, from_checkpoint, keeper, last_run, restore};
-use next::next;
+use next::{next, next_signal};
 use open::{files, folder, in_workspace, lease_ports, open};
 
 pub(in crate::cli) use carry::{bundle, sync};
@@ -32,6 +32,10 @@ pub(in crate::cli) use open::workspaces;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
+
+/// How long a worker waits before it tries again to hand a unit over, in seconds: ten minutes in all.
+const PAUSES: [u32; 12] = [1, 2, 4, 8, 15, 30, 60, 60, 60, 120, 120, 120];
 
 /// Does one unit of work. The events of its run go to standard output, unless that is a terminal.
 pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered {
@@ -187,11 +191,28 @@ fn hand_over(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Clai
         matches!(exit, Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed | Exit::LimitReached);
     let run = has_run.then(|| last_run(workspace)).flatten();
     let kept = KeptUnit { work: &work, run: run.as_ref().map(RunToKeep::kept), error };
-    if hub.hand_over(claim, kept, (!continues).then(|| exit.code()))? {
+    let exit_code = (!continues).then(|| exit.code());
+    if patiently(&bundle.unit, || hub.hand_over(claim, kept, exit_code))? {
         return Ok(exit);
     }
     print_error(&format!("another process has claimed unit {}; its result counts\n", bundle.unit));
     Ok(Exit::Taken)
+}
+
+/// Repeats what cannot reach the hub, until it does, a signal arrives, or ten minutes have passed.
+fn patiently<T>(unit: &str, mut ask: impl FnMut() -> Result<T, HubError>) -> Result<T, HubError> {
+    for seconds in PAUSES {
+        match ask() {
+            Err(error @ HubError::Remote { .. }) => {
+                print_error(&format!("unit {unit}: {error}; trying again in {}\n", counted(seconds, "second")));
+                if next_signal(Duration::from_secs(seconds.into())).is_some() {
+                    return Err(error);
+                }
+            }
+            asked => return asked,
+        }
+    }
+    ask()
 }
 
 /// The options of the run in a workspace.

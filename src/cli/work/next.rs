@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// How often a waiting worker looks for a signal.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often it does so before it looks for a unit again.
-const LOOKS: u32 = 50;
+/// How long it waits before it looks for a unit again.
+const WAIT: Duration = Duration::from_secs(5);
 
 /// Works on the next unit of a hub, and with `--wait` on one after the other, until a signal ends it.
 pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, worker: &str) -> Answered {
@@ -29,7 +29,7 @@ pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, w
             Some(exit) if is_ended || !args.wait => return Ok(exit),
             Some(_) => {}
             None if args.wait => {
-                if let Some(signal) = next_signal() {
+                if let Some(signal) = next_signal(WAIT) {
                     return Ok(run::execute::exit_of(RunOutcome::Interrupted { signal }));
                 }
             }
@@ -41,9 +41,9 @@ pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, w
     }
 }
 
-/// Waits for a signal that ends this process. Returns it, or `None` after a few seconds.
-fn next_signal() -> Option<Sig> {
-    (0..LOOKS).find_map(|_| {
+/// Waits for a signal that ends this process. Returns it, or `None` after this time.
+pub(super) fn next_signal(time: Duration) -> Option<Sig> {
+    (0..time.as_millis() / LOOK.as_millis()).find_map(|_| {
         sleep(LOOK);
         Interrupts::take_signal().and_then(Sig::of_number)
     })
