@@ -443,9 +443,12 @@ pub(super) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// Also start the backends that this project's config names, to get their versions
+    /// Also start the backends and engines that this project's config names, to get versions and lists of jobs
     #[arg(long = "try")]
     pub(super) tries: bool,
+    /// Also test this hub, as `work --hub` takes it, with two changes of which it must refuse one
+    #[arg(long, value_name = "DIR | URL")]
+    pub(super) hub: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

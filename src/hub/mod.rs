@@ -10,6 +10,7 @@ mod git;
 mod land;
 mod line;
 mod ports;
+mod probe;
 mod remote;
 mod snapshot;
 mod units;

@@ -70,6 +70,17 @@ impl RemoteEngine {
         Err(format!("{program}: {}", why.trim()))
     }
 
+    /// Returns the number of its jobs that have not ended, of whatever project; `None` if it has no command for this.
+    ///
+    /// # Errors
+    /// What the command says if it fails.
+    pub async fn jobs(&self) -> Result<Option<usize>, String> {
+        if self.list.is_empty() {
+            return Ok(None);
+        }
+        self.run(&self.list, "none").await.map(|answer| Some(jobs_of(&answer.stdout).len()))
+    }
+
     /// Starts the job of a unit.
     pub(super) async fn submit(&self, unit: &str) -> Result<(), String> {
         let mut waits = AGAIN.iter();

@@ -1,11 +1,13 @@
 //! `doctor`: whether this machine can supervise agents, and what a run would find on it.
 
 pub(super) mod backends;
+pub(super) mod engines;
 pub(super) mod templates;
 
 use crate::cli::args::{Common, DoctorArgs};
 use crate::cli::config::{Project, project};
 use crate::cli::doctor::backends::clis;
+use crate::cli::doctor::engines::{engines, hub};
 use crate::cli::doctor::templates::templates;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::event_queue;
@@ -34,6 +36,8 @@ pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) 
         return Err(fault.into());
     }
     findings.extend(clis(world, &project, args.tries));
+    findings.extend(engines(world, &project, args.tries));
+    findings.extend(args.hub.as_deref().map(|url| hub(world, url)));
     let sick = findings.iter().any(|finding| finding.health == Health::Bad);
     let release = world.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let system = format!("Linux {} {}", String::from_utf8_lossy(&release).trim(), std::env::consts::ARCH);

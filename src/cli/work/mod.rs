@@ -28,7 +28,7 @@ use open::{files, folder, in_workspace, lease_ports, open};
 
 pub(in crate::cli) use carry::{bundle, sync};
 pub(in crate::cli) use contract::another_plan;
-pub(in crate::cli) use open::workspaces;
+pub(in crate::cli) use open::{open as open_hub, workspaces};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;

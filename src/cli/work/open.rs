@@ -9,7 +9,7 @@ use crate::world::World;
 use std::path::{Path, PathBuf};
 
 /// Opens a hub on this machine, or the mirror of one on another machine.
-pub(super) fn open(world: &World, hub: &str) -> Result<Hub, Stopped> {
+pub(in crate::cli) fn open(world: &World, hub: &str) -> Result<Hub, Stopped> {
     if !Hub::is_url(hub) {
         let path = world.cwd().join(hub);
         return if path.join("HEAD").is_file() { Ok(Hub::at(&path)) } else { Err(no_hub(&path).into()) };

@@ -26,7 +26,7 @@ const SHORTEST: usize = 8;
 ///
 /// # Errors
 /// All errors in its entry.
-pub(super) fn engine_of(
+pub(in crate::cli) fn engine_of(
     world: &World,
     project: &Project,
     name: &str,

@@ -33,7 +33,7 @@ use crate::report::{BatchTerminal, Paint, Screen, batch_json, print_error, rende
 use crate::runner::Failure;
 use crate::source::{Diagnostic, sha256_json};
 use crate::world::World;
-use engine::engine_of;
+pub(in crate::cli) use engine::engine_of;
 use indexmap::IndexMap;
 use planner::Planner;
 use preflight::Checked;

@@ -1,0 +1,89 @@
+//! The engines of `task run --on` and their hubs, as `doctor` finds them.
+
+use crate::agent::find_command;
+use crate::batch::RemoteEngine;
+use crate::chain::LayerKind;
+use crate::cli::config::Project;
+use crate::cli::doctor::finding;
+use crate::cli::run::execute::event_queue;
+use crate::cli::task::batch::engine_of;
+use crate::cli::work::open_hub;
+use crate::report::{Finding, Health};
+use crate::source::{Place, Source, counted};
+use crate::world::World;
+
+/// Checks the engines that the config names, and the built-in ones whose programs are installed. They are started only
+/// with `tries`, and only to list jobs.
+pub(super) fn engines(world: &World, project: &Project, tries: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, entry) in &project.config.engines {
+        if entry.value.submit.is_none() && entry.layer == LayerKind::BuiltIn {
+            continue;
+        }
+        let (health, words) = match engine_of(world, project, name, &[]) {
+            Ok(engine) => match engine_finding(world, project, &engine, tries) {
+                (Health::Absent, _) if entry.layer == LayerKind::BuiltIn => continue,
+                // Its programs are installed, but the project does not use it.
+                (Health::Bad, words) if entry.layer == LayerKind::BuiltIn => (Health::Absent, words),
+                found => found,
+            },
+            Err(faults) if entry.faults.is_empty() => {
+                (Health::Bad, faults.first().map_or_else(String::new, |fault| fault.message.clone()))
+            }
+            Err(faults) => {
+                (Health::Bad, format!("{}; `forkhestra validate` shows the details", counted(faults.len(), "error")))
+            }
+        };
+        findings.push(Finding { name: name.clone(), health, words });
+    }
+    findings
+}
+
+fn engine_finding(world: &World, project: &Project, engine: &RemoteEngine, tries: bool) -> (Health, String) {
+    let at = Place::whole(&Source::new("engines", "", &project.root));
+    let commands = [&engine.submit, &engine.list, &engine.cancel];
+    let mut programs: Vec<&str> = commands.iter().filter_map(|words| words.first()).map(String::as_str).collect();
+    programs.dedup();
+    let is_missing = |program: &&&str| find_command(program, &project.root, &at, world, world).is_err();
+    let missing: Vec<&str> = programs.iter().filter(is_missing).copied().collect();
+    if !missing.is_empty() {
+        return (Health::Absent, format!("an engine; not on PATH: {}", missing.join(", ")));
+    }
+    if !tries {
+        let found = if programs.is_empty() { "no commands".into() } else { programs.join(", ") };
+        return (Health::Good, format!("an engine; {found}; `doctor --try` lists its jobs, and tests its hub"));
+    }
+    let jobs = match event_queue().map(|runtime| runtime.block_on(engine.jobs())) {
+        Ok(Ok(Some(jobs))) => format!("an engine; lists {}; ", counted(jobs, "job")),
+        Ok(Ok(None)) => String::new(),
+        Ok(Err(why)) => return (Health::Bad, format!("an engine; cannot list its jobs: {why}")),
+        Err(_) => return (Health::Bad, "an engine; cannot list its jobs".into()),
+    };
+    let (health, words) = hub_words(world, &engine.hub);
+    (health, format!("{jobs}{words}"))
+}
+
+/// Tests a hub, as `work --hub` takes it.
+pub(super) fn hub(world: &World, hub: &str) -> Finding {
+    let (health, words) = hub_words(world, hub);
+    finding("hub", health, words)
+}
+
+fn hub_words(world: &World, hub: &str) -> (Health, String) {
+    if !crate::hub::Hub::is_url(hub) && !world.cwd().join(hub).join("HEAD").is_file() {
+        return (Health::Absent, format!("there is no hub at {hub} yet: the first batch creates it"));
+    }
+    let random = world.token().unwrap_or_default();
+    let begun = world.now();
+    match open_hub(world, hub).map(|opened| opened.refuses_a_second_change(&random)) {
+        Ok(Ok(true)) => {
+            let time = begun.elapsed().as_millis();
+            (Health::Good, format!("of two changes at once, {hub} refused one, as it must ({time} ms)"))
+        }
+        Ok(Ok(false)) => {
+            (Health::Bad, format!("{hub} took two changes of which it had to refuse one: a unit could be done twice"))
+        }
+        Ok(Err(error)) => (Health::Bad, error.to_string()),
+        Err(stopped) => (Health::Bad, stopped.words().unwrap_or_else(|| format!("{hub} cannot be opened"))),
+    }
+}
