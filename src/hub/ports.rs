@@ -72,10 +72,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lease = |count| PortBlock::lease(folder.path(), count).unwrap().unwrap();
         let (one, two) = (lease(15), lease(1));
-        assert!(two.first >= one.first + 20 && one.first >= FIRST, "{} {}", one.first, two.first);
-        let first = one.first;
+        // Other programs of this machine may listen on any port, so that either may be the first.
+        assert!(two.first >= one.first + 20 || two.first + 10 <= one.first, "{} {}", one.first, two.first);
+        let (first, is_leased) = (one.first, || PortBlock::locks(folder.path(), one.first, 2).unwrap().is_none());
+        assert!(first >= FIRST && is_leased());
         drop(one);
-        assert_eq!(lease(20).first, first);
+        assert!(PortBlock::locks(folder.path(), first, 2).unwrap().is_some());
     }
 
     #[test]

@@ -38,17 +38,19 @@ if [ -n "$FORKHESTRA_TASK" ]; then echo "VERDICT: approve"; exit; fi
 printf '%s\n' "$1" | sed -n 's/^## Try \([0-9]\).*/CHOICE: \1/p' | tail -1
 "#;
 
-fn project(tasks: u64, chance: &mut Chance) -> Place {
+/// Makes a place with tasks. `more` is further text of its config, after a comma.
+pub(crate) fn project(tasks: u64, chance: &mut Chance, more: impl Fn(&Place) -> String) -> Place {
     let mut place = Place::new();
     let calls = place.path("tmp/calls").display().to_string();
     place.set("CALLS", &calls).set("FORKHESTRA_TEST_GRACE_MS", "50");
+    let more = more(&place);
     place
-        .config(
-            r#"{ "agents": { "worker": { "command": ["sh", "work.sh"] },
-                             "judge": { "command": ["sh", "judge.sh"], "role": "judge" } },
-                 "checks": { "check": "sh check.sh" },
-                 "chains": { "task": "worker -> check", "judged": "worker -> check -> judge" } }"#,
-        )
+        .config(&format!(
+            r#"{{ "agents": {{ "worker": {{ "command": ["sh", "work.sh"] }},
+                               "judge": {{ "command": ["sh", "judge.sh"], "role": "judge" }} }},
+                  "checks": {{ "check": "sh check.sh" }},
+                  "chains": {{ "task": "worker -> check", "judged": "worker -> check -> judge" }}{more} }}"#
+        ))
         .write("work.sh", WORK)
         .write("check.sh", CHECK)
         .write("judge.sh", JUDGE)
@@ -67,12 +69,12 @@ fn project(tasks: u64, chance: &mut Chance) -> Place {
     place
 }
 
-fn start(place: &Place, words: &[&str]) -> Child {
+pub(crate) fn start(place: &Place, words: &[&str]) -> Child {
     place.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// A random process of the place whose command line has these words.
-fn process(place: &Place, chance: &mut Chance, words: &str) -> Option<String> {
+pub(crate) fn process(place: &Place, chance: &mut Chance, words: &str) -> Option<String> {
     let found: Vec<String> = place.processes().into_iter().filter(|line| line.contains(words)).collect();
     let chosen = found.get(usize::try_from(chance.next(found.len().max(1) as u64)).unwrap())?;
     Some(chosen.split_whitespace().next()?.trim_start_matches("/proc/").to_string())
@@ -117,7 +119,7 @@ fn fault(place: &Place, chance: &mut Chance, host: &Child) -> &'static str {
     kind
 }
 
-fn ends(place: &Place, child: &mut Child, what: &str) -> Option<i32> {
+pub(crate) fn ends(place: &Place, child: &mut Child, what: &str) -> Option<i32> {
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -129,7 +131,7 @@ fn ends(place: &Place, child: &mut Child, what: &str) -> Option<i32> {
 }
 
 /// Checks what has to hold, whoever was killed.
-fn oracle(place: &Place, what: &str) {
+pub(crate) fn oracle(place: &Place, what: &str) {
     // Claims of a unit only count up, and it has one result.
     for name in hub(place, &["for-each-ref", "--format=%(refname)", "refs/forkhestra/units"]).lines() {
         let log = hub(place, &["log", "--first-parent", "--reverse", "--format=%B%x00", name]);
@@ -158,7 +160,7 @@ fn oracle(place: &Place, what: &str) {
 }
 
 /// The tasks that have landed, in the order in which they did.
-fn landed(place: &Place) -> Vec<String> {
+pub(crate) fn landed(place: &Place) -> Vec<String> {
     // A batch that was killed at once has no hub, or no line.
     let has_hub = place.work(".forkhestra/hub.git").exists();
     if !has_hub || hub(place, &["for-each-ref", "refs/heads/forkhestra/line"]).is_empty() {
@@ -174,7 +176,7 @@ fn landed(place: &Place) -> Vec<String> {
 fn round(seed: u64) {
     let mut chance = Chance(seed.max(1));
     let tasks = 2 + chance.next(4);
-    let place = project(tasks, &mut chance);
+    let place = project(tasks, &mut chance, |_| String::new());
     let before = user_git(&place);
     let jobs = (1 + chance.next(4)).to_string();
     let tries = ["--chain", "judged", "--tries", "2"];
@@ -192,19 +194,40 @@ fn round(seed: u64) {
         }
     }
     ends(&place, &mut child, &what);
-    // What was interrupted is resumed, and what has failed because an agent was killed is begun again.
+    what = until_all_have_landed(&place, tasks, &all, what);
+    all_is_well(&place, tasks, &what);
+    assert!(before == user_git(&place), "the user's .git has changed ({what})");
+}
+
+/// Resumes what was interrupted, and begins again what has failed because an agent was killed. Returns what happened.
+pub(crate) fn until_all_have_landed(place: &Place, tasks: u64, all: &[&str], mut what: String) -> String {
     for _ in 0..8 {
-        if landed(&place).len() as u64 == tasks {
+        if landed(place).len() as u64 == tasks {
             break;
         }
         let (code, text) = place.beside(&["resume", "--wait"]);
         if code == Some(2) {
-            what = format!("{what}\n{text}\n{}", place.beside(&all).1);
+            what = format!("{what}\n{text}\n{}", place.beside(all).1);
         }
     }
+    what
+}
+
+/// The number of scenarios, and the seed of the first one.
+pub(crate) fn scenarios(variable: &str, rounds: u64) -> (u64, u64) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = number("FORKHESTRA_SOAK_SEED").unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        u64::from(now.subsec_nanos()) * 7919 + 1
+    });
+    (number(variable).unwrap_or(rounds), seed)
+}
+
+/// Checks that all tasks have landed in their order, and what has to hold besides.
+pub(crate) fn all_is_well(place: &Place, tasks: u64, what: &str) {
     place.assert_nothing_is_left();
-    oracle(&place, &what);
-    let order = landed(&place);
+    oracle(place, what);
+    let order = landed(place);
     let mut sorted = order.clone();
     sorted.sort();
     assert_eq!(
@@ -218,18 +241,12 @@ fn round(seed: u64) {
         let at = |id: &String| order.iter().position(|other| other == id);
         assert!(task.after.iter().all(|earlier| at(earlier) < at(&task.id)), "{order:?} ({what})");
     }
-    assert!(before == user_git(&place), "the user's .git has changed ({what})");
     assert!(fs::read_to_string(place.path("tmp/calls")).unwrap().lines().count() > 0);
 }
 
 #[test]
 fn faults_by_chance_lose_no_work_repeat_none_and_leave_nobody_behind() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let rounds = number("FORKHESTRA_BATCH_FAULTS").unwrap_or(ROUNDS);
-    let seed = number("FORKHESTRA_SOAK_SEED").unwrap_or_else(|| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        u64::from(now.subsec_nanos()) * 7919 + 1
-    });
+    let (rounds, seed) = scenarios("FORKHESTRA_BATCH_FAULTS", ROUNDS);
     for scenario in 0..rounds {
         println!("scenario {scenario}: seed {}", seed + scenario);
         round(seed + scenario);

@@ -22,6 +22,7 @@ mod detach;
 mod docs;
 mod doctor;
 mod embedding;
+mod engine_faults;
 mod engines;
 mod evaluations;
 mod face;

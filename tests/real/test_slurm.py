@@ -308,10 +308,10 @@ class Slurm(unittest.TestCase):
         self.assertTrue(any("sleep 3600" in line for line in first), first)
         begun = time.monotonic()
         self.cluster.ask("scancel", job)
-        (project.notes / "go").touch()
         ended = {line.split()[0] for line in first if "work --hub" in line or "sleep 3600" in line}
         until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in ended), "the end of its processes", 13)
         took = time.monotonic() - begun
+        (project.notes / "go").touch()
         self.assert_landed_once(project, batch, 4)
         print(f"nothing left after {took:.1f} s ... ", end="")
 
