@@ -366,7 +366,8 @@ impl<'a> Driver<'a> {
         let words = end.words.trim();
         let error = (exit != Some(0) && !words.is_empty()).then(|| words.to_string());
         let (exit, error) = self.unless_changed(&end.unit, work.as_deref(), (exit, error))?;
-        self.say(BatchEvent::UnitEnded { unit: end.unit, exit, outcome, work, error })
+        let stopping = self.signal.is_some();
+        self.say(BatchEvent::UnitEnded { unit: end.unit, exit, outcome, work, error, stopping })
     }
 
     /// Returns whether a unit that has reached a limit continues once it gets more: it has used up its share, or the

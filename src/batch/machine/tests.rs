@@ -155,7 +155,7 @@ impl Chance {
         if exit == Some(0) && task.is_none() {
             self.verified.push(state.trial.as_ref().expect("it is being verified").commit.clone());
         }
-        see(state, BatchEvent::UnitEnded { unit, exit, outcome: None, work, error: None });
+        see(state, BatchEvent::UnitEnded { unit, exit, outcome: None, work, error: None, stopping: false });
     }
 }
 
@@ -227,6 +227,24 @@ fn nothing_starts_when_nothing_may_and_a_verification_needs_no_agent() {
 }
 
 #[test]
+fn a_worker_that_a_stopping_batch_ends_does_not_count_as_lost() {
+    let mut chance = Chance { draws: vec![0], at: 0, commits: 0, verified: Vec::new(), told: Vec::new() };
+    for (stopping, is_given_up) in [(true, false), (false, true)] {
+        let mut state = batch(&[vec![]], 3, Some("test"));
+        for _ in 0..MOST_LOST {
+            let action = next(&state, ALL).unwrap();
+            chance.perform(&mut state, action);
+            let unit = state.units.keys().next().unwrap().clone();
+            see(
+                &mut state,
+                BatchEvent::UnitEnded { unit, exit: None, outcome: None, work: None, error: None, stopping },
+            );
+        }
+        assert_eq!(matches!(next(&state, ALL), Some(Action::Stop { .. })), is_given_up);
+    }
+}
+
+#[test]
 fn tasks_that_fail_together_are_tried_in_halves_until_the_guilty_one_is_sent_back() {
     let mut state = batch(&[vec![], vec![], vec![], vec![]], 3, Some("test"));
     let mut chance = Chance { draws: vec![0], at: 0, commits: 0, verified: Vec::new(), told: Vec::new() };
@@ -236,7 +254,10 @@ fn tasks_that_fail_together_are_tried_in_halves_until_the_guilty_one_is_sent_bac
     }
     for (unit, unit_of) in state.units.clone() {
         let work = Some(format!("work of {}", unit_of.task.unwrap()));
-        see(&mut state, BatchEvent::UnitEnded { unit, exit: Some(0), outcome: None, work, error: None });
+        see(
+            &mut state,
+            BatchEvent::UnitEnded { unit, exit: Some(0), outcome: None, work, error: None, stopping: false },
+        );
     }
     let mut trials: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     while let Some(action) = next(&state, ALL) {
@@ -268,7 +289,10 @@ fn tasks_that_fail_together_are_tried_in_halves_until_the_guilty_one_is_sent_bac
                     chance.verified.push(state.trial.as_ref().unwrap().commit.clone());
                 }
                 let work = Some(String::new());
-                see(&mut state, BatchEvent::UnitEnded { unit, exit: Some(exit), outcome: None, work, error: None });
+                see(
+                    &mut state,
+                    BatchEvent::UnitEnded { unit, exit: Some(exit), outcome: None, work, error: None, stopping: false },
+                );
             }
             Action::SendBack { task, files } => {
                 assert_eq!((task.as_str(), files.len()), ("3", 0));

@@ -41,6 +41,10 @@ pub(super) fn keeper(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &
 /// Makes a checkpoint. Returns whether the claim still holds; `None` if none could be made.
 fn keep(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim) -> Option<bool> {
     let run = last_run(workspace)?;
+    // Then the unit is handed over at once.
+    if run.has_ended {
+        return Some(true);
+    }
     let work = hub.commit_workspace(bundle, workspace).ok()?;
     hub.checkpoint_run(claim, &work, run.kept()).ok()
 }
@@ -50,6 +54,7 @@ pub(super) struct RunToKeep {
     facts: String,
     events: String,
     attempts: PathBuf,
+    has_ended: bool,
 }
 
 impl RunToKeep {
@@ -64,16 +69,17 @@ pub(super) fn last_run(workspace: &Workspace) -> Option<RunToKeep> {
     let journal = Journal::existing(&workspace.root).ok()??;
     let row = journal.runs().ok()?.into_iter().next().filter(|row| row.id > before)?;
     let outline = journal.outline(row.id).ok()??;
-    let (mut events, mut digest) = (String::new(), String::new());
+    let (mut events, mut digest, mut has_ended) = (String::new(), String::new(), false);
     for event in journal.events(row.id).ok()? {
         events += &(serde_json::to_string(&event).ok()? + "\n");
+        has_ended = matches!(event.event, EventKind::RunFinished { .. });
         if let EventKind::RunStarted { digest: planned, .. } = event.event {
             digest = planned;
         }
     }
     let facts = RunFacts { started: row.started, digest, outline: outline.on_any_machine() };
     let facts = serde_json::to_string(&facts).ok()?;
-    Some(RunToKeep { facts, events, attempts: journal.run_folder(row.id) })
+    Some(RunToKeep { facts, events, attempts: journal.run_folder(row.id), has_ended })
 }
 
 /// A bundle that begins with the work at the last checkpoint of its unit, if there is one.

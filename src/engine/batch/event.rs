@@ -56,6 +56,9 @@ pub enum BatchEvent {
         /// What the process printed last, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// Whether the batch was being stopped. Then a worker without a result does not count as lost.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stopping: bool,
     },
     /// The work of some tasks was merged into the line, and is verified next.
     Merged {

@@ -216,8 +216,9 @@ impl BatchState {
                     unit.machine = Some(machine.clone());
                 }
             }
-            BatchEvent::UnitEnded { unit, exit, outcome, work, error } => {
-                self.unit_ended(unit, *exit, *outcome, work.as_ref(), error.as_ref());
+            BatchEvent::UnitEnded { unit, exit, outcome, work, error, stopping } => {
+                let is_lost = work.is_none() && !stopping && !has_reached_limit(*outcome);
+                self.unit_ended(unit, (*exit, *outcome), work.as_ref(), error.as_ref(), is_lost);
             }
             BatchEvent::Merged { tasks, commit } => {
                 self.trials += 1;
@@ -330,10 +331,10 @@ impl BatchState {
     fn unit_ended(
         &mut self,
         name: &str,
-        exit: Option<u8>,
-        outcome: Option<RunOutcome>,
+        (exit, outcome): (Option<u8>, Option<RunOutcome>),
         work: Option<&String>,
         error: Option<&String>,
+        is_lost: bool,
     ) {
         let Some(unit) = self.units.get_mut(name) else { return };
         (unit.at_work, unit.outcome, unit.error) = (false, outcome, error.cloned());
@@ -342,7 +343,7 @@ impl BatchState {
             if let Some(trial) = &mut self.trial {
                 match (work, exit) {
                     // It is repeated, but not for ever.
-                    (None, _) => trial.lost += 1,
+                    (None, _) => trial.lost += u32::from(is_lost),
                     (Some(_), Some(0 | 1)) => {}
                     // It could not say whether the work is good, and could not say so the next time, either.
                     (Some(_), _) => trial.lost = MOST_LOST,
@@ -361,13 +362,13 @@ impl BatchState {
         let clock = self.clock;
         let Some(task) = self.tasks.get_mut(&id) else { return };
         match try_number {
-            _ if is_choice => return task.choice_ended(work.is_some(), outcome),
-            Some(number) if task.chosen.is_none() => return task.try_ended(number, passed, outcome, work),
+            _ if is_choice => return task.choice_ended(work.is_some(), is_lost),
+            Some(number) if task.chosen.is_none() => return task.try_ended((number, passed), outcome, work, is_lost),
             _ => {}
         }
         task.place = match (work, passed) {
             (None, _) => {
-                task.lost += u32::from(!has_reached_limit(outcome));
+                task.lost += u32::from(is_lost);
                 TaskPlace::Interrupted
             }
             (Some(work), true) => {
@@ -416,6 +417,6 @@ impl BatchState {
 }
 
 /// Whether a run that has handed nothing over has reached a limit: it continues once it gets more.
-pub(super) fn has_reached_limit(outcome: Option<RunOutcome>) -> bool {
+fn has_reached_limit(outcome: Option<RunOutcome>) -> bool {
     matches!(outcome, Some(RunOutcome::LimitReached { .. }))
 }

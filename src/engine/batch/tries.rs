@@ -1,6 +1,6 @@
 //! Several tries at one task, of which a judge chooses one.
 
-use super::state::{TaskOfBatch, TaskPlace, has_reached_limit};
+use super::state::{TaskOfBatch, TaskPlace};
 use crate::engine::RunOutcome;
 
 /// How many choices are made among the tries at a task, if the judge names none of them.
@@ -134,12 +134,18 @@ impl TaskOfBatch {
     }
 
     /// The worker of one of its tries has ended.
-    pub(super) fn try_ended(&mut self, number: u32, passed: bool, outcome: Option<RunOutcome>, work: Option<&String>) {
+    pub(super) fn try_ended(
+        &mut self,
+        (number, passed): (u32, bool),
+        outcome: Option<RunOutcome>,
+        work: Option<&String>,
+        is_lost: bool,
+    ) {
         let Some(one) = self.try_mut(number) else { return };
         one.work = work.cloned();
         one.place = match work {
             None => {
-                one.lost += u32::from(!has_reached_limit(outcome));
+                one.lost += u32::from(is_lost);
                 TryPlace::Interrupted
             }
             Some(work) if passed => TryPlace::Accepted(work.clone()),
@@ -156,9 +162,9 @@ impl TaskOfBatch {
     }
 
     /// The worker that asked the judge has ended. Without an answer, the judge is asked again, but not for ever.
-    pub(super) fn choice_ended(&mut self, has_answered: bool, outcome: Option<RunOutcome>) {
+    pub(super) fn choice_ended(&mut self, has_answered: bool, is_lost: bool) {
         self.choice.place = if has_answered { ChoicePlace::Answered } else { ChoicePlace::Interrupted };
-        self.choice.lost += u32::from(!has_answered && !has_reached_limit(outcome));
+        self.choice.lost += u32::from(is_lost);
     }
 
     /// Nothing is at work when a batch begins again.
