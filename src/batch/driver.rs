@@ -359,7 +359,9 @@ impl<'a> Driver<'a> {
         let outcome = unit.and_then(|unit| unit.outcome);
         let continues = self.continues_with_more(&end.unit, outcome);
         // A run that has reached a limit of its own has kept its work, but is not over for the hub.
-        let is_over = |stage| stage == UnitStage::Done || outcome.is_some_and(is_limit) && !continues;
+        // A result that a worker elsewhere hands over at this moment has not been reported with all of its events.
+        let is_reported = self.context.engine.is_none() || end.exit.is_some();
+        let is_over = |stage| stage == UnitStage::Done && is_reported || outcome.is_some_and(is_limit) && !continues;
         let found = self.context.hub.unit(&end.unit)?.filter(|found| is_over(found.record.stage));
         let exit = found.as_ref().and_then(|found| found.record.exit).or(end.exit);
         let work = found.and_then(|found| found.work);

@@ -88,7 +88,7 @@ impl Followed {
                 return Ok(end);
             }
             if cancelled.is_some_and(|since| since.elapsed() >= CANCEL) {
-                return Ok((None, String::new()));
+                return Ok(Ended::default());
             }
             match self.engine.is_listed(&self.unit.name).await {
                 Some((_, true)) => misses = 0,
@@ -108,7 +108,7 @@ impl Followed {
                     let ReceivedSignal::End(signal) = signal else { continue };
                     // Who closes a terminal leaves, and the second Ctrl-C means now.
                     if self.engine.cancel.is_empty() || signal == Sig::Hup || cancelled.is_some() {
-                        return Ok((None, String::new()));
+                        return Ok(self.look()?.unwrap_or_default());
                     }
                     cancelled = Some(Instant::now());
                     if let Err(why) = self.engine.cancel(&self.unit.name).await {
