@@ -2,10 +2,18 @@
 //! pushed as a compare-and-swap (git-push(1), `--force-with-lease`).
 
 use super::{Hub, HubError, SETTINGS, git, write};
+use crate::proc::environment_chooses_ssh;
 use std::path::Path;
 
 /// The word of a remote repository that serves a push. The hub hides its refs from agents, who push without it.
 const RECEIVE: &str = "--receive-pack=git -c receive.hideRefs='!refs/forkhestra' receive-pack";
+
+/// Ends a connection by HTTP on which nothing has arrived for two minutes. git itself waits without an end.
+const LIVE_HTTP: [&str; 4] = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=120"];
+
+/// The same for ssh (`ssh_config(5)`).
+const LIVE_SSH: [&str; 2] =
+    ["-c", "core.sshCommand=ssh -o ConnectTimeout=60 -o ServerAliveInterval=30 -o ServerAliveCountMax=4"];
 
 impl Hub {
     /// Whether this is the URL of a repository, and not a path on this machine (git-clone(1), "GIT URLS").
@@ -93,7 +101,11 @@ impl Hub {
 
     /// Calls git on the mirror with the person's settings, which know how to log in.
     fn with_person(&self, url: &str, words: &[&str]) -> Result<String, HubError> {
-        git::personal_with(words, &self.path, &[("GIT_DIR", self.path.as_os_str())]).map_err(|error| match error {
+        let own = [("GIT_DIR", self.path.as_os_str())];
+        let ask = |words: &[&str]| git::personal_with(words, &self.path, &own);
+        let chooses_ssh = environment_chooses_ssh() || ask(&["config", "--get", "core.sshCommand"]).is_ok();
+        let ssh: &[&str] = if chooses_ssh { &[] } else { &LIVE_SSH };
+        ask(&[&LIVE_HTTP, ssh, words].concat()).map_err(|error| match error {
             // Its other lines guess at the cause.
             HubError::Git { why, .. } => {
                 let first = why.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();

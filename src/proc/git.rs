@@ -50,6 +50,12 @@ impl GitCall<'_> {
     }
 }
 
+/// Whether a variable of our environment chooses the program by which git calls ssh (git(1), `GIT_SSH`).
+#[must_use]
+pub fn environment_chooses_ssh() -> bool {
+    std::env::vars_os().any(|(name, _)| name == "GIT_SSH" || name == "GIT_SSH_COMMAND")
+}
+
 /// Runs git without the settings of the system and the user. `common` is the directory with its config, if that is
 /// known. Returns `None` if git cannot be started or does not answer in time.
 #[must_use]

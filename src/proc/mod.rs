@@ -27,7 +27,7 @@ mod wire;
 pub use awake::SleepInhibitor;
 pub use background::{BackgroundProcess, leave_session};
 pub use command::{ByHand, ProgramAnswer, capture, capture_aside, capture_with_input, find_outside};
-pub use git::{GitCall, capture_git};
+pub use git::{GitCall, capture_git, environment_chooses_ssh};
 pub use host::{AgentPipes, LifelineHandle, SpawnError, is_busy};
 pub use interrupts::Interrupts;
 pub use launch::Launch;

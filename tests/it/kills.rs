@@ -2,6 +2,7 @@
 //! run: no orphans, no two agents at the same time, no step twice. Takes a few seconds here. `FORKHESTRA_KILLS=1000
 //! cargo test --test it kills -- --nocapture` runs a thousand rounds.
 
+use super::batch_faults::scenarios;
 use super::soak::Chance;
 use super::support::{LONG, Place, try_send};
 use std::collections::BTreeSet;
@@ -99,12 +100,7 @@ pub(super) fn no_step_twice(place: &Place, what: &str) {
 
 #[test]
 fn kills_by_chance_leave_no_orphan_no_two_agents_at_once_and_no_step_twice() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let rounds = number("FORKHESTRA_KILLS").unwrap_or(ROUNDS);
-    let seed = number("FORKHESTRA_SOAK_SEED").unwrap_or_else(|| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        u64::from(now.subsec_nanos()) * 7919 + 1
-    });
+    let (rounds, seed) = scenarios("FORKHESTRA_KILLS", ROUNDS);
     let (mut chance, mut place) = (Chance(seed.max(1)), Place::new());
     let alive = place.path("tmp/alive");
     fs::create_dir(&alive).unwrap();

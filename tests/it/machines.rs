@@ -6,6 +6,7 @@ use crate::support::Place;
 use forkhestra::hub::Hub;
 use forkhestra::unit::{Bundle, UnitStage};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 /// The last commit of the unit `9-1-1` in the place's hub.
 fn stage(place: &Place) -> (UnitStage, u32) {
@@ -47,6 +48,32 @@ fn a_worker_reaches_a_hub_with_the_ssh_command_of_its_user() {
     assert_eq!(stage(&place), (UnitStage::Done, 1));
     let log = fs::read_to_string(place.path("tmp/ssh.log")).unwrap();
     assert!(log.contains("builder git-upload-pack"), "{log}");
+}
+
+#[test]
+fn a_connection_by_ssh_that_is_silent_is_ended_unless_the_user_has_chosen_the_ssh_command() {
+    let place = with_unit();
+    fs::write(place.path("tmp/go"), "").unwrap();
+    let log = place.path("tmp/ssh.log");
+    let ssh = format!(
+        "#!/bin/sh\necho \"$*\" >> {}\nwhile [ \"$1\" != builder ]; do shift; done\nshift\nexec sh -c \"$*\"\n",
+        log.display()
+    );
+    for name in ["bin/ssh", "tmp/chosen"] {
+        fs::write(place.path(name), &ssh).unwrap();
+        fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let url = format!("builder:{}", place.work(".forkhestra/hub.git").display());
+    place.run(&worker(&url)).code(0);
+    let limits = "-o ConnectTimeout=60 -o ServerAliveInterval=30 -o ServerAliveCountMax=4";
+    let calls = fs::read_to_string(&log).unwrap();
+    assert!(calls.lines().all(|call| call.contains(limits)), "{calls}");
+    fs::write(place.path("home/.gitconfig"), format!("[core]\nsshCommand = {}\n", place.path("tmp/chosen").display()))
+        .unwrap();
+    fs::remove_file(&log).unwrap();
+    place.run(&worker(&url)).code(75);
+    let calls = fs::read_to_string(&log).unwrap();
+    assert!(!calls.is_empty() && !calls.contains(limits), "{calls}");
 }
 
 #[test]
