@@ -3,10 +3,16 @@
 
 use super::{Hub, HubError, SETTINGS, git, write};
 use crate::proc::environment_chooses_ssh;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// The word of a remote repository that serves a push. The hub hides its refs from agents, who push without it.
 const RECEIVE: &str = "--receive-pack=git -c receive.hideRefs='!refs/forkhestra' receive-pack";
+
+/// How often, and how far apart, a worker waits for another one that fetches into the same mirror.
+const TURNS: u32 = 60;
+const TURN: Duration = Duration::from_millis(50);
 
 /// Ends a connection by HTTP on which nothing has arrived for two minutes. git itself waits without an end.
 const LIVE_HTTP: [&str; 4] = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=120"];
@@ -72,7 +78,20 @@ impl Hub {
     pub(super) fn fetch(&self, refs: &str) -> Result<(), HubError> {
         let Some(url) = &self.remote else { return Ok(()) };
         let refs = format!("+{refs}:{refs}");
-        self.with_person(url, &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", url, &refs]).map(drop)
+        let fetch =
+            || self.with_person(url, &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", url, &refs]).map(drop);
+        for _ in 0..TURNS {
+            match fetch() {
+                // Another worker of this machine fetches into the same mirror.
+                Err(HubError::Remote { why, .. }) if why.contains("cannot lock ref") => sleep(TURN),
+                fetched => return fetched,
+            }
+        }
+        // No fetch holds a lock for so long: it was left by one that was killed.
+        for lock in files_below(&self.path.join("refs/forkhestra"), "lock") {
+            let _ = std::fs::remove_file(lock);
+        }
+        fetch()
     }
 
     /// Sets a ref of the remote hub to `new`, if it is still `old`; `None` if it must not exist. Returns whether it
@@ -115,6 +134,14 @@ impl Hub {
             error => error,
         })
     }
+}
+
+/// The files below a directory whose names have this extension.
+fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    let own = files.into_iter().filter(|path| path.extension().is_some_and(|found| found == extension));
+    own.chain(folders.iter().flat_map(|folder| files_below(folder, extension))).collect()
 }
 
 #[cfg(test)]

@@ -152,10 +152,11 @@ fn no_event_is_taken_back(place: &Place, what: &str) {
                 continue;
             }
             let events = hub(place, &["show", &format!("{commit}:events.ndjson")]);
-            // Each journal numbers its runs, and each machine has its own directory for the workspace.
+            // Each journal numbers its runs, and each worker chooses the directory of its workspace.
             let now: String =
                 events.lines().filter_map(|line| line.split_once(r#""seq""#)).map(|(_, rest)| rest).collect();
-            let now = now.replace("/machine-1/", "/machine-0/");
+            let (first, rest) = now.split_once(r#""root":""#).unwrap();
+            let now = first.to_string() + rest.split_once('"').unwrap().1;
             assert!(now.starts_with(&before), "{name}, {commit}:\n{before}\n\n{now}\n({what})");
             before = now;
         }

@@ -90,6 +90,20 @@ fn a_worker_by_url_that_was_superseded_ends_after_its_attempt() {
 }
 
 #[test]
+fn a_lock_that_a_killed_git_has_left_in_the_mirror_of_a_hub_stops_no_worker() {
+    let place = with_unit();
+    fs::write(place.path("tmp/go"), "").unwrap();
+    let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
+    place.run(&["work", "--hub", &url, "--unit", "9-7-1"]).code(2);
+    let mut hubs = fs::read_dir(place.path("home/.cache/forkhestra/hubs")).unwrap().map(|entry| entry.unwrap().path());
+    let mirror = hubs.find(|path| path.is_dir()).unwrap();
+    fs::create_dir_all(mirror.join("refs/forkhestra/units")).unwrap();
+    fs::write(mirror.join("refs/forkhestra/units/9-1-1.lock"), "").unwrap();
+    place.run(&worker(&url)).code(0);
+    assert_eq!(stage(&place), (UnitStage::Done, 1));
+}
+
+#[test]
 fn a_hub_that_cannot_be_reached_is_refused_with_what_git_says() {
     let place = place(1, "", "true");
     let ran = place.run(&["work", "--hub", "file:///nowhere/hub.git", "--unit", "9-1-1"]);
@@ -144,7 +158,7 @@ fn a_worker_plans_with_the_config_of_the_commit_even_if_the_batch_had_another_on
 }
 
 /// A place with units `9-1-1` to `9-N-1`, which nobody has claimed.
-fn with_units(count: u32) -> Place {
+pub(crate) fn with_units(count: u32) -> Place {
     let place = with_unit();
     fs::write(place.path("tmp/go"), "").unwrap();
     place.agent("worker", "sh echo $FORKHESTRA_WORKSPACE >> file-1.txt\nsh echo FORKHESTRA_COMPLETE");
@@ -158,7 +172,7 @@ fn with_units(count: u32) -> Place {
 }
 
 /// The names of the units of batch 9 with what the hub says about each.
-fn stages(place: &Place) -> Vec<(String, UnitStage)> {
+pub(crate) fn stages(place: &Place) -> Vec<(String, UnitStage)> {
     let units = Hub::at(&place.work(".forkhestra/hub.git")).units().unwrap();
     let of_nine = units.into_iter().filter(|(name, _)| name.starts_with("9-"));
     of_nine.map(|(name, found)| (name, found.record.stage)).collect()
@@ -178,6 +192,25 @@ fn next_works_on_one_unit_after_the_other_until_none_is_left() {
     let ran = place.run(&["work", "--hub", &url, "--next"]);
     assert!(ran.code(75).stderr.contains("no unit of the hub is waiting"), "{}", ran.stderr);
     assert_eq!(place.calls("worker") - calls, 11);
+}
+
+#[test]
+fn next_all_works_until_no_unit_is_waiting_and_a_refused_unit_ends_it() {
+    let place = with_units(3);
+    let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
+    let ran = place.run(&["work", "--hub", &url, "--next", "--all"]);
+    assert!(ran.code(0).stderr.ends_with("no unit of the hub is waiting\n"), "{}", ran.stderr);
+    assert!(stages(&place).iter().all(|(_, stage)| *stage == UnitStage::Done));
+    let made = Hub::at(&place.work(".forkhestra/hub.git"));
+    for unit in ["9-8-1", "9-9-1"] {
+        let bundle = Bundle { unit: unit.into(), chain: Some("none".into()), ..made.bundle("9-1-1").unwrap() };
+        assert!(made.queue(&bundle).unwrap());
+    }
+    for (more, left) in [("--all", 1), ("--wait", 0)] {
+        place.run(&["work", "--hub", &url, "--next", more]).code(2);
+        let queued = stages(&place).into_iter().filter(|(_, stage)| *stage == UnitStage::Queued);
+        assert_eq!(queued.count(), left, "{more}");
+    }
 }
 
 #[test]

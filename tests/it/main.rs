@@ -25,6 +25,7 @@ mod embedding;
 mod engine_faults;
 mod engines;
 mod evaluations;
+mod export;
 mod face;
 mod files;
 mod forging;

@@ -83,6 +83,34 @@ pub(in crate::cli) struct TaskArgs {
     pub(in crate::cli) verb: TaskVerb,
 }
 
+/// What the jobs of an exported file run on.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(in crate::cli) enum ExportTarget {
+    /// A workflow of GitHub Actions
+    Github,
+    /// A job of GitLab CI/CD
+    Gitlab,
+    /// An Indexed Job of Kubernetes
+    Kubernetes,
+    /// A job array of Slurm
+    Slurm,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExportArgs {
+    /// The system that starts the jobs
+    pub(in crate::cli) target: ExportTarget,
+    /// The hub, as the jobs reach it [default for slurm: the path of this project's hub]
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) hub: Option<String>,
+    /// The number of jobs
+    #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(in crate::cli) jobs: u32,
+    /// The container image of the jobs [default: none, except that Kubernetes needs one]
+    #[arg(long, value_name = "IMAGE")]
+    pub(in crate::cli) image: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum TaskVerb {
     /// Add a task
@@ -118,6 +146,8 @@ pub(in crate::cli) enum TaskVerb {
         #[arg(value_name = "FILE")]
         file: std::path::PathBuf,
     },
+    /// Print a file for a CI system or a cluster, whose jobs are workers of `task run --on workers`
+    Export(ExportArgs),
     /// Approve a task yourself: it is done
     Approve(TaskDecideArgs),
     /// Reject a task yourself: it needs more work

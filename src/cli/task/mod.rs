@@ -4,6 +4,7 @@ pub(super) mod args;
 pub(super) mod batch;
 pub(super) mod commit;
 pub(super) mod errors;
+mod export;
 pub(super) mod facts;
 pub(super) mod import;
 mod land;
@@ -49,6 +50,7 @@ pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> A
         TaskVerb::Run(args) => return run::run(world, common, args),
         TaskVerb::Bundle(args) => return bundle(world, common, args),
         TaskVerb::Sync { file } => return sync(world, common, file),
+        TaskVerb::Export(args) => return export::export(world, common, args),
         TaskVerb::Land(args) => return land::land(world, common, args),
         TaskVerb::Approve(args) => decide(world, common, args, Status::Completed),
         TaskVerb::Reject(args) => decide(world, common, args, Status::InProgress),

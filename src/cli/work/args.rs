@@ -4,6 +4,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(in crate::cli) struct WorkArgs {
     /// The hub: a bare git repository that holds the unit, here or on another machine
     #[arg(long, value_name = "DIR|URL", required_unless_present = "bundle")]
@@ -20,8 +21,11 @@ pub(in crate::cli) struct WorkArgs {
     /// Work on the next unit that nobody has claimed
     #[arg(long, conflicts_with = "unit")]
     pub(in crate::cli) next: bool,
-    /// With --next: continue with the next unit, and wait if there is none
+    /// With --next: continue with the next unit until none is waiting
     #[arg(long, requires = "next")]
+    pub(in crate::cli) all: bool,
+    /// With --next: continue with the next unit, and wait if there is none
+    #[arg(long, requires = "next", conflicts_with = "all")]
     pub(in crate::cli) wait: bool,
     /// The name of this worker: --next begins with what a worker of this name has left
     #[arg(long = "as", value_name = "NAME", requires = "next", value_parser = worker_name)]

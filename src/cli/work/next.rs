@@ -20,13 +20,14 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long it waits before it looks for a unit again.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Works on the next unit of a hub, and with `--wait` on one after the other, until a signal ends it.
+/// Works on the next unit of a hub, and with `--all` or `--wait` on one after the other. A signal ends it, and so does
+/// a unit that was refused: this machine would refuse the others, too.
 pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, worker: &str) -> Answered {
+    let continues = args.all || args.wait;
     loop {
         let done = next_unit(world, common, args, hub, worker)?;
-        let is_ended = matches!(done, Some(Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed));
         match done {
-            Some(exit) if is_ended || !args.wait => return Ok(exit),
+            Some(exit) if !continues || ends_the_worker(exit) => return Ok(exit),
             Some(_) => {}
             None if args.wait => {
                 if let Some(signal) = next_signal(WAIT) {
@@ -35,10 +36,14 @@ pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, w
             }
             None => {
                 print_error("no unit of the hub is waiting\n");
-                return Ok(Exit::Taken);
+                return Ok(if args.all { Exit::Success } else { Exit::Taken });
             }
         }
     }
+}
+
+fn ends_the_worker(exit: Exit) -> bool {
+    matches!(exit, Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed | Exit::Refused)
 }
 
 /// Waits for a signal that ends this process. Returns it, or `None` after this time.

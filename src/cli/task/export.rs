@@ -1,0 +1,152 @@
+//! `task export`: a file for another system, whose jobs are workers of this project's hub.
+
+use super::args::{ExportArgs, ExportTarget};
+use crate::chain::LayerKind;
+use crate::cli::args::Common;
+use crate::cli::config::{Project, project};
+use crate::cli::respond::{Answered, answer};
+use crate::hub::Hub;
+use crate::report::quoted;
+use crate::source::{Diagnostic, counted};
+use crate::world::World;
+use std::collections::BTreeSet;
+
+impl ExportTarget {
+    /// The file, as a template. A line that begins with `?PART ` is there only if the file has that part.
+    fn template(self) -> &'static str {
+        match self {
+            Self::Github => include_str!("../../../forge/export/github.yml"),
+            Self::Gitlab => include_str!("../../../forge/export/gitlab.yml"),
+            Self::Kubernetes => include_str!("../../../forge/export/kubernetes.yml"),
+            Self::Slurm => include_str!("../../../forge/export/slurm.sh"),
+        }
+    }
+
+    /// The largest number of jobs that it takes in one file: of a matrix on GitHub, of `parallel` on GitLab, of an
+    /// Indexed Job on Kubernetes, and below the default `MaxArraySize` (1,001) of `slurm.conf(5)`.
+    fn most_jobs(self) -> u32 {
+        match self {
+            Self::Github => 256,
+            Self::Gitlab => 200,
+            Self::Kubernetes => 100_000,
+            Self::Slurm => 1000,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Github => "GitHub",
+            Self::Gitlab => "GitLab",
+            Self::Kubernetes => "Kubernetes",
+            Self::Slurm => "Slurm",
+        }
+    }
+}
+
+/// Prints the file.
+pub(super) fn export(world: &World, common: &Common, args: &ExportArgs) -> Answered {
+    let project = project(world, common);
+    let (hub, mut faults) = match hub_of(&project, args) {
+        Ok(hub) => (hub, Vec::new()),
+        Err(fault) => (String::new(), vec![fault]),
+    };
+    faults.extend(too_many(args));
+    faults.extend(no_image(args));
+    if !faults.is_empty() {
+        return Err(faults.into());
+    }
+    answer(&file(args, &hub, &keys(&project)));
+    Ok(crate::exit::Exit::Success)
+}
+
+fn file(args: &ExportArgs, hub: &str, keys: &[String]) -> String {
+    let by_ssh = Hub::is_url(hub) && (!hub.contains("://") || hub.contains("ssh://"));
+    let has_part = |name: &str| match name {
+        "ssh" => by_ssh,
+        "image" => args.image.is_some(),
+        "machine" => args.image.is_none(),
+        "keys" => !keys.is_empty(),
+        _ => false,
+    };
+    let numbers: Vec<String> = (1..=args.jobs).map(|number| number.to_string()).collect();
+    // Each JSON string is also a YAML string (YAML 1.2, section 1.3).
+    let string = |text: &str| serde_json::Value::from(text).to_string();
+    let values = [
+        ("@HUB@", if matches!(args.target, ExportTarget::Slurm) { quoted(hub) } else { string(hub) }),
+        ("@JOBS@", args.jobs.to_string()),
+        ("@NUMBERS@", numbers.join(", ")),
+        ("@IMAGE@", string(args.image.as_deref().unwrap_or_default())),
+    ];
+    let mut text = String::new();
+    for line in args.target.template().lines() {
+        let line = match line.strip_prefix('?').and_then(|line| line.split_once(' ')) {
+            Some((part, line)) if has_part(part) => line,
+            Some(_) => continue,
+            None => line,
+        };
+        if let Some((before, _)) = line.split_once("@KEYS@") {
+            text.extend(keys.iter().map(|key| before.to_string() + key + ": ${{ secrets." + key + " }}\n"));
+            continue;
+        }
+        let filled = values.iter().fold(line.to_string(), |line, (name, value)| line.replace(name, value));
+        text.push_str(&filled);
+        text.push('\n');
+    }
+    text
+}
+
+/// The variables with the keys of the backends that the project's agents and its default name.
+fn keys(project: &Project) -> Vec<String> {
+    let config = &project.config;
+    let own = config.agents.values().filter(|agent| agent.layer != LayerKind::BuiltIn);
+    let named = own.filter_map(|agent| agent.value.backend.as_ref()).chain(&config.backend);
+    let backends = named.filter_map(|name| config.backends.get(&name.value));
+    let places = backends.filter_map(|backend| backend.value.credentials.as_ref()).flatten();
+    // Those with a slash are files.
+    let variables: BTreeSet<&String> = places.filter(|place| !place.contains('/')).collect();
+    variables.into_iter().cloned().collect()
+}
+
+/// The hub that the jobs reach.
+fn hub_of(project: &Project, args: &ExportArgs) -> Result<String, Diagnostic> {
+    let own = project.root.join(".forkhestra/hub.git").display().to_string();
+    let is_slurm = matches!(args.target, ExportTarget::Slurm);
+    let (message, help) = match &args.hub {
+        None if is_slurm => return Ok(own),
+        None => (
+            format!("the jobs of {} do not reach this directory", args.target.name()),
+            "add the URL by which git reaches the hub from there: --hub ssh://me@host/path/.forkhestra/hub.git",
+        ),
+        Some(hub) if hub.contains(|sign: char| sign.is_control() || sign == '$') => (
+            "the hub's URL has a sign that the file cannot hold: `$`, or a control character".to_string(),
+            "give the hub a URL without it, for example by a symbolic link on its machine",
+        ),
+        Some(hub) if is_slurm && hub.starts_with('/') || Hub::is_url(hub) => return Ok(hub.clone()),
+        Some(hub) if is_slurm => (
+            format!("`{hub}` is neither a URL nor an absolute path"),
+            "a job begins in another directory: begin the path with a slash",
+        ),
+        Some(hub) => (
+            format!("`{hub}` is a path of this machine, not a URL"),
+            "add the URL by which git reaches the hub from there: --hub ssh://me@host/path/.forkhestra/hub.git",
+        ),
+    };
+    Err(Diagnostic::error("export/hub", message).help(help))
+}
+
+fn too_many(args: &ExportArgs) -> Option<Diagnostic> {
+    let (name, most) = (args.target.name(), args.target.most_jobs());
+    (args.jobs > most).then(|| {
+        let jobs = counted(args.jobs, "job");
+        Diagnostic::error("export/too-many", format!("{jobs} are more than {name} takes: {most}"))
+            .help(format!("each job works on many units, one after the other: --jobs {most}"))
+    })
+}
+
+fn no_image(args: &ExportArgs) -> Option<Diagnostic> {
+    let is_missing = matches!(args.target, ExportTarget::Kubernetes) && args.image.is_none();
+    is_missing.then(|| {
+        Diagnostic::error("export/image", "a pod needs an image")
+            .help("add the name of one with forkhestra, git and the programs of your agents: --image NAME")
+    })
+}
