@@ -9,9 +9,11 @@ mod machine;
 mod parking;
 mod planned;
 mod remote;
+mod slices;
 mod tries;
 
 pub use budget::Budget;
 pub use driver::{BatchContext, BatchError, work_on_batch};
 pub use planned::{PlannedUnit, UnitPlanner, UnitPurpose, UnitToStart};
 pub use remote::RemoteEngine;
+pub use slices::{SliceSettings, Slices};

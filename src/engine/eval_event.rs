@@ -88,6 +88,12 @@ pub struct EvalOptions {
     pub cases: Vec<String>,
     /// `--jobs`: how many cases are worked on at once.
     pub jobs: u32,
+    /// `--on`: the engine that brings the cases to other machines; `null` for this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// `--slice`: how many cases each unit of work has; 0 without an engine.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slice: u32,
     /// `--fresh`: whether answers of earlier evaluations are ignored.
     pub fresh: bool,
     /// `--holdout`: the share of the cases that is held out, from 0 to 1.
@@ -106,6 +112,11 @@ pub struct EvalOptions {
     pub write: bool,
     /// `--json`: whether the result is printed as JSON.
     pub json: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What judged a case.

@@ -428,3 +428,21 @@ pub enum EventKind {
         outcome: RunOutcome,
     },
 }
+
+impl EventKind {
+    /// The place of the attempt that an event in the lane of an evaluation is about; `None` for other events.
+    pub fn place_in_lane(&mut self) -> Option<&mut At> {
+        match self {
+            Self::AttemptPlanned { at, .. }
+            | Self::AttemptStarted { at, .. }
+            | Self::AttemptPaused { at, .. }
+            | Self::AttemptContinued { at }
+            | Self::UsageReported { at, .. }
+            | Self::WaitStarted { at, .. }
+            | Self::AttemptTimedOut { at, .. }
+            | Self::AttemptFinished { at, .. }
+            | Self::VerdictUnclear { at, .. } => Some(at),
+            _ => None,
+        }
+    }
+}

@@ -48,6 +48,13 @@ pub enum Notice<'a> {
     },
     /// These files had uncommitted changes before the work began. The changes are not part of the work.
     Uncommitted(&'a [String]),
+    /// A worker on another machine has begun a part of the work.
+    Claimed {
+        /// The name of the unit of work.
+        unit: &'a str,
+        /// The name of the machine.
+        machine: &'a str,
+    },
     /// No new prompt was proposed, for this reason.
     NoProposal(&'a str),
 }

@@ -54,38 +54,70 @@ pub struct EvalEnd {
 /// # Errors
 /// When the journal cannot be written, or signals cannot be received.
 pub async fn evaluate(setting: Setting<'_>) -> Result<EvalEnd, Failure> {
-    let first = opening(&setting);
-    let Setting { context, facts, journal, run, events, attempts, observer, .. } = setting;
-    // An attempt may have been interrupted before it had a directory.
-    let planned = events.iter().filter_map(|event| match &event.event {
-        EventKind::AttemptPlanned { at, .. } => Some((at.step, at.attempt)),
-        _ => None,
-    });
-    let seq = events.last().map_or(0, |event| event.seq);
-    let recorder = Recorder::new(run, seq, attempts.into_iter().chain(planned));
-    let time = context.settings.limits.time.map(|time| time.saturating_sub(worked(events)));
-    let until = time.map(|time| context.world.uptime().saturating_add(time));
-    let state = EvalState::of_events(events.iter().map(|event| &event.event));
-    let (fresh, jobs) = (facts.options.fresh, usize::try_from(facts.options.jobs.max(1)).unwrap_or(1));
-    let kept = (journal.sibling()?, &recorder);
-    let mut questions = Questions::new((context, guards(context, &facts)), kept, state, until, fresh);
+    let recorder = setting.recorder();
+    let mut questions = setting.questions(&recorder)?;
+    let first = setting.first_input();
+    let jobs = usize::try_from(setting.facts.options.jobs.max(1)).unwrap_or(1);
+    let Setting { context, journal, observer, .. } = setting;
     let mut lanes = Lanes::open(jobs, context.root, context.world, journal, &recorder)?;
-    questions.take(EvalInput::Begin(Box::new(first), Box::new(facts)))?;
+    questions.take(first)?;
     tell_news(&lanes, &mut |event| questions.see(event), observer);
     let halt = work_in_lanes(&mut lanes, &mut questions, observer).await?;
     if let Some(why) = &questions.no_proposal {
         observer.notice(&Notice::NoProposal(why));
     }
-    // Only a limit or a signal leaves questions open.
-    let halt = halt.or(questions.limit.map(Halt::Limit)).unwrap_or(Halt::Limit(LimitKind::Time));
-    questions.take(EvalInput::Halt(match halt {
-        Halt::Signal(signal) => RunOutcome::Interrupted { signal },
-        Halt::Limit(limit) => RunOutcome::LimitReached { limit },
-    }))?;
+    questions.halt(halt)?;
     tell_news(&lanes, &mut |event| questions.see(event), observer);
     flushed(observer).await;
-    let outcome = questions.outcome.ok_or(Failure::Lost)?;
-    Ok(EvalEnd { outcome, ledger: questions.state.ledger })
+    questions.end()
+}
+
+impl<'a> Setting<'a> {
+    /// Numbers the events and the attempts after those of the run so far.
+    pub(super) fn recorder(&self) -> Recorder {
+        // An attempt may have been interrupted before it had a directory.
+        let planned = self.events.iter().filter_map(|event| match &event.event {
+            EventKind::AttemptPlanned { at, .. } => Some((at.step, at.attempt)),
+            _ => None,
+        });
+        let seq = self.events.last().map_or(0, |event| event.seq);
+        Recorder::new(self.run, seq, self.attempts.iter().copied().chain(planned))
+    }
+
+    /// The questions of the evaluation, before its first input.
+    pub(super) fn questions<'r>(&self, recorder: &'r Recorder) -> Result<Questions<'r>, Failure>
+    where
+        'a: 'r,
+    {
+        let context = self.context;
+        let time = context.settings.limits.time.map(|time| time.saturating_sub(worked(self.events)));
+        let until = time.map(|time| context.world.uptime().saturating_add(time));
+        let state = EvalState::of_events(self.events.iter().map(|event| &event.event));
+        let kept = (self.journal.sibling()?, recorder);
+        Ok(Questions::new((context, guards(context, &self.facts)), kept, state, until, self.facts.options.fresh))
+    }
+
+    /// The input with which the evaluation begins or resumes.
+    pub(super) fn first_input(&self) -> EvalInput {
+        EvalInput::Begin(Box::new(opening(self)), Box::new(self.facts.clone()))
+    }
+}
+
+impl Questions<'_> {
+    /// Ends the evaluation if it is not complete: only a limit or a signal leaves questions open.
+    pub(super) fn halt(&mut self, halt: Option<Halt>) -> Result<(), Failure> {
+        let halt = halt.or(self.limit.map(Halt::Limit)).unwrap_or(Halt::Limit(LimitKind::Time));
+        self.take(EvalInput::Halt(match halt {
+            Halt::Signal(signal) => RunOutcome::Interrupted { signal },
+            Halt::Limit(limit) => RunOutcome::LimitReached { limit },
+        }))
+    }
+
+    /// The result, once the evaluation has ended.
+    pub(super) fn end(self) -> Result<EvalEnd, Failure> {
+        let outcome = self.outcome.ok_or(Failure::Lost)?;
+        Ok(EvalEnd { outcome, ledger: self.state.ledger })
+    }
 }
 
 /// Returns the guards: no candidate may give away a text that it is measured by, held out or not.
@@ -131,8 +163,9 @@ fn opening(setting: &Setting<'_>) -> EventKind {
     }
 }
 
-/// How long the run had been running before.
-fn worked(events: &[Event]) -> Duration {
+/// How long a run had been running after these events.
+#[must_use]
+pub fn worked(events: &[Event]) -> Duration {
     let mut watch = Stopwatch::default();
     for event in events {
         watch.see(event);

@@ -11,25 +11,36 @@ use crate::engine::{At, AttemptOutcome, CaseResult, Event, EventKind, JudgedBy, 
 use crate::journal::{AnswerPlace, Journal, StoredAnswer};
 use crate::plan::{Part, Plan};
 use crate::runner::{Failure, Job, JobSource, LONGEST_ANSWER, LaneAnswer, Recorder};
-use crate::source::Diagnostic;
+use crate::source::{Diagnostic, Text};
 use crate::verdict::{Evaluation, ScoreMode, evaluation};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 /// A case of a generation, by its number from 0.
 #[derive(Debug, Clone, Copy)]
-struct Trial {
-    generation: u32,
-    case: usize,
+pub(super) struct Trial {
+    pub(super) generation: u32,
+    pub(super) case: usize,
     /// Whether the answer was stored before, so that nothing was run for it.
-    cached: bool,
+    pub(super) cached: bool,
 }
 
 /// What is to be asked next.
-enum Question {
+pub(super) enum Question {
     Answer(Trial),
     Evaluate { of: Trial, output: String, session: Option<String> },
     Rewrite { generation: u32, of: u32 },
+}
+
+impl Question {
+    /// The step that asks it.
+    pub(super) fn step(&self) -> u32 {
+        match self {
+            Self::Answer(_) => EXECUTES,
+            Self::Evaluate { .. } => EVALUATES,
+            Self::Rewrite { .. } => IMPROVES,
+        }
+    }
 }
 
 /// Connects the machine of an evaluation with its lanes: asks the machine's questions, and returns the answers to it.
@@ -45,11 +56,11 @@ pub(super) struct Questions<'a> {
     pub(super) expectations: Expectations,
     /// Whether answers of earlier runs are ignored.
     pub(super) fresh: bool,
-    queue: VecDeque<Question>,
+    pub(super) queue: VecDeque<Question>,
     /// The questions that lanes work on, by job, each with the key under which its answer is stored.
-    under_way: HashMap<usize, (Question, String)>,
+    pub(super) under_way: HashMap<usize, (Question, String)>,
     /// The number of questions that were given to lanes, not counting retries.
-    issued: u32,
+    pub(super) issued: u32,
     /// The limit because of which the remaining questions are not asked.
     pub(super) limit: Option<LimitKind>,
     pub(super) outcome: Option<RunOutcome>,
@@ -118,36 +129,22 @@ impl<'a> Questions<'a> {
         plan
     }
 
-    fn case(&self, of: Trial) -> &'a Case {
+    pub(super) fn case(&self, of: Trial) -> &'a Case {
         &self.context.suite.cases[of.case]
     }
 
     /// Returns the job for a question; `None` if a stored answer was used, the question cannot be asked, or a limit was
     /// reached.
-    fn job_for(&mut self, question: Question) -> Result<Option<Job>, Failure> {
-        let context = self.context;
-        let (agent, part, step, prompt) = match &question {
-            Question::Answer(of) => {
-                let prompt = self.prompt(of.generation);
-                (&context.suite.executor, Part::Answers, EXECUTES, context.execute_prompt(&prompt, self.case(*of)))
-            }
-            Question::Evaluate { of, output, .. } => {
-                let agent = context.suite.evaluator.as_ref().unwrap_or(&context.suite.executor);
-                (agent, Part::Evaluates, EVALUATES, context.evaluate_prompt(self.case(*of), output))
-            }
-            Question::Rewrite { of, .. } => {
-                let asked = context.improve_prompt(&self.prompt(*of), &self.feedback(*of), &self.guards);
-                (context.suite.rewriter(), Part::Answers, IMPROVES, asked)
-            }
-        };
-        let plan = match prompt.and_then(|prompt| context.plan(agent, part, &prompt).map_err(|faults| words(&faults))) {
+    pub(super) fn job_for(&mut self, question: Question) -> Result<Option<Job>, Failure> {
+        let step = question.step();
+        let plan = match self.plan_of(&question) {
             Ok(plan) => plan,
             Err(why) => return self.cannot_be_asked(&question, why).map(|()| None),
         };
         let key = key_of(&plan);
         let Some(question) = self.known(question, &key)? else { return Ok(None) };
-        let late = self.until.is_some_and(|until| context.world.uptime() >= until);
-        self.limit = self.state.limit_reached(&plan.limits, context.settings.limits.attempts, self.issued, late);
+        let late = self.until.is_some_and(|until| self.context.world.uptime() >= until);
+        self.limit = self.state.limit_reached(&plan.limits, self.context.settings.limits.attempts, self.issued, late);
         if self.limit.is_some() {
             self.queue.clear();
             return Ok(None);
@@ -160,9 +157,37 @@ impl<'a> Questions<'a> {
         self.issued = self.issued.saturating_add(1);
         self.under_way.insert(id, (question, key));
         let iteration = u32::try_from(case + 1).unwrap_or(u32::MAX);
-        let at = At { step, name: agent.value.clone(), round: generation + 1, iteration, attempt: 0, lane: 1 };
-        let mode = if step == IMPROVES { ScoreMode::Strict } else { context.suite.score_mode };
+        let name = self.agent_of(step).value.clone();
+        let at = At { step, name, round: generation + 1, iteration, attempt: 0, lane: 1 };
+        let mode = if step == IMPROVES { ScoreMode::Strict } else { self.context.suite.score_mode };
         Ok(Some(Job { plan: self.limited(plan), at, mode, id }))
+    }
+
+    /// The agent of a step.
+    pub(super) fn agent_of(&self, step: u32) -> &'a Text {
+        let suite = self.context.suite;
+        match step {
+            EVALUATES => suite.evaluator.as_ref().unwrap_or(&suite.executor),
+            IMPROVES => suite.rewriter(),
+            _ => &suite.executor,
+        }
+    }
+
+    /// The plan of a question, or why it cannot be asked.
+    pub(super) fn plan_of(&self, question: &Question) -> Result<Plan, String> {
+        let context = self.context;
+        let (part, prompt) = match question {
+            Question::Answer(of) => {
+                (Part::Answers, context.execute_prompt(&self.prompt(of.generation), self.case(*of)))
+            }
+            Question::Evaluate { of, output, .. } => (Part::Evaluates, context.evaluate_prompt(self.case(*of), output)),
+            Question::Rewrite { of, .. } => {
+                let asked = context.improve_prompt(&self.prompt(*of), &self.feedback(*of), &self.guards);
+                (Part::Answers, asked)
+            }
+        };
+        let agent = self.agent_of(question.step());
+        prompt.and_then(|prompt| context.plan(agent, part, &prompt).map_err(|faults| words(&faults)))
     }
 
     /// Uses a stored answer, if there is one; otherwise returns the question.
@@ -213,7 +238,7 @@ impl<'a> Questions<'a> {
     }
 
     /// Handles an output: first the criteria, then the evaluator if all of them are met.
-    fn answered(&mut self, of: Trial, output: String, session: Option<String>) -> Result<(), Failure> {
+    pub(super) fn answered(&mut self, of: Trial, output: String, session: Option<String>) -> Result<(), Failure> {
         let case = self.case(of);
         let measured: Vec<_> =
             case.criteria.iter().map(|criterion| criterion.measure(&output, case.expected.as_deref())).collect();
@@ -233,7 +258,7 @@ impl<'a> Questions<'a> {
         self.judged(result)
     }
 
-    fn evaluated(&mut self, of: Trial, output: &str, said: &str) -> Result<(), Failure> {
+    pub(super) fn evaluated(&mut self, of: Trial, output: &str, said: &str) -> Result<(), Failure> {
         let mode = self.context.suite.score_mode;
         let Evaluation { pass, score, issues, suggestions, .. } = match evaluation(said, mode) {
             Ok(evaluation) => evaluation,
@@ -260,12 +285,12 @@ impl<'a> Questions<'a> {
     }
 
     /// Records a failure of the evaluation, not of the prompt: it never becomes feedback.
-    fn record_error(&mut self, of: Trial, why: String) -> Result<(), Failure> {
+    pub(super) fn record_error(&mut self, of: Trial, why: String) -> Result<(), Failure> {
         let result = CaseResult { error: Some(why), ..self.result(of, None) };
         self.judged(result)
     }
 
-    fn unreadable(&mut self, of: Trial, why: String, issue: String) -> Result<(), Failure> {
+    pub(super) fn unreadable(&mut self, of: Trial, why: String, issue: String) -> Result<(), Failure> {
         let result = CaseResult { error: Some(why), issues: vec![issue], ..self.result(of, None) };
         self.judged(result)
     }

@@ -99,6 +99,12 @@ impl Hub {
         Some((file(RUN)?, file(EVENTS)?))
     }
 
+    /// Returns the text of a file that a unit's run has left next to its attempts; `None` if there is none.
+    #[must_use]
+    pub fn kept_file(&self, found: &FoundUnit, name: &str) -> Option<String> {
+        self.ask(&["cat-file", "blob", &format!("{}:{ATTEMPTS}/{name}", found.commit)]).ok()
+    }
+
     /// Offers a unit to workers again, after one has handed it over without a result or was lost. One that still works
     /// on it loses its claim. A run that continues gets `limits`, as `--limit` takes them. Returns `false` if the unit
     /// is done, or if somebody else has changed it at the same moment.
@@ -145,10 +151,18 @@ impl Hub {
             return Ok(());
         }
         let to = to.join(step).join(attempt.to_string());
-        #[expect(clippy::disallowed_methods, reason = "the owner of the hub, in which this directory is")]
-        let created = std::fs::create_dir_all(&to);
-        created.map_err(|cause| HubError::Write { path: to.clone(), cause })?;
+        self.make_folder(&to)?;
         self.restore(&format!("{}-{step}-{attempt}", found.commit), &tree, &to)
+    }
+
+    /// Creates a directory in the hub, and those above it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn make_folder(&self, path: &Path) -> Result<(), HubError> {
+        #[expect(clippy::disallowed_methods, reason = "the owner of the hub, in which this directory is")]
+        let created = std::fs::create_dir_all(path);
+        created.map_err(|cause| HubError::Write { path: path.to_path_buf(), cause })
     }
 
     fn restore(&self, name: &str, tree: &str, to: &Path) -> Result<(), HubError> {

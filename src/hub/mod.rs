@@ -150,6 +150,12 @@ impl Hub {
     pub fn has(&self, commit: &str) -> bool {
         self.ask(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).is_ok()
     }
+
+    /// Returns whether a commit has a file or a directory at this path from the top.
+    #[must_use]
+    pub fn has_path(&self, commit: &str, path: &Path) -> bool {
+        self.ask(&["cat-file", "-e", &format!("{commit}:{}", path.display())]).is_ok()
+    }
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), HubError> {

@@ -163,19 +163,19 @@ impl Hub {
         Ok(units)
     }
 
-    /// Forgets the units of all batches but these, with their work that has not landed, and compresses the hub. What
+    /// Forgets the units of all runs but these, with their work that has not landed, and compresses the hub. What
     /// nothing refers to is deleted once it is two weeks old (git-gc(1)).
     ///
     /// # Errors
     /// When git fails.
-    pub fn forget_except(&self, batches: &[i64]) -> Result<(), HubError> {
+    pub fn forget_except(&self, runs: &[i64]) -> Result<(), HubError> {
         let kept = "refs/forkhestra/kept/";
         let told = self.ask(&["for-each-ref", "--format=%(refname)", UNITS, kept])?;
-        let batch_of = |name: &str| {
+        let run_of = |name: &str| {
             let unit = name.strip_prefix(UNITS).or_else(|| name.strip_prefix(kept))?;
             unit.split_once('-')?.0.parse::<i64>().ok()
         };
-        let old = told.lines().filter(|name| batch_of(name).is_some_and(|batch| !batches.contains(&batch)));
+        let old = told.lines().filter(|name| run_of(name).is_some_and(|run| !runs.contains(&run)));
         let commands: Vec<String> = old.map(|name| format!("delete {name}\n")).collect();
         if commands.is_empty() {
             return Ok(());

@@ -3,9 +3,10 @@
 use super::error::JournalError;
 use super::store::Journal;
 use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 
 /// An answer that an agent gave.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredAnswer {
     /// The text of the answer.
     pub said: String,
@@ -35,6 +36,21 @@ impl Journal {
         let found = self.database.prepare_cached(select);
         let found = found.and_then(|mut select| select.query_row(params![key, run], given).optional());
         found.map_err(self.failed())
+    }
+
+    /// Returns the answers that were given in a run, each with its place.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn answers_of(&self, run: i64) -> Result<Vec<(AnswerPlace, StoredAnswer)>, JournalError> {
+        let select = "SELECT step, attempt, said, session FROM answers WHERE run = ?1 ORDER BY step, attempt";
+        let given = |row: &rusqlite::Row<'_>| {
+            let at = AnswerPlace { run, step: row.get(0)?, attempt: row.get(1)? };
+            Ok((at, StoredAnswer { said: row.get(2)?, session: row.get(3)? }))
+        };
+        let mut select = self.database.prepare_cached(select).map_err(self.failed())?;
+        let rows = select.query_map(params![run], given).map_err(self.failed())?;
+        rows.collect::<Result<_, _>>().map_err(self.failed())
     }
 
     /// Stores an answer, and replaces an existing one.

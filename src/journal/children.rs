@@ -88,11 +88,25 @@ impl Journal {
     /// # Errors
     /// When it cannot be written. Files that cannot be read are left out.
     pub fn adopt_attempt(&self, run: i64, at: &At, from: &Path, their_run: i64) -> Result<(), JournalError> {
+        self.adopt_attempt_as(run, at, from, (their_run, at.attempt))
+    }
+
+    /// Like [`Journal::adopt_attempt`], of an attempt that has another number there.
+    ///
+    /// # Errors
+    /// When it cannot be written. Files that cannot be read are left out.
+    pub fn adopt_attempt_as(
+        &self,
+        run: i64,
+        at: &At,
+        from: &Path,
+        (their_run, attempt): (i64, u32),
+    ) -> Result<(), JournalError> {
         if self.attempt_folder(run, at.step, &at.name, at.attempt).path().is_dir() {
             return Ok(());
         }
         let step = format!("{}-{}", at.step, at.name);
-        let names = ["runs", &their_run.to_string(), &step, &at.attempt.to_string()];
+        let names = ["runs", &their_run.to_string(), &step, &attempt.to_string()];
         let theirs = Handle::existing(from).and_then(|theirs| theirs.below(names));
         let Ok(theirs) = theirs else { return Ok(()) };
         let (ours, _) = self.attempt(run, at.step, &at.name, at.attempt)?;

@@ -360,6 +360,16 @@ impl Journal {
         let made = self.ours.make_below(["runs", &run.to_string()]);
         made.map(drop).map_err(|error| self.ours.refused("runs", error))
     }
+
+    /// Writes a file into the directory of a run's transcripts, next to its attempts.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_in_run_folder(&self, run: i64, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
+        let folder = self.ours.make_below(["runs", &run.to_string()]);
+        let folder = folder.map_err(|error| self.ours.refused("runs", error))?;
+        folder.replace(name, bytes)
+    }
 }
 
 /// A log file that is being written.

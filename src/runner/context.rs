@@ -80,6 +80,9 @@ pub enum Failure {
     /// The machine cannot start another thread for forkhestra itself.
     #[error("cannot start a thread: {0}")]
     Threads(#[source] io::Error),
+    /// Work cannot be brought to other machines.
+    #[error("cannot start work on other machines: {0}")]
+    Elsewhere(#[source] io::Error),
     /// The system has no random bytes for a token.
     #[error("cannot generate a token: {0}")]
     Token(#[source] io::Error),

@@ -26,7 +26,7 @@ pub use context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 pub use driver::{drive, flushed, written};
 pub use evidence::Transcripts;
 pub use lanes::lane::LaneAnswer;
-pub use lanes::{Halt, Job, JobSource, Lanes, tell_news, work_in_lanes};
+pub use lanes::{Halt, Job, JobSource, Lanes, tell_news, tell_recorded, work_in_lanes};
 pub use output::LONGEST_ANSWER;
 pub use recorder::Recorder;
 pub use render::{AttemptContext, fill};

@@ -44,7 +44,8 @@ impl Recorder {
     }
 
     /// Returns the number of a step's next attempt, counted over all lanes.
-    pub(super) fn next_attempt(&self, step: u32) -> u32 {
+    #[must_use]
+    pub fn next_attempt(&self, step: u32) -> u32 {
         let mut attempts = self.attempts.borrow_mut();
         let last = attempts.entry(step).or_insert(0);
         *last = last.saturating_add(1);

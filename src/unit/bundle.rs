@@ -61,6 +61,21 @@ pub struct Bundle {
     /// The choice that the unit makes; `None` for other units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<BundledChoice>,
+    /// The part of an evaluation that the unit does; `None` for other units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<BundledSlice>,
+}
+
+/// Some cases of a suite, whose answers are wanted. Paths are relative to the project's directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundledSlice {
+    /// The path of the suite.
+    pub suite: String,
+    /// The directory with prompts of the user's own, if there is one.
+    pub prompts: Option<String>,
+    /// The IDs of the cases.
+    pub cases: Vec<String>,
 }
 
 /// The plan of a unit as it was made on the machine of its batch. A worker on another machine must come to the same.
@@ -194,6 +209,7 @@ mod tests {
             }),
             try_number: Some(2),
             choice: Some(BundledChoice { judge: "judge".into(), prompt: "Choose\none".into() }),
+            slice: Some(BundledSlice { suite: "s.json".into(), prompts: None, cases: vec!["a b".into()] }),
         }
     }
 

@@ -3,5 +3,5 @@
 mod bundle;
 mod record;
 
-pub use bundle::{BUNDLE_FORMAT, BadBundle, Bundle, BundledChoice, BundledPlan, BundledTask, TrailEntry};
+pub use bundle::{BUNDLE_FORMAT, BadBundle, Bundle, BundledChoice, BundledPlan, BundledSlice, BundledTask, TrailEntry};
 pub use record::{UnitRecord, UnitStage, is_unit_name};

@@ -42,7 +42,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
         "batch",
         &[
             "source", "marker", "chain", "prompt", "agent", "checks", "verdict", "plan", "engine", "task", "unit",
-            "journal", "proc", "context", "world", "hub", "runner",
+            "journal", "proc", "context", "world", "hub", "runner", "eval", "exit",
         ],
     ),
     // The machine of batches decides, too.

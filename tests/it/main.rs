@@ -24,6 +24,7 @@ mod doctor;
 mod embedding;
 mod engine_faults;
 mod engines;
+mod eval_engines;
 mod evaluations;
 mod export;
 mod face;

@@ -16,6 +16,8 @@ use tokio::time::{Instant, sleep};
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a worker may take to end after its job was cancelled. It is more than agents get to end.
 const CANCEL: Duration = Duration::from_mins(1);
+/// How many attempts are copied out of the hub one by one. For more, it is cheaper to copy all of the unit at once.
+const ONE_BY_ONE: usize = 2;
 /// In how many lists in a row a job must be missing before it counts as lost.
 const MISSES: u32 = 2;
 
@@ -172,14 +174,22 @@ impl Followed {
     fn report_events(&mut self, found: &FoundUnit) -> Result<(), HubError> {
         let Some((_, events)) = self.hub.kept_run(found) else { return Ok(()) };
         // What is no event was written by a newer version.
-        for event in events.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok()) {
-            if event.seq <= self.seq {
-                continue;
-            }
+        let events = events.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+        let new: Vec<Event> = events.filter(|event| event.seq > self.seq).collect();
+        let ended = new.iter().filter(|event| matches!(event.event, EventKind::AttemptFinished { .. })).count();
+        let folder = |run: i64| self.hub.staging(&self.unit.name).join(".forkhestra/runs").join(run.to_string());
+        if let Some(first) = new.first().filter(|_| ended > ONE_BY_ONE) {
+            let to = folder(first.run);
+            self.hub.make_folder(&to)?;
+            self.hub.restore_attempts(&self.unit.name, found, &to)?;
+        }
+        for event in new {
             self.is_concluded = matches!(event.event, EventKind::RunFinished { .. });
-            if let EventKind::AttemptFinished { at, .. } = &event.event {
-                let to = self.hub.staging(&self.unit.name).join(".forkhestra/runs").join(event.run.to_string());
-                self.hub.restore_attempt(found, (&format!("{}-{}", at.step, at.name), at.attempt), &to)?;
+            if let EventKind::AttemptFinished { at, .. } = &event.event
+                && ended <= ONE_BY_ONE
+            {
+                let step = format!("{}-{}", at.step, at.name);
+                self.hub.restore_attempt(found, (&step, at.attempt), &folder(event.run))?;
             }
             self.seq = event.seq;
             self.report(NewsKind::Event(Box::new(event)));

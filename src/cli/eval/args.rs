@@ -13,7 +13,7 @@ pub(in crate::cli) struct EvalArgs {
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum EvalVerb {
     /// Measure a prompt with the cases of a suite
-    Run(EvalRunArgs),
+    Run(EvalMeasureArgs),
     /// Let an agent try to improve the prompt; keep the rewrite only if it scores better
     Improve(EvalImproveArgs),
     /// Show the results of an evaluation again
@@ -58,6 +58,26 @@ pub(in crate::cli) struct EvalRunArgs {
     /// Print JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct EvalMeasureArgs {
+    #[command(flatten)]
+    pub(in crate::cli) run: EvalRunArgs,
+    #[command(flatten)]
+    pub(in crate::cli) elsewhere: ElsewhereArgs,
+}
+
+/// Where the cases of an evaluation are asked.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ElsewhereArgs {
+    /// Ask the cases on other machines, to which this engine of the config brings them: `slurm`
+    #[arg(long, value_name = "ENGINE")]
+    pub(in crate::cli) on: Option<String>,
+    /// With --on: give each worker N cases at a time; --jobs says how many workers there are
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "on")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(in crate::cli) slice: u32,
 }
 
 #[derive(Debug, Args)]

@@ -1,13 +1,14 @@
 //! Carries out an evaluation to its end.
 
 use super::ReadyEval;
+use super::elsewhere::Elsewhere;
 use crate::cli::args::Common;
 use crate::cli::config::Project;
 use crate::cli::respond::{Answered, answer};
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
 use crate::cli::run::output::run_hooks;
 use crate::engine::{EvalLedger, Event, Observer, RunOutcome};
-use crate::eval::{EvalEnd, Setting, evaluate};
+use crate::eval::{EvalEnd, Setting, evaluate, evaluate_in_slices, worked};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::plan::Part;
@@ -32,6 +33,10 @@ pub(super) fn perform(
     limits: &[String],
 ) -> Answered {
     let runtime = event_queue()?;
+    let slices = match Elsewhere::check(world, project, ready)? {
+        Some(elsewhere) => Some(elsewhere.slices(world, project, ready, (run, worked(events)))?),
+        None => None,
+    };
     journal.abort_after(world.abort_after());
     let (context, paint) = (ready.context(world, project), Paint::for_stderr(world));
     let _awake = (project.config.keep_awake != Some(false))
@@ -55,7 +60,10 @@ pub(super) fn perform(
             events,
             observer: &mut terminal,
         };
-        evaluate(setting).await
+        match slices {
+            Some(mut slices) => evaluate_in_slices(setting, &mut slices).await,
+            None => evaluate(setting).await,
+        }
     });
     match ended {
         Ok(EvalEnd { outcome, ledger }) => {

@@ -1,11 +1,13 @@
 //! `eval`: measures a prompt with a suite, and improves it.
 
 pub(super) mod args;
+mod elsewhere;
 mod execute;
+mod slice;
 
 use crate::cli::args::Common;
 use crate::cli::config::{Project, project, shell};
-use crate::cli::eval::args::{EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
+use crate::cli::eval::args::{ElsewhereArgs, EvalArgs, EvalImproveArgs, EvalRunArgs, EvalVerb};
 use crate::cli::eval::execute::perform;
 use crate::cli::people::no_run_by_a_judge;
 use crate::cli::respond::{Answered, answer, broken_journal};
@@ -13,6 +15,7 @@ use crate::cli::run::execute::{lock, worker};
 use crate::cli::run::survivors::end_last;
 use crate::cli::runs::history::{journal, meant};
 use crate::cli::trust::untrusted;
+use crate::cli::work::another_outline;
 use crate::engine::{CaseFacts, EvalFacts, EvalLedger, EvalOptions, Event, EventKind, RunKind};
 use crate::eval::{EvalContext, Prompts, Suite, held_out, tokens, too_few_cases};
 use crate::exit::Exit;
@@ -20,20 +23,36 @@ use crate::journal::{Journal, NewRun};
 use crate::plan::{Outline, OutlineStep, Overrides, Part, RunSettings, outline};
 use crate::report::{Paint, evaluation_json, evaluation_text, print_error, prompt_diff, render};
 use crate::source::{Diagnostic, Files, sha256_json};
+use crate::unit::BundledPlan;
 use crate::world::World;
+use elsewhere::Elsewhere;
 use std::path::{Path, PathBuf};
+
+pub(super) use slice::{keep_answers, run_slice};
 
 /// Carries out a command about evaluations.
 pub(in crate::cli) fn eval(world: &World, common: &Common, args: &EvalArgs) -> Answered {
     match &args.verb {
-        EvalVerb::Run(args) => begin(world, common, args, options(world, common, args, None)),
-        EvalVerb::Improve(args) => begin(world, common, &args.run, options(world, common, &args.run, Some(args))),
+        EvalVerb::Run(args) => {
+            let options = options(world, common, &args.run, None, Some(&args.elsewhere));
+            begin(world, common, &args.run, options, None)
+        }
+        EvalVerb::Improve(args) => {
+            begin(world, common, &args.run, options(world, common, &args.run, Some(args), None), None)
+        }
         EvalVerb::Show { run, prompt, json } => show(world, common, *run, *prompt, *json),
     }
 }
 
 /// The options of the command line, with absolute paths.
-fn options(world: &World, common: &Common, args: &EvalRunArgs, improve: Option<&EvalImproveArgs>) -> EvalOptions {
+fn options(
+    world: &World,
+    common: &Common,
+    args: &EvalRunArgs,
+    improve: Option<&EvalImproveArgs>,
+    elsewhere: Option<&ElsewhereArgs>,
+) -> EvalOptions {
+    let engine = elsewhere.and_then(|elsewhere| elsewhere.on.clone());
     let shell = shell(world, common);
     let absolute = |path: &PathBuf| shell.join(path).display().to_string();
     EvalOptions {
@@ -42,6 +61,8 @@ fn options(world: &World, common: &Common, args: &EvalRunArgs, improve: Option<&
         prompts: args.prompts.as_ref().map(absolute),
         cases: args.case.clone(),
         jobs: args.jobs,
+        slice: elsewhere.filter(|_| engine.is_some()).map_or(0, |elsewhere| elsewhere.slice),
+        engine,
         fresh: args.fresh,
         holdout: improve.map_or(0.0, |improve| improve.holdout),
         seed: improve.map_or(0, |improve| improve.seed),
@@ -79,7 +100,14 @@ impl ReadyEval {
     }
 }
 
-fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOptions) -> Answered {
+/// Begins an evaluation. `made` is the plan of another machine, if that has sliced it.
+fn begin(
+    world: &World,
+    common: &Common,
+    args: &EvalRunArgs,
+    options: EvalOptions,
+    made: Option<&BundledPlan>,
+) -> Answered {
     no_run_by_a_judge(world)?;
     let project = project(world, common);
     if let Some(fault) = Some(()).filter(|()| !args.dry_run).and_then(|()| untrusted(world, common, &project, false)) {
@@ -87,6 +115,14 @@ fn begin(world: &World, common: &Common, args: &EvalRunArgs, options: EvalOption
     }
     let overrides = args.bounds.overrides();
     let ready = prepare(world, &project, options, overrides)?;
+    if let Some(made) = made {
+        // It contains the path of the suite, which depends on the workspace.
+        let outline = Outline { chain: made.outline.chain.clone(), ..ready.outline.clone() };
+        if let Some(fault) = another_outline(made, &project, &outline) {
+            return Err(fault.into());
+        }
+    }
+    Elsewhere::check(world, &project, &ready)?;
     if !common.quiet {
         print_error(&render(&ready.warnings, Paint::for_stderr(world)));
     }

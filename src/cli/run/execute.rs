@@ -169,7 +169,7 @@ pub(in crate::cli) fn perform(
                 Failure::Threads(_) => {
                     "the machine is out of resources; stop other programs, or raise the limits (ulimit -u)".into()
                 }
-                Failure::Signals(_) | Failure::Token(_) | Failure::Lost => {
+                Failure::Signals(_) | Failure::Token(_) | Failure::Lost | Failure::Elsewhere(_) => {
                     "no process of the run is left running".into()
                 }
             };

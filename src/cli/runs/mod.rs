@@ -249,8 +249,8 @@ fn left_behind(journal: &Journal, root: &Path) -> Result<Vec<String>, Diagnostic
     let LockAttempt::Held(_lock) = RunLock::take(root).map_err(broken)? else {
         return Ok(vec![format!("{stay}: a run is in progress here; prune again when it has ended")]);
     };
-    let batches = journal.batches().map_err(broken)?;
-    let hub = Hub::existing(root).map_or(Ok(()), |hub| hub.forget_except(&batches));
+    let runs: Vec<i64> = journal.runs().map_err(broken)?.into_iter().map(|row| row.id).collect();
+    let hub = Hub::existing(root).map_or(Ok(()), |hub| hub.forget_except(&runs));
     let hub = hub.err().map(|error| format!("the work of deleted batches was not deleted: {error}"));
     Ok(hub.into_iter().chain(left_snapshots(journal, root, stay)?).collect())
 }

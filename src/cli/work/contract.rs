@@ -8,16 +8,22 @@ use crate::unit::BundledPlan;
 /// Returns an error if the plan is not the one that was made for the unit. With the same config of the project, only
 /// the config of this machine's user can be the reason, or what the config takes from the environment.
 pub(in crate::cli) fn another_plan(made: &BundledPlan, project: &Project, plan: &Plan) -> Option<Diagnostic> {
+    let (mut before, mut now) = (made.outline.clone(), outline(plan));
+    forget_prompts_of_the_project(&mut before, &mut now, &plan.root);
+    another_outline(&BundledPlan { outline: before, ..made.clone() }, project, &now)
+}
+
+/// Like [`another_plan`], for a plan in brief.
+pub(in crate::cli) fn another_outline(made: &BundledPlan, project: &Project, now: &Outline) -> Option<Diagnostic> {
     // The config has changed since, by work that has landed: what is planned now is right.
     if made.config != project.digest {
         return None;
     }
-    let (mut before, mut now) = (made.outline.clone(), outline(plan));
+    let (mut before, mut now) = (made.outline.clone(), now.clone());
     for outline in [&mut before, &mut now] {
         // A run gets its share of the batch's limits.
         outline.limits = Limits::default();
     }
-    forget_prompts_of_the_project(&mut before, &mut now, &plan.root);
     let changes = before.changes(&now);
     (!changes.is_empty()).then(|| {
         Diagnostic::error(

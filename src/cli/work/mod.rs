@@ -8,6 +8,7 @@ mod next;
 mod open;
 
 use crate::cli::args::{Common, ResumeArgs, RunArgs};
+use crate::cli::eval::{keep_answers, run_slice};
 use crate::cli::options::{BoundOptions, OutputArgs, RunOptions};
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run;
@@ -27,7 +28,7 @@ use next::{next, next_signal};
 use open::{files, folder, in_workspace, lease_ports, open};
 
 pub(in crate::cli) use carry::{bundle, sync};
-pub(in crate::cli) use contract::another_plan;
+pub(in crate::cli) use contract::{another_outline, another_plan};
 pub(in crate::cli) use open::{open as open_hub, workspaces};
 use std::cell::RefCell;
 use std::path::Path;
@@ -140,6 +141,9 @@ fn do_unit(
     };
     says(format!("at work in {}", workspace.root.display()));
     let done = carry_out(world, common, &bundle, &workspace, earlier);
+    if bundle.slice.is_some() {
+        keep_answers(&workspace.root)?;
+    }
     let error = done.as_ref().err().and_then(Stopped::words);
     let exit = done.unwrap_or_else(|stopped| stopped.exit(world));
     let result = UnitResult { exit, error: error.as_deref(), has_run: !args.no_checkpoints };
@@ -249,6 +253,9 @@ fn carry_out(
         }
         let resumed = ResumeArgs { run: Some(run), limit: limits, told, ..ResumeArgs::default() };
         return run::resume::resume(world, common, &resumed);
+    }
+    if let Some(slice) = &bundle.slice {
+        return run_slice(world, common, slice, bundle.plan.as_ref(), bundle.overrides.clone());
     }
     let given = |word: &Option<String>| word.clone();
     let overrides = bundle.overrides.clone();

@@ -229,7 +229,7 @@ impl<'a> Console<'a> {
                 ))
             }
             Notice::Uncommitted(files) => self.uncommitted(files),
-            Notice::NoProposal(_) => String::new(),
+            Notice::NoProposal(_) | Notice::Claimed { .. } => String::new(),
         }
     }
 

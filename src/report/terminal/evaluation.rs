@@ -39,8 +39,12 @@ impl Observer for EvalTerminal {
     }
 
     fn notice(&mut self, notice: &Notice<'_>) {
-        if let Notice::NoProposal(why) = notice {
-            self.screen.say(&format!("  ! the improver proposed no prompt: {why}\n"));
+        match notice {
+            Notice::NoProposal(why) => {
+                self.screen.say(&format!("  ! the improver proposed no prompt: {why}\n"));
+            }
+            Notice::Claimed { unit, machine } => self.screen.say(&format!("  → {unit} is at work on {machine}\n")),
+            _ => {}
         }
     }
 

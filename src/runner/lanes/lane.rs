@@ -56,18 +56,7 @@ impl Lane<'_> {
         if let EventKind::AttemptPlanned { .. } = kind {
             self.attempt.set(self.recorder.next_attempt(self.at.step));
         }
-        let (EventKind::AttemptPlanned { at, .. }
-        | EventKind::AttemptStarted { at, .. }
-        | EventKind::AttemptPaused { at, .. }
-        | EventKind::AttemptContinued { at }
-        | EventKind::UsageReported { at, .. }
-        | EventKind::WaitStarted { at, .. }
-        | EventKind::AttemptTimedOut { at, .. }
-        | EventKind::AttemptFinished { at, .. }
-        | EventKind::VerdictUnclear { at, .. }) = &mut kind
-        else {
-            return None;
-        };
+        let at = kind.place_in_lane()?;
         *at = self.place(at);
         if let EventKind::AttemptFinished { outcome, finished, .. } = &kind {
             let mut answer = self.answer.borrow_mut();

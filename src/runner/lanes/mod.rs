@@ -265,8 +265,17 @@ pub async fn work_in_lanes(
 
 /// Reports what is new in the journal: first to `see`, for the source of the jobs, then to the observer.
 pub fn tell_news(lanes: &Lanes<'_>, see: &mut dyn FnMut(&Event), observer: &mut dyn Observer) {
-    let evidence = Transcripts { journal: lanes.journal, world: lanes.world, run: lanes.recorder.run() };
-    for event in lanes.recorder.take_unreported() {
+    tell_recorded((lanes.journal, lanes.world, lanes.recorder), see, observer);
+}
+
+/// Like [`tell_news`], where no lanes are open.
+pub fn tell_recorded(
+    (journal, world, recorder): (&Journal, &World, &Recorder),
+    see: &mut dyn FnMut(&Event),
+    observer: &mut dyn Observer,
+) {
+    let evidence = Transcripts { journal, world, run: recorder.run() };
+    for event in recorder.take_unreported() {
         see(&event);
         // Write errors are ignored: a reader that has gone away misses our lines.
         let _ = observer.event(&event, &evidence);

@@ -37,8 +37,9 @@ pub(in crate::cli) use engine::engine_of;
 use indexmap::IndexMap;
 use planner::Planner;
 use preflight::Checked;
+pub(in crate::cli) use preflight::repository_of;
 use std::rc::Rc;
-use workspaces::WorkspacePlan;
+pub(in crate::cli) use workspaces::WorkspacePlan;
 
 /// A batch that is ready to start or to resume.
 struct Ready<'a> {

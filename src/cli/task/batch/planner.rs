@@ -149,6 +149,7 @@ impl UnitPlanner for Planner<'_> {
             task: None,
             try_number: None,
             choice: None,
+            slice: None,
         };
         // The units of a task share a workspace, and so do all verifications.
         if let Some((workspace, _)) = name.rsplit_once('-') {

@@ -59,7 +59,7 @@ pub(super) fn check(
     let of_chain = if faults.is_empty() { &chosen } else { &open };
     let Planned { verification, rejections, judge } =
         verification(world, project, args, vars, of_chain).unwrap_or_else(|found| gathered(&mut faults, found));
-    let repository = repository(&project.root, args).map_err(|found| faults.extend(found)).ok();
+    let repository = repository_of(&project.root, args.with_changes).map_err(|found| faults.extend(found)).ok();
     let workspaces = (repository.as_ref())
         .map(|(repository, _)| WorkspacePlan::of(world, project, repository))
         .transpose()
@@ -304,7 +304,7 @@ fn checks_of(plan: &Plan) -> Vec<String> {
 }
 
 /// The repository of a root, and the commit that is checked out.
-fn repository(root: &Path, args: &TaskRunArgs) -> Result<(Repository, String), Vec<Diagnostic>> {
+pub(in crate::cli) fn repository_of(root: &Path, with_changes: bool) -> Result<(Repository, String), Vec<Diagnostic>> {
     let version = capture(Path::new("git"), &["--version".to_string()], root);
     let version = version.map(|answer| answer.stdout.trim().to_string()).unwrap_or_default();
     let mut faults: Vec<Diagnostic> = is_old(&version).then(|| errors::old_git(&version)).into_iter().collect();
@@ -327,7 +327,7 @@ fn repository(root: &Path, args: &TaskRunArgs) -> Result<(Repository, String), V
         Err(error) => faults.push(refused(&error)),
     }
     match Hub::uncommitted(&repository) {
-        Ok(files) if !files.is_empty() && !args.with_changes => faults.push(errors::uncommitted(&files)),
+        Ok(files) if !files.is_empty() && !with_changes => faults.push(errors::uncommitted(&files)),
         Ok(_) => {}
         Err(error) => faults.push(refused(&error)),
     }

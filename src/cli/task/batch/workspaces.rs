@@ -13,19 +13,19 @@ use std::path::{Component, Path, PathBuf};
 
 /// What the workspaces of a batch are made with.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WorkspacePlan {
+pub(in crate::cli) struct WorkspacePlan {
     /// The directory of the workspaces.
-    pub(super) folder: PathBuf,
+    pub(in crate::cli) folder: PathBuf,
     /// The program and the arguments that prepare a workspace; empty for none.
-    pub(super) setup: Vec<String>,
+    pub(in crate::cli) setup: Vec<String>,
     /// Ignored files that each gets a copy of; paths from the root.
-    pub(super) copy: Vec<String>,
+    pub(in crate::cli) copy: Vec<String>,
     /// Ignored directories that each gets a link to; paths from the root.
-    pub(super) share: Vec<String>,
+    pub(in crate::cli) share: Vec<String>,
     /// How many ports each gets.
-    pub(super) ports: u16,
+    pub(in crate::cli) ports: u16,
     /// Whether those of tasks that have landed are kept.
-    pub(super) keep: bool,
+    pub(in crate::cli) keep: bool,
 }
 
 impl WorkspacePlan {
@@ -33,7 +33,11 @@ impl WorkspacePlan {
     ///
     /// # Errors
     /// All errors in them.
-    pub(super) fn of(world: &World, project: &Project, repository: &Repository) -> Result<Self, Vec<Diagnostic>> {
+    pub(in crate::cli) fn of(
+        world: &World,
+        project: &Project,
+        repository: &Repository,
+    ) -> Result<Self, Vec<Diagnostic>> {
         let settings = &project.config.workspace;
         let hub = project.root.join(".forkhestra/hub.git");
         let mut faults = Vec::new();
@@ -61,7 +65,7 @@ impl WorkspacePlan {
     }
 
     /// What git has to ignore in a workspace, as paths from its top.
-    pub(super) fn ignored(&self, folder: &str) -> Vec<String> {
+    pub(in crate::cli) fn ignored(&self, folder: &str) -> Vec<String> {
         let below = Path::new(folder);
         self.copy.iter().chain(&self.share).map(|path| below.join(path).display().to_string()).collect()
     }
