@@ -72,6 +72,8 @@ pub struct Slices<'a> {
     next: VecDeque<SliceNews>,
     /// The slices whose answers were reported.
     reported: Vec<String>,
+    /// Whether no more slices are started.
+    is_ending: bool,
 }
 
 impl std::fmt::Debug for Slices<'_> {
@@ -94,6 +96,7 @@ impl<'a> Slices<'a> {
             heard,
             next: VecDeque::new(),
             reported: Vec::new(),
+            is_ending: false,
         }
     }
 
@@ -163,7 +166,11 @@ impl<'a> Slices<'a> {
         let missing: Vec<String> = slice.cases.iter().filter(|case| !known.has(case)).cloned().collect();
         self.next.push_back(SliceNews::Answers(Box::new(known)));
         self.reported.push(end.unit.clone());
-        let why = end.words.lines().find(|line| !line.trim().is_empty()).unwrap_or("its worker gave no answer");
+        let why = end
+            .words
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or("its worker was ended before it had answered");
         match (end.exit, outcome) {
             (Some(code), _) if code == Exit::Refused.code() => {
                 // Any other machine would most likely refuse the rest, too.
@@ -175,7 +182,7 @@ impl<'a> Slices<'a> {
                 let why = format!("{}: {why}", end.unit);
                 self.next.push_back(SliceNews::Failed { cases: missing, why });
             }
-            (None, Some(RunOutcome::LimitReached { limit })) => {
+            (None, Some(RunOutcome::LimitReached { limit })) if !self.is_ending => {
                 let budget = &self.settings.budget;
                 let is_used_up = budget.is_used_up(limit, self.settings.world.uptime());
                 if !is_used_up && budget.is_of_share(&end.unit, limit) {
@@ -186,14 +193,16 @@ impl<'a> Slices<'a> {
                     self.next.push_back(SliceNews::Limit(limit));
                 }
             }
-            (None, _) if end.words.is_empty() => {}
+            (None, _) if self.is_ending => {}
+            // Its job is lost, or the engine has ended it.
             (None, _) => {
                 slice.tries += 1;
                 if slice.tries < TRIES {
                     slice.cases = missing;
                     self.waiting.push_back(slice);
                 } else {
-                    self.next.push_back(SliceNews::Failed { cases: missing, why: format!("{}: {why}", end.unit) });
+                    let why = format!("{}: {why}", end.unit);
+                    self.next.push_back(SliceNews::Failed { cases: missing, why });
                 }
             }
         }
@@ -244,6 +253,7 @@ impl SliceSource for Slices<'_> {
                 self.settings.hub.clear_staging(&unit);
             }
             if let Err(error) = self.fill() {
+                self.is_ending = true;
                 self.waiting.clear();
                 return Err(broken(error));
             }
@@ -264,6 +274,7 @@ impl SliceSource for Slices<'_> {
     }
 
     fn end(&mut self, signal: Sig) {
+        self.is_ending = true;
         self.waiting.clear();
         for unit in self.units.values() {
             // One that is just ending receives no more signals.

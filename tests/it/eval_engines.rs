@@ -101,6 +101,12 @@ fn with_slow_case() -> Place {
     place
 }
 
+/// The name of the job of a unit.
+fn job(place: &Place, unit: &str) -> String {
+    let jobs = fs::read_dir(place.path("cluster/jobs")).unwrap().map(|entry| entry.unwrap().file_name());
+    jobs.filter_map(|name| name.into_string().ok()).find(|name| name.ends_with(&format!("-{unit}"))).unwrap()
+}
+
 const ON: [&str; 9] = ["eval", "run", "suite.json", "--on", "cluster", "--slice", "4", "-j", "2"];
 
 #[test]
@@ -108,9 +114,7 @@ fn a_slice_whose_job_is_killed_is_asked_again_and_the_table_stays_the_same() {
     let place = with_slow_case();
     let run = place.start(&ON);
     place.wait_for(&place.path("tmp/up"));
-    let jobs = fs::read_dir(place.path("cluster/jobs")).unwrap().map(|entry| entry.unwrap().path());
-    let slice = jobs.into_iter().find(|path| path.to_string_lossy().ends_with("1-slice2-1")).unwrap();
-    let group = fs::read_to_string(slice).unwrap();
+    let group = fs::read_to_string(place.path("cluster/jobs").join(job(&place, "1-slice2-1"))).unwrap();
     send("KILL", &format!("-{}", group.trim()));
     run.end().code(1);
     let asked = calls(&place);
@@ -119,6 +123,16 @@ fn a_slice_whose_job_is_killed_is_asked_again_and_the_table_stays_the_same() {
     // An attempt that was killed counts.
     let there = table(&place, "1").replace(&format!("({asked} attempts)"), "(12 attempts)");
     assert_eq!(there, table(&place, "2"));
+}
+
+#[test]
+fn a_slice_whose_job_the_engine_ends_is_asked_again() {
+    let place = with_slow_case();
+    let run = place.start(&ON);
+    place.wait_for(&place.path("tmp/up"));
+    let group = fs::read_to_string(place.path("cluster/jobs").join(job(&place, "1-slice2-1"))).unwrap();
+    send("TERM", &format!("-{}", group.trim()));
+    assert!(run.end().code(1).stdout.contains("6 of 12 cases passed"));
 }
 
 #[test]

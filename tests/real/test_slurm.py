@@ -270,6 +270,49 @@ class Slurm(unittest.TestCase):
         each = (time.monotonic() - begun) / 20
         print(f"40 tasks of 0.2 s in {took:.1f} s; {each * 1000:.0f} ms to submit one job ... ", end="")
 
+    def test_a_suite_in_slices_has_the_same_table_although_two_of_them_are_killed(self):
+        project = self.project(WRITES, 1)
+        cases = int(os.environ.get("FORKHESTRA_SLURM_CASES", "600"))
+        config = json.loads((project.root / "forge/chains.json").read_text())
+        config["agents"]["echo"] = {"command": ["sh", "-c", f"echo . >> {project.notes}/calls; sleep 0.03; tail -n 1"], "deliver": "stdin"}
+        (project.root / "forge/chains.json").write_text(json.dumps(config))
+        criteria = [{"type": "exact"}]
+        suite = {"taskType": "echo", "prompt": "Repeat the text.", "executor": "echo", "cases": [
+            {"id": f"case {number}", "text": f"text {number}", "expected": f"text {number if number % 3 else 'x'}",
+             "criteria": criteria} for number in range(cases)]}
+        (project.root / "suite.json").write_text(json.dumps(suite))
+        begun = time.monotonic()
+        evaluation = project.start("eval", "run", "suite.json", "--on", "slurm", "--slice", "50", "-j", "4")
+        killed = set()
+        while len(killed) < 2 and evaluation.poll() is None:
+            running = [job for job, name, state, _ in self.cluster.jobs() if "slice" in name and state == "RUNNING"]
+            for job in [job for job in running if job not in killed][:1]:
+                # By now, its worker is in the middle of its cases.
+                before = project.calls()
+                until(lambda before=before: project.calls() >= before + 60, "sixty more calls")
+                words = ["scancel", "--full", "--signal=KILL", job]
+                # It may have ended in this moment.
+                if subprocess.run(words, env=self.cluster.environment, capture_output=True, check=False).returncode == 0:
+                    killed.add(job)
+        out, err = evaluation.communicate(timeout=3000)
+        took = time.monotonic() - begun
+        self.assertEqual((evaluation.returncode, len(killed)), (1, 2), out + err)
+        asked = project.calls()
+        self.assertTrue(cases <= asked <= cases + 100, asked)
+        begun = time.monotonic()
+        code, _, err = project.run("eval", "run", "suite.json", "--fresh", "-j", "2")
+        here = time.monotonic() - begun
+        self.assertEqual(code, 1, err)
+
+        def table(run):
+            return project.run("eval", "show", run, "-v")[1].rsplit("(", 1)[0]
+
+        self.assertEqual(table("1"), table("2"))
+        self.assertEqual(table("1").count("pass 1.00"), cases - (cases + 2) // 3)
+        until(lambda: self.cluster.jobs() == [], "an empty queue")
+        until(lambda: project.living() == [], f"the end of {project.living()}", 30)
+        print(f"{cases} cases, {asked} asked: {took:.1f} s with Slurm, {here:.1f} s with -j 2 ... ", end="")
+
     def test_a_node_that_dies_with_all_its_processes_is_replaced_after_the_last_attempt(self):
         project, batch, job, node = self.begun()
         for pid in self.cluster.tree_of(node):
