@@ -160,6 +160,11 @@ pub struct BatchState {
     pub trials: u32,
     /// How many tasks are merged at once, at most; `None` for all that are ready.
     pub most: Option<u32>,
+    /// How many tasks at the head of the queue failed a verification together, with at least one red among them.
+    pub suspects: u32,
+    /// How many tasks are merged at once if none is suspect; `None` for all that are ready. A red verification halves
+    /// it, and a green one doubles it.
+    pub at_once: Option<u32>,
     /// The backends that have reached a usage limit, with the time at which it ends, in milliseconds since the epoch.
     pub parked: BTreeMap<String, i64>,
     /// How the batch ended, if it has.
@@ -230,22 +235,15 @@ impl BatchState {
             BatchEvent::Conflicted { task, files } => {
                 self.place(std::slice::from_ref(task), &TaskPlace::Conflicted(files.clone()));
             }
-            BatchEvent::Split { most } => {
-                self.most = Some(*most);
-                let trial = self.trial.take();
-                self.place(&trial.map(|trial| trial.tasks).unwrap_or_default(), &TaskPlace::Ready);
-            }
-            BatchEvent::Landed { tasks, commit } => {
-                self.line.clone_from(commit);
-                self.trial = None;
-                self.most = None;
-                self.place(tasks, &TaskPlace::Landed(commit.clone()));
-            }
+            BatchEvent::Split { most } => self.halved(*most),
+            BatchEvent::Landed { tasks, commit } => self.advanced(tasks, commit),
             BatchEvent::SentBack { task, base, start, .. } => {
-                if self.trial.as_ref().is_some_and(|trial| trial.tasks.contains(task)) {
-                    self.trial = None;
+                if self.trial.take_if(|trial| trial.tasks.contains(task)).is_some() {
+                    // This was the red one.
+                    self.without_suspects(u32::MAX);
+                } else {
+                    self.without_suspects(1);
                 }
-                self.most = None;
                 if let Some(task) = self.tasks.get_mut(task) {
                     task.place = TaskPlace::Waiting;
                     task.rejections += 1;
@@ -259,7 +257,9 @@ impl BatchState {
                 }
                 if let Some(trial) = &mut self.trial {
                     trial.tasks.retain(|other| other != task);
-                    self.trial.take_if(|trial| trial.tasks.is_empty());
+                    if self.trial.take_if(|trial| trial.tasks.is_empty()).is_some() {
+                        self.without_suspects(u32::MAX);
+                    }
                 }
                 self.place(std::slice::from_ref(task), &TaskPlace::Stopped(reason.clone()));
             }
@@ -282,6 +282,35 @@ impl BatchState {
             }
             BatchEvent::Parked { backend, until } => drop(self.parked.insert(backend.clone(), *until)),
         }
+    }
+
+    /// The tasks of the trial failed together: fewer of them are merged next.
+    fn halved(&mut self, most: u32) {
+        if self.suspects == 0 {
+            self.at_once = Some(most);
+        }
+        self.most = Some(most);
+        let tasks = self.trial.take().map(|trial| trial.tasks).unwrap_or_default();
+        self.suspects = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        self.place(&tasks, &TaskPlace::Ready);
+    }
+
+    fn advanced(&mut self, tasks: &[String], commit: &str) {
+        self.line = commit.to_string();
+        self.trial = None;
+        let landed = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        if self.suspects == 0 {
+            self.at_once = self.at_once.map(|most| if landed < most { most } else { most.saturating_mul(2) });
+        }
+        self.without_suspects(landed);
+        self.place(tasks, &TaskPlace::Landed(commit.to_string()));
+    }
+
+    /// Some of the tasks at the head of the queue are gone. Of those that remain, the half is verified next: without
+    /// the others, they would fail again.
+    fn without_suspects(&mut self, gone: u32) {
+        self.suspects = self.suspects.saturating_sub(gone);
+        self.most = if self.suspects > 0 { Some((self.suspects / 2).max(1)) } else { self.at_once };
     }
 
     fn begin(&mut self, facts: &BatchFacts) {
