@@ -6,6 +6,7 @@ use crate::support::Place;
 use forkhestra::hub::Hub;
 use forkhestra::unit::UnitStage;
 use std::fs;
+use std::process::Command;
 
 fn path(place: &Place, name: &str) -> String {
     place.path(name).display().to_string()
@@ -13,11 +14,17 @@ fn path(place: &Place, name: &str) -> String {
 
 /// Works on the unit in `there/unit.bundle`, without the project and its hub.
 fn work_there(place: &Place) {
+    work_there_with(place, |arguments| {
+        place.run(arguments).code(0);
+    });
+}
+
+fn work_there_with(place: &Place, work: impl Fn(&[&str])) {
     let (project, away) = (place.work(""), place.path("away"));
     fs::rename(&project, &away).unwrap();
     fs::create_dir(&project).unwrap();
     let (unit, done) = (path(place, "there/unit.bundle"), path(place, "there/done.bundle"));
-    place.run(&["work", "--bundle", &unit, "--out", &done]).code(0);
+    work(&["work", "--bundle", &unit, "--out", &done]);
     fs::remove_dir_all(&project).unwrap();
     fs::rename(&away, &project).unwrap();
 }
@@ -42,6 +49,27 @@ fn a_unit_travels_as_a_file_and_comes_back_with_its_work_and_its_run() {
     assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 has nothing new.\n");
     // An older file changes nothing, either.
     assert_eq!(place.run(&["task", "sync", &unit]).code(0).stdout, "unit 9-1-1 has nothing new.\n");
+}
+
+#[test]
+#[ignore = "needs root: it makes a network namespace"]
+fn a_unit_in_a_file_is_worked_on_in_a_network_namespace_without_any_route() {
+    let place = with_unit();
+    fs::create_dir(place.path("there")).unwrap();
+    fs::write(place.path("tmp/go"), "").unwrap();
+    place.run(&["task", "bundle", "9-1-1", "--out", &path(&place, "there/unit.bundle")]).code(0);
+    work_there_with(&place, |arguments| {
+        let here = place.command(arguments);
+        let mut there = Command::new("unshare");
+        there.args(["--net", "sh", "-c", "[ \"$(wc -l < /proc/net/route)\" -le 1 ] && exec \"$0\" \"$@\""]);
+        there.arg(here.get_program()).args(here.get_args()).env_clear().current_dir(place.work(""));
+        there.envs(here.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let done = there.output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    });
+    let done = path(&place, "there/done.bundle");
+    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 is done.\n");
+    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 has nothing new.\n");
 }
 
 #[test]

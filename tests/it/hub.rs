@@ -1,13 +1,14 @@
 //! The hub: claims of units by several workers at once, and what it refuses.
 
 use crate::batch::{WRITES, hub, place};
+use crate::batch_faults::scenarios;
 use forkhestra::hub::{Hub, KeptUnit};
 use forkhestra::unit::{Bundle, UnitStage};
 use std::sync::Barrier;
 use std::thread;
 
 /// How many units are raced for, and by how many workers at once.
-const ROUNDS: usize = 25;
+const ROUNDS: u64 = 25;
 const WORKERS: usize = 8;
 
 /// Of several workers that claim a unit at the same moment, exactly one gets it. Claims only count up, and after the
@@ -18,7 +19,8 @@ fn exactly_one_of_eight_workers_gets_a_unit_and_a_late_one_changes_nothing() {
     place.run(&["task", "run", "-j", "1"]).code(0);
     let hub = Hub::existing(&place.path("project")).unwrap();
     let first = hub.bundle("1-1-1").unwrap();
-    for round in 0..ROUNDS {
+    let (rounds, _) = scenarios("FORKHESTRA_RACES", ROUNDS);
+    for round in 0..rounds {
         let unit = format!("race-{round}");
         assert!(hub.queue(&Bundle { unit: unit.clone(), ..first.clone() }).unwrap());
         let other = Bundle { unit: unit.clone(), base: first.start.clone() + "0", ..first.clone() };
