@@ -10,4 +10,4 @@
 #SBATCH --chdir=/
 #SBATCH --output=/tmp/forkhestra-%u.log
 #SBATCH --open-mode=append
-exec forkhestra work --next --all --hub @HUB@ --as "slurm-$SLURM_ARRAY_JOB_ID-$SLURM_ARRAY_TASK_ID"
+exec forkhestra work --next --all@LABELS@ --hub @HUB@ --as "slurm-$SLURM_ARRAY_JOB_ID-$SLURM_ARRAY_TASK_ID"

@@ -6,6 +6,17 @@ use crate::source::Text;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+/// The value of `workspace.needs` in a config: what a machine must have in addition to the project's agents and checks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkspaceNeeds {
+    /// Programs that are found on PATH.
+    pub programs: Vec<Text>,
+    /// Environment variables that are set.
+    pub variables: Vec<Text>,
+    /// Labels of the workers that may do the work.
+    pub labels: Vec<Text>,
+}
+
 /// The value of `workspace` in a config.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspaceSettings {
@@ -21,6 +32,15 @@ pub struct WorkspaceSettings {
     pub root: Option<Text>,
     /// Whether the workspaces of tasks that have landed are kept.
     pub keep: Option<bool>,
+    /// What a machine must have.
+    pub needs: Option<WorkspaceNeeds>,
+}
+
+impl WorkspaceNeeds {
+    fn read(reader: Reader<'_>) -> Self {
+        let texts = |key| reader.texts(key).unwrap_or_default();
+        Self { programs: texts("programs"), variables: texts("variables"), labels: texts("labels") }
+    }
 }
 
 impl WorkspaceSettings {
@@ -33,6 +53,7 @@ impl WorkspaceSettings {
             ports: reader.count("ports"),
             root: reader.text("root"),
             keep: reader.flag("keep"),
+            needs: reader.get("needs").map(WorkspaceNeeds::read),
         }
     }
 
@@ -45,6 +66,7 @@ impl WorkspaceSettings {
             ports: self.ports.or(below.ports),
             root: self.root.or(below.root),
             keep: self.keep.or(below.keep),
+            needs: self.needs.or(below.needs),
         }
     }
 

@@ -20,7 +20,7 @@ mod show;
 mod validate;
 
 pub use backend::{Accounting, Backend, Delivery, Format, Level, Permissions, UsageReport};
-pub use batch::{EngineSettings, Landing, WorkspaceSettings};
+pub use batch::{EngineSettings, Landing, WorkspaceNeeds, WorkspaceSettings};
 pub use dsl::parse;
 pub use duration::{DurationError, parse_duration, show_duration};
 pub use errors::bad_duration;

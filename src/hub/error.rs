@@ -23,6 +23,14 @@ pub enum HubError {
         /// What git said.
         why: String,
     },
+    /// A hub on another machine takes no changes.
+    #[error("the hub {url} rejects a change: {why}")]
+    Rejected {
+        /// The URL of the hub.
+        url: String,
+        /// What its git said.
+        why: String,
+    },
     /// A file is not a bundle of git with a unit.
     #[error("{path} is not a file with a unit of work", path = path.display())]
     File {
@@ -64,6 +72,9 @@ impl HubError {
         match self {
             Self::Git { .. } => "the directory may be full or damaged; `git fsck` in the hub checks it",
             Self::Remote { .. } => "`git ls-remote URL` on this machine shows whether it can be reached",
+            Self::Rejected { .. } => {
+                "its server must take changes of refs/forkhestra/*; docs/machines.md shows the settings of a web server"
+            }
             Self::File { .. } => {
                 "`forkhestra task bundle UNIT --out FILE` writes one, and so does `forkhestra work --bundle`"
             }

@@ -127,6 +127,11 @@ impl Hub {
         ask(&[&LIVE_HTTP, ssh, words].concat()).map_err(|error| match error {
             // Its other lines guess at the cause.
             HubError::Git { why, .. } => {
+                let rejected = why.lines().find_map(|line| line.trim().strip_prefix("! [remote rejected] "));
+                if let Some(why) = rejected.and_then(|line| line.split_once(" (")) {
+                    let (url, why) = (url.to_string(), why.1.trim_end_matches(')').to_string());
+                    return HubError::Rejected { url, why };
+                }
                 let first = why.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
                 let why = first.strip_prefix("fatal: ").unwrap_or(first).to_string();
                 HubError::Remote { url: url.to_string(), why }

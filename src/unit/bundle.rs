@@ -1,6 +1,7 @@
 //! Everything that a worker needs to do a unit of work. A bundle holds sources and no plan: the worker plans in its own
 //! workspace.
 
+use super::needs::Needs;
 use crate::plan::{Outline, Overrides};
 use crate::source::sha256;
 use crate::task::Change;
@@ -53,6 +54,9 @@ pub struct Bundle {
     /// How many ports the workspace gets; 0 for none.
     #[serde(default)]
     pub ports: u16,
+    /// What the machine must have in addition.
+    #[serde(default, skip_serializing_if = "Needs::is_empty")]
+    pub needs: Needs,
     /// The task that the unit works on; `None` for a verification and for a choice.
     pub task: Option<BundledTask>,
     /// The number of this try at the task, if several are made.
@@ -199,6 +203,7 @@ mod tests {
             share: Vec::new(),
             clean: false,
             ports: 10,
+            needs: Needs { labels: vec!["gpu".into()], ..Needs::default() },
             task: Some(BundledTask {
                 id: "5".into(),
                 title: "Fix\nit".into(),

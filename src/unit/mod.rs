@@ -1,7 +1,9 @@
 //! A unit of work: what one worker does alone, from a claim to its result, as data. Pure.
 
 mod bundle;
+mod needs;
 mod record;
 
 pub use bundle::{BUNDLE_FORMAT, BadBundle, Bundle, BundledChoice, BundledPlan, BundledSlice, BundledTask, TrailEntry};
+pub use needs::{Needs, is_label};
 pub use record::{UnitRecord, UnitStage, is_unit_name};

@@ -43,6 +43,14 @@ fn export_slurm_prints_a_job_array_for_the_projects_own_hub() {
 }
 
 #[test]
+fn export_gives_its_workers_the_labels_that_the_project_needs() {
+    let place = Place::new();
+    place.config(r#"{ "workspace": { "needs": { "labels": ["gpu", "big"] } } }"#);
+    let script = exported(&place, &["slurm"]);
+    assert!(script.contains("work --next --all --label gpu --label big --hub "), "{script}");
+}
+
+#[test]
 fn export_refuses_what_the_target_cannot_do_all_at_once() {
     let ran = Place::new().run(&["task", "export", "kubernetes", "--jobs", "100001"]);
     insta::assert_snapshot!(ran.code(2).stderr, @"

@@ -4,7 +4,7 @@ use crate::batch::{hub, place};
 use crate::checkpoints::with_unit;
 use crate::support::Place;
 use forkhestra::hub::Hub;
-use forkhestra::unit::{Bundle, UnitStage};
+use forkhestra::unit::{Bundle, Needs, UnitStage};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -294,13 +294,82 @@ fn a_unit_of_another_version_is_refused_with_both_versions_and_left_by_next() {
     fs::write(place.path("tmp/go"), "").unwrap();
     let hub = made.path().display().to_string();
     place.run(&["work", "--next", "--hub", &hub]).code(0);
-    assert!(place.run(&["work", "--next", "--hub", &hub]).code(75).stderr.contains("no unit of the hub is waiting"));
+    let words = "1 unit of the hub waits, but not for this machine: unit 9-2-1 was made by forkhestra 99.0.0";
+    let ran = place.run(&["work", "--next", "--hub", &hub]);
+    assert!(ran.code(75).stderr.starts_with(words), "{}", ran.stderr);
     let ran = place.run(&["work", "--unit", "9-2-1", "--hub", &hub]);
     let words = format!("unit 9-2-1 was made by forkhestra 99.0.0, and this is {}", env!("CARGO_PKG_VERSION"));
     assert!(ran.code(2).stderr.contains(&words), "{}", ran.stderr);
     let unit = made.unit("9-2-1").unwrap().unwrap();
     assert_eq!((unit.record.stage, unit.record.exit), (UnitStage::Done, Some(2)));
     assert!(made.error_of(&unit).unwrap().contains(&words));
+}
+
+#[test]
+fn work_next_leaves_units_that_need_what_this_machine_lacks_and_a_worker_with_the_label_takes_them() {
+    let place = with_unit();
+    fs::write(place.path("tmp/go"), "").unwrap();
+    place.agent("worker", "sh echo $FORKHESTRA_WORKSPACE >> file-1.txt\nsh echo FORKHESTRA_COMPLETE");
+    let made = Hub::at(&place.work(".forkhestra/hub.git"));
+    let hub = made.path().display().to_string();
+    place.run(&["work", "--next", "--hub", &hub]).code(0);
+    let needs = |programs: &[&str], variables: &[&str], labels: &[&str]| {
+        let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect();
+        Needs { programs: texts(programs), variables: texts(variables), labels: texts(labels) }
+    };
+    for (unit, needs) in [
+        ("9-2-1", needs(&["sh", "no-such-program"], &["HOME", "NO_SUCH"], &[])),
+        ("9-3-1", needs(&["sh"], &[], &["gpu"])),
+    ] {
+        let bundle = Bundle { needs, unit: unit.into(), workspace: unit.into(), ..made.bundle("9-1-1").unwrap() };
+        assert!(made.queue(&bundle).unwrap());
+    }
+    let ran = place.run(&["work", "--next", "--hub", &hub]);
+    assert_eq!(
+        ran.code(75).stderr,
+        "2 units of the hub wait, but not for this machine: unit 9-2-1 needs what this machine lacks: \
+         the program `no-such-program`, the variable NO_SUCH\n"
+    );
+    place.run(&["work", "--next", "--hub", &hub, "--label", "big", "--label", "gpu"]).code(0);
+    let ran = place.run(&["work", "--unit", "9-2-1", "--hub", &hub]);
+    insta::assert_snapshot!(ran.code(2).stderr, @"
+    work/needs
+
+      × unit 9-2-1 needs what this machine lacks: the program `no-such-program`,
+      │ the variable NO_SUCH
+      help: install the program or set the variable where the worker starts, or
+            start workers elsewhere
+    ");
+    let unit = made.unit("9-2-1").unwrap().unwrap();
+    assert_eq!((unit.record.stage, unit.record.exit), (UnitStage::Done, Some(2)));
+}
+
+#[test]
+fn workspace_needs_are_checked_before_a_batch_on_this_machine_begins() {
+    let place = with_unit();
+    place.config(r#"{ "checks": { "t": "true" }, "chains": { "task": "t" },
+        "workspace": { "needs": { "programs": ["sh", "no-such-program"], "variables": ["NO_SUCH"], "labels": ["gpu"] } } }"#);
+    insta::assert_snapshot!(place.run(&["task", "run", "--jobs", "2", "--with-changes", "--dry-run"]).code(2).stderr, @"
+    batch/needs
+
+      × this machine lacks the program `no-such-program`, the variable NO_SUCH
+      help: the config says that the work needs it: `workspace.needs`. Install or
+            set it, or use other machines: --on ENGINE
+    ");
+    place.config(
+        r#"{ "checks": { "t": "true" }, "chains": { "task": "t" },
+        "workspace": { "needs": { "programs": ["bin/x"], "variables": ["A=b"], "labels": ["a b"] } } }"#,
+    );
+    let ran = place.run(&["task", "run", "--jobs", "2", "--with-changes", "--dry-run"]);
+    let messages: Vec<&str> = ran.code(2).stderr.lines().filter_map(|line| line.strip_prefix("  × ")).collect();
+    assert_eq!(
+        messages,
+        [
+            "`bin/x` is not the name of a program on PATH",
+            "`A=b` is not the name of an environment variable",
+            "`a b` is not a label: letters, digits, `-`, `_`, `.` and `:`, at most 63",
+        ]
+    );
 }
 
 #[test]

@@ -7,6 +7,28 @@ const MOST_PORTS: u32 = 100;
 /// The most tasks that are merged at once.
 const MOST_TOGETHER: u32 = 1000;
 
+/// The value of `workspace.needs`.
+static NEEDS: Object = Object {
+    name: "`needs`",
+    id: "needs",
+    keys: &[
+        key("programs", Shape::Texts, "Programs that must be on PATH, such as `docker`."),
+        key(
+            "variables",
+            Shape::Texts,
+            "Environment variables that must be set, such as `DATABASE_URL`. Only their names are passed on, never their values.",
+        ),
+        key(
+            "labels",
+            Shape::Texts,
+            "Labels of the workers that may do the work: `forkhestra work --next --label gpu`. A job that an engine starts for one unit needs none.",
+        ),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};
+
 /// The value of `workspace`.
 pub(in crate::chain) static WORKSPACE: Object = Object {
     name: "`workspace`",
@@ -38,6 +60,11 @@ pub(in crate::chain) static WORKSPACE: Object = Object {
             "The directory of the workspaces. Must be outside of the project. `~` and `${env:NAME}` are substituted. Default: a directory below `~/.cache/forkhestra/workspaces`.",
         ),
         key("keep", Shape::Flag, "Whether to keep the workspaces of tasks that have landed. Default: false."),
+        key(
+            "needs",
+            Shape::One(&NEEDS),
+            "What a machine must have in addition to the programs of the agents and checks.",
+        ),
     ],
     required: &[],
     one_of: &[],

@@ -89,6 +89,7 @@ impl Elsewhere {
             share: workspaces.share,
             clean: false,
             ports: 0,
+            needs: workspaces.needs,
             task: None,
             try_number: None,
             choice: None,

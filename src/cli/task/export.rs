@@ -1,6 +1,7 @@
 //! `task export`: a file for another system, whose jobs are workers of this project's hub.
 
 use super::args::{ExportArgs, ExportTarget};
+use super::batch::needs;
 use crate::chain::LayerKind;
 use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
@@ -50,16 +51,17 @@ pub(super) fn export(world: &World, common: &Common, args: &ExportArgs) -> Answe
         Ok(hub) => (hub, Vec::new()),
         Err(fault) => (String::new(), vec![fault]),
     };
+    let needs = needs(project.config.workspace.needs.as_ref(), &mut faults);
     faults.extend(too_many(args));
     faults.extend(no_image(args));
     if !faults.is_empty() {
         return Err(faults.into());
     }
-    answer(&file(args, &hub, &keys(&project)));
+    answer(&file(args, &hub, &keys(&project), &needs.labels));
     Ok(crate::exit::Exit::Success)
 }
 
-fn file(args: &ExportArgs, hub: &str, keys: &[String]) -> String {
+fn file(args: &ExportArgs, hub: &str, keys: &[String], labels: &[String]) -> String {
     let by_ssh = Hub::is_url(hub) && (!hub.contains("://") || hub.contains("ssh://"));
     let has_part = |name: &str| match name {
         "ssh" => by_ssh,
@@ -73,6 +75,8 @@ fn file(args: &ExportArgs, hub: &str, keys: &[String]) -> String {
     let string = |text: &str| serde_json::Value::from(text).to_string();
     let values = [
         ("@HUB@", if matches!(args.target, ExportTarget::Slurm) { quoted(hub) } else { string(hub) }),
+        // Labels have no sign that a shell or YAML would read.
+        ("@LABELS@", labels.iter().map(|label| format!(" --label {label}")).collect()),
         ("@JOBS@", args.jobs.to_string()),
         ("@NUMBERS@", numbers.join(", ")),
         ("@IMAGE@", string(args.image.as_deref().unwrap_or_default())),

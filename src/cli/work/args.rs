@@ -1,5 +1,6 @@
 //! The command line of `work` as clap reads it. No I/O.
 
+use crate::unit::is_label;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -30,6 +31,9 @@ pub(in crate::cli) struct WorkArgs {
     /// The name of this worker: --next begins with what a worker of this name has left
     #[arg(long = "as", value_name = "NAME", requires = "next", value_parser = worker_name)]
     pub(in crate::cli) name: Option<String>,
+    /// With --next: a label of this machine, which units may need (`workspace.needs.labels`). May be repeated
+    #[arg(long, value_name = "NAME", requires = "next", value_parser = label)]
+    pub(in crate::cli) label: Vec<String>,
     /// The directory of the workspaces [default: below ~/.cache/forkhestra/workspaces]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) workspaces: Option<PathBuf>,
@@ -52,6 +56,12 @@ pub(in crate::cli) struct BundleArgs {
     /// The file to write
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) out: PathBuf,
+}
+
+/// Parses a label of a worker.
+pub(in crate::cli) fn label(text: &str) -> Result<String, String> {
+    let words = "a label has letters, digits, `-`, `_`, `.` and `:`, at most 63";
+    if is_label(text) { Ok(text.to_string()) } else { Err(words.into()) }
 }
 
 fn worker_name(text: &str) -> Result<String, String> {

@@ -29,7 +29,7 @@ use open::{files, folder, in_workspace, lease_ports, open};
 
 pub(in crate::cli) use carry::{bundle, sync};
 pub(in crate::cli) use contract::{another_outline, another_plan};
-pub(in crate::cli) use open::{open as open_hub, workspaces};
+pub(in crate::cli) use open::{missing, open as open_hub, workspaces};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -59,7 +59,7 @@ fn do_by_name(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, (unit,
     let before = hub.unit(unit)?;
     if let Some(mut claim) = hub.claim(unit, worker)? {
         let bundle = hub.bundle(unit)?;
-        return match of_another_version(&bundle, args) {
+        return match obstacle(world, &bundle, args) {
             Some(refusal) => refuse(hub, &bundle, &mut claim, refusal),
             None => do_unit(world, common, args, hub, (bundle, claim), before.as_ref()),
         };
@@ -75,6 +75,19 @@ fn do_by_name(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, (unit,
     }
     print_error(&format!("unit {unit} is done, or another worker has it\n"));
     Ok(Exit::Taken)
+}
+
+/// Why a unit cannot be worked on here. A batch has checked its own machine before it began.
+fn obstacle(world: &World, bundle: &Bundle, args: &WorkArgs) -> Option<Diagnostic> {
+    if let Some(refusal) = of_another_version(bundle, args) {
+        return Some(refusal);
+    }
+    let missing = missing(world, &bundle.needs);
+    (!missing.is_empty()).then(|| {
+        let (unit, missing) = (&bundle.unit, missing.join(", "));
+        Diagnostic::error("work/needs", format!("unit {unit} needs what this machine lacks: {missing}"))
+            .help("install the program or set the variable where the worker starts, or start workers elsewhere")
+    })
 }
 
 /// Why this version of forkhestra cannot work on a unit. On its own machine, a batch continues with a newer version.

@@ -1,7 +1,7 @@
 //! `work --next`: which unit a worker does next, and how it waits for one.
 
 use super::args::WorkArgs;
-use super::{do_unit, of_another_version};
+use super::{do_unit, obstacle};
 use crate::cli::args::Common;
 use crate::cli::respond::{Answered, Stopped};
 use crate::cli::run;
@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::hub::Hub;
 use crate::proc::Interrupts;
 use crate::report::print_error;
+use crate::source::counted;
 use crate::unit::UnitStage;
 use crate::world::World;
 use std::thread::sleep;
@@ -25,7 +26,8 @@ const WAIT: Duration = Duration::from_secs(5);
 pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, worker: &str) -> Answered {
     let continues = args.all || args.wait;
     loop {
-        let done = next_unit(world, common, args, hub, worker)?;
+        let mut left = LeftUnits::default();
+        let done = next_unit(world, common, args, (hub, worker), &mut left)?;
         match done {
             Some(exit) if !continues || ends_the_worker(exit) => return Ok(exit),
             Some(_) => {}
@@ -35,10 +37,31 @@ pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, w
                 }
             }
             None => {
-                print_error("no unit of the hub is waiting\n");
+                print_error(&left.words());
                 return Ok(if args.all { Exit::Success } else { Exit::Taken });
             }
         }
+    }
+}
+
+/// The units that wait, but not for this machine.
+#[derive(Default)]
+struct LeftUnits {
+    count: usize,
+    /// Why the first of them was left.
+    why: Option<String>,
+}
+
+impl LeftUnits {
+    fn add(&mut self, why: impl FnOnce() -> String) {
+        self.count += 1;
+        self.why.get_or_insert_with(why);
+    }
+
+    fn words(&self) -> String {
+        let Some(why) = &self.why else { return "no unit of the hub is waiting\n".into() };
+        let (count, verb) = (counted(self.count, "unit"), if self.count == 1 { "waits" } else { "wait" });
+        format!("{count} of the hub {verb}, but not for this machine: {why}\n")
     }
 }
 
@@ -55,13 +78,13 @@ pub(super) fn next_signal(time: Duration) -> Option<Sig> {
 }
 
 /// Works on one unit: one that a worker of the same name has left, or one that nobody has claimed. Returns `None` if
-/// there is none. A unit of another version is left to its workers.
+/// there is none. A unit that cannot be worked on here is left to other workers.
 fn next_unit(
     world: &World,
     common: &Common,
     args: &WorkArgs,
-    hub: &Hub,
-    worker: &str,
+    (hub, worker): (&Hub, &str),
+    left: &mut LeftUnits,
 ) -> Result<Option<Exit>, Stopped> {
     match hub.refresh("*") {
         Err(error) if args.wait => {
@@ -76,7 +99,13 @@ fn next_unit(
             continue;
         }
         let bundle = hub.bundle(&unit)?;
-        if of_another_version(&bundle, args).is_some() {
+        let labels = bundle.needs.missing_labels(&args.label);
+        if !labels.is_empty() {
+            left.add(|| format!("unit {unit} needs a worker with --label {}", labels.join(" --label ")));
+            continue;
+        }
+        if let Some(refusal) = obstacle(world, &bundle, args) {
+            left.add(|| refusal.message);
             continue;
         }
         // Another worker may have claimed it since.

@@ -1,12 +1,18 @@
 //! What a worker needs before it begins: the hub, the directory of its workspaces, ignored files, and ports.
 
 use super::args::WorkArgs;
+use crate::agent::find_all_on_path;
 use crate::cli::respond::Stopped;
 use crate::hub::{Hub, PortBlock, Workspace};
-use crate::source::{Diagnostic, sha256};
-use crate::unit::Bundle;
+use crate::source::{Diagnostic, Env, sha256};
+use crate::unit::{Bundle, Needs};
 use crate::world::World;
 use std::path::{Path, PathBuf};
+
+/// What this machine lacks of what a unit needs, in words.
+pub(in crate::cli) fn missing(world: &World, needs: &Needs) -> Vec<String> {
+    needs.missing(|name| !find_all_on_path(name, world, world).is_empty(), |name| world.var(name).is_some())
+}
 
 /// Opens a hub on this machine, or the mirror of one on another machine.
 pub(in crate::cli) fn open(world: &World, hub: &str) -> Result<Hub, Stopped> {

@@ -68,6 +68,15 @@ pub(super) fn workspace_path(text: &Text, why: &str) -> Diagnostic {
         .help("`copy` and `share` name files and directories of this project that git ignores, such as `.env`")
 }
 
+pub(super) fn not_a_name(text: &Text, what: &str) -> Diagnostic {
+    Diagnostic::error("batch/needs", format!("`{}` is not {what}", text.value)).at(&text.at, "here")
+}
+
+pub(super) fn machine_lacks(missing: &[String]) -> Diagnostic {
+    Diagnostic::error("batch/needs", format!("this machine lacks {}", missing.join(", ")))
+        .help("the config says that the work needs it: `workspace.needs`. Install or set it, or use other machines: --on ENGINE")
+}
+
 pub(super) fn workspaces_inside(folder: &Path, top: &Path) -> Diagnostic {
     Diagnostic::error(
         "batch/workspace-root",

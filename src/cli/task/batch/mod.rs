@@ -39,7 +39,7 @@ use planner::Planner;
 use preflight::Checked;
 pub(in crate::cli) use preflight::repository_of;
 use std::rc::Rc;
-pub(in crate::cli) use workspaces::WorkspacePlan;
+pub(in crate::cli) use workspaces::{WorkspacePlan, needs};
 
 /// A batch that is ready to start or to resume.
 struct Ready<'a> {

@@ -146,6 +146,7 @@ impl UnitPlanner for Planner<'_> {
             share: self.ready.workspaces.share.clone(),
             clean: false,
             ports: self.ready.workspaces.ports,
+            needs: self.ready.workspaces.needs.clone(),
             task: None,
             try_number: None,
             choice: None,

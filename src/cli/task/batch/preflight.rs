@@ -13,7 +13,7 @@ use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors as task_errors;
 use crate::cli::task::facts::{known, of};
 use crate::cli::task::land::{last_line, moved};
-use crate::cli::work::refused;
+use crate::cli::work::{missing, refused};
 use crate::context::Repository;
 use crate::engine::{BatchFacts, BatchState, BatchTask, TaskPlace};
 use crate::hub::{Hub, Merged, Workspace};
@@ -70,6 +70,9 @@ pub(super) fn check(
         let engine = engine_of(world, project, name, &needed);
         faults.extend(engine.err().unwrap_or_default());
         faults.extend(secrets_in(world, vars, of_chain));
+    } else if let Some(plan) = &workspaces {
+        let missing = missing(world, &plan.needs);
+        faults.extend((!missing.is_empty()).then(|| errors::machine_lacks(&missing)));
     }
     let Some((repository, head)) = repository.filter(|_| faults.is_empty()) else { return Err(faults.into()) };
     if chosen.is_empty() {

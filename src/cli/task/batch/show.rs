@@ -27,6 +27,7 @@ pub(super) fn json(checked: &Checked) -> Value {
             "share": workspaces.share,
             "ports": workspaces.ports,
             "keep": workspaces.keep,
+            "needs": workspaces.needs,
         },
     })
 }
@@ -49,6 +50,10 @@ pub(super) fn text(world: &World, checked: &Checked, args: &TaskRunArgs) -> Stri
         ("setup", setup),
         ("copies", workspaces.copy.join(", ")),
         ("links", workspaces.share.join(", ")),
+        (
+            "needs",
+            [&workspaces.needs.programs[..], &workspaces.needs.variables, &workspaces.needs.labels].concat().join(", "),
+        ),
         ("ports", if workspaces.ports > 0 { format!("{} each", workspaces.ports) } else { String::new() }),
     ];
     for (name, value) in settings.into_iter().filter(|(_, value)| !value.is_empty()) {

@@ -1,6 +1,7 @@
 //! The settings of the workspaces of a batch, checked.
 
 use super::errors;
+use crate::chain::WorkspaceNeeds;
 use crate::cli::config::Project;
 use crate::cli::work::workspaces;
 use crate::context::Repository;
@@ -8,6 +9,7 @@ use crate::hub::Hub;
 use crate::plan::path_of;
 use crate::prompt::{Vars, expand_config};
 use crate::source::{Diagnostic, Text};
+use crate::unit::{Needs, is_label};
 use crate::world::World;
 use std::path::{Component, Path, PathBuf};
 
@@ -26,6 +28,8 @@ pub(in crate::cli) struct WorkspacePlan {
     pub(in crate::cli) ports: u16,
     /// Whether those of tasks that have landed are kept.
     pub(in crate::cli) keep: bool,
+    /// What a machine must have in addition.
+    pub(in crate::cli) needs: Needs,
 }
 
 impl WorkspacePlan {
@@ -48,6 +52,7 @@ impl WorkspacePlan {
             share: paths(project, repository, settings.share.as_deref(), &mut faults),
             ports: settings.ports.and_then(|ports| u16::try_from(ports.get()).ok()).unwrap_or(0),
             keep: settings.keep == Some(true),
+            needs: needs(settings.needs.as_ref(), &mut faults),
         };
         match settings.root.as_ref().map(|root| folder(world, root)).transpose() {
             Ok(root) => match workspaces(world, &hub, root.as_deref()) {
@@ -68,6 +73,22 @@ impl WorkspacePlan {
     pub(in crate::cli) fn ignored(&self, folder: &str) -> Vec<String> {
         let below = Path::new(folder);
         self.copy.iter().chain(&self.share).map(|path| below.join(path).display().to_string()).collect()
+    }
+}
+
+/// What the config says that a machine must have. Nothing is looked up here: it may be another machine.
+pub(in crate::cli) fn needs(given: Option<&WorkspaceNeeds>, faults: &mut Vec<Diagnostic>) -> Needs {
+    let Some(given) = given else { return Needs::default() };
+    let mut names = |texts: &[Text], is_right: fn(&str) -> bool, what: &str| -> Vec<String> {
+        faults.extend(texts.iter().filter(|text| !is_right(&text.value)).map(|text| errors::not_a_name(text, what)));
+        texts.iter().map(|text| text.value.clone()).collect()
+    };
+    let is_program = |text: &str| !text.is_empty() && !text.contains(['/', '\0']);
+    let is_variable = |text: &str| !text.is_empty() && !text.contains(['=', '\0', '$', ' ']);
+    Needs {
+        programs: names(&given.programs, is_program, "the name of a program on PATH"),
+        variables: names(&given.variables, is_variable, "the name of an environment variable"),
+        labels: names(&given.labels, is_label, "a label: letters, digits, `-`, `_`, `.` and `:`, at most 63"),
     }
 }
 
