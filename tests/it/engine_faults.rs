@@ -21,6 +21,8 @@ use std::time::Duration;
 const ROUNDS: u64 = 2;
 
 /// The program of a job. There are two machines, with a home each. The clock of one is months behind and stands still.
+/// The file `full` has how large a file may become on the machine of the next job, in blocks of 512 bytes: then its disk
+/// is full (`setrlimit(2)`, `RLIMIT_FSIZE`).
 const MACHINE: &str = r#"#!/bin/sh
 cluster=$(dirname "$0")
 number=$(($$ % 2))
@@ -29,6 +31,11 @@ export HOME="$cluster/machine-$number" GIT_SSH_COMMAND="sh $cluster/ssh"
 mkdir -p "$HOME"
 if [ $number = 1 ]; then
     export FORKHESTRA_TEST_STILL_CLOCK=1 GIT_COMMITTER_DATE='2001-01-01T00:00:00Z' GIT_AUTHOR_DATE='2001-01-01T00:00:00Z'
+fi
+if mv "$cluster/full" "$cluster/full.$$" 2> /dev/null; then
+    read -r blocks < "$cluster/full.$$"
+    trap '' XFSZ
+    ulimit -f "$blocks"
 fi
 exec "$FORKHESTRA" "$@"
 "#;
@@ -94,6 +101,7 @@ fn fault(place: &Place, chance: &mut Chance, host: &Child) -> String {
         "back",
         "answer",
         "answer",
+        "full",
     ]);
     let net = |line: String| {
         let (new, path) = (place.path("cluster/net.new"), place.path("cluster/net"));
@@ -136,6 +144,7 @@ fn fault(place: &Place, chance: &mut Chance, host: &Child) -> String {
             sleep(Duration::from_millis(chance.next(800)));
             fs::remove_file(place.path("cluster/down")).unwrap();
         }
+        "full" => fs::write(place.path("cluster/full"), format!("{}\n", 1 + chance.next(1500))).unwrap(),
         kind => net(format!("{kind} {}\n", chance.next(4000))),
     }
     kind.to_string()
