@@ -21,8 +21,8 @@ use std::time::Duration;
 const ROUNDS: u64 = 2;
 
 /// The program of a job. There are two machines, with a home each. The clock of one is months behind and stands still.
-/// The file `full` has how large a file may become on the machine of the next job, in blocks of 512 bytes: then its disk
-/// is full (`setrlimit(2)`, `RLIMIT_FSIZE`).
+/// The file `full` has how large a file may become on the machine of the next job, in blocks of 512 bytes: then its
+/// disk is full (`setrlimit(2)`, `RLIMIT_FSIZE`).
 const MACHINE: &str = r#"#!/bin/sh
 cluster=$(dirname "$0")
 number=$(($$ % 2))

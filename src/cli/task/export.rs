@@ -76,7 +76,7 @@ fn file(args: &ExportArgs, hub: &str, keys: &[String], labels: &[String]) -> Str
     let values = [
         ("@HUB@", if matches!(args.target, ExportTarget::Slurm) { quoted(hub) } else { string(hub) }),
         // Labels have no sign that a shell or YAML would read.
-        ("@LABELS@", labels.iter().map(|label| format!(" --label {label}")).collect()),
+        ("@LABELS@", labels.iter().flat_map(|label| [" --label ", label.as_str()]).collect()),
         ("@JOBS@", args.jobs.to_string()),
         ("@NUMBERS@", numbers.join(", ")),
         ("@IMAGE@", string(args.image.as_deref().unwrap_or_default())),
