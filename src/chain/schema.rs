@@ -1,6 +1,6 @@
 //! The JSON Schema of chains.json (draft 2020-12), generated from the keys. A test compares it with the committed copy.
 
-use super::keys::batch::{ENGINE, LANDING, WORKSPACE};
+use super::keys::batch::{ENGINE, LANDING, NEEDS, WORKSPACE};
 use super::keys::shape::{Key, Object, Shape};
 use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, LEVEL, LIMITS, PERMISSIONS, ROOT, STEP, VARIABLE};
 use serde_json::{Map, Value, json};
@@ -12,6 +12,7 @@ pub fn schema() -> Value {
         &LIMITS,
         &HOOKS,
         &WORKSPACE,
+        &NEEDS,
         &LANDING,
         &ENGINE,
         &BACKEND,

@@ -5,6 +5,12 @@ use std::fs;
 use std::path::Path;
 
 fn same(name: &str, generated: &Value) {
+    for definition in references(generated) {
+        assert!(
+            generated["$defs"].get(definition).is_some(),
+            "schemas/{name} refers to `{definition}`, which it lacks"
+        );
+    }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name);
     let text = serde_json::to_string_pretty(generated).unwrap() + "\n";
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
@@ -13,6 +19,18 @@ fn same(name: &str, generated: &Value) {
     }
     let committed = fs::read_to_string(&path).unwrap_or_default();
     assert!(committed == text, "schemas/{name} is stale: UPDATE_SCHEMAS=1 cargo test --test it schemas");
+}
+
+/// The definitions of its own that a schema refers to.
+fn references(schema: &Value) -> Vec<&str> {
+    match schema {
+        Value::Object(map) => {
+            let own = map.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix("#/$defs/"));
+            own.into_iter().chain(map.values().flat_map(references)).collect()
+        }
+        Value::Array(values) => values.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
 }
 
 #[test]

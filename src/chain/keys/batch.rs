@@ -8,7 +8,7 @@ const MOST_PORTS: u32 = 100;
 const MOST_TOGETHER: u32 = 1000;
 
 /// The value of `workspace.needs`.
-static NEEDS: Object = Object {
+pub(in crate::chain) static NEEDS: Object = Object {
     name: "`needs`",
     id: "needs",
     keys: &[
