@@ -40,8 +40,8 @@ impl Needs {
     }
 }
 
-/// Returns whether a text can be a label: letters, digits, `-`, `_`, `.` and `:`, at most 63. Such a text is also a label
-/// for CI systems and clusters.
+/// Returns whether a text can be a label: letters, digits, `-`, `_`, `.` and `:`, at most 63. CI systems and clusters
+/// accept such a text, too.
 #[must_use]
 pub fn is_label(text: &str) -> bool {
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
