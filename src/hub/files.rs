@@ -6,7 +6,7 @@ use super::{Hub, HubError, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files are read as they are, whatever the attributes in a workspace say (gitattributes(5)).
+/// No file is converted to another encoding, whatever the attributes in a workspace say (gitattributes(5)).
 const AS_THEY_ARE: &[u8] = b"* -working-tree-encoding\n";
 /// The name that the `.git` of a repository inside of a workspace has for a moment.
 const ASIDE: &str = ".git-aside";
@@ -46,10 +46,12 @@ impl Hub {
             return Ok(());
         }
         let words = [&["add", "--all", "--ignore-errors"], &FILES[..]].concat();
-        match self.in_plain_repository(&words, folder, index) {
-            // Everything else was added.
-            Err(HubError::Git { why, .. }) if !why.contains("fatal: ") => Ok(()),
-            added => added.map(drop),
+        let added = self.in_plain_repository(&words, folder, index)?;
+        match added.code {
+            0 => Ok(()),
+            // Everything else was added (git-add(1), `--ignore-errors`).
+            1 if !added.stderr.contains("fatal: ") => Ok(()),
+            _ => Err(HubError::Git { command: "add".into(), why: added.stderr.trim().to_string() }),
         }
     }
 
@@ -63,7 +65,7 @@ impl Hub {
         }
         let objects = self.path.join("objects");
         let places = [("GIT_DIR", plain.as_os_str()), ("GIT_OBJECT_DIRECTORY", objects.as_os_str())];
-        self.in_tree_with(words, folder, index, &places)
+        self.in_tree_whatever(words, folder, index, &places)
     }
 }
 
@@ -78,7 +80,7 @@ impl Nested {
         Self(found)
     }
 
-    /// Their paths from the top. git knows a path that is no UTF-8, too, but as an argument here it would be another.
+    /// Their paths from the top. Those that are not UTF-8 are left out: they cannot be arguments here.
     fn paths(&self, top: &Path) -> Vec<String> {
         let inside = self.0.iter().filter_map(|folder| folder.strip_prefix(top).ok()?.to_str());
         inside.map(str::to_string).collect()
@@ -102,7 +104,8 @@ fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
             continue;
         }
         let path = entry.path();
-        if path.join(ASIDE).is_dir() && !path.join(".git").exists() {
+        // It is a file in a submodule and in a linked working tree (gitrepository-layout(5)).
+        if path.join(ASIDE).symlink_metadata().is_ok() && !path.join(".git").exists() {
             let _ = fs::rename(path.join(ASIDE), path.join(".git"));
         }
         if path.join(".git").symlink_metadata().is_ok() {

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 /// How long a call may take. A clone or a checkout of a large repository takes minutes.
 const PATIENCE: Duration = Duration::from_mins(30);
+/// How much git may print, in bytes: a kept run, the answers of a slice, or the files of a large repository.
+const MOST_OUTPUT: usize = 1 << 30;
 
-/// The answer of a call whose exit code has a meaning.
+/// The answer of a call that was not interrupted.
 pub(super) struct GitAnswer {
     pub(super) code: i32,
     pub(super) stdout: String,
@@ -17,6 +19,7 @@ pub(super) struct GitAnswer {
     pub(super) stderr: String,
 }
 
+/// Calls git. A call with the exit code 1 that says nothing has answered "no"; any other failure is an error.
 fn call(
     words: &[&str],
     folder: &Path,
@@ -24,27 +27,42 @@ fn call(
     is_personal: bool,
     input: &[u8],
 ) -> Result<GitAnswer, HubError> {
-    let git = GitCall { arguments: words, folder, variables, is_personal, input, patience: PATIENCE };
-    let failed = |why: &str| {
-        // The value after `-c` is no command.
-        let is_option = |index: usize| words[index].starts_with('-') || index > 0 && words[index - 1] == "-c";
-        let command = (0..words.len()).find(|index| !is_option(*index)).map_or("", |index| words[index]);
-        HubError::Git { command: command.to_string(), why: why.trim().to_string() }
-    };
-    let answer = git.run().ok_or_else(|| failed("it did not run, or was interrupted"))?;
-    match answer.code {
-        Some(code @ (0 | 1)) if code == 0 || answer.stderr.is_empty() => {
-            Ok(GitAnswer { code, stdout: answer.stdout, stderr: answer.stderr })
-        }
-        _ => Err(failed(&answer.stderr)),
+    let answer = answered(words, folder, variables, is_personal, input)?;
+    if answer.code == 0 || answer.code == 1 && answer.stderr.is_empty() {
+        return Ok(answer);
     }
+    Err(failed(words, &answer.stderr))
+}
+
+/// Calls git. Returns its answer, whatever its exit code is, unless it was interrupted or a signal ended it.
+fn answered(
+    words: &[&str],
+    folder: &Path,
+    variables: &[(&str, &OsStr)],
+    is_personal: bool,
+    input: &[u8],
+) -> Result<GitAnswer, HubError> {
+    let git =
+        GitCall { arguments: words, folder, variables, is_personal, input, patience: PATIENCE, kept: MOST_OUTPUT };
+    let answer = git.run().ok_or_else(|| failed(words, "it did not run, or was interrupted"))?;
+    if answer.is_truncated {
+        return Err(failed(words, &format!("it printed more than {} MiB", MOST_OUTPUT >> 20)));
+    }
+    let code = answer.code.ok_or_else(|| failed(words, &format!("a signal ended it. {}", answer.stderr)))?;
+    Ok(GitAnswer { code, stdout: answer.stdout, stderr: answer.stderr })
+}
+
+fn failed(words: &[&str], why: &str) -> HubError {
+    // The value after `-c` is no command.
+    let is_option = |index: usize| words[index].starts_with('-') || index > 0 && words[index - 1] == "-c";
+    let command = (0..words.len()).find(|index| !is_option(*index)).map_or("", |index| words[index]);
+    HubError::Git { command: command.to_string(), why: why.trim().to_string() }
 }
 
 fn successful(answer: &GitAnswer, words: &[&str]) -> Result<String, HubError> {
-    let command = || words.first().map(|word| (*word).to_string()).unwrap_or_default();
     match answer.code {
         0 => Ok(answer.stdout.trim_end_matches('\n').to_string()),
-        code => Err(HubError::Git { command: command(), why: format!("exit code {code}") }),
+        code => Err(failed(words, &format!("exit code {code}"))),
     }
 }
 
@@ -53,8 +71,8 @@ pub(super) fn outside(words: &[&str], folder: &Path) -> Result<String, HubError>
     call(words, folder, &[], false, &[]).and_then(|answer| successful(&answer, words))
 }
 
-/// Asks git in a person's repository, with the person's settings. Nothing is written, not even a refreshed index, and
-/// nothing that the repository configures is run.
+/// Calls git in a person's repository, with the person's settings, but without hooks, a file system monitor and
+/// optional locks: a query writes nothing, not even a refreshed index. Filters that the repository configures run.
 pub(super) fn personal(words: &[&str], folder: &Path) -> Result<String, HubError> {
     personal_with(words, folder, &[])
 }
@@ -109,11 +127,22 @@ impl Hub {
         index: &Path,
         more: &[(&str, &OsStr)],
     ) -> Result<GitAnswer, HubError> {
-        let own = [
-            ("GIT_DIR", self.path.as_os_str()),
-            ("GIT_WORK_TREE", tree.as_os_str()),
-            ("GIT_INDEX_FILE", index.as_os_str()),
-        ];
-        call(words, tree, &[&own[..], more].concat(), false, &[])
+        call(words, tree, &[&self.for_tree(tree, index)[..], more].concat(), false, &[])
+    }
+
+    /// Like [`Hub::in_tree_with`], but returns the answer of a call that has failed, too.
+    pub(super) fn in_tree_whatever(
+        &self,
+        words: &[&str],
+        tree: &Path,
+        index: &Path,
+        more: &[(&str, &OsStr)],
+    ) -> Result<GitAnswer, HubError> {
+        answered(words, tree, &[&self.for_tree(tree, index)[..], more].concat(), false, &[])
+    }
+
+    /// The variables of a call on a working tree.
+    fn for_tree<'a>(&'a self, tree: &'a Path, index: &'a Path) -> [(&'static str, &'a OsStr); 3] {
+        [("GIT_DIR", self.path.as_os_str()), ("GIT_WORK_TREE", tree.as_os_str()), ("GIT_INDEX_FILE", index.as_os_str())]
     }
 }

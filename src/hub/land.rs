@@ -52,9 +52,15 @@ impl Hub {
         let name = format!("refs/heads/{branch}");
         let hub = self.path().display().to_string();
         if here != name {
-            // git refuses a branch that is checked out in another working tree.
-            git::personal(&["fetch", "--quiet", "--no-tags", &hub, &format!("{LINE}:{name}")], &repository.top)?;
-            return Ok(Fetched::Done);
+            git::personal(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &hub, LINE], &repository.top)?;
+            // A push changes the branch only if it is still where it was, and not if another working tree has it.
+            let lease = format!("--force-with-lease={name}:{from}");
+            let refs = format!("{to}:{name}");
+            let push = ["push", "--quiet", "--no-verify", &lease, "--", ".", &refs];
+            return match git::personal(&push, &repository.top) {
+                Err(_) if Self::commit_of(repository, branch).as_deref() != Some(from) => Ok(Fetched::Moved),
+                pushed => pushed.map(|_| Fetched::Done),
+            };
         }
         let files = Self::uncommitted(repository)?;
         let taken_along = if files.is_empty() { None } else { self.taken_along(repository, from, to)? };

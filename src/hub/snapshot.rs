@@ -77,7 +77,8 @@ impl Hub {
         let of_tree = listed.split('\0').filter(|path| !path.is_empty()).map(|path| repository.top.join(path));
         for path in of_tree.chain([repository.common.join("info/attributes")]) {
             let attributes = crate::context::small(&path).unwrap_or_default();
-            let lfs = attributes.lines().filter(|line| line.split_whitespace().any(|word| word == "filter=lfs"));
+            let rules = attributes.lines().filter(|line| !line.trim_start().starts_with('#'));
+            let lfs = rules.filter(|line| line.split_whitespace().any(|word| word == "filter=lfs"));
             found.extend(lfs.filter_map(|line| Some(format!("{} (Git LFS)", line.split_whitespace().next()?))));
         }
         Ok(found)

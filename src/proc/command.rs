@@ -20,13 +20,14 @@ use std::time::{Duration, Instant};
 /// How long a program may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How much of each stream is kept, in bytes. The rest is read and discarded.
-const KEPT: usize = 4 << 20;
+pub(super) const KEPT: usize = 4 << 20;
 /// How many pieces of output may wait to be shown.
 const PIECES: usize = 16;
 /// How often the program itself is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long the output of an ended program must be silent before it counts as fully read.
-const DRAIN: Duration = Duration::from_millis(100);
+/// How long the output of an ended program must be silent before it counts as fully read, if something that the program
+/// has left behind holds it open.
+const DRAIN: Duration = Duration::from_millis(500);
 /// How many bytes are read at once.
 const PIECE: usize = 16 << 10;
 
@@ -41,6 +42,8 @@ pub struct ProgramAnswer {
     pub code: Option<i32>,
     /// Whether it was stopped early: its time had expired, or we were asked to stop.
     pub timed_out: bool,
+    /// Whether it printed more than was kept.
+    pub is_truncated: bool,
 }
 
 /// Runs a program and returns its output, or `None` if it cannot be started or does not answer in time.
@@ -93,7 +96,7 @@ impl ByHand<'_> {
             stdin: stdin.as_deref().map(Path::new),
         };
         let tree = Tree::under_lifeline(self.lifeline, &launch).ok()?;
-        follow(tree, self.timeout, self.interrupts, show)
+        follow(tree, (self.timeout, KEPT), self.interrupts, show)
     }
 }
 
@@ -108,7 +111,7 @@ pub fn capture_with_input(
 ) -> Option<ProgramAnswer> {
     let mut command = Command::new(outside(program, folder));
     command.args(arguments);
-    run(command, folder, patience, input)
+    run(command, folder, (patience, KEPT), input)
 }
 
 /// Finds a program on PATH by its name, outside of the project: an agent may have written one inside.
@@ -128,7 +131,13 @@ pub(super) fn outside(program: &Path, project: &Path) -> PathBuf {
     }
 }
 
-pub(super) fn run(mut command: Command, folder: &Path, timeout: Duration, input: &[u8]) -> Option<ProgramAnswer> {
+/// Runs a program in its own process group, for this long at most. Keeps this many bytes of each of its streams.
+pub(super) fn run(
+    mut command: Command,
+    folder: &Path,
+    bounds: (Duration, usize),
+    input: &[u8],
+) -> Option<ProgramAnswer> {
     command.current_dir(folder).stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut tree = Tree::group(&mut command).ok()?;
     let interrupts = OF_THE_RUN.clone();
@@ -144,13 +153,13 @@ pub(super) fn run(mut command: Command, folder: &Path, timeout: Duration, input:
             return None;
         }
     }
-    follow(tree, timeout, &interrupts, &mut |_| {})
+    follow(tree, bounds, &interrupts, &mut |_| {})
 }
 
 /// Reads what a program prints until it ends, its time has expired, or we are asked to stop it.
 fn follow(
     mut tree: Tree,
-    timeout: Duration,
+    (timeout, kept): (Duration, usize),
     interrupts: &Interrupts,
     show: &mut dyn FnMut(&[u8]),
 ) -> Option<ProgramAnswer> {
@@ -176,8 +185,9 @@ fn follow(
     }
     drop(sender);
     let until = Instant::now() + timeout;
-    let mut streams = [Vec::new(), Vec::new()];
+    let (mut streams, mut is_truncated) = ([Vec::new(), Vec::new()], false);
     let (mut open, mut heard, mut nap) = (true, Instant::now(), Duration::from_millis(1));
+    let mut exited = None;
     let (code, timed_out) = loop {
         let now = Instant::now();
         if now >= until || interrupts.ended() {
@@ -189,7 +199,8 @@ fn follow(
                 Ok((order, piece)) => {
                     show(&piece);
                     heard = Instant::now();
-                    let room = KEPT.saturating_sub(streams[order].len());
+                    let room = kept.saturating_sub(streams[order].len());
+                    is_truncated |= piece.len() > room;
                     streams[order].extend_from_slice(&piece[..piece.len().min(room)]);
                 }
                 Err(RecvTimeoutError::Disconnected) => open = false,
@@ -199,9 +210,10 @@ fn follow(
             std::thread::sleep(nap.min(until - now));
             nap = LOOK.min(nap * 2);
         }
-        // A daemon may hold the pipes of an ended program open. Once they are silent, everything has been read.
-        if (!open || heard.elapsed() >= DRAIN)
-            && let Some(exit) = tree.exit()
+        exited = exited.or_else(|| Some((tree.exit()?, Instant::now())));
+        // What the program has printed last may still be in the pipes. A daemon may hold them open.
+        if let Some((exit, since)) = exited
+            && (!open || heard.max(since).elapsed() >= DRAIN)
         {
             break (code_of(exit), false);
         }
@@ -213,12 +225,38 @@ fn follow(
         return None;
     }
     let [stdout, stderr] = streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Some(ProgramAnswer { stdout, stderr, code, timed_out })
+    Some(ProgramAnswer { stdout, stderr, code, timed_out, is_truncated })
 }
 
 fn code_of(exit: Exit) -> Option<i32> {
     match exit {
         Exit::Code(code) => Some(code),
         Exit::Signal(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_prints_just_before_it_exits_is_never_lost() {
+        for _ in 0..20 {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", "sleep 0.12; printf last; printf words >&2; exit 3"]);
+            let answer = run(command, Path::new("/"), (PATIENCE, KEPT), &[]).unwrap();
+            assert_eq!((answer.stdout.as_str(), answer.stderr.as_str(), answer.code), ("last", "words", Some(3)));
+        }
+    }
+
+    #[test]
+    fn output_that_is_longer_than_what_is_kept_is_said_to_be_truncated() {
+        let printed = |kept| {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", "head -c 100000 /dev/zero"]);
+            let answer = run(command, Path::new("/"), (PATIENCE, kept), &[]).unwrap();
+            (answer.stdout.len(), answer.is_truncated)
+        };
+        assert_eq!((printed(100_000), printed(99_999)), ((100_000, false), (99_999, true)));
     }
 }

@@ -1,7 +1,7 @@
 //! Runs git without what a person or an agent has set for it in the environment.
 #![expect(clippy::disallowed_methods, reason = "this module starts processes")]
 
-use super::command::{ProgramAnswer, outside, run};
+use super::command::{KEPT, ProgramAnswer, outside, run};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
@@ -25,6 +25,8 @@ pub struct GitCall<'a> {
     pub input: &'a [u8],
     /// How long it may take.
     pub patience: Duration,
+    /// How much of each of its streams is kept, in bytes.
+    pub kept: usize,
 }
 
 impl GitCall<'_> {
@@ -45,7 +47,7 @@ impl GitCall<'_> {
         }
         command.envs([("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")]);
         command.args(self.arguments).envs(self.variables.iter().copied());
-        let answer = run(command, self.folder, self.patience, self.input)?;
+        let answer = run(command, self.folder, (self.patience, self.kept), self.input)?;
         (!answer.timed_out).then_some(answer)
     }
 }
@@ -69,7 +71,14 @@ pub fn capture_git(
     let variables: Vec<(&str, &OsStr)> =
         common.map(|common| ("GIT_COMMON_DIR", common.as_os_str())).into_iter().collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let call =
-        GitCall { arguments: &arguments, folder, variables: &variables, is_personal: false, input: &[], patience };
+    let call = GitCall {
+        arguments: &arguments,
+        folder,
+        variables: &variables,
+        is_personal: false,
+        input: &[],
+        patience,
+        kept: KEPT,
+    };
     call.run()
 }

@@ -119,6 +119,11 @@ fn task_land_shows_what_has_landed_and_advances_a_branch_only_by_a_fast_forward(
     git(&place, &["branch", "other"]);
     assert!(place.run(&["task", "land", "--into", "other"]).code(0).stdout.contains("1 commit further"));
     assert!(!place.work("file-1.txt").exists(), "another branch is checked out");
+    let elsewhere = place.path("tmp/elsewhere").display().to_string();
+    git(&place, &["worktree", "add", "-q", "-b", "third", &elsewhere]);
+    let ran = place.run(&["task", "land", "--into", "third"]);
+    assert!(ran.code(2).stderr.contains("checked out"), "{}", ran.stderr);
+    assert_eq!(git(&place, &["rev-parse", "third"]), git(&place, &["rev-parse", "main"]));
     assert!(place.run(&["task", "land", "--into", "main"]).code(0).stdout.starts_with("main is now "));
     assert_eq!(place.read("file-1.txt"), "work\n");
     assert_eq!(place.run(&["task", "land", "--into", "main"]).code(0).stdout, "main has everything that has landed.\n");

@@ -3,6 +3,7 @@
 use crate::batch::{hub, place, user_git};
 use crate::support::git;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn a_repository_that_an_agent_makes_inside_of_its_workspace_lands_as_its_files() {
@@ -28,6 +29,28 @@ fn files_that_git_cannot_add_do_not_lose_the_others() {
         assert_eq!(ran.code, Some(0), "{mess}: {}", ran.stderr);
         assert_eq!(hub(&place, &["show", "forkhestra/line:file-1.txt"]), "work");
     }
+}
+
+#[test]
+fn work_is_not_handed_over_in_part_if_git_is_killed_while_it_adds_the_files() {
+    let place = place(1, "sh echo work > file-1.txt", "ls file-1.txt");
+    let kill = place.path("tmp/kill");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *'add --all'*) [ ! -e {} ] || kill -KILL $$ ;; esac\nexec /usr/bin/git \"$@\"\n",
+        kill.display()
+    );
+    fs::write(place.path("bin/git"), script).unwrap();
+    fs::set_permissions(place.path("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
+    place.agent("worker", &format!("sh echo work > file-1.txt; touch {}", kill.display()));
+    let ran = place.run(&["task", "run", "-j", "1"]);
+    assert!(ran.code(1).stderr.contains("0 of 1 task landed"), "{}", ran.stderr);
+    fs::remove_file(&kill).unwrap();
+    place.agent("worker", "sh true");
+    place.run(&["task", "run", "-j", "1"]).code(0);
+    assert_eq!(
+        hub(&place, &["ls-tree", "--name-only", "forkhestra/line", "shared.txt", "file-1.txt"]),
+        "file-1.txt\nshared.txt"
+    );
 }
 
 #[test]
