@@ -114,8 +114,12 @@ impl Budget {
         uses_agents: bool,
         now: Duration,
     ) -> Result<Vec<String>, LimitKind> {
-        let Numbers { time, cost, tokens, attempts } = self.whole;
-        let each = self.each;
+        let Numbers { time, mut cost, mut tokens, attempts } = self.whole;
+        let mut each = self.each;
+        if !uses_agents {
+            // A verification uses no model, so it needs no share of what models cost.
+            (cost, tokens, each.cost, each.tokens) = (None, None, None, None);
+        }
         let time = match time {
             Some(time) => {
                 let left = time.checked_sub(now.saturating_sub(self.begun)).filter(|left| left.as_secs() > 0);
@@ -145,12 +149,10 @@ impl Budget {
             share.attempts = Some(used.attempts.saturating_add(more).min(each.attempts.unwrap_or(u32::MAX)));
         }
         self.shares.insert(unit.to_string(), share);
-        // A verification uses no model.
-        let of_agents = |words: Option<String>| words.filter(|_| uses_agents);
         let words = [
             time.map(|time| format!("time={}", show_duration(Duration::from_secs(time.as_secs().max(1))))),
-            of_agents(share.cost.map(|cost| format!("cost={cost:.4}"))),
-            of_agents(share.tokens.map(|tokens| format!("tokens={tokens}"))),
+            share.cost.map(|cost| format!("cost={cost:.4}")),
+            share.tokens.map(|tokens| format!("tokens={tokens}")),
             share.attempts.map(|attempts| format!("attempts={attempts}")),
         ];
         Ok(words.into_iter().flatten().collect())
@@ -186,5 +188,24 @@ impl Budget {
             }
             LimitKind::Wait => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verification_needs_no_share_of_the_cost_and_the_tokens() {
+        let place = crate::source::Place::whole(&crate::source::Source::new("t", "", std::path::Path::new("/")));
+        let whole = Limits {
+            cost: Some((0.001, place.clone())),
+            tokens: Some((0, place)),
+            attempts: Some(9),
+            ..Limits::default()
+        };
+        let mut budget = Budget::new(&whole, &Limits::default(), Duration::ZERO);
+        assert_eq!(budget.share("task", 1, true, Duration::ZERO), Err(LimitKind::Cost));
+        assert_eq!(budget.share("verify", 1, false, Duration::ZERO), Ok(vec!["attempts=9".to_string()]));
     }
 }

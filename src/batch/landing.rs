@@ -3,7 +3,7 @@
 use super::driver::{BatchError, Driver};
 use super::machine::workspace_name;
 use crate::checks::{OutputErrors, joined};
-use crate::engine::{AttemptOutcome, BatchEvent, EventKind, RunOutcome, TaskPlace};
+use crate::engine::{AttemptOutcome, BatchEvent, EventKind, RunOutcome, TaskOfBatch, TaskPlace};
 use crate::hub::{Merged, Workspace};
 use crate::journal::JournalError;
 
@@ -22,7 +22,7 @@ impl Driver<'_> {
                 // Work that changes nothing needs no commit.
                 Merged::Clean { tree } if tree == self.context.hub.tree_of(&tip)? => merged.push(id.clone()),
                 Merged::Clean { tree } => {
-                    let run = self.state.tasks.get(id).and_then(|task| task.runs.last().copied());
+                    let run = self.state.tasks.get(id).and_then(TaskOfBatch::run_of_work);
                     tip = self.context.hub.commit(&tree, &[&tip], &self.context.planner.message(id, run))?;
                     merged.push(id.clone());
                 }

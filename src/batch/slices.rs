@@ -6,9 +6,9 @@ use super::remote::{RemoteEngine, RemoteUnit, follow};
 use crate::engine::{Event, RunOutcome, Sig, Totals};
 use crate::eval::{SLICE_ANSWERS, SliceAnswers, SliceNews, SliceSource};
 use crate::exit::Exit;
-use crate::hub::{Hub, HubError};
+use crate::hub::{FoundUnit, Hub, HubError};
 use crate::runner::{Failure, ReceivedSignal};
-use crate::unit::Bundle;
+use crate::unit::{Bundle, UnitStage};
 use crate::world::World;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -210,6 +210,13 @@ impl<'a> Slices<'a> {
     }
 }
 
+/// The answers of a unit, as the hub has them.
+fn answers_of(hub: &Hub, unit: &FoundUnit) -> SliceAnswers {
+    let events = hub.kept_run(unit).map(|(_, events)| events).unwrap_or_default();
+    let events: Vec<Event> = events.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    SliceAnswers::of(&events, &hub.kept_file(unit, SLICE_ANSWERS).unwrap_or_default())
+}
+
 /// A diagnostic in one line, without its frame.
 fn in_one_line(words: &str) -> String {
     words.split_whitespace().filter(|word| !["×", "│"].contains(word)).collect::<Vec<_>>().join(" ")
@@ -225,12 +232,16 @@ impl SliceSource for Slices<'_> {
         let mut open: HashSet<&str> = cases.iter().map(String::as_str).collect();
         let mut number = 0;
         // What an earlier process has begun.
-        for (unit, _) in self.settings.hub.units().map_err(broken)? {
+        for (unit, found) in self.settings.hub.units().map_err(broken)? {
             let Some(rest) = unit.strip_prefix(&prefix).and_then(|rest| rest.split_once('-')) else { continue };
             number = rest.0.parse().unwrap_or(0).max(number);
             let bundle = self.settings.hub.bundle(&unit).map_err(broken)?;
             let its: Vec<String> = bundle.slice.map(|slice| slice.cases).unwrap_or_default();
-            let its: Vec<String> = its.into_iter().filter(|case| open.remove(case.as_str())).collect();
+            // A unit that is done is never done again: what it could not answer goes to another one.
+            let is_done = found.record.stage == UnitStage::Done;
+            let answers = if is_done { answers_of(&self.settings.hub, &found) } else { SliceAnswers::default() };
+            let is_open = |case: &String| !is_done || answers.has_answered(case);
+            let its: Vec<String> = its.into_iter().filter(|case| is_open(case) && open.remove(case.as_str())).collect();
             if !its.is_empty() {
                 self.waiting.push_back(Slice { unit, cases: its, tries: 0 });
             }

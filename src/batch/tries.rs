@@ -36,11 +36,14 @@ impl Driver<'_> {
             let (files, patch) = self.context.hub.difference(base, work)?;
             let shown = &patch[..patch.floor_char_boundary(MOST_SHOWN)];
             let rest = if shown.len() < patch.len() { "The beginning of its changes:" } else { "Its changes:" };
+            // Nothing in the changes can close the fence around them.
+            let longest = shown.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
+            let fence = "`".repeat(longest.max(3) + 1);
             // Writing to a String cannot fail.
             let _ = write!(
                 text,
                 "## Try {number}{by}\n\n{files}\n\n`git diff {base} {work}` shows all of its changes. {rest}\n\n\
-                 ````diff\n{shown}\n````\n\n"
+                 {fence}diff\n{shown}\n{fence}\n\n"
             );
         }
         Ok(text)

@@ -85,6 +85,12 @@ impl SliceAnswers {
         slice
     }
 
+    /// Whether there is an answer to a case, which could be judged.
+    #[must_use]
+    pub fn has_answered(&self, case: &str) -> bool {
+        self.has(case) && !self.failed.contains_key(case)
+    }
+
     /// Whether it is known what became of a case.
     #[must_use]
     pub fn has(&self, case: &str) -> bool {

@@ -38,7 +38,8 @@ impl Hub {
         self.ask(&words).map(drop)
     }
 
-    /// Opens the hub at `path` for the units of a file, which are added to it. It is created if there is none.
+    /// Opens the hub at `path` for the units of a file. It is created if there is none. Returns it with the names of
+    /// the units, which are added to it; if it has one in an earlier state, that of the file counts.
     ///
     /// # Errors
     /// When git fails, or the file is not a bundle of git.
@@ -49,8 +50,10 @@ impl Hub {
         }
         let units = hub.fetch_file(file)?;
         for (unit, commit) in &units {
-            if hub.last_commit(unit).is_none() {
-                hub.swap(&format!("{UNITS}{unit}"), commit, None)?;
+            let ours = hub.last_commit(unit);
+            // It has what was done here so far, if the file has not changed since.
+            if !ours.as_ref().is_some_and(|ours| hub.is_ancestor(commit, ours)) {
+                hub.swap(&format!("{UNITS}{unit}"), commit, ours.as_deref())?;
             }
         }
         hub.forget_incoming(&units)?;

@@ -26,7 +26,7 @@ pub use land::Fetched;
 pub use line::{Merged, conflict_text};
 pub use ports::PortBlock;
 pub use units::{Claim, FoundUnit};
-pub use workspace::Workspace;
+pub use workspace::{Workspace, WorkspaceLock};
 
 /// The hub's directory, below `.forkhestra`.
 const FOLDER: &str = "hub.git";

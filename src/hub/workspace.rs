@@ -4,7 +4,8 @@ use super::fill::fill;
 use super::{Hub, HubError, git, write};
 use crate::context::{FreshTree, Repository, TreeOrigin};
 use crate::unit::Bundle;
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The working tree of a unit.
@@ -17,6 +18,13 @@ pub struct Workspace {
     name: String,
     /// The identity of the unit that works in it.
     unit: String,
+}
+
+/// The right of one process to write to a workspace, until it is dropped.
+#[derive(Debug)]
+pub struct WorkspaceLock {
+    path: PathBuf,
+    _file: File,
 }
 
 impl Workspace {
@@ -42,6 +50,32 @@ impl Workspace {
     /// The file next to it that says which unit has it, and the last run in it before that unit.
     fn owner(&self) -> PathBuf {
         self.top.with_file_name(format!("{}.unit", self.name))
+    }
+
+    /// Locks it for this process, until the lock is dropped. Returns `None` if another process has it.
+    ///
+    /// # Errors
+    /// When the lock cannot be written.
+    pub fn lock(&self) -> Result<Option<WorkspaceLock>, HubError> {
+        let path = self.top.with_file_name(format!("{}.lock", self.name));
+        let failed = |cause| HubError::Write { path: path.clone(), cause };
+        let above = self.top.parent().unwrap_or(&self.top);
+        #[expect(clippy::disallowed_methods, reason = "the owner of workspaces")]
+        fs::create_dir_all(above).map_err(failed)?;
+        loop {
+            let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+            }
+            // Whoever had it may have removed the file meanwhile: then the lock of that file means nothing.
+            let is_same = |one: fs::Metadata, other: fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+            let ours = file.metadata().map_err(failed)?;
+            if fs::metadata(&path).is_ok_and(|there| is_same(there, ours)) {
+                return Ok(Some(WorkspaceLock { path, _file: file }));
+            }
+        }
     }
 
     /// Records that its unit has it from now on, with the number of the claim. `run` is the last run in it so far, or
@@ -193,11 +227,14 @@ impl Hub {
         (head != bundle.base && self.has(&head)).then_some(head)
     }
 
-    /// Removes a workspace. Everything in it that git does not ignore must be in the hub.
+    /// Removes a workspace, unless another process has it. All that is in it and that git does not ignore must be in the
+    /// hub.
     pub fn remove_workspace(&self, workspace: &Workspace) {
+        let Ok(Some(lock)) = workspace.lock() else { return };
         let _ = fs::remove_dir_all(&workspace.top);
         let _ = fs::remove_file(self.index(&workspace.name));
         let _ = fs::remove_file(workspace.owner());
+        let _ = fs::remove_file(&lock.path);
     }
 }
 

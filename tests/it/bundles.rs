@@ -105,6 +105,25 @@ fn work_on_a_file_that_was_interrupted_continues_after_its_last_attempt() {
 }
 
 #[test]
+fn work_on_a_file_that_was_written_again_begins_with_the_newer_one() {
+    let place = with_unit();
+    fs::create_dir(place.path("there")).unwrap();
+    let (unit, done) = (path(&place, "there/unit.bundle"), path(&place, "there/done.bundle"));
+    place.run(&["task", "bundle", "9-1-1", "--out", &unit]).code(0);
+    let run = place.start(&["work", "--bundle", &unit, "--out", &done]);
+    place.wait_for(&place.path("tmp/up"));
+    assert_eq!(run.end_by("KILL").code, None);
+    place.agent("worker", "sh echo more >> file-1.txt\nsh echo FORKHESTRA_COMPLETE");
+    // Meanwhile, the batch has offered the unit again.
+    let hub = Hub::at(&place.work(".forkhestra/hub.git"));
+    assert!(hub.claim("9-1-1", "lost").unwrap().is_some());
+    hub.queue_again("9-1-1", &[]).unwrap();
+    place.run(&["task", "bundle", "9-1-1", "--out", &unit]).code(0);
+    place.run(&["work", "--bundle", &unit, "--out", &done]).code(0);
+    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 is done.\n");
+}
+
+#[test]
 fn a_batch_lands_what_a_file_brings_back() {
     let place = place(1, WRITES, "ls file-*.txt > /dev/null");
     fs::create_dir(place.path("there")).unwrap();

@@ -149,6 +149,21 @@ fn an_evaluation_on_an_engine_that_was_interrupted_resumes() {
 }
 
 #[test]
+fn cases_that_every_worker_refused_are_asked_again_by_resume() {
+    let place = with_suite(6, "");
+    let config = place.read("forge/chains.json");
+    let needs = r#""workspace": { "needs": { "programs": ["special-tool"] } }, "agents": {"#;
+    place.config(&config.replacen(r#""agents": {"#, needs, 1));
+    git(&place, &["commit", "-q", "-a", "-m", "needs"]);
+    let ran = place.run(&ON);
+    assert_eq!((ran.code(1).code, calls(&place)), (Some(1), 0), "{}", ran.all());
+    place.agent("special-tool", "");
+    let ran = place.run(&["resume"]);
+    assert!(ran.code(1).stdout.contains("3 of 6 cases passed"), "{}", ran.all());
+    assert_eq!(calls(&place), 6);
+}
+
+#[test]
 fn the_limits_of_an_evaluation_hold_on_an_engine() {
     let place = with_suite(12, "");
     let ran = place.run(&[&ON[..], &["--limit", "attempts=6"]].concat());

@@ -3,7 +3,7 @@
 use crate::batch::{hub, place};
 use crate::checkpoints::with_unit;
 use crate::support::Place;
-use forkhestra::hub::Hub;
+use forkhestra::hub::{Hub, Workspace};
 use forkhestra::unit::{Bundle, Needs, UnitStage};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -342,6 +342,27 @@ fn work_next_leaves_units_that_need_what_this_machine_lacks_and_a_worker_with_th
     ");
     let unit = made.unit("9-2-1").unwrap().unwrap();
     assert_eq!((unit.record.stage, unit.record.exit), (UnitStage::Done, Some(2)));
+}
+
+#[test]
+fn a_worker_leaves_a_workspace_alone_that_another_process_has_locked() {
+    let place = with_unit();
+    place.agent("worker", "sh basename $FORKHESTRA_WORKSPACE > file-1.txt\nsh echo FORKHESTRA_COMPLETE");
+    let made = Hub::at(&place.work(".forkhestra/hub.git"));
+    let folder = place.path("there");
+    let workspace = Workspace::of(&made.bundle("9-1-1").unwrap(), &folder);
+    let lock = workspace.lock().unwrap().unwrap();
+    assert!(workspace.lock().unwrap().is_none());
+    let (hub_path, folder) = (made.path().display().to_string(), folder.display().to_string());
+    place.run(&["work", "--hub", &hub_path, "--unit", "9-1-1", "--workspaces", &folder]).code(0);
+    assert_eq!(hub(&place, &["show", "refs/forkhestra/units/9-1-1^2:file-1.txt"]), "9-1@1");
+    // That of the worker is gone, with its lock.
+    made.remove_workspace(&workspace);
+    drop(lock);
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["9-1.lock"]);
+    made.remove_workspace(&workspace);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 #[test]

@@ -43,6 +43,8 @@ fn tries_are_made_at_once_and_the_judge_chooses_the_one_that_lands() {
     let before = user_git(&place);
     let ran = place.run(&["task", "run", "-j", "3", "--tries", "3"]);
     let commit = hub(&place, &["rev-parse", "--short=8", "forkhestra/line"]);
+    let run = hub(&place, &["log", "-1", "--format=%(trailers:key=Forkhestra-Run,valueonly)", "forkhestra/line"]);
+    assert_eq!(run.trim(), "3", "the run of the chosen try");
     // They end in any order.
     let stderr = ran.code(0).stderr.replace(&commit, "COMMIT");
     let (accepted, others): (Vec<&str>, Vec<&str>) = stderr.lines().partition(|line| line.contains("is accepted"));

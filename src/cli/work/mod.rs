@@ -14,7 +14,7 @@ use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run;
 use crate::context::TreeOrigin;
 use crate::exit::Exit;
-use crate::hub::{Claim, FoundUnit, Hub, HubError, KeptUnit, Workspace};
+use crate::hub::{Claim, FoundUnit, Hub, HubError, KeptUnit, Workspace, WorkspaceLock};
 use crate::journal::{Journal, NewTask, RunLock};
 use crate::report::print_error;
 use crate::source::{Diagnostic, counted};
@@ -120,7 +120,7 @@ fn do_unit(
     before: Option<&FoundUnit>,
 ) -> Answered {
     let folder = folder(world, args, hub)?;
-    let workspace = workspace_of(&mut bundle, &folder, claim.fence, args);
+    let (workspace, lock) = workspace_of(&mut bundle, &folder, claim.fence, args)?;
     hub.unlock(&workspace);
     // If another worker has claimed the unit since, what is here is older than the hub's last checkpoint.
     let is_newest = workspace.fence() == before.map(|before| before.record.fence);
@@ -164,21 +164,31 @@ fn do_unit(
     says(if exit == Exit::Success { "complete".into() } else { format!("ended with exit code {}", exit.code()) });
     // On its own machine, the batch removes it once the work has landed.
     if !args.no_checkpoints && hub.unit(&bundle.unit)?.is_some_and(|unit| unit.record.stage == UnitStage::Done) {
+        drop(lock);
         hub.remove_workspace(&workspace);
     }
     Ok(exit)
 }
 
-/// The workspace of a unit. If a worker that has lost its claim still works in it, the unit gets another one: it may
-/// stand still on a machine that shares the directory.
-fn workspace_of(bundle: &mut Bundle, folder: &Path, fence: u32, args: &WorkArgs) -> Workspace {
+/// The workspace of a unit, with its lock. If a worker that has lost its claim still works in it, the unit gets another
+/// one: that worker may stand still, on this machine or on one that shares the directory.
+fn workspace_of(
+    bundle: &mut Bundle,
+    folder: &Path,
+    fence: u32,
+    args: &WorkArgs,
+) -> Result<(Workspace, Option<WorkspaceLock>), HubError> {
     let workspace = Workspace::of(bundle, folder);
+    let lock = workspace.lock()?;
     let is_held = || workspace.root.is_dir() && RunLock::is_held(&workspace.root).unwrap_or(false);
-    if args.no_checkpoints || !is_held() {
-        return workspace;
+    // On its own machine, a batch starts a worker only when the one before has ended.
+    if args.no_checkpoints || lock.is_some() && !is_held() {
+        return Ok((workspace, lock));
     }
     bundle.workspace = format!("{}@{fence}", bundle.workspace);
-    Workspace::of(bundle, folder)
+    let workspace = Workspace::of(bundle, folder);
+    let lock = workspace.lock()?;
+    Ok((workspace, lock))
 }
 
 /// A run that an earlier worker of the unit has begun.

@@ -97,6 +97,13 @@ impl TaskOfBatch {
         self.work.as_deref().or_else(accepted).or_else(tried).or(self.start.as_deref())
     }
 
+    /// The run that has made its work: that of the chosen try, until the work is sent back.
+    #[must_use]
+    pub fn run_of_work(&self) -> Option<i64> {
+        let chosen = self.chosen.filter(|_| self.sent_back == 0).and_then(|number| self.try_of(number));
+        chosen.and_then(|chosen| chosen.run).or_else(|| self.runs.last().copied())
+    }
+
     /// What its tries need next. `most_lost` is how many workers of one unit may be lost.
     #[must_use]
     pub fn tries_need(&self, most_lost: u32) -> TriesNeed {
@@ -188,6 +195,10 @@ impl TaskOfBatch {
     /// The backend that works on the task from now on: that of the try that was chosen; `None` for that of each agent.
     #[must_use]
     pub fn backend_of(&self, number: u32) -> Option<&str> {
-        self.tries.get(usize::try_from(number).ok()?.checked_sub(1)?)?.backend.as_deref()
+        self.try_of(number)?.backend.as_deref()
+    }
+
+    fn try_of(&self, number: u32) -> Option<&TryOfTask> {
+        self.tries.get(usize::try_from(number).ok()?.checked_sub(1)?)
     }
 }
