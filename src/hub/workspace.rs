@@ -227,8 +227,7 @@ impl Hub {
         (head != bundle.base && self.has(&head)).then_some(head)
     }
 
-    /// Removes a workspace, unless another process has it. All that is in it and that git does not ignore must be in the
-    /// hub.
+    /// Removes a workspace, unless another process has it. What is in it and git does not ignore must be in the hub.
     pub fn remove_workspace(&self, workspace: &Workspace) {
         let Ok(Some(lock)) = workspace.lock() else { return };
         let _ = fs::remove_dir_all(&workspace.top);
