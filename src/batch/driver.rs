@@ -126,6 +126,10 @@ pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, Batc
         limit: None,
         waits_for_share: false,
     };
+    let _open = match driver.context.engine {
+        Some(_) => Some(driver.context.hub.open_batch(driver.context.run)?),
+        None => None,
+    };
     driver.begin()?;
     loop {
         while let Some(action) = next(&driver.state, driver.capacity()) {

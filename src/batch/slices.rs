@@ -6,7 +6,7 @@ use super::remote::{RemoteEngine, RemoteUnit, follow};
 use crate::engine::{Event, RunOutcome, Sig, Totals};
 use crate::eval::{SLICE_ANSWERS, SliceAnswers, SliceNews, SliceSource};
 use crate::exit::Exit;
-use crate::hub::{FoundUnit, Hub, HubError};
+use crate::hub::{FoundUnit, Hub, HubError, OpenBatch};
 use crate::runner::{Failure, ReceivedSignal};
 use crate::unit::{Bundle, UnitStage};
 use crate::world::World;
@@ -74,6 +74,8 @@ pub struct Slices<'a> {
     reported: Vec<String>,
     /// Whether no more slices are started.
     is_ending: bool,
+    /// Says to workers that there may be more slices.
+    open: Option<OpenBatch>,
 }
 
 impl std::fmt::Debug for Slices<'_> {
@@ -97,6 +99,7 @@ impl<'a> Slices<'a> {
             next: VecDeque::new(),
             reported: Vec::new(),
             is_ending: false,
+            open: None,
         }
     }
 
@@ -228,6 +231,7 @@ fn broken(error: HubError) -> Failure {
 
 impl SliceSource for Slices<'_> {
     fn start(&mut self, cases: Vec<String>) -> Result<(), Failure> {
+        self.open = Some(self.settings.hub.open_batch(self.settings.run).map_err(broken)?);
         let prefix = format!("{}-slice", self.settings.run);
         let mut open: HashSet<&str> = cases.iter().map(String::as_str).collect();
         let mut number = 0;

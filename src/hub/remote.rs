@@ -119,7 +119,7 @@ impl Hub {
     }
 
     /// Calls git on the mirror with the person's settings, which know how to log in.
-    fn with_person(&self, url: &str, words: &[&str]) -> Result<String, HubError> {
+    pub(super) fn with_person(&self, url: &str, words: &[&str]) -> Result<String, HubError> {
         let own = [("GIT_DIR", self.path.as_os_str())];
         let ask = |words: &[&str]| git::personal_with(words, &self.path, &own);
         let chooses_ssh = environment_chooses_ssh() || ask(&["config", "--get", "core.sshCommand"]).is_ok();

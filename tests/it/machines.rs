@@ -214,6 +214,24 @@ fn next_all_works_until_no_unit_is_waiting_and_a_refused_unit_ends_it() {
 }
 
 #[test]
+fn next_all_waits_for_the_next_unit_while_a_batch_is_running() {
+    let mut place = with_units(2);
+    place.set("FORKHESTRA_TEST_NEXT_MS", "100");
+    let made = Hub::at(&place.work(".forkhestra/hub.git"));
+    let last = Bundle { unit: "9-8-1".into(), workspace: "9-8".into(), ..made.bundle("9-1-1").unwrap() };
+    let open = made.open_batch(9).unwrap();
+    let url = format!("file://{}", made.path().display());
+    let run = place.start(&["work", "--next", "--all", "--hub", &url]);
+    let is_done = |unit: &str| made.unit(unit).unwrap().is_some_and(|found| found.record.stage == UnitStage::Done);
+    place.until(|| is_done("9-2-1"));
+    assert!(made.queue(&last).unwrap());
+    place.until(|| is_done("9-8-1"));
+    drop(open);
+    let ran = run.end();
+    assert!(ran.code(0).stderr.ends_with("no unit of the hub is waiting\n"), "{}", ran.stderr);
+}
+
+#[test]
 fn next_is_given_to_one_of_several_workers_each_time() {
     let place = with_units(6);
     let url = format!("file://{}", place.work(".forkhestra/hub.git").display());

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 /// How long to wait before a job is submitted again that could not be.
 const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
-/// An engine, ready for the units of one hub. Its commands contain `${JOB}`, `${UNIT}`, `${HUB}` and `${WORK}`.
+/// An engine, ready for the units of one hub. Its commands contain `${JOB}`, `${UNIT}`, `${HUB}`, `${LABELS}` and `${WORK}`.
 #[derive(Debug)]
 pub struct RemoteEngine {
     /// Its name, as `--on` takes it.
@@ -23,6 +23,8 @@ pub struct RemoteEngine {
     pub cancel: Vec<String>,
     /// Where the other machines find the hub.
     pub hub: String,
+    /// The labels that a machine must have, separated by commas.
+    pub labels: String,
     /// The command line of a worker for a shell, up to the name of its unit.
     pub work: String,
     /// What distinguishes the jobs of this hub from those of others.
@@ -52,8 +54,13 @@ impl RemoteEngine {
 
     fn filled(&self, words: &[String], unit: &str) -> Vec<String> {
         let work = format!("{} --unit {unit}", self.work);
-        let values =
-            [("${JOB}", self.job(unit)), ("${UNIT}", unit.into()), ("${HUB}", self.hub.clone()), ("${WORK}", work)];
+        let values = [
+            ("${JOB}", self.job(unit)),
+            ("${UNIT}", unit.into()),
+            ("${HUB}", self.hub.clone()),
+            ("${LABELS}", self.labels.clone()),
+            ("${WORK}", work),
+        ];
         let fill = |word: &String| values.iter().fold(word.clone(), |word, (name, value)| word.replace(name, value));
         words.iter().map(fill).collect()
     }

@@ -105,12 +105,12 @@ pub(in crate::chain) static ENGINE: Object = Object {
         key(
             "submit",
             Shape::Texts,
-            "The command that starts a job, a program and its arguments. `${JOB}` is the name of the job, `${WORK}` the command line that the job runs, for a shell, `${UNIT}` and `${HUB}` the unit of work and the hub. Without it, workers fetch their work by themselves: `forkhestra work --next`.",
+            "The command that starts a job, a program and its arguments. `${JOB}` is the name of the job, `${WORK}` the command line that the job runs, for a shell, `${UNIT}` and `${HUB}` the unit of work and the hub, `${LABELS}` the labels that a machine must have, separated by commas. Without it, workers fetch their work by themselves: `forkhestra work --next`.",
         ),
         key(
             "list",
             Shape::Texts,
-            "The command that lists the jobs that have not ended: one line each, which begins with the job's name. Without it, a job is never taken for lost.",
+            "The command that lists the jobs that have not ended: one line each, which begins with the job's name. Without it, a job is never taken for lost, and `resume` starts another one for a unit that has not been handed over.",
         ),
         key("cancel", Shape::Texts, "The command that ends the job `${JOB}`. Without it, Ctrl-C leaves jobs at work."),
         key(

@@ -38,7 +38,7 @@ pub(in crate::cli) struct EvalRunArgs {
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) case: Vec<String>,
     /// Run N cases at once
-    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=crate::cli::task::args::MOST_AT_ONCE))]
     pub(in crate::cli) jobs: u32,
     /// A directory with any of prompt.execute.md, prompt.evaluation.md, prompt.improve.md; the built-in file is used
     /// for each that is missing

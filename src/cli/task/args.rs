@@ -261,7 +261,7 @@ pub(in crate::cli) struct TaskRunArgs {
     #[arg(long)]
     pub(in crate::cli) all: bool,
     /// Work on up to N tasks at once, each in a workspace of its own, and land each result once it is verified
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
     #[arg(conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) jobs: Option<u32>,
     /// Like --jobs, with workers on other machines, to which this engine of the config brings the work: `slurm`
@@ -300,6 +300,8 @@ pub(in crate::cli) struct TaskRunArgs {
     pub(in crate::cli) told: OutputArgs,
 }
 
+/// The most units that are worked on at once. On this machine, each has a process.
+pub(in crate::cli) const MOST_AT_ONCE: i64 = 1000;
 /// How many units `--on` works on at once without `--jobs`.
 const MOST_JOBS: u32 = 64;
 

@@ -22,7 +22,7 @@ pub(in crate::cli) struct WorkArgs {
     /// Work on the next unit that nobody has claimed
     #[arg(long, conflicts_with = "unit")]
     pub(in crate::cli) next: bool,
-    /// With --next: continue with the next unit until none is waiting
+    /// With --next: continue with the next unit until none is waiting and no batch is running
     #[arg(long, requires = "next")]
     pub(in crate::cli) all: bool,
     /// With --next: continue with the next unit, and wait if there is none

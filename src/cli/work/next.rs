@@ -20,19 +20,27 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long it waits before it looks for a unit again.
 const WAIT: Duration = Duration::from_secs(5);
+/// How often in a row a worker with `--all` waits for the next unit of a running batch: for ten minutes.
+const MOST_WAITS: u32 = 120;
 
 /// Works on the next unit of a hub, and with `--all` or `--wait` on one after the other. A signal ends it, and so does
 /// a unit that was refused: this machine would refuse the others, too.
 pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, worker: &str) -> Answered {
     let continues = args.all || args.wait;
+    let mut waits = 0;
     loop {
         let mut left = LeftUnits::default();
         let done = next_unit(world, common, args, (hub, worker), &mut left)?;
         match done {
             Some(exit) if !continues || ends_the_worker(exit) => return Ok(exit),
-            Some(_) => {}
-            None if args.wait => {
-                if let Some(signal) = next_signal(WAIT) {
+            Some(_) => waits = 0,
+            // Verifications, and work that is sent back, become units while the batch is running.
+            None if args.wait || args.all && waits < MOST_WAITS && hub.has_open_batch()? => {
+                if waits == 0 && args.all {
+                    print_error("no unit is waiting, but the batch is running: waiting for its next one\n");
+                }
+                waits += 1;
+                if let Some(signal) = next_signal(world.shortened("NEXT", WAIT)) {
                     return Ok(run::execute::exit_of(RunOutcome::Interrupted { signal }));
                 }
             }

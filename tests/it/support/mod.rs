@@ -234,6 +234,16 @@ impl Place {
         }
     }
 
+    /// Waits until something holds.
+    #[track_caller]
+    pub(crate) fn until(&self, holds: impl Fn() -> bool) {
+        let deadline = Instant::now() + LONG;
+        while !holds() {
+            assert!(Instant::now() < deadline, "it never came; alive: {:?}", self.processes());
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits until no process of the test has this text in its command line.
     #[track_caller]
     pub(crate) fn wait_until_gone(&self, words: &str) {

@@ -1,6 +1,7 @@
 //! The engine of `--on`, from its entry in the config.
 
 use super::errors;
+use super::workspaces::needs;
 use crate::batch::RemoteEngine;
 use crate::cli::config::Project;
 use crate::hub::Hub;
@@ -16,7 +17,7 @@ use std::time::Duration;
 /// How often the jobs of an engine are listed, by default.
 const POLL: Duration = Duration::from_secs(10);
 /// What the commands of an engine may contain.
-const PLACEHOLDERS: [&str; 4] = ["JOB", "UNIT", "HUB", "WORK"];
+const PLACEHOLDERS: [&str; 5] = ["JOB", "UNIT", "HUB", "WORK", "LABELS"];
 /// Parts of the names of variables that hold secrets.
 const SECRET: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
 /// The shortest value that is taken for a secret, in bytes.
@@ -72,6 +73,7 @@ pub(in crate::cli) fn engine_of(
             [("--files", files), ("--workspaces", workspaces)],
         ),
         hub,
+        labels: needs(project.config.workspace.needs.as_ref(), &mut faults).labels.join(","),
         id: digest.get(..8).unwrap_or(&digest).to_string(),
         poll: settings.poll.unwrap_or(POLL),
         folder: project.root.clone(),
