@@ -18,14 +18,16 @@ pub(super) struct UnitAtWork {
     pub(super) seq: u64,
     pub(super) outcome: Option<RunOutcome>,
     pub(super) totals: Totals,
+    /// The root whose attempts are copied: the workspace, or with an engine the staging directory.
     pub(super) root: PathBuf,
+    /// The backend of each step, in order; `None` for a step without one.
     pub(super) backends: Vec<Option<String>>,
     pub(super) tell: UnboundedSender<ReceivedSignal>,
 }
 
 impl Driver<'_> {
-    /// Keeps the work of a task whose process was lost in the hub. Returns its commit.
-    pub(super) fn rescued(&self, task: &str) -> Option<String> {
+    /// Saves to the hub the work of a task whose process was lost. Returns the commit.
+    pub(super) fn rescue_work(&self, task: &str) -> Option<String> {
         self.state.tasks.get(task).filter(|known| known.place == TaskPlace::Interrupted)?;
         let bundle = self.context.hub.bundle(&self.unit_of(task)?).ok()?;
         let workspace = crate::hub::Workspace::of(&bundle, &self.context.workspaces);
@@ -41,7 +43,7 @@ impl Driver<'_> {
         planned: &PlannedUnit,
     ) -> Result<(Journal, i64), JournalError> {
         let mut journal = self.context.journal.sibling()?;
-        let worker = crate::journal::Worker { pid: 0, start_time: 0 };
+        let worker = crate::journal::Worker::NONE;
         let (started, digest) = (self.context.world.timestamp(), planned.digest.as_str());
         let new = NewRun { worker, started: &started, digest, outline: &planned.outline };
         let run = match known {
@@ -66,7 +68,8 @@ impl Driver<'_> {
         self.state.tasks.get(task).is_some_and(|task| task.chosen.is_none() && !task.tries.is_empty())
     }
 
-    /// Records what a worker has reported. An event that is in the journal already changes nothing.
+    /// Records what a worker has reported. An event that the journal already has is only added to the totals and the
+    /// outcome.
     pub(super) fn take(&mut self, News { unit: name, kind }: News) -> Result<(), BatchError> {
         let Some(unit) = self.units.get_mut(&name) else { return Ok(()) };
         let mut event = match kind {

@@ -1,5 +1,6 @@
 //! The limits of a whole batch. Each unit gets a share before it starts, which its own run keeps to; what it does not
-//! use returns at its end. So all units together never use more than the limit, but for one turn of each.
+//! use returns at its end. So all units together never use more than the limit, except for the turn in progress in each
+//! of them.
 
 use crate::chain::{Limits, show_duration};
 use crate::engine::{LimitKind, Totals};
@@ -23,16 +24,16 @@ struct Used {
     attempts: u32,
 }
 
-/// The numbers of some limits.
+/// Limits as plain amounts.
 #[derive(Debug, Clone, Copy, Default)]
-struct Numbers {
+struct LimitAmounts {
     time: Option<Duration>,
     cost: Option<f64>,
     tokens: Option<u64>,
     attempts: Option<u32>,
 }
 
-impl Numbers {
+impl LimitAmounts {
     fn of(limits: &Limits) -> Self {
         Self {
             time: limits.time,
@@ -46,8 +47,10 @@ impl Numbers {
 /// The limits of a batch and what was used of them.
 #[derive(Debug, Default)]
 pub struct Budget {
-    whole: Numbers,
-    each: Numbers,
+    /// Those of the whole batch.
+    whole: LimitAmounts,
+    /// Those of each run.
+    each: LimitAmounts,
     /// When the batch began, by the clock that includes sleep, less what it had worked before.
     begun: Duration,
     shares: HashMap<String, Share>,
@@ -60,10 +63,11 @@ const SECOND: Duration = Duration::from_secs(1);
 const LEAST_COST: f64 = 0.005;
 
 impl Budget {
-    /// The limits of a whole batch, and those of each of its runs. `begun` is when it began.
+    /// The limits of a whole batch, and those of each of its runs. `begun`: its start by `World::uptime`, less the time
+    /// worked before.
     #[must_use]
     pub fn new(whole: &Limits, each: &Limits, begun: Duration) -> Self {
-        Self { whole: Numbers::of(whole), each: Numbers::of(each), begun, shares: HashMap::new() }
+        Self { whole: LimitAmounts::of(whole), each: LimitAmounts::of(each), begun, shares: HashMap::new() }
     }
 
     /// Records what a run of the batch has used before this process.
@@ -114,7 +118,7 @@ impl Budget {
         uses_agents: bool,
         now: Duration,
     ) -> Result<Vec<String>, LimitKind> {
-        let Numbers { time, mut cost, mut tokens, attempts } = self.whole;
+        let LimitAmounts { time, mut cost, mut tokens, attempts } = self.whole;
         let mut each = self.each;
         if !uses_agents {
             // A verification uses no model, so it needs no share of what models cost.

@@ -78,7 +78,7 @@ pub struct BatchContext<'a> {
 }
 
 /// Signals for a lane.
-type Heard = UnboundedReceiver<ReceivedSignal>;
+type LaneSignals = UnboundedReceiver<ReceivedSignal>;
 
 type LaneFuture<'a> = Pin<Box<dyn Future<Output = (Lane, WorkerEnd)> + 'a>>;
 
@@ -106,7 +106,7 @@ pub(super) struct Driver<'a> {
 /// When the journal or the hub cannot be written. Every worker is ended then.
 pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, BatchError> {
     let mut signals = Signals::listen(|signal| context.world.ignores(signal)).map_err(Failure::Signals)?;
-    let (news, mut heard) = unbounded_channel();
+    let (news, mut reports) = unbounded_channel();
     let seq = context.earlier.last().map_or(0, |event| event.seq);
     let mut state = BatchState::default();
     for event in context.earlier {
@@ -142,10 +142,10 @@ pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, Batc
         tokio::select! {
             biased;
             signal = signals.next() => driver.hear(signal, &mut signals).await,
-            Some(news) = heard.recv() => driver.take(news)?,
+            Some(news) = reports.recv() => driver.take(news)?,
             Some((lane, end)) = driver.lanes.next() => {
                 driver.idle.push(lane);
-                driver.ended(end, &mut heard)?;
+                driver.ended(end, &mut reports)?;
             }
             // A reader that has gone away misses our lines.
             _ = written(driver.context.observer), if !driver.context.observer.is_idle() => {}
@@ -259,7 +259,7 @@ impl<'a> Driver<'a> {
                 if is_failed {
                     self.context.planner.rejected(&task, &reason, true)?;
                 }
-                let work = self.rescued(&task);
+                let work = self.rescue_work(&task);
                 self.say(BatchEvent::Stopped { task, reason, work })
             }
         }
@@ -305,7 +305,7 @@ impl<'a> Driver<'a> {
             base: unit.base.to_string(),
             workspace: workspace.display().to_string(),
         })?;
-        let (tell, heard) = unbounded_channel();
+        let (tell, signals) = unbounded_channel();
         let seq = journal.last_seq(run_number)?;
         let backends = planned.outline.steps.iter().map(|step| step.backend.clone()).collect();
         let at_work = UnitAtWork {
@@ -321,17 +321,17 @@ impl<'a> Driver<'a> {
         self.units.insert(name.clone(), at_work);
         // A run that continues has used time before, which its share does not count.
         let raised = share.into_iter().filter(|limit| !limit.starts_with("time=")).collect();
-        self.lanes.push(self.worker(lane, name, raised, heard));
+        self.lanes.push(self.worker(lane, name, raised, signals));
         Ok(())
     }
 
     /// What works on a unit: a process on this machine, or one that an engine starts on another machine.
-    fn worker(&self, lane: Lane, unit: String, limits: Vec<String>, heard: Heard) -> LaneFuture<'a> {
+    fn worker(&self, lane: Lane, unit: String, limits: Vec<String>, signals: LaneSignals) -> LaneFuture<'a> {
         let BatchContext { world, root, hub, .. } = self.context;
         let news = self.news.clone();
         if let Some(engine) = &self.context.engine {
             let unit = RemoteUnit { name: unit, limits };
-            return Box::pin(follow(hub.clone(), Rc::clone(engine), lane, unit, heard, news));
+            return Box::pin(follow(hub.clone(), Rc::clone(engine), lane, unit, signals, news));
         }
         let arguments = [
             "work".to_string(),
@@ -346,12 +346,12 @@ impl<'a> Driver<'a> {
         ];
         let limits = limits.into_iter().flat_map(|limit| ["--limit".to_string(), limit]);
         let worker = Worker { unit, arguments: arguments.into_iter().chain(limits).collect() };
-        Box::pin(run(world, root, lane, worker, heard, news))
+        Box::pin(run(world, root, lane, worker, signals, news))
     }
 
     /// Records the end of a worker, once everything that it reported is in the journal.
-    fn ended(&mut self, end: WorkerEnd, heard: &mut UnboundedReceiver<News>) -> Result<(), BatchError> {
-        while let Ok(news) = heard.try_recv() {
+    fn ended(&mut self, end: WorkerEnd, reports: &mut UnboundedReceiver<News>) -> Result<(), BatchError> {
+        while let Ok(news) = reports.try_recv() {
             self.take(news)?;
         }
         let unit = self.units.remove(&end.unit);
@@ -362,9 +362,9 @@ impl<'a> Driver<'a> {
         self.waits_for_share = false;
         let outcome = unit.and_then(|unit| unit.outcome);
         let continues = self.continues_with_more(&end.unit, outcome);
-        // A run that has reached a limit of its own has kept its work, but is not over for the hub.
-        // A result that a worker elsewhere hands over at this moment has not been reported with all of its events.
+        // The result of a worker elsewhere counts only once all of its events are reported.
         let is_reported = self.context.engine.is_none() || end.exit.is_some();
+        // A run that has reached a limit of its own has kept its work, but is not over for the hub.
         let is_over = |stage| stage == UnitStage::Done && is_reported || outcome.is_some_and(is_limit) && !continues;
         let found = self.context.hub.unit(&end.unit)?.filter(|found| is_over(found.record.stage));
         let exit = found.as_ref().and_then(|found| found.record.exit).or(end.exit);

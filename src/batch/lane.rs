@@ -50,7 +50,8 @@ pub(super) enum NewsKind {
 #[derive(Debug)]
 pub(super) struct WorkerEnd {
     pub(super) unit: String,
-    /// Its exit code; `None` if a signal killed it, or it could not be started.
+    /// Its exit code; `None` if a signal killed it, or it could not be started; of a worker elsewhere: `None` if it
+    /// handed over no result, or its job was lost or cancelled before it did.
     pub(super) exit: Option<u8>,
     /// The last that it said on standard error.
     pub(super) words: String,
@@ -63,7 +64,7 @@ pub(super) struct Worker {
     pub(super) arguments: Vec<String>,
 }
 
-/// Runs a worker in a lane, and returns both when the worker and everything below it have ended.
+/// Runs a worker in a lane. Returns the lane and the worker's end, once the worker and everything below it have ended.
 pub(super) async fn run(
     world: &World,
     root: &Path,

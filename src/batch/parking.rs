@@ -1,4 +1,4 @@
-//! Usage limits: what uses a backend that has reached one is not started until the limit ends.
+//! Usage limits: while one holds, no agent is started.
 
 use super::driver::Driver;
 use crate::engine::{Event, EventKind, WaitReason};

@@ -39,7 +39,7 @@ impl UnitPurpose<'_> {
     }
 }
 
-/// A unit that is to be started. Its work is compared with `base` and begins with `start`.
+/// A unit that is to be started.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitToStart<'a> {
     /// Its name.

@@ -17,15 +17,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// How often a slice is tried whose job is lost.
-const TRIES: u32 = 3;
+/// How many jobs of one slice may be lost before it fails.
+const MOST_LOST: u32 = 3;
 
 /// A slice that is to be done.
 #[derive(Debug, Clone)]
 struct Slice {
     unit: String,
     cases: Vec<String>,
-    tries: u32,
+    lost: u32,
 }
 
 /// A slice that an engine has.
@@ -199,8 +199,8 @@ impl<'a> Slices<'a> {
             (None, _) if self.is_ending => {}
             // Its job is lost, or the engine has ended it.
             (None, _) => {
-                slice.tries += 1;
-                if slice.tries < TRIES {
+                slice.lost += 1;
+                if slice.lost < MOST_LOST {
                     slice.cases = missing;
                     self.waiting.push_back(slice);
                 } else {
@@ -247,13 +247,13 @@ impl SliceSource for Slices<'_> {
             let is_open = |case: &String| !is_done || answers.has_answered(case);
             let its: Vec<String> = its.into_iter().filter(|case| is_open(case) && open.remove(case.as_str())).collect();
             if !its.is_empty() {
-                self.waiting.push_back(Slice { unit, cases: its, tries: 0 });
+                self.waiting.push_back(Slice { unit, cases: its, lost: 0 });
             }
         }
         let left: Vec<String> = cases.iter().filter(|case| open.contains(case.as_str())).cloned().collect();
         for part in left.chunks(self.settings.size.max(1)) {
             number += 1;
-            self.waiting.push_back(Slice { unit: format!("{prefix}{number}-1"), cases: part.to_vec(), tries: 0 });
+            self.waiting.push_back(Slice { unit: format!("{prefix}{number}-1"), cases: part.to_vec(), lost: 0 });
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ impl Driver<'_> {
         }
     }
 
-    /// The judge's answer to the choice of this number, or why it is none.
+    /// The judge's answer to the choice of this number, or why there is none.
     fn answer(&self, task: &str, number: u32) -> Result<Result<(u32, String), String>, JournalError> {
         let unit = format!("{}-{number}", choice_name(self.context.run, task));
         let Some(run) = self.state.units.get(&unit).map(|unit| unit.run) else {

@@ -2,7 +2,7 @@
 
 use super::event::{At, Feedback};
 use super::finished::Tokens;
-use super::state::{OfStep, Phase, State};
+use super::state::{Phase, State, StepState};
 use super::totals::Totals;
 use crate::verdict::{Ledger, Unclear, Verdict};
 
@@ -136,7 +136,7 @@ impl State {
         self.spending
     }
 
-    fn step(&self, number: u32) -> Option<&OfStep> {
+    fn step(&self, number: u32) -> Option<&StepState> {
         self.steps.get(number.checked_sub(1)? as usize)
     }
 

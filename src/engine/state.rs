@@ -49,8 +49,9 @@ pub struct State {
     pub(super) marker: bool,
     /// Why the attempt is being stopped while the run continues.
     pub(super) cut: Option<Cut>,
-    /// Why the run is stopping, if it is, and the last signal that was sent for it.
+    /// Why the run is stopping, if it is.
     pub(super) ending: Option<Ending>,
+    /// The last signal that was sent to end the attempt or the run.
     pub(super) last_signal: Option<Sig>,
     pub(super) paused: bool,
     /// Attempts that count for `limits.attempts`.
@@ -65,8 +66,8 @@ pub struct State {
     pub(super) logins: Option<Vec<String>>,
     /// The waits since the last attempt that counted.
     pub(super) waits: Waits,
-    pub(super) steps: Vec<OfStep>,
-    pub(super) groups: Vec<OfGroup>,
+    pub(super) steps: Vec<StepState>,
+    pub(super) groups: Vec<GroupState>,
     /// Every finding of the run's judges, with its state.
     pub(super) ledger: Ledger,
     /// The last verdict of a judge.
@@ -76,13 +77,15 @@ pub struct State {
     pub(super) objection: Option<u32>,
     /// Whether the last decision by a person accepted the work.
     pub(super) accepted: bool,
-    /// How the last worker changed protected files: descriptions, and the changes that void its attempt.
+    /// How the last worker changed protected files, as descriptions.
     pub(super) weakened: Vec<String>,
+    /// Those of its changes that void its attempt.
     pub(super) voided: Vec<String>,
     /// How many rejections in a row were of work that had not changed.
     pub(super) idle_rejects: u32,
-    /// Whether a worker has changed something since the last rejection, and whether a worker has changed nothing.
+    /// Whether a worker has changed something since the last rejection.
     pub(super) moved: bool,
+    /// Whether a worker has changed nothing since the last rejection.
     pub(super) stood_still: bool,
     /// The messages from people, with their numbers.
     pub(super) messages: Vec<(i64, String)>,
@@ -92,7 +95,7 @@ pub struct State {
 
 /// The state of a step.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct OfStep {
+pub(super) struct StepState {
     pub(super) attempts: u32,
     /// Whether its last attempt failed.
     pub(super) failed: bool,
@@ -116,7 +119,7 @@ pub(super) struct OfStep {
 
 /// The state of a group.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct OfGroup {
+pub(super) struct GroupState {
     pub(super) round: u32,
     pub(super) feedback: Option<Feedback>,
     /// How many rounds in a row were ended by something other than a judge.
@@ -126,7 +129,7 @@ pub(super) struct OfGroup {
 }
 
 /// Returns the element with this number, from 1. The list grows as needed.
-fn of<T: Clone + Default>(list: &mut Vec<T>, number: u32) -> Option<&mut T> {
+fn nth<T: Clone + Default>(list: &mut Vec<T>, number: u32) -> Option<&mut T> {
     let index = number.checked_sub(1).filter(|_| number <= MOST)? as usize;
     if list.len() <= index {
         list.resize(index + 1, T::default());
@@ -208,10 +211,10 @@ impl State {
             | EventKind::AttemptPaused { .. }
             | EventKind::AttemptContinued { .. } => {}
             EventKind::RoundStarted { group, round, .. } => {
-                if let Some(group) = of(&mut self.groups, *group) {
+                if let Some(group) = nth(&mut self.groups, *group) {
                     group.round = *round;
                     if *round == 1 {
-                        *group = OfGroup { round: 1, more: group.more, ..OfGroup::default() };
+                        *group = GroupState { round: 1, more: group.more, ..GroupState::default() };
                     }
                 }
             }
@@ -227,7 +230,7 @@ impl State {
                 if matches!(why, Unclear::NotItsRight { decision: Decision::Reject, minor: false }) && *asked == 0 {
                     self.objection = Some(at.step);
                 }
-                if let Some(step) = of(&mut self.steps, at.step).filter(|_| *asked > 0) {
+                if let Some(step) = nth(&mut self.steps, at.step).filter(|_| *asked > 0) {
                     step.unclear = Some((why.clone(), *asked));
                 }
             }
@@ -255,7 +258,7 @@ impl State {
             EventKind::RunPaused => self.paused = true,
             EventKind::RunContinued => self.paused = false,
             EventKind::RoundFinished { group, ended_by, .. } => {
-                if let Some(group) = of(&mut self.groups, *group) {
+                if let Some(group) = nth(&mut self.groups, *group) {
                     group.feedback.clone_from(ended_by);
                     match ended_by.as_ref().map(|feedback| &feedback.cause) {
                         Some(FeedbackCause::Rejected { .. }) => group.unjudged = 0,
@@ -271,7 +274,7 @@ impl State {
 
     fn resumed(&mut self, attempts: &[HighestAttempt], more: Option<ExtraRounds>) {
         for highest in attempts {
-            if let Some(step) = of(&mut self.steps, highest.step) {
+            if let Some(step) = nth(&mut self.steps, highest.step) {
                 step.attempts = step.attempts.max(highest.attempt);
             }
         }
@@ -289,12 +292,12 @@ impl State {
         }
         match more {
             Some(ExtraRounds { group: Some(group), count, .. }) => {
-                if let Some(group) = of(&mut self.groups, group) {
+                if let Some(group) = nth(&mut self.groups, group) {
                     group.more = group.more.saturating_add(count);
                 }
             }
             Some(ExtraRounds { group: None, step, count }) => {
-                if let Some(step) = of(&mut self.steps, step) {
+                if let Some(step) = nth(&mut self.steps, step) {
                     step.more = step.more.saturating_add(count);
                 }
             }
@@ -317,7 +320,7 @@ impl State {
         self.cut = None;
         self.last_signal = None;
         self.charged = self.charged.saturating_add(1);
-        if let Some(step) = of(&mut self.steps, at.step) {
+        if let Some(step) = nth(&mut self.steps, at.step) {
             step.attempts = at.attempt;
         }
     }
@@ -328,7 +331,7 @@ impl State {
             self.estimated += f64_of(finished.tokens.unwrap_or_default().total()) * self.rate();
         }
         self.spending = Tokens::default();
-        if let Some(step) = of(&mut self.steps, at.step) {
+        if let Some(step) = nth(&mut self.steps, at.step) {
             step.worked |= finished.tokens.is_some_and(|tokens| tokens.total() > 0);
         }
         if !outcome.counts() {
@@ -347,7 +350,7 @@ impl State {
         }
         self.moved |= finished.unchanged == Some(false);
         self.stood_still |= finished.unchanged == Some(true);
-        let Some(step) = of(&mut self.steps, at.step) else { return };
+        let Some(step) = nth(&mut self.steps, at.step) else { return };
         step.idle = finished.unchanged == Some(true);
         if let Some(tests) = finished.tests_run {
             step.tests = Some((tests, step.tests.map_or(tests, |(_, most)| most.max(tests))));
@@ -379,7 +382,7 @@ impl State {
 
     fn verdict_given(&mut self, at: &At, verdict: &Verdict, converged: bool) {
         let judges = matches!(verdict.decision, Decision::Approve | Decision::Reject);
-        if let Some(step) = of(&mut self.steps, at.step) {
+        if let Some(step) = nth(&mut self.steps, at.step) {
             step.unclear = None;
         }
         if matches!(verdict.decision, Decision::Approve | Decision::Skip) || converged {

@@ -38,6 +38,7 @@ fn fence(line: &str) -> Option<&str> {
 pub(super) struct Guards {
     pub(super) leak: LeakGuard,
     pub(super) original_tokens: usize,
+    /// The most tokens that a prompt may have.
     pub(super) most_tokens: usize,
 }
 
@@ -54,7 +55,7 @@ impl Guards {
         if known {
             return Some("already_seen".into());
         }
-        // Output without an end.
+        // A runaway answer.
         if candidate.len() > self.most_tokens.saturating_mul(100) {
             return Some("sanity_check:too_long".into());
         }

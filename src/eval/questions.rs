@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// A case of a generation, by its number from 0.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trial {
+pub(super) struct CaseRun {
     pub(super) generation: u32,
     pub(super) case: usize,
     /// Whether the answer was stored before, so that nothing was run for it.
@@ -27,8 +27,8 @@ pub(super) struct Trial {
 
 /// What is to be asked next.
 pub(super) enum Question {
-    Answer(Trial),
-    Evaluate { of: Trial, output: String, session: Option<String> },
+    Answer(CaseRun),
+    Evaluate { of: CaseRun, output: String, session: Option<String> },
     Rewrite { generation: u32, of: u32 },
 }
 
@@ -106,8 +106,8 @@ impl<'a> Questions<'a> {
         for effect in effects {
             match effect {
                 EvalEffect::Measure { generation, cases } => {
-                    let trial = |case| Question::Answer(Trial { generation, case, cached: false });
-                    self.queue.extend(cases.into_iter().map(trial));
+                    let question = |case| Question::Answer(CaseRun { generation, case, cached: false });
+                    self.queue.extend(cases.into_iter().map(question));
                 }
                 EvalEffect::Improve { generation, of } => self.queue.push_back(Question::Rewrite { generation, of }),
                 EvalEffect::Finish(outcome) => self.outcome = Some(outcome),
@@ -129,7 +129,7 @@ impl<'a> Questions<'a> {
         plan
     }
 
-    pub(super) fn case(&self, of: Trial) -> &'a Case {
+    pub(super) fn case(&self, of: CaseRun) -> &'a Case {
         &self.context.suite.cases[of.case]
     }
 
@@ -198,7 +198,7 @@ impl<'a> Questions<'a> {
         let known = self.journal.answer(key, self.fresh.then_some(self.recorder.run()))?;
         let Some(StoredAnswer { said, session: own }) = known else { return Ok(Some(uncached(question))) };
         match question {
-            Question::Answer(of) => self.answered(Trial { cached: true, ..of }, said, own).map(|()| None),
+            Question::Answer(of) => self.answered(CaseRun { cached: true, ..of }, said, own).map(|()| None),
             // A stored evaluation that is invalid in this mode, or was given in the executor's session, is not used.
             Question::Evaluate { of, ref output, ref session }
                 if (own.is_none() || own != *session) && evaluation(&said, self.context.suite.score_mode).is_ok() =>
@@ -238,7 +238,7 @@ impl<'a> Questions<'a> {
     }
 
     /// Handles an output: first the criteria, then the evaluator if all of them are met.
-    pub(super) fn answered(&mut self, of: Trial, output: String, session: Option<String>) -> Result<(), Failure> {
+    pub(super) fn answered(&mut self, of: CaseRun, output: String, session: Option<String>) -> Result<(), Failure> {
         let case = self.case(of);
         let measured: Vec<_> =
             case.criteria.iter().map(|criterion| criterion.measure(&output, case.expected.as_deref())).collect();
@@ -258,7 +258,7 @@ impl<'a> Questions<'a> {
         self.judged(result)
     }
 
-    pub(super) fn evaluated(&mut self, of: Trial, output: &str, said: &str) -> Result<(), Failure> {
+    pub(super) fn evaluated(&mut self, of: CaseRun, output: &str, said: &str) -> Result<(), Failure> {
         let mode = self.context.suite.score_mode;
         let Evaluation { pass, score, issues, suggestions, .. } = match evaluation(said, mode) {
             Ok(evaluation) => evaluation,
@@ -285,17 +285,17 @@ impl<'a> Questions<'a> {
     }
 
     /// Records a failure of the evaluation, not of the prompt: it never becomes feedback.
-    pub(super) fn record_error(&mut self, of: Trial, why: String) -> Result<(), Failure> {
+    pub(super) fn record_error(&mut self, of: CaseRun, why: String) -> Result<(), Failure> {
         let result = CaseResult { error: Some(why), ..self.result(of, None) };
         self.judged(result)
     }
 
-    pub(super) fn unreadable(&mut self, of: Trial, why: String, issue: String) -> Result<(), Failure> {
+    pub(super) fn unreadable(&mut self, of: CaseRun, why: String, issue: String) -> Result<(), Failure> {
         let result = CaseResult { error: Some(why), issues: vec![issue], ..self.result(of, None) };
         self.judged(result)
     }
 
-    fn result(&self, of: Trial, output: Option<&str>) -> CaseResult {
+    fn result(&self, of: CaseRun, output: Option<&str>) -> CaseResult {
         let case = self.case(of);
         let both = output.zip(case.expected.as_deref());
         CaseResult {
@@ -410,7 +410,7 @@ impl JobSource for Questions<'_> {
 fn uncached(question: Question) -> Question {
     match question {
         Question::Evaluate { of, output, session } => {
-            Question::Evaluate { of: Trial { cached: false, ..of }, output, session }
+            Question::Evaluate { of: CaseRun { cached: false, ..of }, output, session }
         }
         question => question,
     }

@@ -19,7 +19,7 @@ use std::path::Path;
 const SESSIONS: [&str; 9] =
     ["--continue", "-c", "--resume", "-r", "resume", "--session-id", "--session", "-s", "--restore-chat-history"];
 
-/// Everything that prompts are made of, and that agents are found by.
+/// What an evaluation needs to build its prompts and to find its agents.
 #[derive(Debug)]
 pub struct EvalContext<'a> {
     /// The host environment.
@@ -141,7 +141,8 @@ impl EvalContext<'_> {
         }
     }
 
-    /// Checks everything that can be checked before anything is asked, and returns the warnings.
+    /// Checks everything that can be checked before anything is asked, and returns the warnings. `most_tokens`: the
+    /// most tokens that a prompt may have, if it is to be improved.
     ///
     /// # Errors
     /// All errors.
@@ -152,13 +153,13 @@ impl EvalContext<'_> {
             Ok(plan) => {
                 // An evaluator without other steps is expected here.
                 let other = |warning: &&Diagnostic| warning.code != "plan/judge-first";
-                let news = plan.warnings.iter().filter(|warning| !warnings.contains(*warning)).filter(other).cloned();
-                warnings.extend(news.collect::<Vec<_>>());
+                let new = plan.warnings.iter().filter(|warning| !warnings.contains(*warning)).filter(other).cloned();
+                warnings.extend(new.collect::<Vec<_>>());
                 Some(plan)
             }
             Err(more) => {
-                let news: Vec<Diagnostic> = more.into_iter().filter(|fault| !faults.contains(fault)).collect();
-                faults.extend(news);
+                let new: Vec<Diagnostic> = more.into_iter().filter(|fault| !faults.contains(fault)).collect();
+                faults.extend(new);
                 None
             }
         };

@@ -3,7 +3,7 @@
 
 use super::evaluate::{EvalEnd, Setting};
 use super::machine::{EVALUATES, EXECUTES};
-use super::questions::{Question, Questions, Trial};
+use super::questions::{CaseRun, Question, Questions};
 use super::requests::key_of;
 use crate::engine::{CaseResult, EvalEvent, Event, EventKind, LimitKind, Notice, Observer, RunOutcome, Sig, Totals};
 use crate::journal::{AnswerPlace, StoredAnswer};
@@ -130,7 +130,7 @@ pub trait SliceSource {
     fn start(&mut self, cases: Vec<String>) -> Result<(), Failure>;
     /// Waits for news; `None` if no slice is left. Cancel-safe.
     fn next(&mut self) -> impl Future<Output = Result<Option<SliceNews>, Failure>>;
-    /// Ends the slices in order.
+    /// Stops the slices gracefully.
     fn end(&mut self, signal: Sig);
 }
 
@@ -198,22 +198,22 @@ pub async fn evaluate_in_slices(setting: Setting<'_>, source: &mut impl SliceSou
 
 impl Questions<'_> {
     /// Uses the stored answers. Returns the cases that lack one, by their numbers.
-    fn without_answer(&mut self) -> Result<BTreeMap<usize, Trial>, Failure> {
+    fn without_answer(&mut self) -> Result<BTreeMap<usize, CaseRun>, Failure> {
         let mut open = BTreeMap::new();
         while let Some(question) = self.queue.pop_front() {
             let Some(job) = self.job_for(question)? else { continue };
             // It is not asked here.
             self.issued = self.issued.saturating_sub(1);
             if let Some((Question::Answer(of) | Question::Evaluate { of, .. }, _)) = self.under_way.remove(&job.id) {
-                open.insert(of.case, Trial { cached: false, ..of });
+                open.insert(of.case, CaseRun { cached: false, ..of });
             }
         }
         Ok(open)
     }
 
     /// Judges the cases of a slice that are still waiting for an answer.
-    fn take_slice(&mut self, news: SliceNews, waiting: &mut BTreeMap<usize, Trial>) -> Result<(), Failure> {
-        let open: Vec<Trial> = waiting.values().copied().collect();
+    fn take_slice(&mut self, news: SliceNews, waiting: &mut BTreeMap<usize, CaseRun>) -> Result<(), Failure> {
+        let open: Vec<CaseRun> = waiting.values().copied().collect();
         match news {
             SliceNews::Answers(slice) => {
                 for of in open {
@@ -234,7 +234,7 @@ impl Questions<'_> {
     }
 
     /// Judges a case by the answers of a slice. Returns whether there were any.
-    fn judge_from(&mut self, slice: &SliceAnswers, of: Trial) -> Result<bool, Failure> {
+    fn judge_from(&mut self, slice: &SliceAnswers, of: CaseRun) -> Result<bool, Failure> {
         let id = self.case(of).id.clone();
         let key = |step: u32| (id.clone(), step);
         let Some(answer) = slice.answers.get(&key(EXECUTES)) else {
@@ -273,7 +273,7 @@ impl Questions<'_> {
         Ok(true)
     }
 
-    fn failed_there(&mut self, of: Trial, failed: &CaseResult) -> Result<(), Failure> {
+    fn failed_there(&mut self, of: CaseRun, failed: &CaseResult) -> Result<(), Failure> {
         let why = failed.error.clone().unwrap_or_default();
         match failed.issues.first() {
             Some(issue) => self.unreadable(of, why, issue.clone()),
@@ -294,7 +294,7 @@ impl Questions<'_> {
     }
 
     /// Makes the attempts at a case part of this run. Returns the number of the last one.
-    fn adopt(&mut self, slice: &SliceAnswers, of: Trial, step: u32) -> Result<u32, Failure> {
+    fn adopt(&mut self, slice: &SliceAnswers, of: CaseRun, step: u32) -> Result<u32, Failure> {
         let events = slice.attempts.get(&(self.case(of).id.clone(), step)).cloned().unwrap_or_default();
         let (mut numbers, mut kinds, mut last) = (HashMap::new(), Vec::new(), 0);
         let (root, their_run) = &slice.attempts_at;

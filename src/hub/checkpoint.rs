@@ -82,7 +82,7 @@ impl Hub {
         let Some(run) = run else { return self.ask_with(&["mktree"], &[], entries.as_bytes()) };
         let (facts, events) = (blob(run.facts)?, blob(run.events)?);
         let index = self.index(&format!("{}.attempts", claim.unit));
-        // Whatever a person ignores: logs are among it.
+        // Even what a person's ignore rules exclude, such as logs.
         self.in_tree(&["add", "--all", "--force", "--", ":/"], run.attempts, &index)?;
         let attempts = self.in_tree(&["write-tree"], run.attempts, &index)?;
         let _ = write!(
@@ -106,11 +106,11 @@ impl Hub {
     }
 
     /// Offers a unit to workers again, after one has handed it over without a result or was lost. One that still works
-    /// on it loses its claim. A run that continues gets `limits`, as `--limit` takes them. Returns `false` if the unit
-    /// is done, or if somebody else has changed it at the same moment.
+    /// on it loses its claim. A run that continues gets `limits`, as `--limit` takes them. Returns `false` if there
+    /// is no such unit, if it is done, or if somebody else has changed it at the same moment.
     ///
     /// # Errors
-    /// When git fails, or there is no such unit.
+    /// When git fails.
     pub fn queue_again(&self, unit: &str, limits: &[String]) -> Result<bool, HubError> {
         let Some(found) = self.unit(unit)?.filter(|found| found.record.stage != UnitStage::Done) else {
             return Ok(false);

@@ -31,7 +31,7 @@ pub enum HubError {
         /// What its git said.
         why: String,
     },
-    /// A file is not a bundle of git with a unit.
+    /// A file is not a git bundle that contains a unit.
     #[error("{path} is not a file with a unit of work", path = path.display())]
     File {
         /// Its path.

@@ -1,11 +1,11 @@
-//! Brings the line into a branch of the user's repository. The only place where that repository is written.
+//! Brings the line into a branch of the user's repository. No other file of the hub writes to that repository.
 
 use super::{Hub, HubError, LINE, git};
 use crate::context::Repository;
 
 /// The result of bringing the line into a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fetched {
+pub enum FastForward {
     /// The branch is where the line is.
     Done,
     /// The branch is checked out, and these files have uncommitted changes. Nothing was changed.
@@ -37,7 +37,7 @@ impl Hub {
         Ok(lines.map(|(commit, title)| (commit.to_string(), title.to_string())).collect())
     }
 
-    /// Advances a branch of a person's repository from one commit to another, which must contain it.
+    /// Advances a branch of a person's repository from one commit to one of its descendants.
     ///
     /// # Errors
     /// When git fails.
@@ -47,7 +47,7 @@ impl Hub {
         branch: &str,
         from: &str,
         to: &str,
-    ) -> Result<Fetched, HubError> {
+    ) -> Result<FastForward, HubError> {
         let here = git::personal(&["symbolic-ref", "--quiet", "HEAD"], &repository.top).unwrap_or_default();
         let name = format!("refs/heads/{branch}");
         let hub = self.path().display().to_string();
@@ -58,21 +58,22 @@ impl Hub {
             let refs = format!("{to}:{name}");
             let push = ["push", "--quiet", "--no-verify", &lease, "--", ".", &refs];
             return match git::personal(&push, &repository.top) {
-                Err(_) if Self::commit_of(repository, branch).as_deref() != Some(from) => Ok(Fetched::Moved),
-                pushed => pushed.map(|_| Fetched::Done),
+                Err(_) if Self::commit_of(repository, branch).as_deref() != Some(from) => Ok(FastForward::Moved),
+                pushed => pushed.map(|_| FastForward::Done),
             };
         }
         let files = Self::uncommitted(repository)?;
         let taken_along = if files.is_empty() { None } else { self.taken_along(repository, from, to)? };
         if !files.is_empty() && taken_along.is_none() {
-            return Ok(Fetched::Uncommitted(files));
+            return Ok(FastForward::Uncommitted(files));
         }
         git::personal(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &hub, LINE], &repository.top)?;
         if Self::commit_of(repository, branch).as_deref() != Some(from) {
-            return Ok(Fetched::Moved);
+            return Ok(FastForward::Moved);
         }
         if let Some(begin) = taken_along {
-            // Only the index and the branch know less than the files. git writes no file that differs from `begin`.
+            // The files already have `begin`; only the index and the branch lag behind. git writes no file that differs
+            // from it.
             git::personal(&["read-tree", &begin], &repository.top)?;
             git::personal(&["update-ref", &name, &begin, from], &repository.top)?;
         }
@@ -82,9 +83,9 @@ impl Hub {
         match git::personal(&words, &repository.top) {
             Err(HubError::Git { why, .. }) if why.contains("would be overwritten") => {
                 let files = why.lines().filter_map(|line| line.strip_prefix('\t')).map(str::to_string);
-                Ok(Fetched::Ignored(files.collect()))
+                Ok(FastForward::Ignored(files.collect()))
             }
-            merged => merged.map(|_| Fetched::Done),
+            merged => merged.map(|_| FastForward::Done),
         }
     }
 

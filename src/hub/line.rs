@@ -88,7 +88,7 @@ impl Hub {
         self.ask(&["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")])
     }
 
-    /// Returns what differs between two commits: its files with the numbers of their lines, and the patch.
+    /// Returns what differs between two commits: the diffstat, and the patch.
     ///
     /// # Errors
     /// When git fails.

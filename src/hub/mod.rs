@@ -1,5 +1,5 @@
 //! The hub: a bare repository of forkhestra's own, `.forkhestra/hub.git`, through which units of work and their results
-//! pass. The only module that writes to git. It never writes to the user's repository.
+//! pass. Of the files of this module, only `land.rs` writes to the user's repository.
 
 mod carry;
 mod checkpoint;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 pub use carry::Synced;
 pub use checkpoint::{KeptRun, KeptUnit};
 pub use error::HubError;
-pub use land::Fetched;
+pub use land::FastForward;
 pub use line::{Merged, conflict_text};
 pub use open::OpenBatch;
 pub use ports::PortBlock;
@@ -115,8 +115,8 @@ impl Hub {
         Ok(Self { path, remote: None })
     }
 
-    /// Copies the user's name and ignore rules from his repository, so that commits and snapshots are as his own would
-    /// be. Paths from the top that workspaces get as copies or links are ignored, too.
+    /// Copies the user's name and ignore rules from their repository, so that commits and snapshots are as their own
+    /// would be. Paths from the top that workspaces get as copies or links are ignored, too.
     ///
     /// # Errors
     /// When git fails, or the hub cannot be written.
@@ -134,7 +134,7 @@ impl Hub {
         write(&exclude, format!("{global}\n{own}\n.forkhestra/\n{}\n", given.join("\n")).as_bytes())
     }
 
-    /// Copies the commit that is checked out in a repository into the hub.
+    /// Copies a commit of a repository into the hub.
     ///
     /// # Errors
     /// When git fails.

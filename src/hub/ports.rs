@@ -12,7 +12,7 @@ const FIRST: u16 = 20_000;
 /// `ip_local_port_range`).
 const END: u16 = 32_000;
 /// How many ports one lock file stands for.
-const UNIT: u16 = 10;
+const STRIDE: u16 = 10;
 
 /// A block of ports, leased until it is dropped.
 #[derive(Debug)]
@@ -30,22 +30,22 @@ impl PortBlock {
     /// When the locks cannot be written.
     pub fn lease(folder: &Path, count: u16) -> Result<Option<Self>, HubError> {
         write(&folder.join(".keep"), b"")?;
-        let units = count.div_ceil(UNIT).max(1);
+        let strides = count.div_ceil(STRIDE).max(1);
         let mut first = FIRST;
-        while first + units * UNIT <= END {
-            match Self::locks(folder, first, units)? {
+        while first + strides * STRIDE <= END {
+            match Self::locks(folder, first, strides)? {
                 Some(locks) if is_free(first, count) => return Ok(Some(Self { first, _locks: locks })),
-                Some(_) | None => first += UNIT,
+                Some(_) | None => first += STRIDE,
             }
         }
         Ok(None)
     }
 
-    /// Locks some units of ports; `None` if somebody else has one of them.
-    fn locks(folder: &Path, first: u16, units: u16) -> Result<Option<Vec<File>>, HubError> {
+    /// Locks some strides of ports; `None` if somebody else has one of them.
+    fn locks(folder: &Path, first: u16, strides: u16) -> Result<Option<Vec<File>>, HubError> {
         let mut locks = Vec::new();
-        for unit in 0..units {
-            let path = folder.join((first + unit * UNIT).to_string());
+        for stride in 0..strides {
+            let path = folder.join((first + stride * STRIDE).to_string());
             let failed = |cause| HubError::Write { path: path.clone(), cause };
             let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
             match file.try_lock() {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The word of a remote repository that serves a push. The hub hides its refs from agents, who push without it.
+/// The option that names the program that serves a push on the other machine. The hub hides its refs from
+/// agents, who push without it.
 const RECEIVE: &str = "--receive-pack=git -c receive.hideRefs='!refs/forkhestra' receive-pack";
 
 /// How often, and how far apart, a worker waits for another one that fetches into the same mirror.

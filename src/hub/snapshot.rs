@@ -11,8 +11,8 @@ impl Hub {
         self.path.join("indexes").join(name)
     }
 
-    /// Removes the locks that a git of an earlier worker of a workspace has left when it was killed. Only who has just
-    /// claimed the unit may do so.
+    /// Removes the locks that a git of an earlier worker of a workspace has left when it was killed. Call
+    /// this only while no worker can be at work in it, such as right after claiming the unit.
     pub fn unlock(&self, workspace: &Workspace) {
         let _ = std::fs::remove_file(self.index(&format!("{}.lock", workspace.name())));
     }
@@ -48,8 +48,7 @@ impl Hub {
         self.commit(&tree, &[head], "Uncommitted changes when the tasks began\n")
     }
 
-    /// Returns what git does not know about a person's working tree: the first changed files, as `git status` shows
-    /// them; empty if it is clean.
+    /// Returns the uncommitted files of a person's working tree, as `git status` names them; empty if there are none.
     ///
     /// # Errors
     /// When git fails.
@@ -65,7 +64,7 @@ impl Hub {
         git::personal(&["ls-files", "-z", "--", &path], &repository.top).is_ok_and(|found| !found.is_empty())
     }
 
-    /// Returns the submodules and the files that Git LFS keeps elsewhere, which a workspace would lack.
+    /// Returns the submodules, and the attribute patterns of Git LFS: a workspace would lack these files.
     ///
     /// # Errors
     /// When git fails.

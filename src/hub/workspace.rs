@@ -190,8 +190,8 @@ impl Hub {
         Ok(attributes.is_empty().then_some(FreshTree { tree, index }))
     }
 
-    /// Returns a commit with everything in a workspace, on top of the commit that its work is compared with and of what
-    /// the agent has committed itself.
+    /// Returns a commit with everything in a workspace. Its parents are `bundle.base` and the agent's own last commit,
+    /// if any.
     ///
     /// # Errors
     /// When git fails.

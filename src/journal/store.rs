@@ -11,8 +11,7 @@ use super::task_rows::{self, Following};
 use crate::engine::{Event, EventKind, RunSummary};
 use crate::plan::Outline;
 use crate::source::sha256;
-use rusqlite::TransactionBehavior::Immediate;
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior::Immediate, params};
 use sha2::{Digest, Sha256};
 use std::cell::Cell;
 use std::fs::File;
@@ -53,13 +52,18 @@ pub struct Journal {
     pub(super) lock: Option<Rc<RunLock>>,
 }
 
-/// The process that is running in a root.
+/// The process that works in a root; pid 0 for none on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worker {
     /// The process ID.
     pub pid: i32,
     /// The start time in clock ticks since boot; with the pid it identifies one process (proc(5), stat field 22).
     pub start_time: u64,
+}
+
+impl Worker {
+    /// No process of this machine.
+    pub const NONE: Self = Self { pid: 0, start_time: 0 };
 }
 
 /// What is recorded when a run begins.
@@ -174,7 +178,7 @@ impl Journal {
         serde_json::to_string(outline).map_err(|cause| JournalError::Event { path: self.path.clone(), cause })
     }
 
-    /// The number of this process's lease: it counts every run and resume of this root.
+    /// The number of this process's lease: it counts every run and resume of this root. 0 if it has none.
     #[must_use]
     pub fn fence(&self) -> i64 {
         self.fence.unwrap_or(0)

@@ -27,15 +27,17 @@ pub(super) const BEAT: Duration = Duration::from_secs(1);
 pub(super) struct Attempt<'a> {
     lifeline: &'a mut LifelineHandle,
     pipes: AgentPipes,
-    stage: AttemptOutput,
+    output: AttemptOutput,
     folder: &'a AttemptFolder,
     token: &'a str,
     began: std::time::Instant,
-    /// When the output was last read, and when the live status line is drawn next.
+    /// When the output was last read.
     heard: Instant,
+    /// When the live status line is drawn next.
     draw: Option<Instant>,
-    /// The file that holds the run's working time, and when it is written next.
+    /// The file that holds the run's working time.
     work_file: Option<WorkFile>,
+    /// When the working time is saved next.
     beat: Instant,
     before: AttemptBaseline,
     spawned: bool,
@@ -68,7 +70,7 @@ struct Drain {
 impl<'a> Attempt<'a> {
     pub(super) fn new(
         (lifeline, pipes): (&'a mut LifelineHandle, AgentPipes),
-        stage: AttemptOutput,
+        output: AttemptOutput,
         folder: &'a AttemptFolder,
         token: &'a str,
         began: std::time::Instant,
@@ -77,7 +79,7 @@ impl<'a> Attempt<'a> {
         Self {
             lifeline,
             pipes,
-            stage,
+            output,
             folder,
             token,
             began,
@@ -99,13 +101,13 @@ impl<'a> Attempt<'a> {
     /// Attends the attempt from the spawn to the sweep, in this order: exit, drain, sweep, reap.
     pub(super) async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
         loop {
-            self.stage.catch_up(driver.context.observer);
-            let may_read = self.stage.may_read(driver.context.observer);
+            self.output.catch_up(driver.context.observer);
+            let may_read = self.output.may_read(driver.context.observer);
             // No output is read before the agent is known to run, so that the events have one order.
             let reads = may_read && self.spawned && !self.drain.over;
-            self.drain.over |= self.exited.is_some() && self.stage.is_over();
+            self.drain.over |= self.exited.is_some() && self.output.is_over();
             // A stopped terminal is waited for, unless the run was asked to end.
-            let may_end = self.drain.over && (self.interrupted || !self.stage.lags());
+            let may_end = self.drain.over && (self.interrupted || !self.output.lags());
             if let Some(leftovers) = self.swept.take_if(|_| may_end) {
                 return self.over(driver, leftovers);
             }
@@ -123,9 +125,9 @@ impl<'a> Attempt<'a> {
                     Err(error) => driver.output_failed(error)?,
                     Ok(()) => Vec::new(),
                 },
-                _ = self.pipes.stdout.readable(), if reads && self.stage.stdout.open => self.read_stdout(driver)?,
-                _ = self.pipes.stderr.readable(), if reads && self.stage.stderr.open => {
-                    let got = self.stage.read_stderr(&self.pipes.stderr, driver.context.observer)?;
+                _ = self.pipes.stdout.readable(), if reads && self.output.stdout.open => self.read_stdout(driver)?,
+                _ = self.pipes.stderr.readable(), if reads && self.output.stderr.open => {
+                    let got = self.output.read_stderr(&self.pipes.stderr, driver.context.observer)?;
                     self.got(driver, got);
                     Vec::new()
                 }
@@ -169,7 +171,7 @@ impl<'a> Attempt<'a> {
     fn on_signal(&mut self, driver: &mut Driver<'_>, heard: ReceivedSignal) -> Result<Vec<Effect>, Failure> {
         if let ReceivedSignal::End(_) = heard {
             self.interrupted = true;
-            self.stage.stop_pacing();
+            self.output.stop_pacing();
             driver.context.observer.stop_pacing();
         }
         driver.hear(heard)
@@ -222,15 +224,15 @@ impl<'a> Attempt<'a> {
     }
 
     fn read_stdout(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, JournalError> {
-        let got = self.stage.read_stdout(&self.pipes.stdout, driver.context.observer)?;
+        let got = self.output.read_stdout(&self.pipes.stdout, driver.context.observer)?;
         if let Got::Bytes(_) = got {
             driver.timers.disarm(Timer::Start);
         }
         self.got(driver, got);
         let mut effects = Vec::new();
         effects.extend(self.tell_marker(driver)?);
-        if let Some(tokens) = self.stage.used() {
-            let said_all = self.stage.has_said_all();
+        if let Some(tokens) = self.output.used() {
+            let said_all = self.output.has_said_all();
             effects.extend(driver.take(Input::Used { tokens, said_all })?);
         }
         Ok(effects)
@@ -238,7 +240,7 @@ impl<'a> Attempt<'a> {
 
     /// Reports a change of the marker: a program may continue after it, and end without one.
     fn tell_marker(&mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, JournalError> {
-        let seen = self.stage.marker_seen();
+        let seen = self.output.marker_seen();
         if seen == self.marker_told {
             return Ok(Vec::new());
         }
@@ -262,9 +264,9 @@ impl<'a> Attempt<'a> {
         if let Some(file) = &self.work_file {
             file.write(driver.worked_ms());
         }
-        // An agent that does not start, or that closes its output, has nearly always exited: then the lifeline is the
-        // silent one.
-        if !self.spawned || self.stage.is_over() && self.exited.is_none() {
+        // If the agent has not started, or closed its output without a report of its exit, the lifeline may hang: it is
+        // asked.
+        if !self.spawned || self.output.is_over() && self.exited.is_none() {
             self.lifeline.line.ask();
         }
         self.beat = Instant::now() + BEAT;
@@ -274,7 +276,7 @@ impl<'a> Attempt<'a> {
     fn got(&mut self, driver: &mut Driver<'_>, got: Got) {
         let now = Instant::now();
         self.heard = now;
-        if !self.stage.waits() {
+        if !self.output.waits() {
             driver.timers.saw_life(now);
         }
         if let (Got::Bytes(bytes), Some(until)) = (got, self.drain.until)
@@ -298,7 +300,7 @@ impl<'a> Attempt<'a> {
                 driver.timers.saw_life(now);
             }
             self.lifeline.line.ask();
-            if !driver.timers.look(now, cpu, self.stage.waits()) {
+            if !driver.timers.look(now, cpu, self.output.waits()) {
                 return Ok(Vec::new());
             }
         }
@@ -310,7 +312,7 @@ impl<'a> Attempt<'a> {
             let entry = format!("FORKHESTRA_TOKEN={}", self.token);
             end_survivors(&|variable| variable == entry.as_bytes(), self.lifeline.pid())
         };
-        self.stage.stop_pacing();
+        self.output.stop_pacing();
         self.read_rest(driver)?;
         Ok(leftovers)
     }
@@ -320,12 +322,12 @@ impl<'a> Attempt<'a> {
         // Bounded: a survivor that was not found may continue to write.
         let mut left = DRAIN_BYTES;
         while left > 0
-            && let Got::Bytes(bytes) = self.stage.read_stdout(&self.pipes.stdout, driver.context.observer)?
+            && let Got::Bytes(bytes) = self.output.read_stdout(&self.pipes.stdout, driver.context.observer)?
         {
             left = left.saturating_sub(bytes);
         }
         while left > 0
-            && let Got::Bytes(bytes) = self.stage.read_stderr(&self.pipes.stderr, driver.context.observer)?
+            && let Got::Bytes(bytes) = self.output.read_stderr(&self.pipes.stderr, driver.context.observer)?
         {
             left = left.saturating_sub(bytes);
         }
@@ -335,15 +337,15 @@ impl<'a> Attempt<'a> {
     fn over(mut self, driver: &mut Driver<'_>, leftovers: Vec<Leftover>) -> Result<Vec<Effect>, Failure> {
         driver.timers.attempt_over();
         driver.context.journal.still_there()?;
-        let held_open = !self.stage.is_over() || self.drain.left == 0;
-        self.stage.finish(self.folder, driver.context.observer, driver.context.world)?;
+        let held_open = !self.output.is_over() || self.drain.left == 0;
+        self.output.finish(self.folder, driver.context.observer, driver.context.world)?;
         driver.context.observer.output_over();
         self.tell_marker(driver)?;
         let took_ms = driver.context.world.milliseconds_since(self.began);
-        let fingerprint = driver.fingerprint(&self.stage);
-        let exit = self.stage.exit(self.exited.unwrap_or(Exit::Signal(Sig::Kill.number())));
-        let read = driver.read(&self.stage, self.folder, self.token, &self.before, exit)?;
-        let mut finished: Finished = self.stage.finished(took_ms, held_open, leftovers, fingerprint);
+        let fingerprint = driver.fingerprint(&self.output);
+        let exit = self.output.exit(self.exited.unwrap_or(Exit::Signal(Sig::Kill.number())));
+        let read = driver.read(&self.output, self.folder, self.token, &self.before, exit)?;
+        let mut finished: Finished = self.output.finished(took_ms, held_open, leftovers, fingerprint);
         let said = read.into_finished(&mut finished);
         finished.tree = driver.tree_now();
         finished.lifeline = self.lost.map(str::to_string);

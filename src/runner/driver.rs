@@ -4,7 +4,7 @@
 use super::attempt::{Attempt, BEAT, sleep};
 use super::context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 use super::evidence::Transcripts;
-use super::hooks::HooksBeside;
+use super::hooks::RunningHooks;
 use super::inspect::AttemptBaseline;
 use super::lanes::lane::Lane;
 use super::output::AttemptOutput;
@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub async fn drive(context: RunContext<'_>, begin: RunStart) -> Result<RunEnd, Failure> {
     let signals = Signals::listen(|signal| context.world.ignores(signal)).map_err(Failure::Signals)?;
     let mut lifeline = None;
-    let ended = play(context, begin, signals, None, &mut lifeline).await;
+    let ended = drive_with_lifeline(context, begin, signals, None, &mut lifeline).await;
     // The lifeline also holds the lock of the directory.
     if let Some(lifeline) = lifeline {
         lifeline.end();
@@ -60,10 +60,12 @@ pub(super) async fn drive_in_lane<'a>(
     heard: UnboundedReceiver<ReceivedSignal>,
     lifeline: &mut Option<LifelineHandle>,
 ) -> Result<RunEnd, Failure> {
-    play(context, RunStart::New(Box::default(), None), Signals::passed_on(heard), Some(lane), lifeline).await
+    let begin = RunStart::New(Box::default(), None);
+    drive_with_lifeline(context, begin, Signals::passed_on(heard), Some(lane), lifeline).await
 }
 
-async fn play<'a>(
+/// Runs a plan under this lifeline, and leaves the lifeline for the next one.
+async fn drive_with_lifeline<'a>(
     context: RunContext<'a>,
     begin: RunStart,
     signals: Signals,
@@ -90,10 +92,10 @@ async fn play<'a>(
         guarding: GuardWatch::default(),
         weakened: Vec::new(),
         own: None,
-        left: BTreeSet::new(),
+        unrestored: BTreeSet::new(),
         judged: None,
         diagnosed: None,
-        hooks: HooksBeside::default(),
+        hooks: RunningHooks::default(),
         templates: TemplateWatch::default(),
         output_error: None,
         observer_error: None,
@@ -158,15 +160,15 @@ pub(super) struct Driver<'a> {
     pub(super) weakened: Vec<String>,
     /// The content of `.forkhestra/` before an attempt whose agent could tamper with the judgment of its own work.
     pub(super) own: Option<OwnFolder>,
-    /// What attempts have changed there and has not been restored.
-    pub(super) left: BTreeSet<UnexpectedFile>,
+    /// Changes that attempts made in `.forkhestra/` and that were not undone.
+    pub(super) unrestored: BTreeSet<UnexpectedFile>,
     /// The number of a judge's step, and the tree as that judge found it.
     pub(super) judged: Option<(u32, Snapshot)>,
     /// The tree that `diagnose` last ran on, and whether it passed. Kept only in memory, so that no agent can change
     /// it.
     pub(super) diagnosed: Option<(String, bool)>,
     /// Hooks that are running alongside the run.
-    pub(super) hooks: HooksBeside,
+    pub(super) hooks: RunningHooks,
     pub(super) templates: TemplateWatch,
     pub(super) output_error: Option<io::Error>,
     /// The error of an observer that accepts no more events.
@@ -221,7 +223,7 @@ impl Driver<'_> {
             // Earlier events are not shown again; sums and times continue.
             self.context.observer.earlier_event(event);
         }
-        self.recorder.go_on_after(events.last().map_or(0, |event| event.seq));
+        self.recorder.continue_after(events.last().map_or(0, |event| event.seq));
         if let Some(at) = self.state.under_way() {
             let folder = self.context.journal.attempt_folder(self.context.run, at.step, &at.name, at.attempt);
             watch.worked(folder.worked_ms().unwrap_or(0));
@@ -302,10 +304,10 @@ impl Driver<'_> {
 
     /// Returns a fingerprint of what an iteration of a loop leaves behind: the tree, and the end of its output. None
     /// for a step that does not loop.
-    pub(super) fn fingerprint(&mut self, stage: &AttemptOutput) -> Option<String> {
+    pub(super) fn fingerprint(&mut self, output: &AttemptOutput) -> Option<String> {
         let step = self.context.plan.step(self.state.at()?.step)?;
         let looped = step.limit != Limit::Once && !step.is_check();
-        looped.then(|| self.tree.fingerprint(self.context.root, &stage.last_words()))
+        looped.then(|| self.tree.fingerprint(self.context.root, &output.last_words()))
     }
 
     /// Handles one input: decides, records the events and reports them. The caller has to perform the effects.
@@ -401,7 +403,7 @@ impl Driver<'_> {
         if let Some(role) = step.role() {
             folder.open_calls(&token, role.name())?;
         }
-        let stage = AttemptOutput::open(&folder, format, &plan.marker, discount, self.context.observer.pace())?;
+        let output = AttemptOutput::open(&folder, format, &plan.marker, discount, self.context.observer.pace())?;
         let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
         let prompt_path = folder.prompt_path();
         self.watch_own(at, &folder);
@@ -421,7 +423,7 @@ impl Driver<'_> {
         match self.launch(&launch) {
             Err(error) => Ok(self.take(Input::NotStarted { error: error.to_string(), busy: error.is_busy() })?),
             Ok((mut lifeline, pipes)) => {
-                let attempt = Attempt::new((&mut lifeline, pipes), stage, &folder, &token, began, before);
+                let attempt = Attempt::new((&mut lifeline, pipes), output, &folder, &token, began, before);
                 let attended = attempt.attend(self).await;
                 if lifeline.is_ready() {
                     self.lifeline = Some(lifeline);

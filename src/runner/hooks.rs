@@ -14,14 +14,14 @@ const WORTH_A_WORD_MS: u64 = 60_000;
 
 /// The hooks of one run that are currently running.
 #[derive(Debug, Default)]
-pub(super) struct HooksBeside {
+pub(super) struct RunningHooks {
     interrupts: Interrupts,
     running: Vec<JoinHandle<()>>,
     /// The hooks called since the last attempt that counts. In a series of waits each is called only once.
     called: Vec<HookKind>,
 }
 
-impl Drop for HooksBeside {
+impl Drop for RunningHooks {
     /// Terminates the hooks, so that nothing outlives the run.
     fn drop(&mut self) {
         self.interrupts.end_all();

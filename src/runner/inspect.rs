@@ -177,7 +177,7 @@ impl Driver<'_> {
     /// attempt's directory.
     pub(super) fn read(
         &mut self,
-        stage: &AttemptOutput,
+        output: &AttemptOutput,
         folder: &AttemptFolder,
         token: &str,
         before: &AttemptBaseline,
@@ -199,7 +199,7 @@ impl Driver<'_> {
             return Ok(found);
         };
         if let Some(lane) = self.lane {
-            found.said = lane.answered(stage, role, folder);
+            found.said = lane.answered(output, role, folder);
             let _ = folder.take_calls(token);
             return Ok(found);
         }
@@ -207,8 +207,8 @@ impl Driver<'_> {
         let planted = self.planted(folder);
         let calls = folder.take_calls(token);
         let file = folder.take_result(token);
-        let plain = stage.echoes();
-        let message = if plain { without_echo(&stage.message(), &before.prompt) } else { stage.message() };
+        let plain = output.echoes();
+        let message = if plain { without_echo(&output.message(), &before.prompt) } else { output.message() };
         let mut asks = false;
         if role == Role::Worker {
             found.answers = answers(&message);

@@ -39,7 +39,7 @@ impl Recorder {
     }
 
     /// Continues after the event with this number.
-    pub(super) fn go_on_after(&self, seq: u64) {
+    pub(super) fn continue_after(&self, seq: u64) {
         self.seq.set(seq);
     }
 

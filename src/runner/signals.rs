@@ -144,7 +144,7 @@ impl Driver<'_> {
     /// Handles a signal.
     pub(super) fn hear(&mut self, heard: ReceivedSignal) -> Result<Vec<Effect>, Failure> {
         if heard == ReceivedSignal::Continue {
-            self.timers.go_on(Instant::now());
+            self.timers.resume(Instant::now());
         }
         Ok(self.take(heard.input())?)
     }

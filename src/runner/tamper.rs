@@ -66,13 +66,13 @@ impl Driver<'_> {
     pub(super) fn planted(&mut self, folder: &AttemptFolder) -> Vec<String> {
         let Some(before) = self.own.take() else { return Vec::new() };
         // What an earlier attempt has left there counts until it is restored.
-        let known = std::mem::take(&mut self.left).into_iter();
+        let known = std::mem::take(&mut self.unrestored).into_iter();
         let (back, left): (BTreeSet<UnexpectedFile>, BTreeSet<UnexpectedFile>) =
             known.partition(UnexpectedFile::is_put_back);
-        self.left = left;
+        self.unrestored = left;
         let found = self.context.journal.changed_since(&before, self.context.run, folder).into_iter();
-        self.left.extend(found.filter(|found| !back.iter().any(|back| back.is_at(found))));
-        self.left.iter().map(|planted| planted.shown(self.context.root)).collect()
+        self.unrestored.extend(found.filter(|found| !back.iter().any(|back| back.is_at(found))));
+        self.unrestored.iter().map(|planted| planted.shown(self.context.root)).collect()
     }
 
     /// Returns the run in which the work began. For a task that is its first run, so that every later run compares with

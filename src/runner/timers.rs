@@ -151,7 +151,7 @@ impl Timers {
     }
 
     /// Continues all timers; each has as much time left as when it was paused.
-    pub(super) fn go_on(&mut self, now: Instant) {
+    pub(super) fn resume(&mut self, now: Instant) {
         let Some((since, uptime)) = self.paused.take() else { return };
         let pause = now.saturating_duration_since(since);
         for (_, due) in &mut self.due {
@@ -184,7 +184,7 @@ mod tests {
         timers.arm(Timer::Idle, Duration::from_secs(10), begin);
         timers.pause(at(4));
         assert_eq!(timers.left(Timer::Timeout, at(99)), Some(Duration::from_secs(6)));
-        timers.go_on(at(100));
+        timers.resume(at(100));
         assert_eq!(timers.left(Timer::Timeout, at(100)), Some(Duration::from_secs(6)));
         let looks =
             [98, 99, 100, 101, 102, 103, 104, 105, 106].map(|seconds| timers.look(at(seconds), Duration::ZERO, false));

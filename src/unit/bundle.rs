@@ -24,7 +24,7 @@ pub struct Bundle {
     pub workspace: String,
     /// The project's directory, relative to the top of the repository; empty if they are the same.
     pub folder: String,
-    /// The commit that the work is compared with, and from which it starts.
+    /// The commit that is checked out, and that the work is compared with.
     pub base: String,
     /// The commit whose tree the workspace starts with. It differs from `base` if work is continued.
     pub start: String,

@@ -3,14 +3,14 @@
 
 use crate::source::names;
 
-/// What a commit on a unit's ref says.
+/// How far a unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitStage {
     /// The unit waits for a worker.
     Queued,
     /// A worker has claimed it.
     Claimed,
-    /// An attempt has ended; the work so far is kept.
+    /// The work so far is kept; a worker may continue it.
     Checkpoint,
     /// The work has ended. The unit never runs again.
     Done,
@@ -23,7 +23,7 @@ names!(UnitStage { Queued = "queued", Claimed = "claimed", Checkpoint = "checkpo
 pub struct UnitRecord {
     /// The number of the claim, which increases with each; 0 before the first.
     pub fence: u32,
-    /// What it says.
+    /// The unit's stage after this commit.
     pub stage: UnitStage,
     /// The exit code of the work, if it has ended.
     pub exit: Option<u8>,

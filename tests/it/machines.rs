@@ -136,8 +136,8 @@ fn a_worker_that_comes_to_another_plan_refuses_the_unit_and_says_what_differs() 
       │ FORKHESTRA_COMPLETE is now FINISHED; environment of step 1 (worker);
       │ environment of step 2 (check)
       help: compare ~/.config/forkhestra/chains.json on both machines, and the
-            variables that the config uses; what all machines need belongs into
-            the project's forge/chains.json
+            variables that the config uses; what all machines need belongs in the
+            project's forge/chains.json
     unit 9-1-1: ended with exit code 2
     ");
     assert_eq!((place.calls("worker"), stage(&place)), (calls, (UnitStage::Done, 1)));

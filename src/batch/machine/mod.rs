@@ -224,6 +224,6 @@ fn waits_for<'a>(state: &'a BatchState, task: &'a TaskOfBatch) -> Vec<&'a str> {
 }
 
 #[cfg(test)]
-mod queue;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod verifications;

@@ -51,7 +51,7 @@ impl Chance {
     fn draw(&mut self, of: u8) -> u8 {
         let drawn = self.draws.get(self.at % self.draws.len().max(1)).copied().unwrap_or(0);
         self.at += 1;
-        // Not a multiple of the period, so that a sequence never repeats itself exactly.
+        // `at` is added, so that the sequence does not repeat when the draws are used up.
         u8::try_from((usize::from(drawn) + self.at) % usize::from(of)).unwrap()
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long to wait before a job is submitted again that could not be.
+/// The pauses before a failed submission is repeated.
 const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
 /// An engine, ready for the units of one hub. Its commands contain `${JOB}`, `${UNIT}`, `${HUB}`, `${LABELS}` and `${WORK}`.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 /// How often the ref of a unit is read. That is a file of this machine.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long a worker may take to end after its job was cancelled. It is more than agents get to end.
+/// How long a worker may take to end after its job was cancelled. Longer than the default grace period of agents.
 const CANCEL: Duration = Duration::from_mins(1);
 /// How many attempts are copied out of the hub one by one. For more, it is cheaper to copy all of the unit at once.
 const ONE_BY_ONE: usize = 2;
@@ -108,7 +108,7 @@ impl Followed {
             tokio::select! {
                 Some(signal) = heard.recv() => {
                     let ReceivedSignal::End(signal) = signal else { continue };
-                    // Who closes a terminal leaves, and the second Ctrl-C means now.
+                    // A closed terminal leaves the job running; a second signal stops waiting for it.
                     if self.engine.cancel.is_empty() || signal == Sig::Hup || cancelled.is_some() {
                         return Ok(self.look()?.unwrap_or_default());
                     }

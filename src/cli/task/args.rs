@@ -264,7 +264,7 @@ pub(in crate::cli) struct TaskRunArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
     #[arg(conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) jobs: Option<u32>,
-    /// Like --jobs, with workers on other machines, to which this engine of the config brings the work: `slurm`
+    /// Like --jobs, but with workers on other machines, through this engine of the config, such as `slurm`
     #[arg(long, value_name = "ENGINE", conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) on: Option<String>,
     /// With --jobs: work on each task N times, or once with each of these backends. The chain's judge chooses a result

@@ -75,7 +75,7 @@ fn file(args: &ExportArgs, hub: &str, keys: &[String], labels: &[String]) -> Str
     let string = |text: &str| serde_json::Value::from(text).to_string();
     let values = [
         ("@HUB@", if matches!(args.target, ExportTarget::Slurm) { quoted(hub) } else { string(hub) }),
-        // Labels have no sign that a shell or YAML would read.
+        // Labels have no character that a shell or YAML would read.
         ("@LABELS@", labels.iter().flat_map(|label| [" --label ", label.as_str()]).collect()),
         ("@JOBS@", args.jobs.to_string()),
         ("@NUMBERS@", numbers.join(", ")),
@@ -121,8 +121,8 @@ fn hub_of(project: &Project, args: &ExportArgs) -> Result<String, Diagnostic> {
             format!("the jobs of {} do not reach this directory", args.target.name()),
             "add the URL by which git reaches the hub from there: --hub ssh://me@host/path/.forkhestra/hub.git",
         ),
-        Some(hub) if hub.contains(|sign: char| sign.is_control() || sign == '$') => (
-            "the hub's URL has a sign that the file cannot hold: `$`, or a control character".to_string(),
+        Some(hub) if hub.contains(|character: char| character.is_control() || character == '$') => (
+            "the hub's URL has a character that the file cannot hold: `$`, or a control character".to_string(),
             "give the hub a URL without it, for example by a symbolic link on its machine",
         ),
         Some(hub) if is_slurm && hub.starts_with('/') || Hub::is_url(hub) => return Ok(hub.clone()),

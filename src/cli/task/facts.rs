@@ -19,7 +19,7 @@ pub(in crate::cli) fn journal(world: &World, common: &Common) -> Result<(Project
 }
 
 /// The journal for reading; `None` if there is none. Nothing is created.
-pub(in crate::cli) fn seen(world: &World, common: &Common) -> Result<Option<Journal>, Diagnostic> {
+pub(in crate::cli) fn existing_journal(world: &World, common: &Common) -> Result<Option<Journal>, Diagnostic> {
     Journal::existing(&project(world, common).root).map_err(|error| broken_journal(&error))
 }
 
@@ -67,13 +67,13 @@ pub(in crate::cli) fn facts(
         found.map_err(|_| errors::spec_gone(id, spec))?;
     }
     match waits_for(task, &tasks).as_slice() {
-        [] => Ok(of(task)),
+        [] => Ok(facts_of(task)),
         before => Err(errors::waits(id, before)),
     }
 }
 
 /// The facts of a task, whatever its status is.
-pub(in crate::cli) fn of(task: &Task) -> TaskFacts {
+pub(in crate::cli) fn facts_of(task: &Task) -> TaskFacts {
     TaskFacts {
         id: task.id.clone(),
         title: task.title.clone(),

@@ -1,5 +1,5 @@
-//! `task land`: brings the tasks that have landed into a branch of the user's. The only command that writes to the
-//! user's repository, and only by a fast-forward.
+//! `task land`: brings the tasks that have landed into a branch of the user's. The only command that brings
+//! the work of batches into the user's repository, and only by a fast-forward.
 
 use crate::cli::args::Common;
 use crate::cli::config::project;
@@ -9,7 +9,7 @@ use crate::cli::task::args::TaskLandArgs;
 use crate::cli::work::refused;
 use crate::context::Repository;
 use crate::engine::BatchState;
-use crate::hub::{Fetched, Hub};
+use crate::hub::{FastForward, Hub};
 use crate::journal::{Journal, JournalError};
 use crate::source::{Diagnostic, counted};
 use crate::world::World;
@@ -60,13 +60,13 @@ pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answe
         return Err(apart(&branch).into());
     }
     match hub.fast_forward(&repository, &branch, &from, &line).map_err(|error| refused(&error))? {
-        Fetched::Done => {
+        FastForward::Done => {
             let short = line.get(..8).unwrap_or(&line);
             Ok(told("advanced", format!("{branch} is now {short}, {count} further.\n")))
         }
-        Fetched::Uncommitted(files) => Err(uncommitted(&branch, &files).into()),
-        Fetched::Ignored(files) => Err(ignored(&files).into()),
-        Fetched::Moved => Err(apart(&branch).into()),
+        FastForward::Uncommitted(files) => Err(uncommitted(&branch, &files).into()),
+        FastForward::Ignored(files) => Err(ignored(&files).into()),
+        FastForward::Moved => Err(apart(&branch).into()),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::runs::history::is_alive;
 use crate::cli::task::args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
-use crate::cli::task::facts::{journal, known, seen, spec_of};
+use crate::cli::task::facts::{existing_journal, journal, known, spec_of};
 use crate::cli::task::places::TaskPlaces;
 use crate::cli::verdict::{in_an_iteration, record, record_for};
 use crate::cli::work::{bundle, sync};
@@ -124,24 +124,24 @@ fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagn
 }
 
 fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
-    let journal = seen(world, common)?;
+    let journal = existing_journal(world, common)?;
     let tasks = journal.as_ref().map(|journal| journal.tasks().map_err(|error| broken_journal(&error))).transpose()?;
     let tasks = tasks.unwrap_or_default();
     let places = journal.as_ref().map(TaskPlaces::of).transpose()?.unwrap_or_default();
     if as_json {
         let mut rows = json!(tasks);
         for (row, task) in rows.as_array_mut().into_iter().flatten().zip(&tasks) {
-            if let Some(place) = places.words(&task.id) {
+            if let Some(place) = places.place_of(&task.id) {
                 row["place"] = json!(place);
             }
         }
         return Ok(answer(&(rows.to_string() + "\n")));
     }
-    Ok(answer(&tasks_text(&tasks, &|id| places.words(id), Paint::for_stdout(world))))
+    Ok(answer(&tasks_text(&tasks, &|id| places.place_of(id), Paint::for_stdout(world))))
 }
 
 fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit, Diagnostic> {
-    let Some(journal) = seen(world, common)? else { return Err(errors::unknown(id, None)) };
+    let Some(journal) = existing_journal(world, common)? else { return Err(errors::unknown(id, None)) };
     let broken = |error| broken_journal(&error);
     let tasks = journal.tasks().map_err(broken)?;
     let task = known(&tasks, id)?;
@@ -150,7 +150,7 @@ fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit,
     let disputes: Vec<_> = journal.disputes().map_err(broken)?.into_iter().filter(|one| one.task == id).collect();
     let waits = waits_for(task, &tasks);
     let places = TaskPlaces::of(&journal)?;
-    let (place, workspace) = (places.words(id), places.workspace(id));
+    let (place, workspace) = (places.place_of(id), places.workspace(id));
     if as_json {
         let mut told = json!({ "task": task, "waitsFor": waits, "runs": runs, "audit": trail, "disputes": disputes });
         for (name, value) in [("place", &place), ("workspace", &workspace)] {
@@ -211,7 +211,8 @@ fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> 
 }
 
 fn disputes(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
-    let found = seen(world, common)?.map(|journal| journal.disputes().map_err(|error| broken_journal(&error)));
+    let found =
+        existing_journal(world, common)?.map(|journal| journal.disputes().map_err(|error| broken_journal(&error)));
     let disputes = found.transpose()?.unwrap_or_default();
     if as_json {
         return Ok(answer(&(json!(disputes).to_string() + "\n")));
@@ -228,7 +229,7 @@ fn known_dispute(disputes: &[Dispute], id: i64) -> Result<&Dispute, Diagnostic> 
 }
 
 fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Result<Exit, Diagnostic> {
-    let Some(journal) = seen(world, common)? else { return Err(errors::no_dispute(&id.to_string())) };
+    let Some(journal) = existing_journal(world, common)? else { return Err(errors::no_dispute(&id.to_string())) };
     let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
     let dispute = known_dispute(&disputes, id)?;
     if as_json {

@@ -7,7 +7,7 @@ use crate::journal::Journal;
 use crate::source::Diagnostic;
 use std::path::Path;
 
-/// The batches of a root.
+/// Where the work on each task is, according to all batches.
 #[derive(Debug, Default)]
 pub(super) struct TaskPlaces {
     /// Each batch with its number, the newest first.
@@ -17,7 +17,7 @@ pub(super) struct TaskPlaces {
 }
 
 impl TaskPlaces {
-    /// Reads them.
+    /// Reads all batches of a journal.
     pub(super) fn of(journal: &Journal) -> Result<Self, Diagnostic> {
         let broken = |error| broken_journal(&error);
         let mut found = Self::default();
@@ -36,7 +36,7 @@ impl TaskPlaces {
     }
 
     /// Where the work on a task is; `None` if no batch has begun it.
-    pub(super) fn words(&self, id: &str) -> Option<String> {
+    pub(super) fn place_of(&self, id: &str) -> Option<String> {
         let (run, state) = self.batch(id)?;
         let runs = self.running == Some(*run);
         let task = state.tasks.get(id)?;

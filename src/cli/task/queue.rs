@@ -42,7 +42,7 @@ enum Stop {
     /// No task is left.
     Done,
     /// What stopped this task would stop every other one.
-    With(Exit),
+    SameForAll(Exit),
     /// A limit of the whole queue was reached.
     Limit(LimitKind),
     /// A signal was received between two tasks.
@@ -80,7 +80,7 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
     let lock = lock(world, common, QUEUE_TITLE, &project.root, args.wait)?;
     let mut sofar = QueueProgress { begun: world.uptime(), ..QueueProgress::default() };
     let stopped = loop {
-        match task_after(queue, &lock, (&whole, &each), &mut sofar) {
+        match work_on_next(queue, &lock, (&whole, &each), &mut sofar) {
             Ok(None) => {}
             Ok(Some(stop)) => break stop,
             Err(fault) => return Err(fault.into()),
@@ -89,12 +89,12 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
     if sofar.rows.is_empty() {
         return Err(errors::nothing_to_run().into());
     }
-    let by_itself = matches!(stopped, Stop::Done | Stop::With(_));
+    let by_itself = matches!(stopped, Stop::Done | Stop::SameForAll(_));
     if by_itself && !sofar.refused.is_empty() && sofar.rows.iter().all(QueueRow::has_no_run) {
         return Ok(Exit::Refused);
     }
     let exit = match &stopped {
-        Stop::Done | Stop::With(_) => sofar.worst,
+        Stop::Done | Stop::SameForAll(_) => sofar.worst,
         Stop::Limit(_) => sofar.worst.or_worse(Exit::LimitReached),
         Stop::Signal(signal) => exit_of(RunOutcome::Interrupted { signal: *signal }),
     };
@@ -104,10 +104,10 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
                 Some(format!("the limit `{}` of the queue was reached; the other tasks wait", limit.key()))
             }
             Stop::Signal(signal) => Some(format!("{signal} received; the other tasks wait")),
-            Stop::With(Exit::HumanNeeded | Exit::Incomplete | Exit::LimitReached) => {
+            Stop::SameForAll(Exit::HumanNeeded | Exit::Incomplete | Exit::LimitReached) => {
                 Some("what stopped this task would stop the others; they wait".into())
             }
-            Stop::Done | Stop::With(_) => None,
+            Stop::Done | Stop::SameForAll(_) => None,
         };
         print_error(&queue_table(&sofar.rows, words.as_deref(), Paint::for_stderr(world)));
     }
@@ -115,7 +115,7 @@ pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
 }
 
 /// Works on the next task; returns why the queue stops, if it does.
-fn task_after(
+fn work_on_next(
     queue: &Queue<'_>,
     lock: &RunLock,
     (whole, each): (&Limits, &Limits),
@@ -148,7 +148,7 @@ fn task_after(
             if !common.quiet {
                 print_error("refused for the same reason; the other tasks wait\n");
             }
-            return Ok(Some(Stop::With(Exit::Refused)));
+            return Ok(Some(Stop::SameForAll(Exit::Refused)));
         }
         Err(Stopped::Refused(faults)) => {
             sofar.refused.clone_from(&faults);
@@ -210,12 +210,12 @@ fn stops(exit: Exit, events: &[Event], is_of_the_whole: &dyn Fn(LimitKind) -> bo
     match outcome {
         Some(RunOutcome::LimitReached { limit }) if is_of_the_whole(limit) => Some(Stop::Limit(limit)),
         Some(RunOutcome::LimitReached { limit: LimitKind::Wait } | RunOutcome::OutOfResources { .. }) => {
-            Some(Stop::With(exit))
+            Some(Stop::SameForAll(exit))
         }
-        Some(RunOutcome::NeedsHuman { reason: HumanNeeded::Login, .. }) => Some(Stop::With(exit)),
-        Some(RunOutcome::Failed { .. }) if refused == Some(true) => Some(Stop::With(exit)),
+        Some(RunOutcome::NeedsHuman { reason: HumanNeeded::Login, .. }) => Some(Stop::SameForAll(exit)),
+        Some(RunOutcome::Failed { .. }) if refused == Some(true) => Some(Stop::SameForAll(exit)),
         _ if !matches!(exit, Exit::Success | Exit::Incomplete | Exit::HumanNeeded | Exit::LimitReached) => {
-            Some(Stop::With(exit))
+            Some(Stop::SameForAll(exit))
         }
         _ => None,
     }

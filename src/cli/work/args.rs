@@ -40,7 +40,7 @@ pub(in crate::cli) struct WorkArgs {
     /// The directory with the ignored files that the unit needs [default: the project of the hub]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) files: Option<PathBuf>,
-    /// Keep the run in the hub only at its end, not after each of its attempts
+    /// For the batch's own machine: hand over only the work, not the run
     #[arg(long)]
     pub(in crate::cli) no_checkpoints: bool,
     /// Raise a limit of a run that an earlier process began. May be repeated
@@ -50,7 +50,7 @@ pub(in crate::cli) struct WorkArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BundleArgs {
-    /// The name of the unit, such as 31-4-1: batch, task, and how often its work was sent back
+    /// The name of the unit, such as 31-4-1: batch, task, and the number of the unit
     #[arg(value_name = "UNIT")]
     pub(in crate::cli) unit: String,
     /// The file to write
@@ -66,5 +66,5 @@ pub(in crate::cli) fn label(text: &str) -> Result<String, String> {
 
 fn worker_name(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
-    if is_name { Ok(text.to_string()) } else { Err("a name has letters, digits and signs, but no slash".into()) }
+    if is_name { Ok(text.to_string()) } else { Err("a name has letters, digits and punctuation, but no slash".into()) }
 }

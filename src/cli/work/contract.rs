@@ -1,12 +1,12 @@
-//! Whether a worker has come to the plan that was made on the machine of the batch.
+//! Whether a worker arrives at the plan that was made on the machine of the batch.
 
 use crate::cli::config::Project;
 use crate::plan::{Limits, Outline, OutlineStep, Plan, Root, outline};
 use crate::source::Diagnostic;
 use crate::unit::BundledPlan;
 
-/// Returns an error if the plan is not the one that was made for the unit. With the same config of the project, only
-/// the config of this machine's user can be the reason, or what the config takes from the environment.
+/// Returns an error if the plan is not the one that was made for the unit. If the project's config is
+/// the same, a difference comes from the user's own config or from the environment.
 pub(in crate::cli) fn another_plan(made: &BundledPlan, project: &Project, plan: &Plan) -> Option<Diagnostic> {
     let (mut before, mut now) = (made.outline.clone(), outline(plan));
     forget_prompts_of_the_project(&mut before, &mut now, &plan.root);
@@ -32,7 +32,7 @@ pub(in crate::cli) fn another_outline(made: &BundledPlan, project: &Project, now
         )
         .help(
             "compare ~/.config/forkhestra/chains.json on both machines, and the variables that the config uses; \
-                 what all machines need belongs into the project's forge/chains.json",
+                 what all machines need belongs in the project's forge/chains.json",
         )
     })
 }

@@ -41,7 +41,7 @@ pub(super) fn keeper(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &
 /// Makes a checkpoint. Returns whether the claim still holds; `None` if none could be made.
 fn keep(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim) -> Option<bool> {
     let run = last_run(workspace)?;
-    // Then the unit is handed over at once.
+    // A run that has ended is handed over at once; no checkpoint is needed.
     if run.has_ended {
         return Some(true);
     }
@@ -63,7 +63,7 @@ impl RunToKeep {
     }
 }
 
-/// The run of the unit that has a workspace; `None` if it has not begun.
+/// The run that a unit has begun in its workspace; `None` if it has begun none.
 pub(super) fn last_run(workspace: &Workspace) -> Option<RunToKeep> {
     let before = workspace.run_before()?;
     let journal = Journal::existing(&workspace.root).ok()??;
@@ -108,9 +108,7 @@ pub(super) fn restore(
     let (Ok(facts), Ok(events)) = (serde_json::from_str::<RunFacts>(&facts), events) else { return Ok(None) };
     let mut journal = Journal::open(&workspace.root)?;
     let RunFacts { started, digest, outline } = facts;
-    // No process works on it.
-    let worker = Worker { pid: 0, start_time: 0 };
-    let new = NewRun { worker, started: &started, digest: &digest, outline: &outline };
+    let new = NewRun { worker: Worker::NONE, started: &started, digest: &digest, outline: &outline };
     let task = bundle.task.as_ref().map(|task| task.id.as_str());
     let run = journal.adopt_run(task, new, events, world.now())?;
     journal.make_run_folder(run)?;

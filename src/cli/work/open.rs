@@ -40,7 +40,7 @@ pub(super) fn files(hub: &Hub, bundle: &Bundle, args: &WorkArgs) -> Result<PathB
     }
 }
 
-/// The directory of the workspaces of a worker.
+/// The directory of the workspaces of this worker.
 pub(super) fn folder(world: &World, args: &WorkArgs, hub: &Hub) -> Result<PathBuf, Diagnostic> {
     match &args.workspaces {
         Some(folder) => Ok(folder.clone()),

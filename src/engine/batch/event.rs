@@ -128,7 +128,7 @@ pub enum BatchEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         work: Option<String>,
     },
-    /// An account has reached a usage limit: until then, nothing is started that uses it.
+    /// An account has reached a usage limit: while it holds, the batch starts no agent.
     Parked {
         /// The backend of the account.
         backend: String,
@@ -159,7 +159,7 @@ pub struct BatchFacts {
     pub line: String,
     /// The branch that was checked out; `null` for none.
     pub branch: Option<String>,
-    /// How often a task may be rejected before it has failed.
+    /// The limit `rejections`: how often a task may be rejected before it has failed.
     pub rejections: u32,
     /// `--limit-each`: the limits of each run.
     pub limit_each: Vec<String>,

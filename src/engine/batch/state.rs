@@ -69,7 +69,7 @@ pub struct TaskOfBatch {
     pub chosen: Option<u32>,
 }
 
-/// A unit that a lane works on.
+/// A unit that was begun.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnitOfBatch {
     /// The task; `None` for a verification.
@@ -158,12 +158,13 @@ pub struct BatchState {
     pub trial: Option<Trial>,
     /// How many trials there were.
     pub trials: u32,
-    /// How many tasks are merged at once, at most; `None` for all that are ready.
+    /// The most tasks of the next merge: half of the suspects, or `at_once` if there are none; `None` for all that are
+    /// ready.
     pub most: Option<u32>,
     /// How many tasks at the head of the queue failed a verification together, with at least one red among them.
     pub suspects: u32,
-    /// How many tasks are merged at once if none is suspect; `None` for all that are ready. A red verification halves
-    /// it, and a green one doubles it.
+    /// The most tasks of a merge while none is suspect; `None` for all that are ready. A red verification makes it half
+    /// of the tasks of that merge; a green one of as many tasks doubles it.
     pub at_once: Option<u32>,
     /// The backends that have reached a usage limit, with the time at which it ends, in milliseconds since the epoch.
     pub parked: BTreeMap<String, i64>,
@@ -306,8 +307,8 @@ impl BatchState {
         self.place(tasks, &TaskPlace::Landed(commit.to_string()));
     }
 
-    /// Some of the tasks at the head of the queue are gone. Of those that remain, the half is verified next: without
-    /// the others, they would fail again.
+    /// Some of the suspects are gone. Half of the rest is verified next: most likely one of them is red, so all
+    /// together would fail again.
     fn without_suspects(&mut self, gone: u32) {
         self.suspects = self.suspects.saturating_sub(gone);
         self.most = if self.suspects > 0 { Some((self.suspects / 2).max(1)) } else { self.at_once };
@@ -341,7 +342,7 @@ impl BatchState {
             }
         }
         self.facts = Some(facts.clone());
-        // Nothing is at work when a batch begins again, and what stopped a task before may be settled.
+        // Nothing is at work when a batch resumes, and lost workers are counted afresh.
         for unit in self.units.values_mut() {
             unit.at_work = false;
         }

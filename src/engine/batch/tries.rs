@@ -174,7 +174,7 @@ impl TaskOfBatch {
         self.choice.lost += u32::from(is_lost);
     }
 
-    /// Nothing is at work when a batch begins again.
+    /// Nothing is at work when a batch resumes.
     pub(super) fn tries_interrupted(&mut self) {
         self.choice.lost = 0;
         if self.choice.place == ChoicePlace::AtWork {
@@ -192,7 +192,7 @@ impl TaskOfBatch {
         self.tries.get_mut(usize::try_from(number).ok()?.checked_sub(1)?)
     }
 
-    /// The backend that works on the task from now on: that of the try that was chosen; `None` for that of each agent.
+    /// The backend of the try of this number; `None` for that of each agent.
     #[must_use]
     pub fn backend_of(&self, number: u32) -> Option<&str> {
         self.try_of(number)?.backend.as_deref()

@@ -78,14 +78,14 @@ impl Lane<'_> {
     /// is an evaluation, or it is unclear.
     pub(in crate::runner) fn answered(
         &self,
-        stage: &AttemptOutput,
+        output: &AttemptOutput,
         role: Role,
         folder: &AttemptFolder,
     ) -> Option<VerdictReading> {
-        let mut words = stage.answer();
+        let mut words = output.answer();
         let said = (role == Role::Judge).then(|| {
             let prompt = folder.prompt();
-            if stage.echoes() {
+            if output.echoes() {
                 words = without_echo(&words, &prompt);
             }
             words = without_quoted(&words, &prompt);
@@ -99,7 +99,7 @@ impl Lane<'_> {
             Some(VerdictReading::Unclear(Unclear::BadEvaluation { why })) => Some(why.clone()),
             _ => None,
         };
-        (answer.message, answer.is_final) = (Some(words), stage.has_final());
+        (answer.message, answer.is_final) = (Some(words), output.has_final());
         said
     }
 }

@@ -31,8 +31,10 @@ pub(super) fn old_git(version: &str) -> Diagnostic {
 }
 
 pub(super) fn waits_outside(task: &str, before: &[&str]) -> Diagnostic {
-    Diagnostic::error("batch/waits", format!("task {task} waits for {}, which is not in the batch", before.join(", ")))
-        .help("name that task, too, or leave out the tasks to work on all of them")
+    let (are, those) = if before.len() == 1 { ("is", "that task") } else { ("are", "those tasks") };
+    let before = before.join(", ");
+    Diagnostic::error("batch/waits", format!("task {task} waits for {before}, which {are} not in the batch"))
+        .help(format!("name {those}, too, or leave out the tasks to work on all of them"))
 }
 
 pub(super) fn no_check(chain: Option<&str>) -> Diagnostic {

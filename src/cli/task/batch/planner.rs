@@ -7,7 +7,7 @@ use crate::cli::respond::Stopped;
 use crate::cli::run::chain::{TypedVars, named, split};
 use crate::cli::run::setup::CHOOSER;
 use crate::cli::run::{Typed, planned, said_by};
-use crate::cli::task::facts::of;
+use crate::cli::task::facts::facts_of;
 use crate::journal::{Journal, JournalError};
 use crate::plan::{Outline, Overrides, Plan, outline};
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -62,7 +62,7 @@ impl<'a> Planner<'a> {
     /// Plans the choice among several tries at a task.
     fn choice(&self, bundle: Bundle, task: Option<&Task>, tries: &str) -> PlannedUnit {
         let Ready { world, project, ref overrides, .. } = *self.ready;
-        let said = task.and_then(|task| said_by(&of(task), project).inline);
+        let said = task.and_then(|task| said_by(&facts_of(task), project).inline);
         let task = said.map_or_else(String::new, |text| text.value);
         let prompt = format!(
             "Several tries were made at the same task, each on its own. Each has passed its checks and its review. \
@@ -176,7 +176,7 @@ impl UnitPlanner for Planner<'_> {
         if start != base {
             bundle.overrides.base.get_or_insert_with(|| base.to_string());
         }
-        let of_task = of(&task);
+        let of_task = facts_of(&task);
         let typed = Typed {
             prompt: said_by(&of_task, self.ready.project),
             overrides: Overrides { base: None, ..bundle.overrides.clone() },

@@ -11,7 +11,7 @@ use crate::cli::run::setup::SETUP;
 use crate::cli::run::{Typed, planned, said_by};
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors as task_errors;
-use crate::cli::task::facts::{known, of};
+use crate::cli::task::facts::{facts_of, known};
 use crate::cli::task::land::{last_line, moved};
 use crate::cli::work::{missing, refused};
 use crate::context::Repository;
@@ -38,7 +38,7 @@ pub(super) struct Checked {
 /// The oldest git that merges without a working tree (git-merge-tree(1), `--write-tree`).
 const GIT: (u32, u32) = (2, 38);
 
-/// Checks everything, and prepares the hub, except in a dry run.
+/// Checks everything. Unless it is a dry run, prepares the hub, too.
 pub(super) fn check(
     world: &World,
     project: &Project,
@@ -51,14 +51,14 @@ pub(super) fn check(
     let each = limits(&args.limit_each, &project.shell).unwrap_or_else(|found| gathered(&mut faults, found));
     let journal = Journal::open(&project.root)?;
     let tasks = journal.tasks()?;
-    let earlier = earlier_work(&journal)?;
+    let earlier = earlier_batches(&journal)?;
     let unlanded = unlanded(&project.root, &journal, &tasks, &earlier)?;
     let chosen = chosen(&tasks, ids, &unlanded).unwrap_or_else(|found| gathered(&mut faults, found));
     // If the tasks cannot be chosen, the errors of the chain are reported all the same.
     let open: Vec<&Task> = tasks.iter().filter(|task| !task.status.is_terminal()).collect();
     let of_chain = if faults.is_empty() { &chosen } else { &open };
     let Planned { verification, rejections, judge } =
-        verification(world, project, args, vars, of_chain).unwrap_or_else(|found| gathered(&mut faults, found));
+        plan_tasks(world, project, args, vars, of_chain).unwrap_or_else(|found| gathered(&mut faults, found));
     let repository = repository_of(&project.root, args.with_changes).map_err(|found| faults.extend(found)).ok();
     let workspaces = (repository.as_ref())
         .map(|(repository, _)| WorkspacePlan::of(world, project, repository))
@@ -109,8 +109,8 @@ pub(super) fn check(
             return Err(moved(&known).into());
         }
     }
-    facts.line = line(&hub, &begin, facts.branch.as_deref()).map_err(Stopped::from)?;
-    let known = Known { hub: &hub, folder: &workspaces.folder, batches: &earlier };
+    facts.line = begin_line(&hub, &begin, facts.branch.as_deref()).map_err(Stopped::from)?;
+    let known = EarlierWork { hub: &hub, folder: &workspaces.folder, batches: &earlier };
     let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &facts.line, &known));
     facts.tasks = tasks.collect::<Result<_, _>>()?;
     Ok(Checked { hub, facts, workspaces, whole, each })
@@ -208,7 +208,7 @@ struct Planned {
 }
 
 /// Plans the run of each task, and of each try at it.
-fn verification(
+fn plan_tasks(
     world: &World,
     project: &Project,
     args: &TaskRunArgs,
@@ -227,7 +227,7 @@ fn verification(
     let (mut faults, mut checks, mut judge): (Vec<Diagnostic>, Vec<String>, Option<String>) = Default::default();
     let mut rejections = 0;
     for (task, backend) in tasks.iter().flat_map(|task| backends.iter().map(move |backend| (task, backend))) {
-        let facts = of(task);
+        let facts = facts_of(task);
         let overrides = Overrides { backend: backend.clone().or(overrides.backend.clone()), ..overrides.clone() };
         let typed = Typed { prompt: said_by(&facts, project), overrides, task: Some(facts) };
         match planned(world, project, &chain, &given, &typed) {
@@ -306,7 +306,7 @@ fn checks_of(plan: &Plan) -> Vec<String> {
     names
 }
 
-/// The repository of a root, and the commit that is checked out.
+/// The repository of a root and its checked-out commit, if a batch can begin there.
 pub(in crate::cli) fn repository_of(root: &Path, with_changes: bool) -> Result<(Repository, String), Vec<Diagnostic>> {
     let version = capture(Path::new("git"), &["--version".to_string()], root);
     let version = version.map(|answer| answer.stdout.trim().to_string()).unwrap_or_default();
@@ -349,8 +349,8 @@ fn branch(root: &Path) -> Option<String> {
     Some(answer.stdout.trim().to_string())
 }
 
-/// The commit with which the line of a batch begins: what has landed before, if the user's commit is part of it.
-fn line(hub: &Hub, begin: &str, branch: Option<&str>) -> Result<String, Vec<Diagnostic>> {
+/// Advances the line to the user's commit if needed, and returns its last commit.
+fn begin_line(hub: &Hub, begin: &str, branch: Option<&str>) -> Result<String, Vec<Diagnostic>> {
     let failed = |error| vec![refused(&error)];
     let old = hub.line();
     match &old {
@@ -365,7 +365,7 @@ fn line(hub: &Hub, begin: &str, branch: Option<&str>) -> Result<String, Vec<Diag
 }
 
 /// The batches of a root, the newest first.
-fn earlier_work(journal: &Journal) -> Result<Vec<BatchState>, Stopped> {
+fn earlier_batches(journal: &Journal) -> Result<Vec<BatchState>, Stopped> {
     let mut states = Vec::new();
     for batch in journal.batches()? {
         states.extend(BatchState::of_events(&journal.events(batch).map_err(|error| broken_journal(&error))?));
@@ -374,7 +374,7 @@ fn earlier_work(journal: &Journal) -> Result<Vec<BatchState>, Stopped> {
 }
 
 /// What earlier batches have left.
-struct Known<'a> {
+struct EarlierWork<'a> {
     hub: &'a Hub,
     /// The directory of the workspaces.
     folder: &'a Path,
@@ -382,7 +382,7 @@ struct Known<'a> {
     batches: &'a [BatchState],
 }
 
-impl Known<'_> {
+impl EarlierWork<'_> {
     /// Keeps what is in the workspace of a task whose process was killed before it could hand its work over. Returns
     /// the commit.
     fn in_workspace(&self, state: &BatchState, task: &str) -> Option<String> {
@@ -413,7 +413,7 @@ fn fresh(task: &Task, chosen: &[&Task]) -> BatchTask {
 }
 
 /// A task as the batch gets it, with the work of an earlier batch.
-fn of_batch(task: &Task, chosen: &[&Task], line: &str, earlier: &Known<'_>) -> Result<BatchTask, Stopped> {
+fn of_batch(task: &Task, chosen: &[&Task], line: &str, earlier: &EarlierWork<'_>) -> Result<BatchTask, Stopped> {
     let hub = earlier.hub;
     let mut facts = fresh(task, chosen);
     let known = earlier.batches.iter().find(|state| state.tasks.contains_key(&task.id));

@@ -107,7 +107,7 @@ fn folder(world: &World, root: &Text) -> Result<PathBuf, Vec<Diagnostic>> {
     Ok(path)
 }
 
-/// The paths of a list in the config, each of which must exist, lie in the root, and be ignored by git.
+/// The paths of a list in the config, each of which must exist, lie in the root, and not be tracked by git.
 fn paths(
     project: &Project,
     repository: &Repository,
