@@ -184,7 +184,7 @@ fn a_batch_is_refused_with_all_errors_at_once_before_anything_starts() {
     git(&place, &["commit", "-q", "--allow-empty", "-m", "begin"]);
     assert!(place.run(&["task", "run", "-j", "2", "--unverified"]).code(2).stderr.contains("batch/uncommitted"));
     assert!(place.run(&["task", "run", "-j", "2"]).code(2).stderr.contains("batch/no-check"));
-    assert!(place.run(&["task", "run", "-j", "65"]).code(2).stderr.contains("usage/value"));
+    assert!(place.run(&["task", "run", "-j", "1001"]).code(2).stderr.contains("usage/value"));
     assert_eq!(place.calls("worker"), 0);
     assert!(!place.work(".forkhestra/hub.git").exists());
     place.run(&["task", "run", "-j", "2", "--unverified", "--with-changes"]).code(0);

@@ -214,7 +214,11 @@ fn an_engine_is_refused_with_all_errors_before_anything_starts() {
     let mut place = cluster(1, WRITES, "");
     let ran = place.run(&["task", "run", "--on", "clustr"]);
     assert!(ran.code(2).stderr.contains("there is no engine `clustr`"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("did you mean `cluster`? engines: cluster, slurm, temporal, workers"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("did you mean `cluster`? engines: cluster, slurm, temporal, workers"),
+        "{}",
+        ran.stderr
+    );
     let broken = r#"{ "submit": ["sbatch"], "hub": "ssh://host/hub.git" }"#;
     let copy = r#""workspace": { "copy": [".env"] }"#;
     place.config(&format!(r#"{{{CHAINS}, {copy}, "engines": {{ "cluster": {broken} }} }}"#));

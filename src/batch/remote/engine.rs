@@ -10,7 +10,8 @@ use tokio::time::{Instant, sleep};
 /// The pauses before a failed submission is repeated.
 const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
-/// An engine, ready for the units of one hub. Its commands contain `${JOB}`, `${UNIT}`, `${HUB}`, `${LABELS}` and `${WORK}`.
+/// An engine, ready for the units of one hub. Its commands contain `${JOB}`, `${UNIT}`, `${HUB}`, `${LABELS}` and
+/// `${WORK}`.
 #[derive(Debug)]
 pub struct RemoteEngine {
     /// Its name, as `--on` takes it.

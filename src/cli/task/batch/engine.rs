@@ -1,7 +1,6 @@
 //! The engine of `--on`, from its entry in the config.
 
 use super::errors;
-use super::workspaces::needs;
 use crate::batch::RemoteEngine;
 use crate::cli::config::Project;
 use crate::hub::Hub;
@@ -62,6 +61,8 @@ pub(in crate::cli) fn engine_of(
         return Err(faults);
     }
     let digest = sha256(path.as_bytes());
+    let needs = project.config.workspace.needs.iter();
+    let labels: Vec<&str> = needs.flat_map(|needs| &needs.labels).map(|label| label.value.as_str()).collect();
     Ok(RemoteEngine {
         name: name.to_string(),
         submit,
@@ -73,7 +74,7 @@ pub(in crate::cli) fn engine_of(
             [("--files", files), ("--workspaces", workspaces)],
         ),
         hub,
-        labels: needs(project.config.workspace.needs.as_ref(), &mut faults).labels.join(","),
+        labels: labels.join(","),
         id: digest.get(..8).unwrap_or(&digest).to_string(),
         poll: settings.poll.unwrap_or(POLL),
         folder: project.root.clone(),
