@@ -55,7 +55,7 @@ def lines_of(name):
 def main():
     unused = [(re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])", re.I), word, instead) for word, instead in unused_words()]
     tags = [re.compile(tag) for tag in TAGS]
-    listed = subprocess.run(["git", "ls-files", "*.md", "src", "benches", "tests/it", "tests/fake_agent"], cwd=ROOT,
+    listed = subprocess.run(["git", "ls-files", "*.md", "src", "temporal", "benches", "tests/it", "tests/fake_agent"], cwd=ROOT,
                             capture_output=True, text=True, check=True).stdout.split()
     names = [name for name in listed if name.endswith((".rs", ".md")) and not name.startswith(MATERIAL)]
     wrong = []

