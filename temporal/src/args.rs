@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How many beats must fit into the lease of a unit, so that a worker notices in time that it is cut off.
+/// How many beats must fit into the lease of a unit, so that a worker notices in time that it is alone.
 pub(crate) const BEATS: u32 = 4;
 
 /// A team's queue of units, on Temporal.
@@ -137,7 +137,7 @@ impl Arguments {
     pub(crate) fn contradiction(&self) -> Option<String> {
         match &self.command {
             Command::Submit(args) if args.lease < args.beat * BEATS => Some(format!(
-                "--lease {:?} is less than {BEATS} beats of {:?}: a worker that is cut off could not end its unit in time; \
+                "--lease {:?} is less than {BEATS} beats of {:?}: a worker without a network could not end its unit in time; \
                  use --lease {:?} or more",
                 args.lease,
                 args.beat,
