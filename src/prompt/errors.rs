@@ -1,6 +1,6 @@
 //! The errors and warnings of prompts and variables.
 
-use crate::source::{Diagnostic, Place};
+use crate::source::{Diagnostic, Place, nearest};
 use std::path::Path;
 
 pub(super) fn prompt_not_found(at: &Place, path: &Path) -> Diagnostic {
@@ -34,6 +34,16 @@ pub(super) fn missing_variable(at: &Place, name: &str, near: Option<&str>, of_th
     } else {
         format!("pass it on the command line: {name}=value{}", near.unwrap_or_default())
     };
+    Diagnostic::error("vars/missing", format!("the variable `{name}` has no value")).at(at, "used here").help(help)
+}
+
+/// The error for a variable where the command line cannot set one.
+pub(super) fn unknown_placeholder(at: &Place, name: &str, known: &[&str]) -> Diagnostic {
+    let listed: Vec<String> = known.iter().map(|name| format!("${{{name}}}, ")).collect();
+    let help = nearest(name, known.iter().copied()).map_or_else(
+        || format!("here only {}and variables of the environment have a value: ${{env:{name}}}", listed.concat()),
+        |near| format!("did you mean `${{{near}}}`?"),
+    );
     Diagnostic::error("vars/missing", format!("the variable `{name}` has no value")).at(at, "used here").help(help)
 }
 

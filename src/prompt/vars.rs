@@ -15,13 +15,21 @@ pub struct Vars {
     declared: IndexMap<String, String>,
     secrets: BTreeSet<String>,
     used: RefCell<BTreeSet<String>>,
+    /// Whether there can be no other variables, whatever the command line says.
+    is_closed: bool,
 }
 
 impl Vars {
     /// Creates the variables from `given`, the `NAME=value` arguments, and `declared`, the chain's `vars`.
     #[must_use]
     pub fn new(given: IndexMap<String, String>, declared: IndexMap<String, String>) -> Self {
-        Self { given, declared, secrets: BTreeSet::new(), used: RefCell::default() }
+        Self { given, declared, ..Self::default() }
+    }
+
+    /// The variables of a text for which the command line can set none.
+    #[must_use]
+    pub fn placeholders(known: IndexMap<String, String>) -> Self {
+        Self { declared: known, is_closed: true, ..Self::default() }
     }
 
     /// Adds the secrets, with placeholders as their values.
@@ -106,6 +114,11 @@ pub fn expand_config(text: &Text, vars: &Vars, env: &dyn Env) -> Result<String, 
                 if let Some(value) = vars.get(name).or(default) {
                     expanded.push_str(value);
                 } else {
+                    if vars.is_closed {
+                        let known: Vec<&str> = vars.names().collect();
+                        faults.push(errors::unknown_placeholder(&text.place_of(span), name, &known));
+                        continue;
+                    }
                     let near = nearest(name, vars.names());
                     let of_the_environment = near.is_none() && env.var(name).is_some();
                     faults.push(errors::missing_variable(&text.place_of(span), name, near, of_the_environment));

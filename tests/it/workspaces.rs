@@ -110,6 +110,37 @@ fn wrong_settings_of_workspaces_are_refused_all_at_once() {
 }
 
 #[test]
+fn validate_reports_what_a_batch_would_refuse() {
+    let settings = r#""workspace": { "copy": ["../x"], "root": "here" }, "landing": { "checks": ["worker", "chekc"] },
+        "engines": { "c": { "submit": ["qsub", "${WROK}"], "hub": "hub.git" }, "d": { "submit": ["qsub"] } }"#;
+    let place = with_settings(1, settings, WRITES, "true");
+    let ran = place.run(&["validate"]);
+    let messages: Vec<&str> = ran.code(2).stderr.lines().filter_map(|line| line.strip_prefix("  × ")).collect();
+    assert_eq!(
+        messages,
+        [
+            "`../x` must be a path inside of the project",
+            "the directory of the workspaces,",
+            "`worker` is an agent, not a check",
+            "no check is named `chekc`",
+            "the variable `WROK` has no value",
+            "`hub.git` is neither a URL nor an absolute path",
+            "the job would not know its work: `submit` contains neither ${WORK} nor",
+        ]
+    );
+    for help in ["did you mean `check`? `forkhestra list` shows the checks", "did you mean `${WORK}`?"] {
+        assert!(ran.words().contains(help), "{}", ran.stderr);
+    }
+    place.config(&format!(r#"{{{CHAINS}, "landing": {{ "checks": [] }} }}"#));
+    let words = place.run(&["validate"]).code(2).words();
+    assert!(words.contains("name a check in `landing.checks`, remove the key"), "{words}");
+    // Whether a variable of the environment is set is known where the batch runs.
+    let fine = r#""engines": { "c": { "submit": ["qsub", "${WORK}"], "hub": "${env:NO_SUCH_HUB}" } }"#;
+    place.config(&format!("{{{CHAINS}, {fine}}}"));
+    place.run(&["validate"]).code(0);
+}
+
+#[test]
 fn a_dry_run_with_jobs_shows_the_whole_batch_and_writes_nothing() {
     let settings = r#""workspace": { "setup": "npm ci", "copy": ["secret.env"], "ports": 10 }"#;
     let place = with_settings(1, settings, WRITES, "true");
@@ -121,7 +152,7 @@ fn a_dry_run_with_jobs_shows_the_whole_batch_and_writes_nothing() {
     let folder = text.split_whitespace().find(|word| word.ends_with("/BATCH-TASK")).unwrap().to_string();
     assert!(folder.contains("/forkhestra/workspaces/"), "{folder}");
     insta::assert_snapshot!(text.replace(&folder, "FOLDER"), @r"
-    2 tasks, 3 lanes, chain task
+    2 tasks, 3 at a time, chain task
 
       1  Task 1
       2  Second  (after 1 has landed)

@@ -36,7 +36,7 @@ impl Elsewhere {
         let mut gathered = |found: Vec<Diagnostic>| faults.extend(found);
         let repository = repository_of(&project.root, true).map_err(&mut gathered).ok();
         let workspaces = (repository.as_ref())
-            .map(|(repository, _)| WorkspacePlan::of(world, project, repository))
+            .map(|(repository, _)| WorkspacePlan::of(world, project, Some(repository)))
             .transpose()
             .map_err(&mut gathered)
             .ok()

@@ -9,7 +9,6 @@ use crate::report::quoted;
 use crate::source::{Diagnostic, Text, nearest, sha256};
 use crate::task::Task;
 use crate::world::World;
-use indexmap::IndexMap;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -49,11 +48,17 @@ pub(in crate::cli) fn engine_of(
     let path = project.root.join(".forkhestra/hub.git").display().to_string();
     let hub = value(&settings.hub).unwrap_or_else(|| path.clone());
     let (program, files, workspaces) = (value(&settings.program), value(&settings.files), value(&settings.workspaces));
-    if let Some(first) = settings.submit.as_ref().and_then(|words| words.first())
+    if let Some(given) = settings.submit.as_ref()
+        && let Some(first) = given.first()
+        // Otherwise a word that is wrong may be the one that is missed.
+        && given.len() == submit.len()
         && !submit.iter().any(|word| word.contains("${WORK}") || word.contains("${UNIT}"))
     {
         faults.push(errors::engine_without_work(first));
     }
+    faults.extend(
+        settings.hub.as_ref().filter(|_| !Hub::is_url(&hub) && !hub.starts_with('/')).map(errors::hub_is_relative),
+    );
     if files.is_none() && Hub::is_url(&hub) && !needed.is_empty() {
         faults.push(errors::engine_without_files(name, &hub, needed));
     }
@@ -97,9 +102,8 @@ fn words(world: &World, given: Option<&[Text]>, faults: &mut Vec<Diagnostic>) ->
 }
 
 fn one(world: &World, text: Option<&Text>, faults: &mut Vec<Diagnostic>) -> Option<String> {
-    let own: IndexMap<String, String> =
-        PLACEHOLDERS.iter().map(|name| ((*name).to_string(), format!("${{{name}}}"))).collect();
-    expand_config(text?, &Vars::new(own, IndexMap::new()), world).map_err(|found| faults.extend(found)).ok()
+    let own = PLACEHOLDERS.iter().map(|name| ((*name).to_string(), format!("${{{name}}}")));
+    expand_config(text?, &Vars::placeholders(own.collect()), world).map_err(|found| faults.extend(found)).ok()
 }
 
 /// Returns an error for each text of the batch that contains a secret of the environment: what is in a unit of work is

@@ -37,10 +37,24 @@ pub(super) fn waits_outside(task: &str, before: &[&str]) -> Diagnostic {
         .help(format!("name {those}, too, or leave out the tasks to work on all of them"))
 }
 
-pub(super) fn no_check(chain: Option<&str>) -> Diagnostic {
-    let who = chain.map_or_else(|| "`landing.checks` names".into(), |chain| format!("the chain `{chain}` has"));
-    Diagnostic::error("batch/no-check", format!("{who} no check, so nothing could be verified before it lands"))
-        .help("add a check to the chain, such as `test`, or land without a verification: --unverified")
+pub(super) fn no_check(chain: &str) -> Diagnostic {
+    Diagnostic::error(
+        "batch/no-check",
+        format!("the chain `{chain}` has no check, so nothing could be verified before it lands"),
+    )
+    .help("add a check to the chain, such as `test`, or land without verification: --unverified")
+}
+
+pub(super) fn no_landing_check() -> Diagnostic {
+    Diagnostic::error("batch/no-check", "`landing.checks` names no check, so nothing could be verified before it lands")
+        .help("name a check in `landing.checks`, remove the key to use the checks of the chain, or land without verification: --unverified")
+}
+
+pub(super) fn unknown_landing_check(text: &Text, near: Option<&str>) -> Diagnostic {
+    let help = near.map_or_else(|| "configure it in `checks`".into(), |near| format!("did you mean `{near}`?"));
+    Diagnostic::error("check/unknown", format!("no check is named `{}`", text.value))
+        .at(&text.at, "unknown check")
+        .help(format!("{help}{} `forkhestra list` shows the checks", if near.is_some() { "" } else { ";" }))
 }
 
 pub(super) fn no_judge(chain: &str) -> Diagnostic {
@@ -115,6 +129,12 @@ pub(super) fn engine_without_work(program: &Text) -> Diagnostic {
     )
     .at(&program.at, "this command")
     .help("${WORK} is replaced by the command line that the job has to run")
+}
+
+pub(super) fn hub_is_relative(hub: &Text) -> Diagnostic {
+    Diagnostic::error("engine/hub", format!("`{}` is neither a URL nor an absolute path", hub.value))
+        .at(&hub.at, "the hub")
+        .help("a job begins in another directory: begin the path with a slash")
 }
 
 pub(super) fn engine_without_files(engine: &str, hub: &str, needed: &[&str]) -> Diagnostic {

@@ -2,6 +2,7 @@
 
 mod engine;
 mod errors;
+mod landing;
 mod planner;
 mod preflight;
 mod show;
@@ -35,6 +36,7 @@ use crate::source::{Diagnostic, sha256_json};
 use crate::world::World;
 pub(in crate::cli) use engine::engine_of;
 use indexmap::IndexMap;
+pub(in crate::cli) use landing::landing_checks;
 use planner::Planner;
 use preflight::Checked;
 pub(in crate::cli) use preflight::repository_of;
@@ -88,7 +90,7 @@ pub(super) fn begin(
     let lock = lock(world, common, &title(args.lanes().unwrap_or(1), args.on.as_deref()), &project.root, args.wait)?;
     let project = &prepared(project);
     let checked = preflight::check(world, project, args, &vars, &ids)?;
-    let Checked { hub, facts, workspaces, whole, each } = checked;
+    let Checked { hub, facts, workspaces, whole, each, .. } = checked;
     let overrides = Overrides { limits: args.options.bounds.limit.clone(), ..args.options.overrides() };
     let ready = Ready { world, common, project, hub, workspaces, facts, overrides, whole, each, vars, output };
     let mut journal = Journal::open(&project.root)?;
@@ -168,7 +170,7 @@ pub(in crate::cli) fn resume(
     let each = limits(&facts.limit_each, &project.shell)?.or(project.config.limits.clone());
     let vars = facts.vars.clone();
     let repository = Repository::of(&project.root).ok_or_else(|| errors::no_repository(&project.root))?;
-    let workspaces = WorkspacePlan::of(world, project, &repository)?;
+    let workspaces = WorkspacePlan::of(world, project, Some(&repository))?;
     let project = &prepared(project);
     let ready = Ready { world, common, project, hub, workspaces, facts, overrides, whole, each, vars, output };
     journal.begin_again(run, &ready.outline(), worker())?;

@@ -2,11 +2,13 @@
 
 use super::engine::{engine_of, secrets_in};
 use super::errors;
+use super::landing::landing_checks;
 use super::workspaces::WorkspacePlan;
-use crate::chain::{Limits, PromptSource, Role, parse};
+use crate::batch::RemoteEngine;
+use crate::chain::{Limits, Role};
 use crate::cli::config::Project;
 use crate::cli::respond::{Stopped, broken_journal};
-use crate::cli::run::chain::{TypedVars, named, split};
+use crate::cli::run::chain::{named, split};
 use crate::cli::run::setup::SETUP;
 use crate::cli::run::{Typed, planned, said_by};
 use crate::cli::task::args::TaskRunArgs;
@@ -20,7 +22,7 @@ use crate::hub::{Hub, Merged, Workspace};
 use crate::journal::Journal;
 use crate::plan::{Kind, Overrides, Plan, limits};
 use crate::proc::capture;
-use crate::source::{Diagnostic, Source, Text};
+use crate::source::{Diagnostic, Place, Source};
 use crate::task::{Status, Task};
 use crate::world::World;
 use std::num::NonZeroU32;
@@ -31,6 +33,8 @@ pub(super) struct Checked {
     pub(super) hub: Hub,
     pub(super) facts: BatchFacts,
     pub(super) workspaces: WorkspacePlan,
+    /// The engine of `--on`.
+    pub(super) engine: Option<RemoteEngine>,
     pub(super) whole: Limits,
     pub(super) each: Limits,
 }
@@ -61,14 +65,14 @@ pub(super) fn check(
         plan_tasks(world, project, args, vars, of_chain).unwrap_or_else(|found| gathered(&mut faults, found));
     let repository = repository_of(&project.root, args.with_changes).map_err(|found| faults.extend(found)).ok();
     let workspaces = (repository.as_ref())
-        .map(|(repository, _)| WorkspacePlan::of(world, project, repository))
+        .map(|(repository, _)| WorkspacePlan::of(world, project, Some(repository)))
         .transpose()
         .unwrap_or_else(|found| gathered(&mut faults, found));
     let needed: Vec<&str> =
         workspaces.iter().flat_map(|plan| plan.copy.iter().chain(&plan.share)).map(String::as_str).collect();
+    let mut engine = None;
     if let Some(name) = &args.on {
-        let engine = engine_of(world, project, name, &needed);
-        faults.extend(engine.err().unwrap_or_default());
+        engine = engine_of(world, project, name, &needed).map_err(|found| faults.extend(found)).ok();
         faults.extend(secrets_in(world, vars, of_chain));
     } else if let Some(plan) = &workspaces {
         let missing = missing(world, &plan.needs);
@@ -97,7 +101,7 @@ pub(super) fn check(
     let each = each.or(project.config.limits.clone());
     if args.dry_run {
         facts.tasks = chosen.iter().map(|task| fresh(task, &chosen)).collect();
-        return Ok(Checked { hub: Hub::at(&project.root), facts, workspaces, whole, each });
+        return Ok(Checked { hub: Hub::at(&project.root), facts, workspaces, engine, whole, each });
     }
     let hub = Hub::prepare(&project.root, &repository)?;
     hub.adopt_settings(&repository, &workspaces.ignored(&repository.below(&project.root)))?;
@@ -113,7 +117,7 @@ pub(super) fn check(
     let known = EarlierWork { hub: &hub, folder: &workspaces.folder, batches: &earlier };
     let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &facts.line, &known));
     facts.tasks = tasks.collect::<Result<_, _>>()?;
-    Ok(Checked { hub, facts, workspaces, whole, each })
+    Ok(Checked { hub, facts, workspaces, engine, whole, each })
 }
 
 fn gathered<T: Default>(faults: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) -> T {
@@ -238,7 +242,10 @@ fn plan_tasks(
                 faults.extend(unused.filter(|fault| !faults.contains(fault)));
             }
             // Most errors are those of every task.
-            Err(found) => faults.extend(found.into_iter().filter(|fault| !faults.contains(fault)).collect::<Vec<_>>()),
+            Err(found) => {
+                let found = found.into_iter().map(|fault| of_tries(fault, backend.as_deref()));
+                faults.extend(found.filter(|fault| !faults.contains(fault)).collect::<Vec<_>>());
+            }
         }
     }
     if args.tries.is_none() {
@@ -258,11 +265,20 @@ fn plan_tasks(
         None => checks,
     };
     if checks.is_empty() {
-        let of = if project.config.landing.checks.is_some() { None } else { Some(args.chain.as_str()) };
-        return Err(vec![errors::no_check(of)]);
+        return Err(vec![errors::no_check(&args.chain)]);
     }
     found.verification = Some(checks.join(" -> "));
     Ok(found)
+}
+
+/// An error about a backend of `--tries`, at that option.
+fn of_tries(fault: Diagnostic, backend: Option<&str>) -> Diagnostic {
+    let Some(backend) = backend else { return fault };
+    let places = fault.places.into_iter().map(|(place, label)| match place.source.name.as_str() {
+        "--backend" => (Place::whole(&Source::new("--tries", backend, &place.source.base)), label),
+        _ => (place, label),
+    });
+    Diagnostic { places: places.collect(), ..fault }
 }
 
 /// Whether an agent of a plan runs on this backend.
@@ -274,24 +290,6 @@ fn uses(plan: &Plan, name: &str) -> bool {
 /// The last judge of a plan.
 fn judge_of(plan: &Plan) -> Option<String> {
     plan.steps.iter().rev().find(|step| step.role() == Some(Role::Judge)).map(|step| step.name.clone())
-}
-
-/// The names of the checks that verify what lands, if the config names them.
-fn landing_checks(
-    world: &World,
-    project: &Project,
-    names: &[Text],
-    overrides: &Overrides,
-) -> Result<Vec<String>, Vec<Diagnostic>> {
-    let agents = names.iter().filter(|name| project.config.agents.contains_key(&name.value));
-    let mut faults: Vec<Diagnostic> = agents.map(errors::not_a_check).collect();
-    for name in names.iter().filter(|name| !project.config.agents.contains_key(&name.value)) {
-        let step = parse(&Source::new("landing.checks", name.value.as_str(), &project.shell));
-        let typed = Typed { prompt: PromptSource::default(), overrides: overrides.clone(), task: None };
-        let plan = step.and_then(|chain| planned(world, project, &chain, &TypedVars::default(), &typed));
-        faults.extend(plan.err().into_iter().flatten());
-    }
-    if faults.is_empty() { Ok(names.iter().map(|name| name.value.clone()).collect()) } else { Err(faults) }
 }
 
 /// The names of the checks of a plan that can fail it, each once, in order.

@@ -2,16 +2,16 @@
 
 use super::preflight::Checked;
 use crate::cli::task::args::TaskRunArgs;
-use crate::report::{Paint, batch_plan};
+use crate::report::{Paint, batch_plan, quoted};
 use crate::source::counted;
 use crate::world::World;
 use serde_json::{Value, json};
 
 /// The dry run as JSON.
 pub(super) fn json(checked: &Checked) -> Value {
-    let Checked { facts, workspaces, .. } = checked;
+    let Checked { facts, workspaces, engine, .. } = checked;
     let tasks = facts.tasks.iter().map(|task| json!({ "task": task.id, "title": task.title, "after": task.after }));
-    json!({
+    let mut told = json!({
         "tasks": tasks.collect::<Vec<_>>(),
         "jobs": facts.jobs,
         "chain": facts.chain,
@@ -29,19 +29,34 @@ pub(super) fn json(checked: &Checked) -> Value {
             "keep": workspaces.keep,
             "needs": workspaces.needs,
         },
-    })
+    });
+    if let Some(engine) = engine {
+        told["engine"] =
+            json!({ "name": engine.name, "hub": engine.hub, "submit": engine.submit, "work": engine.work });
+    }
+    told
 }
 
 /// The dry run in words.
 pub(super) fn text(world: &World, checked: &Checked, args: &TaskRunArgs) -> String {
-    let Checked { facts, workspaces, .. } = checked;
+    let Checked { facts, workspaces, engine, .. } = checked;
     let mut rows = Vec::new();
     let mut row = |name: &'static str, value: String| rows.push((name, value));
     let commit = facts.line.get(..8).unwrap_or(&facts.line);
     let base = facts.branch.as_ref().map_or_else(|| commit.to_string(), |branch| format!("{branch} ({commit})"));
     let changes = if args.with_changes { ", with uncommitted changes" } else { "" };
     row("begin with", base + changes);
-    row("workspaces", format!("{}/BATCH-TASK", workspaces.folder.display()));
+    if let Some(engine) = engine {
+        let submit = match engine.submit.as_slice() {
+            [] => format!("nothing; the workers are your own: {} --next --all", engine.work),
+            words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        };
+        row("engine", engine.name.clone());
+        row("hub", engine.hub.clone());
+        row("submit", submit);
+    } else {
+        row("workspaces", format!("{}/BATCH-TASK", workspaces.folder.display()));
+    }
     let setup = match workspaces.setup.as_slice() {
         [shell, option, line] if shell == "sh" && option == "-c" => line.clone(),
         words => words.join(" "),
@@ -72,8 +87,7 @@ pub(super) fn text(world: &World, checked: &Checked, args: &TaskRunArgs) -> Stri
             row(name, value);
         }
     }
-    let lanes = counted(facts.jobs, "lane");
-    let title = format!("{}, {lanes}, chain {}", counted(facts.tasks.len(), "task"), facts.chain);
+    let title = format!("{}, {} at a time, chain {}", counted(facts.tasks.len(), "task"), facts.jobs, facts.chain);
     let first = facts.tasks.first().map_or("", |task| task.id.as_str());
     let chain = if args.chain == "task" { String::new() } else { format!(" --chain {}", args.chain) };
     let next = format!("forkhestra task run {first}{chain} --dry-run");

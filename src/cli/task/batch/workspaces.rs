@@ -11,6 +11,7 @@ use crate::prompt::{Vars, expand_config};
 use crate::source::{Diagnostic, Text};
 use crate::unit::{Needs, is_label};
 use crate::world::World;
+use indexmap::IndexMap;
 use std::path::{Component, Path, PathBuf};
 
 /// What the workspaces of a batch are made with.
@@ -33,14 +34,14 @@ pub(in crate::cli) struct WorkspacePlan {
 }
 
 impl WorkspacePlan {
-    /// Checks the settings of a project.
+    /// Checks the settings of a project. Without a repository, what only git knows is not checked.
     ///
     /// # Errors
     /// All errors in them.
     pub(in crate::cli) fn of(
         world: &World,
         project: &Project,
-        repository: &Repository,
+        repository: Option<&Repository>,
     ) -> Result<Self, Vec<Diagnostic>> {
         let settings = &project.config.workspace;
         let hub = project.root.join(".forkhestra/hub.git");
@@ -56,12 +57,10 @@ impl WorkspacePlan {
         };
         match settings.root.as_ref().map(|root| folder(world, root)).transpose() {
             Ok(root) => match workspaces(world, &hub, root.as_deref()) {
-                Ok(folder)
-                    if world.canonical(&folder).starts_with(&repository.top) || folder.starts_with(&repository.top) =>
-                {
-                    faults.push(errors::workspaces_inside(&folder, &repository.top));
-                }
-                Ok(folder) => plan.folder = folder,
+                Ok(folder) => match repository.filter(|repository| is_below(world, &folder, &repository.top)) {
+                    Some(repository) => faults.push(errors::workspaces_inside(&folder, &repository.top)),
+                    None => plan.folder = folder,
+                },
                 Err(fault) => faults.push(fault),
             },
             Err(found) => faults.extend(found),
@@ -92,9 +91,13 @@ pub(in crate::cli) fn needs(given: Option<&WorkspaceNeeds>, faults: &mut Vec<Dia
     }
 }
 
+fn is_below(world: &World, folder: &Path, top: &Path) -> bool {
+    world.canonical(folder).starts_with(top) || folder.starts_with(top)
+}
+
 /// The directory that a config names.
 fn folder(world: &World, root: &Text) -> Result<PathBuf, Vec<Diagnostic>> {
-    let value = expand_config(root, &Vars::default(), world)?;
+    let value = expand_config(root, &Vars::placeholders(IndexMap::new()), world)?;
     // The directory need not exist yet, so `..` is resolved in the text.
     let mut path = PathBuf::new();
     for part in path_of(&value, &root.at.source.base, world).components() {
@@ -110,7 +113,7 @@ fn folder(world: &World, root: &Text) -> Result<PathBuf, Vec<Diagnostic>> {
 /// The paths of a list in the config, each of which must exist, lie in the root, and not be tracked by git.
 fn paths(
     project: &Project,
-    repository: &Repository,
+    repository: Option<&Repository>,
     given: Option<&[Text]>,
     faults: &mut Vec<Diagnostic>,
 ) -> Vec<String> {
@@ -122,7 +125,7 @@ fn paths(
             "must be a path inside of the project"
         } else if !project.root.join(path).exists() {
             "does not exist"
-        } else if Hub::has_tracked(repository, &project.root.join(path)) {
+        } else if repository.is_some_and(|repository| Hub::has_tracked(repository, &project.root.join(path))) {
             "is tracked by git, so each workspace has it already"
         } else {
             all.push(text.value.clone());
