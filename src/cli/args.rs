@@ -53,8 +53,8 @@ Examples:
   forkhestra eval improve suite.json5         rewrite the prompt
   forkhestra eval show --prompt > better.md   print the winning prompt
 
-A suite is a JSON or JSON5 file with a prompt, agents and cases (docs/evaluation.md). Answers from \
-earlier evaluations are reused; --fresh asks again.";
+A suite is a JSON or JSON5 file with a prompt, agents and cases. Answers from \
+earlier evaluations are reused; --fresh runs every case again.";
 
 const VERIFY: &str = "\
 Exit codes: 0 passed, 1 a command failed, 2 there is no command to run.";
@@ -81,6 +81,11 @@ Examples:
   forkhestra diff 12 | git apply -R     undo what run 12 changed
 
 Changes come from snapshots that forkhestra takes after each attempt, not from git's index.";
+
+const WORK: &str = "\
+The events of the run are printed as lines of JSON, unless standard output is a terminal.
+
+Exit code 75: no unit was waiting, or another worker has it.";
 
 const TELL: &str = "\
 Examples:
@@ -173,7 +178,7 @@ pub(super) enum Verb {
     /// Send a message to the agents of the current run; each sees it from its next attempt on
     #[command(after_help = TELL, override_usage = "forkhestra tell [OPTIONS] [RUN] <MESSAGE>")]
     Tell(TellArgs),
-    /// Manage tasks: add, import, list, show, run, approve, reject, skip, reset, delete
+    /// Manage tasks: add, import, list, show, run, land, bundle, sync, export, approve, reject, skip, reset, delete
     #[command(alias = "tasks")]
     Task(TaskArgs),
     /// Manage disputes, which wait for a human decision: list, show, resolve, delete
@@ -187,8 +192,10 @@ pub(super) enum Verb {
     Show(ShowArgs),
     /// Print the exact prompt of an agent, without starting it
     Render(RenderArgs),
-    /// Do the work of one unit of a hub, in a workspace of its own
-    #[command(hide = true)]
+    /// Work on one unit (a task or a verification of a batch) from a hub
+    ///
+    /// The hub is the git repository .forkhestra/hub.git of a project, through which a batch exchanges work.
+    #[command(after_help = WORK)]
     Work(WorkArgs),
     /// Check a config for errors
     Validate(ValidateArgs),
@@ -202,7 +209,8 @@ pub(super) enum Verb {
     Diagnose(DiagnoseArgs),
     /// Check that this machine can supervise agents, and show the backends and the config that a run would use
     Doctor(DoctorArgs),
-    /// Write a commented forge/chains.json with prompts, ready to run; or, with --templates, the built-in templates
+    /// Write a commented forge/chains.json with prompts, ready to run (needs a coding-agent CLI, such as claude); or,
+    /// with --templates, the built-in templates
     Init(InitArgs),
     /// Explain an error code: what it means, and what to do
     Explain(ExplainArgs),
@@ -446,7 +454,7 @@ pub(super) struct DoctorArgs {
     /// Also start the backends and engines that this project's config names, to get versions and lists of jobs
     #[arg(long = "try")]
     pub(super) tries: bool,
-    /// Also test this hub, as `work --hub` takes it, with two changes of which it must refuse one
+    /// Also test this hub, as `work --hub` takes it, by pushing two conflicting changes, one of which it must refuse
     #[arg(long, value_name = "DIR | URL")]
     pub(super) hub: Option<String>,
     /// Print JSON

@@ -40,7 +40,12 @@ pub(super) fn fault(error: &clap::Error, command: &Command, arguments: &[OsStrin
         }
         ErrorKind::ArgumentConflict => Diagnostic::error("usage/conflict", conflict(error, &arg)).help(more),
         ErrorKind::MissingRequiredArgument => {
-            let missing: Vec<String> = of(ContextKind::InvalidArg).iter().map(|arg| quoted(arg)).collect();
+            let missing = of(ContextKind::InvalidArg);
+            let is_typed = |option: &str| arguments.iter().any(|word| word == option);
+            if let Some((message, help)) = in_own_words(&named, &missing, &is_typed) {
+                return Diagnostic::error("usage/missing", message).help(format!("{help}\n{more}"));
+            }
+            let missing: Vec<String> = missing.iter().map(|arg| quoted(arg)).collect();
             let are = if missing.len() == 1 { "is" } else { "are" };
             let message = format!("{} {are} missing", missing.join(" and "));
             Diagnostic::error("usage/missing", message).help(match usage(error) {
@@ -140,6 +145,29 @@ fn expected(why: &(dyn Error + 'static)) -> String {
     match to.strip_prefix('=').filter(|to| to.parse::<u32>().is_ok_and(|to| to < u32::MAX)) {
         Some(to) => format!("a number from {from} to {to}"),
         None => format!("a number of at least {from}"),
+    }
+}
+
+/// Returns what is missing, and what to type, where clap would name options that exclude each other.
+fn in_own_words(named: &str, missing: &[String], is_typed: &dyn Fn(&str) -> bool) -> Option<(String, String)> {
+    let lacks = |name: &str| missing.iter().any(|arg| written(arg) == name);
+    match named {
+        "forkhestra work" if lacks("--next") => {
+            let option = ["--all", "--wait", "--as", "--label"].into_iter().find(|option| is_typed(option));
+            let option = match option {
+                Some(option @ ("--as" | "--label")) => format!(" {option} NAME"),
+                Some(option) => format!(" {option}"),
+                None => String::new(),
+            };
+            let what = if lacks("--hub") { "`--hub DIR|URL` and `--next` are missing" } else { "`--next` is missing" };
+            Some((what.into(), format!("forkhestra work --hub <DIR|URL> --next{option}")))
+        }
+        "forkhestra work" if lacks("--unit") => Some((
+            "the work is not named".into(),
+            "name it: --hub URL --next, --hub URL --unit NAME, or --bundle FILE --out FILE".into(),
+        )),
+        "forkhestra tell" => Some(("`MESSAGE` is missing".into(), "forkhestra tell [RUN] <MESSAGE>".into())),
+        _ => None,
     }
 }
 

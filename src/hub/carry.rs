@@ -3,10 +3,14 @@
 use super::units::UNITS;
 use super::{Hub, HubError};
 use crate::unit::is_unit_name;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Where the units of a file are until they are compared with ours.
 const INCOMING: &str = "refs/forkhestra/incoming/";
+/// How much of a file is read to find the end of its header, in bytes.
+const HEADER: u64 = 64 << 10;
 
 /// What became of a unit that a file has brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +52,10 @@ impl Hub {
         if !path.join("HEAD").is_file() {
             Self::create(path)?;
         }
-        let units = hub.fetch_file(file)?;
+        if is_result(file) {
+            return Err(HubError::Result { path: file.to_path_buf() });
+        }
+        let units = hub.fetch_file(file, "`forkhestra task bundle UNIT --out FILE` writes one")?;
         for (unit, commit) in &units {
             let ours = hub.last_commit(unit);
             // It has what was done here so far, if the file has not changed since.
@@ -65,7 +72,7 @@ impl Hub {
     /// # Errors
     /// When git fails, or the file is not a bundle of git.
     pub fn sync(&self, file: &Path) -> Result<Vec<(String, Synced)>, HubError> {
-        let units = self.fetch_file(file)?;
+        let units = self.fetch_file(file, "`forkhestra work --bundle FILE --out RESULT` writes one")?;
         let synced = units.iter().map(|(unit, commit)| Ok((unit.clone(), self.advance_unit(unit, commit)?))).collect();
         self.forget_incoming(&units)?;
         synced
@@ -80,9 +87,9 @@ impl Hub {
         Ok(if is_next { Synced::Taken } else { Synced::Superseded })
     }
 
-    /// Fetches the units of a file. Returns each with its last commit.
-    fn fetch_file(&self, file: &Path) -> Result<Vec<(String, String)>, HubError> {
-        let unreadable = || HubError::File { path: file.to_path_buf() };
+    /// Fetches the units of a file. Returns each with its last commit. `writer` says what writes such a file.
+    fn fetch_file(&self, file: &Path, writer: &'static str) -> Result<Vec<(String, String)>, HubError> {
+        let unreadable = || HubError::File { path: file.to_path_buf(), writer };
         let name = file.display().to_string();
         let heads = self.ask(&["bundle", "list-heads", &name]).map_err(|_| unreadable())?;
         let heads = heads.lines().filter_map(|line| line.split_once(' '));
@@ -104,4 +111,13 @@ impl Hub {
         let commands: Vec<String> = units.iter().map(|(unit, _)| format!("delete {INCOMING}{unit}\n")).collect();
         self.ask_with(&["update-ref", "--stdin"], &[], commands.concat().as_bytes()).map(drop)
     }
+}
+
+/// Whether a file has the result of a unit: then it has only what is new since the unit was written
+/// (gitformat-bundle(5): a line with a prerequisite begins with a hyphen).
+fn is_result(file: &Path) -> bool {
+    let Ok(file) = File::open(file) else { return false };
+    let lines = BufReader::new(file.take(HEADER)).split(b'\n').map_while(Result::ok);
+    let mut header = lines.skip(1).take_while(|line| !line.is_empty());
+    header.any(|line| line.starts_with(b"-"))
 }

@@ -36,6 +36,14 @@ pub enum HubError {
     File {
         /// Its path.
         path: PathBuf,
+        /// The command that writes such a file.
+        writer: &'static str,
+    },
+    /// A file has the result of a unit, where a unit is needed.
+    #[error("{path} was written by `forkhestra work --bundle`: it has a result, not a unit to work on", path = path.display())]
+    Result {
+        /// Its path.
+        path: PathBuf,
     },
     /// A file or a directory could not be written.
     #[error("cannot write {path}: {cause}", path = path.display())]
@@ -73,14 +81,13 @@ impl HubError {
             Self::Git { .. } => "the directory may be full or damaged; `git fsck` in the hub checks it",
             Self::Remote { .. } => "`git ls-remote URL` on this machine shows whether it can be reached",
             Self::Rejected { .. } => {
-                "its server must take changes of refs/forkhestra/*; docs/machines.md shows the settings of a web server"
+                "its server must take changes of refs/forkhestra/*; `forkhestra explain hub/failed` says more"
             }
-            Self::File { .. } => {
-                "`forkhestra task bundle UNIT --out FILE` writes one, and so does `forkhestra work --bundle`"
-            }
+            Self::File { writer, .. } => writer,
+            Self::Result { .. } => "take it over, where the batch was started: forkhestra task sync FILE",
             Self::Write { .. } => "free some space, or check the permissions of the directory",
             Self::Unknown { .. } => {
-                "check the path of the hub; `git for-each-ref refs/forkhestra/units` in it lists its units"
+                "check the path of the hub; `git ls-remote HUB 'refs/forkhestra/units/*'` lists its units"
             }
             Self::Bundle { cause: BadBundle::Newer { .. }, .. } => "use the version of forkhestra that made it",
             Self::Bundle { .. } => "start the batch again; it makes a new one",

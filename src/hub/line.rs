@@ -122,6 +122,13 @@ impl Hub {
         count.ok().and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
+    /// Returns the number of commits on the line that a commit does not have, as `git log` counts them.
+    #[must_use]
+    pub fn new_commits(&self, line: &str, of: &str) -> usize {
+        let count = self.ask(&["rev-list", "--count", &format!("{of}..{line}")]);
+        count.ok().and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
     /// Returns the conflicts in these files of a merged tree, as text for an agent: each file with the lines around its
     /// conflict markers.
     #[must_use]

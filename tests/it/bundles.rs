@@ -36,19 +36,25 @@ fn a_unit_travels_as_a_file_and_comes_back_with_its_work_and_its_run() {
     fs::write(place.path("tmp/go"), "").unwrap();
     let (unit, done) = (path(&place, "there/unit.bundle"), path(&place, "there/done.bundle"));
     let ran = place.run(&["task", "bundle", "9-1-1", "--out", &unit]);
-    assert!(ran.code(0).stdout.contains("unit 9-1-1 is in "), "{}", ran.stdout);
+    assert!(ran.code(0).stdout.contains("wrote unit 9-1-1 to "), "{}", ran.stdout);
     let calls = place.calls("worker");
     work_there(&place);
     assert_eq!(place.calls("worker") - calls, 3);
     let ran = place.run(&["task", "sync", &done]);
-    assert_eq!(ran.code(0).stdout, "unit 9-1-1 is done.\n");
+    assert_eq!(ran.code(0).stdout, "unit 9-1-1 is done\n");
     let hub = Hub::at(&place.work(".forkhestra/hub.git"));
     let found = hub.unit("9-1-1").unwrap().unwrap();
     assert_eq!((found.record.stage, found.record.exit), (UnitStage::Done, Some(0)));
     assert!(hub.kept_run(&found).unwrap().1.contains("runFinished"));
-    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 has nothing new.\n");
+    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 has nothing new\n");
+    let ran = place.run(&["work", "--bundle", &done, "--out", &path(&place, "there/more.bundle")]);
+    assert!(ran.code(2).words().contains("it has a result, not a unit to work on"), "{}", ran.stderr);
+    let ran = place.run(&["task", "bundle", "9-1-1", "--out", "nowhere/unit.bundle"]);
+    assert!(ran.code(2).words().contains("cannot write nowhere/unit.bundle: its directory does not exist"));
+    let ran = place.run(&["task", "bundle", "abc", "--out", &unit]);
+    assert!(ran.code(2).words().contains("git --git-dir .forkhestra/hub.git for-each-ref refs/forkhestra/units"));
     // An older file changes nothing, either.
-    assert_eq!(place.run(&["task", "sync", &unit]).code(0).stdout, "unit 9-1-1 has nothing new.\n");
+    assert_eq!(place.run(&["task", "sync", &unit]).code(0).stdout, "unit 9-1-1 has nothing new\n");
 }
 
 #[test]
@@ -68,8 +74,8 @@ fn a_unit_in_a_file_is_worked_on_in_a_network_namespace_without_any_route() {
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     });
     let done = path(&place, "there/done.bundle");
-    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 is done.\n");
-    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 has nothing new.\n");
+    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 is done\n");
+    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 has nothing new\n");
 }
 
 #[test]
@@ -101,7 +107,7 @@ fn work_on_a_file_that_was_interrupted_continues_after_its_last_attempt() {
     fs::write(place.path("tmp/go"), "").unwrap();
     place.run(&["work", "--bundle", &unit, "--out", &done]).code(0);
     assert_eq!(place.calls("worker") - calls, 4);
-    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 is done.\n");
+    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 is done\n");
 }
 
 #[test]
@@ -120,7 +126,7 @@ fn work_on_a_file_that_was_written_again_begins_with_the_newer_one() {
     hub.queue_again("9-1-1", &[]).unwrap();
     place.run(&["task", "bundle", "9-1-1", "--out", &unit]).code(0);
     place.run(&["work", "--bundle", &unit, "--out", &done]).code(0);
-    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 is done.\n");
+    assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 is done\n");
 }
 
 #[test]

@@ -51,17 +51,19 @@ fn of_engines(ran: &crate::support::Ran) -> String {
 #[test]
 fn an_engine_is_found_by_its_programs_and_with_try_by_its_jobs_and_its_hub() {
     let place = crate::engines::cluster(1, crate::batch::WRITES, "");
-    insta::assert_snapshot!(of_engines(place.run(&["doctor"]).code(0)), @"✓ cluster      an engine; sh; `doctor --try` lists its jobs, and tests its hub");
+    insta::assert_snapshot!(of_engines(place.run(&["doctor"]).code(0)), @"✓ cluster      an engine; sh is on PATH; `doctor --try` lists its jobs, and tests its hub");
     insta::assert_snapshot!(of_engines(place.run(&["doctor", "--try"]).code(0)), @"· cluster      an engine; lists 0 jobs; there is no hub at $PLACE/project/.forkhestra/hub.git yet: the first batch creates it");
     place.run(&["task", "run", "--on", "cluster", "-j", "1"]).code(0);
     let hub = place.work(".forkhestra/hub.git").display().to_string();
     let refs = || crate::batch::hub(&place, &["for-each-ref"]);
     let before = refs();
     let ran = place.run(&["doctor", "--try", "--hub", &format!("file://{hub}")]);
-    assert_eq!(of_engines(ran.code(0)).matches("refused one, as it must").count(), 2, "{}", ran.stdout);
+    assert_eq!(of_engines(ran.code(0)).matches("refused the other, as it must").count(), 2, "{}", ran.stdout);
     assert_eq!(before, refs());
     let ran = place.run(&["doctor", "--hub", "file:///nowhere/hub.git"]);
     assert!(of_engines(ran.code(1)).contains("cannot reach the hub file:///nowhere/hub.git"), "{}", ran.stdout);
+    let ran = place.run(&["doctor", "--hub", "nodir"]);
+    assert!(of_engines(ran.code(1)).contains("there is no hub at nodir; a project's hub is its"), "{}", ran.stdout);
 }
 
 #[test]
@@ -72,5 +74,9 @@ fn a_hub_that_takes_two_changes_at_once_is_a_finding() {
     std::fs::write(place.path("tmp/ssh"), server).unwrap();
     place.set("GIT_SSH_COMMAND", &format!("sh {}", place.path("tmp/ssh").display()));
     let ran = place.run(&["doctor", "--hub", "builder:hub.git"]);
-    assert!(of_engines(ran.code(1)).contains("took two changes of which it had to refuse one"), "{}", ran.stdout);
+    assert!(
+        of_engines(ran.code(1)).contains("accepted two conflicting changes, of which it must refuse one"),
+        "{}",
+        ran.stdout
+    );
 }

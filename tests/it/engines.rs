@@ -206,7 +206,40 @@ fn a_job_that_cannot_be_submitted_stops_its_task_and_says_what_the_engine_said()
     git(&place, &["commit", "-q", "-a", "-m", "broken"]);
     let ran = place.run(&ONE);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("sh: no partition"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("! 1  its job could not be submitted: sh: no partition"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("next: forkhestra runs show 1\n"), "its run has nothing to show: {}", ran.stderr);
+    assert!(place.run(&["resume", "2"]).code(2).stderr.contains("resume/batch"));
+    assert!(place.run(&["task", "land"]).code(2).stderr.contains("land/nothing"));
+    let listed = place.run(&["runs"]);
+    assert!(!listed.code(0).stdout.contains("verify:"), "{}", listed.stdout);
+}
+
+#[test]
+fn a_job_whose_program_says_nothing_is_not_submitted_and_a_message_names_its_program_once() {
+    for (command, said) in [
+        (r#"["false", "${WORK}"]"#, "`false` exited with code 1 and printed no error"),
+        (r#"["sh", "-c", "echo sh: fatal >&2; exit 1", "${WORK}"]"#, "submitted: sh: fatal"),
+    ] {
+        let place = cluster(1, WRITES, "");
+        place.config(&format!(r#"{{{CHAINS}, "engines": {{ "cluster": {{ "submit": {command} }} }} }}"#));
+        git(&place, &["commit", "-q", "-a", "-m", "broken"]);
+        let ran = place.run(&ONE);
+        assert!(ran.code(1).stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_dry_run_on_an_engine_shows_the_engine_its_hub_and_its_command() {
+    let place = cluster(1, WRITES, r#", "hub": "ssh://login/shop/.forkhestra/hub.git""#);
+    let dry = ["task", "run", "--on", "cluster", "-j", "2", "--dry-run"];
+    let words = place.run(&dry).code(0).stdout.clone();
+    assert!(words.contains("  engine       cluster\n  hub          ssh://login/shop/.forkhestra/hub.git\n"), "{words}");
+    assert!(words.contains("engine.sh submit '${JOB}' '${WORK}'\n"), "{words}");
+    assert!(!words.contains("workspaces"), "{words}");
+    crate::answers::check("batch-plan", &place.run(&[&dry[..], &["--json"]].concat()).code(0).stdout);
+    let words = place.run(&["task", "run", "--on", "workers", "--dry-run"]).code(0).stdout.clone();
+    assert!(words.contains("submit       nothing; the workers are your own: "), "{words}");
+    assert!(!place.work(".forkhestra/hub.git").exists());
 }
 
 #[test]

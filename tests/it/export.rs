@@ -56,7 +56,7 @@ fn export_refuses_what_the_target_cannot_do_all_at_once() {
     insta::assert_snapshot!(ran.code(2).stderr, @"
     export/hub
 
-      × the jobs of Kubernetes do not reach this directory
+      × jobs on Kubernetes cannot reach this directory
       help: add the URL by which git reaches the hub from there: --hub
             ssh://me@host/path/.forkhestra/hub.git
 

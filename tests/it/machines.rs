@@ -132,9 +132,9 @@ fn a_worker_that_comes_to_another_plan_refuses_the_unit_and_says_what_differs() 
     insta::assert_snapshot!(ran.code(2).stderr.split_once('\n').unwrap().1, @r"
     work/plan
 
-      × this machine has come to another plan for the unit than its batch: marker:
-      │ FORKHESTRA_COMPLETE is now FINISHED; environment of step 1 (worker);
-      │ environment of step 2 (check)
+      × this machine has arrived at a different plan for the unit from its
+      │ batch's: marker: FORKHESTRA_COMPLETE is now FINISHED; environment of step
+      │ 1 (worker); environment of step 2 (check)
       help: compare ~/.config/forkhestra/chains.json on both machines, and the
             variables that the config uses; what all machines need belongs in the
             project's forge/chains.json

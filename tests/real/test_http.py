@@ -128,7 +128,7 @@ class Http(unittest.TestCase):
         self.assertEqual(batch.returncode, 0, out + err)
         self.assertIn("3 of 3 tasks landed", err)
         code, out, _ = self.run_here("doctor", "--hub", hub, home="there")
-        self.assertIn("refused one, as it must", out)
+        self.assertIn("refused the other, as it must", out)
         code, _, err = self.run_here("work", "--next", "--hub", hub)
         self.assertEqual(code, 2)
         self.assertIn("cannot reach the hub", err)

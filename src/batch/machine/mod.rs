@@ -123,7 +123,7 @@ fn settled(state: &BatchState) -> Option<Action> {
             },
             TaskPlace::OnTrial if blocked => stop("it could not be verified".into(), false),
             TaskPlace::Interrupted if task.lost >= MOST_LOST => {
-                stop(format!("its process was lost {} times", task.lost), false)
+                stop(format!("its process was lost, or not started, {} times", task.lost), false)
             }
             TaskPlace::Conflicted(_) | TaskPlace::Red if task.rejections.saturating_add(1) >= most => {
                 stop(format!("rejected {} times", task.rejections.saturating_add(1)), true)

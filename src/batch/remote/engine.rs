@@ -3,7 +3,7 @@
 use crate::proc::{ProgramAnswer, capture_aside};
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -74,8 +74,7 @@ impl RemoteEngine {
         if answer.code == Some(0) {
             return Ok(answer);
         }
-        let why = answer.stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
-        Err(format!("{program}: {}", why.trim()))
+        Err(failure(program, &answer))
     }
 
     /// Returns the number of its jobs that have not ended, of whatever project; `None` if it has no command for this.
@@ -127,6 +126,19 @@ impl RemoteEngine {
         let (asked, jobs) = listing.last.as_ref()?;
         Some((*asked, jobs.contains(&self.job(unit))))
     }
+}
+
+/// Why a command failed, in its own words if it has any.
+fn failure(program: &str, answer: &ProgramAnswer) -> String {
+    let Some(said) = answer.stderr.lines().map(str::trim).rfind(|line| !line.is_empty()) else {
+        let how = answer.code.map_or_else(|| "was killed".into(), |code| format!("exited with code {code}"));
+        return format!("`{program}` {how} and printed no error");
+    };
+    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
+    // Many programs begin their messages with their own name.
+    let names_itself =
+        [program, name].iter().any(|name| said.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
+    if names_itself { said.to_string() } else { format!("{program}: {said}") }
 }
 
 /// Reads a list of jobs: one line each, which begins with the name.

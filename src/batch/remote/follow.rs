@@ -143,7 +143,7 @@ impl Followed {
             self.is_concluded = false;
             self.report(NewsKind::Offered);
         }
-        self.engine.submit(&name).await?;
+        self.engine.submit(&name).await.map_err(|why| format!("its job could not be submitted: {why}"))?;
         self.since = Instant::now();
         Ok(None)
     }

@@ -50,7 +50,11 @@ fn engine_finding(world: &World, project: &Project, engine: &RemoteEngine, tries
         return (Health::Absent, format!("an engine; not on PATH: {}", missing.join(", ")));
     }
     if !tries {
-        let found = if programs.is_empty() { "no commands".into() } else { programs.join(", ") };
+        let found = match programs.split_last() {
+            None => "no commands".into(),
+            Some((program, [])) => format!("{program} is on PATH"),
+            Some((last, others)) => format!("{} and {last} are on PATH", others.join(", ")),
+        };
         return (Health::Good, format!("an engine; {found}; `doctor --try` lists its jobs, and tests its hub"));
     }
     let jobs = match event_queue().map(|runtime| runtime.block_on(engine.jobs())) {
@@ -65,12 +69,20 @@ fn engine_finding(world: &World, project: &Project, engine: &RemoteEngine, tries
 
 /// Tests a hub, as `work --hub` takes it.
 pub(super) fn hub(world: &World, hub: &str) -> Finding {
+    if is_missing(world, hub) {
+        let words = format!("there is no hub at {hub}; a project's hub is its .forkhestra/hub.git");
+        return finding("hub", Health::Bad, words);
+    }
     let (health, words) = hub_words(world, hub);
     finding("hub", health, words)
 }
 
+fn is_missing(world: &World, hub: &str) -> bool {
+    !crate::hub::Hub::is_url(hub) && !world.cwd().join(hub).join("HEAD").is_file()
+}
+
 fn hub_words(world: &World, hub: &str) -> (Health, String) {
-    if !crate::hub::Hub::is_url(hub) && !world.cwd().join(hub).join("HEAD").is_file() {
+    if is_missing(world, hub) {
         return (Health::Absent, format!("there is no hub at {hub} yet: the first batch creates it"));
     }
     let random = world.token().unwrap_or_default();
@@ -78,11 +90,17 @@ fn hub_words(world: &World, hub: &str) -> (Health, String) {
     match open_hub(world, hub).map(|opened| opened.refuses_a_second_change(&random)) {
         Ok(Ok(true)) => {
             let time = begun.elapsed().as_millis();
-            (Health::Good, format!("of two changes at once, {hub} refused one, as it must ({time} ms)"))
+            (
+                Health::Good,
+                format!("{hub} accepted one of two conflicting changes and refused the other, as it must ({time} ms)"),
+            )
         }
-        Ok(Ok(false)) => {
-            (Health::Bad, format!("{hub} took two changes of which it had to refuse one: a unit could be done twice"))
-        }
+        Ok(Ok(false)) => (
+            Health::Bad,
+            format!(
+                "{hub} accepted two conflicting changes, of which it must refuse one: a unit of work could be done twice"
+            ),
+        ),
         Ok(Err(error)) => (Health::Bad, error.to_string()),
         Err(stopped) => (Health::Bad, stopped.words().unwrap_or_else(|| format!("{hub} cannot be opened"))),
     }

@@ -44,12 +44,12 @@ pub(in crate::cli) struct EvalRunArgs {
     /// for each that is missing
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) prompts: Option<PathBuf>,
-    /// Ask again, instead of reusing answers from earlier evaluations
+    /// Run every case again, instead of reusing answers from earlier evaluations
     #[arg(long)]
     pub(in crate::cli) fresh: bool,
     #[command(flatten)]
     pub(in crate::cli) bounds: BoundOptions,
-    /// Show what would be asked, and ask nothing
+    /// Show what would run, and run nothing
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,
     /// Wait until another run in the same directory has ended, instead of refusing
@@ -71,7 +71,7 @@ pub(in crate::cli) struct EvalMeasureArgs {
 /// Where the cases of an evaluation are asked.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ElsewhereArgs {
-    /// Ask the cases on other machines, to which this engine of the config brings them: `slurm`
+    /// Run the cases on other machines, with this engine: `slurm`, `workers`, or one of `engines` in the config
     #[arg(long, value_name = "ENGINE")]
     pub(in crate::cli) on: Option<String>,
     /// With --on: give each worker N cases at a time; --jobs says how many workers there are

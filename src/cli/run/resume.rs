@@ -175,6 +175,9 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     if state == RunState::Running {
         return Err(vec![still_running(row.id)]);
     }
+    if let Some(batch) = row.batch {
+        return Err(vec![of_batch(row.id, batch)]);
+    }
     if state == RunState::NeverBegan {
         return Err(vec![never_began()]);
     }
@@ -195,9 +198,6 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     let events = journal.events(row.id).map_err(broken)?;
     if row.kind == RunKind::Batch {
         return Ok(Ready::Batch(Box::new(CutOff { project, journal, row, events })));
-    }
-    if let Some(batch) = row.batch {
-        return Err(vec![of_batch(row.id, batch)]);
     }
     if eval::ledger_of(&events).is_some() {
         if decides {
@@ -400,13 +400,13 @@ fn is_exhausted(run: i64, state: RunState) -> Diagnostic {
         RunState::NeedsHuman => "\nor decide: --approve, or --reject \"what has to be fixed\"",
         _ => "",
     };
-    Diagnostic::error("resume/exhausted", format!("run {run} has used up its iterations or rounds"))
+    Diagnostic::error("resume/exhausted", format!("run {run} has used up its rounds (or iterations)"))
         .help(format!("allow more: forkhestra resume {run} --more 3{decide}"))
 }
 
 fn not_exhausted(run: i64, state: RunState) -> Diagnostic {
     let fault =
-        Diagnostic::error("resume/not-exhausted", format!("run {run} has not used up its iterations or rounds"));
+        Diagnostic::error("resume/not-exhausted", format!("run {run} has not used up its rounds (or iterations)"));
     match state {
         RunState::Complete => fault.help("it is complete; start a new run"),
         state if state.may_resume() => fault.help(format!("resume it without --more: forkhestra resume {run}")),

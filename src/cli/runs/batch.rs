@@ -55,7 +55,12 @@ pub(in crate::cli) fn closing(
         }
         _ => next.push(resume),
     }
-    next.extend(state.tasks.iter().find_map(|(id, task)| after_stop(state, id, task)).map(|words| line(&words)));
+    // A run that never began has nothing to show, but the batch has its reason.
+    let began = |run: i64| journal.run(run).ok().flatten().is_some_and(|row| row.began);
+    let shown = |of: i64| if began(of) { of } else { run };
+    next.extend(
+        state.tasks.iter().find_map(|(id, task)| after_stop(state, id, task, &shown)).map(|words| line(&words)),
+    );
     if state.landed() > 0 {
         let branch = state.facts.as_ref().and_then(|facts| facts.branch.as_ref());
         let into = branch.map_or_else(String::new, |branch| format!(" --into {branch}"));
@@ -64,8 +69,8 @@ pub(in crate::cli) fn closing(
     Ok(batch_table(state, &sums, &verifications, &next, paint))
 }
 
-/// The command that helps with a task that has stopped.
-fn after_stop(state: &BatchState, id: &str, task: &TaskOfBatch) -> Option<String> {
+/// The command that helps with a task that has stopped. `shown` returns the run that says most about a run.
+fn after_stop(state: &BatchState, id: &str, task: &TaskOfBatch, shown: &dyn Fn(i64) -> i64) -> Option<String> {
     let TaskPlace::Stopped(_) = task.place else { return None };
     let unit = state.units.values().rev().find(|unit| unit.task.as_deref() == Some(id));
     let waits = unit.is_some_and(|unit| matches!(unit.outcome, Some(RunOutcome::NeedsHuman { .. })));
@@ -73,7 +78,7 @@ fn after_stop(state: &BatchState, id: &str, task: &TaskOfBatch) -> Option<String
     if waits || is_undecided {
         return Some(format!("task approve {id}"));
     }
-    task.runs.last().map(|run| format!("runs show {run}"))
+    task.runs.last().map(|run| format!("runs show {}", shown(*run)))
 }
 
 /// A batch as `runs show` shows it.

@@ -55,13 +55,14 @@ pub(in crate::cli) fn meant(
     let last: Vec<String> =
         rows.iter().filter(|row| row.batch.is_none()).take(NAMED).map(|row| row.id.to_string()).collect();
     let mut others = Vec::new();
-    for row in rows {
+    for row in &rows {
         if id.map_or(row.batch.is_none(), |id| id == row.id) {
-            let state = state(journal, &row)?;
-            if id.is_some() || fits(&row, state) {
-                return Ok((row, state));
+            let state = state(journal, row)?;
+            if id.is_some() || fits(row, state) {
+                return Ok((row.clone(), state));
             }
-            others.push(format!("run {} {}", row.id, how(&row, state)));
+            let is_repeated = rows.iter().any(|later| later.id > row.id && later.chain == row.chain);
+            others.push(format!("run {} {}", row.id, how(row, state, is_repeated)));
         }
     }
     others.truncate(NAMED);
@@ -71,8 +72,8 @@ pub(in crate::cli) fn meant(
     })
 }
 
-/// Describes the state of a run, and how to continue it.
-fn how(row: &RunRow, state: RunState) -> String {
+/// Describes the state of a run, and how to continue it. `is_repeated` says whether its chain was run again since.
+fn how(row: &RunRow, state: RunState, is_repeated: bool) -> String {
     let id = row.id;
     match state {
         RunState::Running => "is still running".into(),
@@ -91,7 +92,10 @@ fn how(row: &RunRow, state: RunState) -> String {
         RunState::NeedsHuman => {
             format!("is waiting for a human decision: forkhestra resume {id} --approve, or --reject \"why\"")
         }
-        RunState::Incomplete => format!("failed, and its chain was run again since: forkhestra resume {id}"),
+        RunState::Incomplete if is_repeated => {
+            format!("failed, and its chain was run again since: forkhestra resume {id}")
+        }
+        RunState::Incomplete => format!("failed: forkhestra resume {id}"),
         _ => format!("can be resumed: forkhestra resume {id}"),
     }
 }

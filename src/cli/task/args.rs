@@ -16,8 +16,8 @@ pub(in crate::cli) struct NotesArgs {
 /// The notes of a rejection, which are required.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RejectArgs {
-    /// What has to be fixed, one item per finding: `- FILE:LINE: what happens`
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// What has to be fixed, one item per finding: `- FILE:LINE: what happens`. Required
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, default_value = "", hide_default_value = true)]
     pub(in crate::cli) notes: String,
 }
 
@@ -100,13 +100,14 @@ pub(in crate::cli) enum ExportTarget {
 pub(in crate::cli) struct ExportArgs {
     /// The system that starts the jobs
     pub(in crate::cli) target: ExportTarget,
-    /// The hub, as the jobs reach it [default for slurm: the path of this project's hub]
+    /// The hub (the git repository .forkhestra/hub.git of this project), as the jobs reach it [default for slurm: its
+    /// path]
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) hub: Option<String>,
     /// The number of jobs
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     pub(in crate::cli) jobs: u32,
-    /// The container image of the jobs [default: none, except that Kubernetes needs one]
+    /// The container image of the jobs; Kubernetes needs one, Slurm takes none [default: none]
     #[arg(long, value_name = "IMAGE")]
     pub(in crate::cli) image: Option<String>,
 }
@@ -136,17 +137,17 @@ pub(in crate::cli) enum TaskVerb {
     /// Work on tasks with the chain `task`, or another one
     #[command(aliases = ["start", "work"])]
     Run(Box<TaskRunArgs>),
-    /// Bring the tasks that have landed into your branch
+    /// Advance your branch to the tasks that batches have verified and landed in the hub
     Land(TaskLandArgs),
-    /// Write a unit of work to a file, for a machine that does not reach the hub
+    /// Write a unit (a task or a verification of a batch) to a file, for a machine that does not reach the hub
     Bundle(BundleArgs),
-    /// Take what was done on a unit of work from a file that `forkhestra work --bundle` has written
+    /// Bring the result of a unit back into the hub, from a file that `forkhestra work --bundle` wrote
     Sync {
         /// The file
         #[arg(value_name = "FILE")]
         file: std::path::PathBuf,
     },
-    /// Print a file for a CI system or a cluster, whose jobs are workers of `task run --on workers`
+    /// Print a job file for a CI system or a cluster; its jobs do the work of `task run --on workers`
     Export(ExportArgs),
     /// Approve a task yourself: it is done
     Approve(TaskDecideArgs),
@@ -264,7 +265,7 @@ pub(in crate::cli) struct TaskRunArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
     #[arg(conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) jobs: Option<u32>,
-    /// Like --jobs, but with workers on other machines, through this engine of the config, such as `slurm`
+    /// Run the tasks on other machines, with this engine: `slurm`, `temporal`, `workers`, or one of `engines` in the config
     #[arg(long, value_name = "ENGINE", conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) on: Option<String>,
     /// With --jobs: work on each task N times, or once with each of these backends. The chain's judge chooses a result

@@ -54,6 +54,7 @@ pub(super) fn export(world: &World, common: &Common, args: &ExportArgs) -> Answe
     let needs = needs(project.config.workspace.needs.as_ref(), &mut faults);
     faults.extend(too_many(args));
     faults.extend(no_image(args));
+    faults.extend(unused_image(args));
     if !faults.is_empty() {
         return Err(faults.into());
     }
@@ -118,7 +119,7 @@ fn hub_of(project: &Project, args: &ExportArgs) -> Result<String, Diagnostic> {
     let (message, help) = match &args.hub {
         None if is_slurm => return Ok(own),
         None => (
-            format!("the jobs of {} do not reach this directory", args.target.name()),
+            format!("jobs on {} cannot reach this directory", args.target.name()),
             "add the URL by which git reaches the hub from there: --hub ssh://me@host/path/.forkhestra/hub.git",
         ),
         Some(hub) if hub.contains(|character: char| character.is_control() || character == '$') => (
@@ -152,5 +153,13 @@ fn no_image(args: &ExportArgs) -> Option<Diagnostic> {
     is_missing.then(|| {
         Diagnostic::error("export/image", "a pod needs an image")
             .help("add the name of one with forkhestra, git and the programs of your agents: --image NAME")
+    })
+}
+
+fn unused_image(args: &ExportArgs) -> Option<Diagnostic> {
+    let is_unused = matches!(args.target, ExportTarget::Slurm) && args.image.is_some();
+    is_unused.then(|| {
+        Diagnostic::error("export/image", "a job of Slurm has no image: --image would have no effect")
+            .help("leave out --image; add the options of your cluster's containers to the printed file")
     })
 }

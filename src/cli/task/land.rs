@@ -31,6 +31,9 @@ pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answe
     if known.as_ref().is_some_and(|known| *known != line && !hub.is_ancestor(&line, known)) {
         return Err(moved(known.as_deref().unwrap_or_default()).into());
     }
+    if has_landed(&journal)? == Some(false) {
+        return Err(nothing().into());
+    }
     hub.import(&repository, &from).map_err(|error| refused(&error))?;
     let commits = hub.landed_since(&from, &line).map_err(|error| refused(&error))?;
     let count = counted(u32::try_from(commits.len()).unwrap_or(u32::MAX), "commit");
@@ -62,12 +65,27 @@ pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answe
     match hub.fast_forward(&repository, &branch, &from, &line).map_err(|error| refused(&error))? {
         FastForward::Done => {
             let short = line.get(..8).unwrap_or(&line);
-            Ok(told("advanced", format!("{branch} is now {short}, {count} further.\n")))
+            let count = match hub.new_commits(&line, &from) {
+                1 => "1 new commit".to_string(),
+                many => format!("{many} new commits"),
+            };
+            Ok(told("advanced", format!("{branch} is now at {short} ({count})\n")))
         }
         FastForward::Uncommitted(files) => Err(uncommitted(&branch, &files).into()),
         FastForward::Ignored(files) => Err(ignored(&files).into()),
         FastForward::Moved => Err(apart(&branch).into()),
     }
+}
+
+/// Whether a task has landed; `None` if no batch is known.
+fn has_landed(journal: &Journal) -> Result<Option<bool>, JournalError> {
+    let mut found = None;
+    for batch in journal.batches()? {
+        if let Some(state) = BatchState::of_events(&journal.events(batch)?) {
+            found = Some(found == Some(true) || state.landed() > 0);
+        }
+    }
+    Ok(found)
 }
 
 /// The last commit of the line, as the newest batch has recorded it; `None` if no batch is known.

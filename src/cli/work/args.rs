@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(in crate::cli) struct WorkArgs {
-    /// The hub: a bare git repository that holds the unit, here or on another machine
+    /// The hub, here or on another machine: a path, or a URL of git
     #[arg(long, value_name = "DIR|URL", required_unless_present = "bundle")]
     pub(in crate::cli) hub: Option<String>,
     /// Work on the unit in this file, which `forkhestra task bundle` has written
@@ -16,7 +16,7 @@ pub(in crate::cli) struct WorkArgs {
     /// With --bundle: write what was done into this file, for `forkhestra task sync`
     #[arg(long, value_name = "FILE", requires = "bundle")]
     pub(in crate::cli) out: Option<PathBuf>,
-    /// The name of the unit
+    /// Work on the unit with this name
     #[arg(long, value_name = "NAME", required_unless_present_any = ["next", "bundle"])]
     pub(in crate::cli) unit: Option<String>,
     /// Work on the next unit that nobody has claimed
@@ -28,7 +28,7 @@ pub(in crate::cli) struct WorkArgs {
     /// With --next: continue with the next unit, and wait if there is none
     #[arg(long, requires = "next", conflicts_with = "all")]
     pub(in crate::cli) wait: bool,
-    /// The name of this worker: --next begins with what a worker of this name has left
+    /// The name of this worker: --next first continues the unfinished work of this name
     #[arg(long = "as", value_name = "NAME", requires = "next", value_parser = worker_name)]
     pub(in crate::cli) name: Option<String>,
     /// With --next: a label of this machine, which units may need (`workspace.needs.labels`). May be repeated
@@ -43,14 +43,14 @@ pub(in crate::cli) struct WorkArgs {
     /// For the batch's own machine: hand over only the work, not the run
     #[arg(long)]
     pub(in crate::cli) no_checkpoints: bool,
-    /// Raise a limit of a run that an earlier process began. May be repeated
+    /// Raise a limit of a run that is being continued. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(in crate::cli) limit: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BundleArgs {
-    /// The name of the unit, such as 31-4-1: batch, task, and the number of the unit
+    /// The unit's name, such as 31-4-1: batch 31, task 4, its first unit (2 after the work was sent back once)
     #[arg(value_name = "UNIT")]
     pub(in crate::cli) unit: String,
     /// The file to write

@@ -6,8 +6,12 @@ use super::{do_by_name, refused};
 use crate::cli::args::Common;
 use crate::cli::config::project;
 use crate::cli::respond::{Answered, Stopped, answer};
+use crate::cli::run::execute::command_line;
+use crate::cli::runs::history::state;
+use crate::engine::RunState;
 use crate::exit::Exit;
-use crate::hub::{Hub, Synced};
+use crate::hub::{Hub, HubError, Synced};
+use crate::journal::Journal;
 use crate::report::print_error;
 use crate::source::{Diagnostic, counted, sha256};
 use crate::unit::UnitStage;
@@ -17,8 +21,15 @@ use std::path::Path;
 /// Writes a unit into a file.
 pub(in crate::cli) fn bundle(world: &World, common: &Common, args: &BundleArgs) -> Answered {
     let hub = own_hub(world, common)?;
-    hub.write_unit(&args.unit, &world.cwd().join(&args.out), None).map_err(|error| refused(&error))?;
-    Ok(answer(&format!("unit {} is in {}.\n", args.unit, args.out.display())))
+    can_be_written(world, &args.out)?;
+    hub.write_unit(&args.unit, &world.cwd().join(&args.out), None).map_err(|error| match error {
+        HubError::Unknown { .. } => refused(&error).help(format!(
+            "list the units: git --git-dir {} for-each-ref refs/forkhestra/units",
+            world.relative(hub.path())
+        )),
+        error => refused(&error),
+    })?;
+    Ok(answer(&format!("wrote unit {} to {}\n", args.unit, args.out.display())))
 }
 
 /// Takes what a file brings back.
@@ -29,17 +40,20 @@ pub(in crate::cli) fn sync(world: &World, common: &Common, file: &Path) -> Answe
         let words = match synced {
             Synced::Taken => {
                 let found = hub.unit(&unit)?;
-                let is_done = found.is_some_and(|found| found.record.stage == UnitStage::Done);
-                format!("unit {unit} is {}.\n", if is_done { "done" } else { "further, but not done" })
+                if found.is_some_and(|found| found.record.stage == UnitStage::Done) {
+                    format!("unit {unit} is done{}\n", to_land(world, common, &unit))
+                } else {
+                    format!("unit {unit} is further, but not done\n")
+                }
             }
-            Synced::Known => format!("unit {unit} has nothing new.\n"),
+            Synced::Known => format!("unit {unit} has nothing new\n"),
             Synced::Superseded => {
                 is_superseded = true;
-                format!("another worker has claimed unit {unit}; its result counts.\n")
+                format!("another worker has claimed unit {unit}; its result counts\n")
             }
             Synced::Unknown => {
                 is_superseded = true;
-                format!("the hub has no unit {unit}.\n")
+                format!("the hub has no unit {unit}\n")
             }
         };
         answer(&words);
@@ -55,6 +69,7 @@ pub(super) fn work_on_file(
     (file, out): (&Path, &Path),
     worker: &str,
 ) -> Answered {
+    can_be_written(world, out)?;
     let file = world.cwd().join(file);
     let digest = sha256(file.as_os_str().as_encoded_bytes());
     let name = format!("file-{}.git", digest.get(..8).unwrap_or(&digest));
@@ -64,8 +79,33 @@ pub(super) fn work_on_file(
     let exit = do_by_name(world, common, args, &hub, (unit, worker));
     let bundle = hub.bundle(unit)?;
     hub.write_unit(unit, &world.cwd().join(out), Some(&bundle.base))?;
-    print_error(&format!("unit {unit} is in {}\n", out.display()));
+    print_error(&format!("wrote unit {unit} to {}\n", out.display()));
     exit
+}
+
+/// What to type after the result of a unit has arrived: a batch that was interrupted has to be resumed.
+fn to_land(world: &World, common: &Common, unit: &str) -> String {
+    let root = project(world, common).root;
+    let batch = unit.split('-').next().and_then(|number| number.parse().ok());
+    let found = Journal::existing(&root).ok().flatten().zip(batch).and_then(|(journal, batch)| {
+        let row = journal.run(batch).ok()??;
+        state(&journal, &row).is_ok_and(RunState::may_resume).then_some(row.id)
+    });
+    found.map_or_else(String::new, |batch| {
+        format!("; to land it: {}", command_line(world, common, &root, &format!("resume {batch}")))
+    })
+}
+
+/// Refuses a file that cannot be written, before anything is done for it.
+fn can_be_written(world: &World, file: &Path) -> Result<(), Diagnostic> {
+    let path = world.cwd().join(file);
+    let why = match (path.is_dir(), path.parent().is_some_and(Path::is_dir)) {
+        (true, _) => "it is a directory",
+        (false, false) => "its directory does not exist",
+        _ => return Ok(()),
+    };
+    Err(Diagnostic::error("hub/failed", format!("cannot write {}: {why}", file.display()))
+        .help("name another file with --out"))
 }
 
 fn own_hub(world: &World, common: &Common) -> Result<Hub, Stopped> {

@@ -28,7 +28,10 @@ pub(in crate::cli) fn another_outline(made: &BundledPlan, project: &Project, now
     (!changes.is_empty()).then(|| {
         Diagnostic::error(
             "work/plan",
-            format!("this machine has come to another plan for the unit than its batch: {}", changes.join("; ")),
+            format!(
+                "this machine has arrived at a different plan for the unit from its batch's: {}",
+                changes.join("; ")
+            ),
         )
         .help(
             "compare ~/.config/forkhestra/chains.json on both machines, and the variables that the config uses; \

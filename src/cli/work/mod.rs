@@ -367,7 +367,7 @@ fn no_name(why: &str) -> Diagnostic {
 pub(in crate::cli) fn refused(error: &HubError) -> Diagnostic {
     let what = error.to_string();
     let diagnostic = match error {
-        HubError::File { .. } => Diagnostic::error("bundle/unreadable", what),
+        HubError::File { .. } | HubError::Result { .. } => Diagnostic::error("bundle/unreadable", what),
         _ => Diagnostic::error("hub/failed", what),
     };
     diagnostic.help(error.help())

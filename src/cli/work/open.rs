@@ -100,7 +100,7 @@ pub(super) fn in_workspace(
 
 pub(super) fn no_hub(path: &Path) -> Diagnostic {
     Diagnostic::error("work/no-hub", format!("there is no hub at {}", path.display()))
-        .help("that of a project is its .forkhestra/hub.git; `task run --jobs N` creates it")
+        .help("a project's hub is its .forkhestra/hub.git; the first `forkhestra task run --jobs N` creates it")
 }
 
 pub(super) fn no_home() -> Diagnostic {

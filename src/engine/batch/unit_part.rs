@@ -25,6 +25,15 @@ impl UnitPart {
         };
         part().unwrap_or(Self::Whole)
     }
+
+    /// Returns the task that a unit works on; `None` for a verification.
+    #[must_use]
+    pub fn task_of(unit: &str) -> Option<&str> {
+        let (name, _) = unit.rsplit_once('-')?;
+        let (_, task) = name.split_once('-')?;
+        let task = task.split_once('+').map_or(task, |(task, _)| task);
+        (task != "verify").then_some(task)
+    }
 }
 
 #[cfg(test)]
@@ -37,5 +46,8 @@ mod tests {
         assert_eq!(UnitPart::of("31-verify-2"), UnitPart::Whole);
         assert_eq!(UnitPart::of("31-a-b+2-1"), UnitPart::Try(2));
         assert_eq!(UnitPart::of("31-a-b+choice-1"), UnitPart::Choice("a-b".into()));
+        assert_eq!(UnitPart::task_of("31-a-b-1"), Some("a-b"));
+        assert_eq!(UnitPart::task_of("31-a-b+2-1"), Some("a-b"));
+        assert_eq!(UnitPart::task_of("31-verify-2"), None);
     }
 }

@@ -121,8 +121,13 @@ pub(in crate::report) fn batch_line(run: i64, event: &EventKind, state: &BatchSt
             if outcome.is_none_or(RunOutcome::is_a_conclusion) =>
         {
             let task = state.units.get(unit).and_then(|known| known.task.as_deref()).unwrap_or("a verification");
-            let error = error.as_ref().map_or_else(String::new, |error| format!("{}\n", indented(error)));
-            let what = if outcome.is_none() { "its process was lost" } else { "its work could not be kept" };
+            // What an engine says about a job is all that is known.
+            let (what, error) = match error {
+                Some(error) if outcome.is_none() && error.starts_with("its job ") => (error.as_str(), None),
+                error if outcome.is_none() => ("its process was lost", error.as_ref()),
+                error => ("its work could not be kept", error.as_ref()),
+            };
+            let error = error.map_or_else(String::new, |error| format!("{}\n", indented(error)));
             paint.warn(&format!("  ! {task}")) + &format!("  {what}\n{error}")
         }
         BatchEvent::UnitStarted { .. }
@@ -308,7 +313,11 @@ pub fn batch_table(
         all.join(&sum);
     }
     let (landed, tasks) = (state.landed(), counted(state.tasks.len(), "task"));
-    let used = used_words(&all).into_iter().fold(counted(all.attempts, "attempt"), |words, used| words + ", " + &used);
+    let attempts = match verifications.attempts {
+        0 => counted(all.attempts, "attempt"),
+        some => format!("{}, {some} of them to verify", counted(all.attempts, "attempt")),
+    };
+    let used = used_words(&all).into_iter().fold(attempts, |words, used| words + ", " + &used);
     let _ = writeln!(text, "{}", paint.bold(&format!("{landed} of {tasks} landed ({used})")));
     if !next.is_empty() {
         let _ = writeln!(text, "{}", paint.dim(&format!("  next: {}", next.join(", or "))));

@@ -57,7 +57,11 @@ pub fn runs(rows: &[(RunRow, RunState)], paint: Paint) -> String {
             shortened(&format!("  {id}, try {number}: {}", first_line(title)))
         }
         (Some(_), Some(task), UnitPart::Whole) => shortened(&format!("  {}", first_line(task))),
-        (Some(_), None, _) => shortened(&format!("  verify: {}", row.chain)),
+        (Some(_), None, _) => shortened(&match row.unit.as_deref().and_then(UnitPart::task_of) {
+            // Without events, a run does not know its task.
+            Some(task) if !row.began => format!("  {task}"),
+            _ => format!("  verify: {}", row.chain),
+        }),
         (None, ..) => shortened(row.name.as_ref().unwrap_or(&row.chain)),
     };
     let widest = rows.iter().map(|(row, _)| width(&title(row))).max().unwrap_or(0).max(5);
