@@ -27,6 +27,12 @@ pub(super) fn unknown_name(at: &Place, name: &str, near: Option<&str>, like_a_co
         .help(help)
 }
 
+pub(super) fn no_count(at: &Place, name: &str, step: &str, count: &str) -> Diagnostic {
+    Diagnostic::error("agent/unknown", format!("nothing is named `{name}`"))
+        .at(at, "not an agent, a check or a program on PATH")
+        .help(format!("`{count}` is not a count; a count is a whole number: `{step}:3`"))
+}
+
 pub(super) fn chain_as_step(at: &Place, name: &str, steps: &str) -> Diagnostic {
     Diagnostic::error("agent/is-a-chain", format!("`{name}` is a chain, and a chain cannot be a step"))
         .at(at, "not an agent or a check")

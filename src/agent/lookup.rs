@@ -75,10 +75,22 @@ fn unknown(step: &Step, config: &Config) -> Diagnostic {
     }
     let known = config.agents.keys().chain(config.checks.keys()).chain(config.chains.keys()).map(String::as_str);
     let near = nearest(name, known.chain(BUILT_IN_CHECKS));
-    errors::unknown_name(&step.name.at, name, near, looks_like_a_count(name))
+    let is_known = |name: &str| config.agents.contains_key(name) || config.checks.contains_key(name);
+    match name.rsplit_once(':') {
+        // `coder:x`: what comes before the colon is right.
+        Some((step_name, count)) if is_known(step_name) && !looks_like_a_count(name) && !near_has_a_colon(near) => {
+            errors::no_count(&step.name.at, name, step_name, count)
+        }
+        _ => errors::unknown_name(&step.name.at, name, near, looks_like_a_count(name)),
+    }
+}
+
+fn near_has_a_colon(near: Option<&str>) -> bool {
+    near.is_some_and(|near| near.contains(':'))
 }
 
 fn unknown_check(step: &Step, config: &Config) -> Diagnostic {
     let name = step.name.value.as_str();
-    errors::unknown_check(&step.name.at, name, nearest(name, config.checks.keys().map(String::as_str)))
+    let known = config.checks.keys().map(String::as_str).chain(BUILT_IN_CHECKS);
+    errors::unknown_check(&step.name.at, name, nearest(name, known))
 }

@@ -40,7 +40,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         let letters = tail.len() - tail.trim_start_matches(|next: char| next.is_ascii_alphabetic()).len();
         let (unit, tail) = tail.split_at(letters);
         if unit.is_empty() {
-            return Err(if tail.is_empty() { DurationError::NoUnit } else { DurationError::Malformed });
+            let is_zero = total == 0 && number.bytes().all(|digit| digit == b'0');
+            return Err(match tail.is_empty() {
+                // No unit makes it right.
+                true if is_zero => DurationError::NotPositive,
+                true => DurationError::NoUnit,
+                false => DurationError::Malformed,
+            });
         }
         let known = units.iter().skip(next_unit).position(|(name, _)| *name == unit);
         let index = next_unit + known.ok_or(DurationError::Malformed)?;
@@ -96,6 +102,7 @@ mod tests {
             ("90", DurationError::NoUnit),
             ("1h30", DurationError::NoUnit),
             ("0s", DurationError::NotPositive),
+            ("0", DurationError::NotPositive),
             ("-5m", DurationError::NotPositive),
             ("", DurationError::Malformed),
             ("m", DurationError::Malformed),

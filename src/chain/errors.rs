@@ -237,7 +237,8 @@ pub(super) fn missing_key(at: &Place, of: &str, key: &str) -> Diagnostic {
             "chains" => "it may be empty: \"chains\": {}".to_string(),
             "steps" => "for example \"steps\": [{ \"agent\": \"coder\", \"iterations\": 3 }]".into(),
             "run" => "for example \"run\": \"cargo test\"".into(),
-            key => format!("docs/reference.md says what `{key}` holds"),
+            "cases" => "for example \"cases\": [{ \"id\": \"greeting\", \"text\": \"Hello\" }]".into(),
+            key => format!("add `{key}`; `forkhestra explain config/missing-key` says more"),
         })
 }
 
@@ -285,16 +286,18 @@ pub(super) fn bad_amount(at: &Place, key: &str, number: f64) -> Diagnostic {
 }
 
 pub(super) fn unknown_choice(at: &Place, key: &str, found: &str, choices: &[&str]) -> Diagnostic {
-    Diagnostic::error("config/choice", format!("`{key}` cannot be `{found}`"))
-        .at(at, "unknown value")
-        .help(format!("use {}", either(choices)))
+    let help = match nearest(found, choices.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? It is one of {}", either(choices)),
+        None => format!("use {}", either(choices)),
+    };
+    Diagnostic::error("config/choice", format!("`{key}` cannot be `{found}`")).at(at, "unknown value").help(help)
 }
 
 pub(super) fn no_steps(at: &Place, key: &str) -> Diagnostic {
     if !matches!(key, "steps" | "group") {
         return Diagnostic::error("config/no-steps", format!("`{key}` is empty"))
             .at(at, "expected at least one element")
-            .help("add an element, or remove the key");
+            .help(if key == "cases" { "add a case" } else { "add an element, or remove the key" });
     }
     Diagnostic::error("config/no-steps", format!("`{key}` is empty"))
         .at(at, "no step to run")
@@ -333,17 +336,31 @@ pub(super) fn bad_marker(at: &Place, marker: &str) -> Diagnostic {
 }
 
 pub(super) fn limit_without_value<'a>(at: &Place, known: impl Iterator<Item = &'a str>) -> Diagnostic {
-    Diagnostic::error("config/limit", "a limit is written as NAME=VALUE")
-        .at(at, "no `=` here")
-        .help(format!("for example --limit time=2h; the limits are {}", list(&known.collect::<Vec<_>>())))
+    Diagnostic::error("config/limit", "a limit is written as NAME=VALUE").at(at, "no `=` here").help(format!(
+        "for example {} time=2h; the limits are {}",
+        at.source.name,
+        list(&known.collect::<Vec<_>>())
+    ))
 }
 
 pub(super) fn bad_limit(at: &Place, name: &str, value: &str, wanted: &str) -> Diagnostic {
-    Diagnostic::error("config/limit", format!("the limit `{name}` cannot be `{value}`")).at(at, wanted).help(match name
-    {
-        "cost" => "for example --limit cost=5",
-        _ => "for example --limit attempts=50",
-    })
+    let example = match name {
+        "cost" => "5",
+        "tokens" => "1000000",
+        "attempts" => "50",
+        "rejections" => "15",
+        _ => "3",
+    };
+    Diagnostic::error("config/limit", format!("the limit `{name}` cannot be `{value}`"))
+        .at(at, wanted)
+        .help(format!("for example {} {name}={example}", at.source.name))
+}
+
+pub(super) fn unknown_limit<'a>(at: &Place, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Diagnostic {
+    let near = nearest(name, known.clone()).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    Diagnostic::error("config/unknown-key", format!("there is no limit `{name}`"))
+        .at(at, "unknown limit")
+        .help(format!("{near}the limits are {}", list(&known.collect::<Vec<_>>())))
 }
 
 /// Returns the error for a text that is not a valid length of time. `what` names its key or option.

@@ -78,7 +78,7 @@ impl Value {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
-            Self::Flag(_) => "true or false",
+            Self::Flag(_) => "a Boolean",
             Self::Number(_) => "a number",
             Self::Text(_) => "a string",
             Self::List(_) => "an array",
@@ -181,18 +181,19 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
     text[start..].char_indices().nth(column).map_or(text.len(), |(offset, _)| start + offset)
 }
 
-/// Returns the place of the value whose key ends at `key_end`, if it is a scalar.
-fn scalar_after(text: &str, key_end: usize) -> Option<Span> {
+/// Returns the place of the value after a key, or after an element of an array, if it is a scalar. `end` is where the
+/// one before ends, and `separator` is the sign between them.
+fn scalar_after(text: &str, end: usize, separator: u8) -> Option<Span> {
     let bytes = text.as_bytes();
-    let mut at = key_end;
+    let mut at = end;
     if matches!(bytes.get(at), Some(b'"' | b'\'')) {
         at += 1;
     }
-    let mut colon = false;
+    let mut is_past = false;
     loop {
         match *bytes.get(at)? {
-            b':' if !colon => {
-                colon = true;
+            byte if byte == separator && !is_past => {
+                is_past = true;
                 at += 1;
             }
             b'/' => {
@@ -234,7 +235,7 @@ fn place(raw: Raw<'_>, source: &str, fallback: Span) -> Node {
             }
             Value::Text(text.into_owned())
         }
-        Raw::List(raws) => Value::List(raws.into_iter().map(|raw| place(raw, source, fallback.clone())).collect()),
+        Raw::List(raws) => Value::List(elements(raws, source, &fallback)),
         Raw::Object(raws) => {
             let mut members: Vec<Member> =
                 raws.into_iter().map(|(key, raw)| member(key, raw, source, &fallback)).collect();
@@ -247,6 +248,21 @@ fn place(raw: Raw<'_>, source: &str, fallback: Span) -> Node {
         }
     };
     Node { value, span }
+}
+
+/// Gives every element of an array its place. A scalar that is not a string has one after a scalar.
+fn elements(raws: Vec<Raw<'_>>, source: &str, fallback: &Span) -> Vec<Node> {
+    let mut end: Option<usize> = None;
+    let mut nodes = Vec::new();
+    for raw in raws {
+        let is_scalar = !matches!(raw, Raw::List(_) | Raw::Object(_));
+        let own = end.and_then(|end| scalar_after(source, end, b',')).filter(|_| is_scalar);
+        let is_known = own.is_some() || matches!(raw, Raw::Text(Cow::Borrowed(_)));
+        let node = place(raw, source, own.unwrap_or_else(|| fallback.clone()));
+        end = is_known.then_some(node.span.end);
+        nodes.push(node);
+    }
+    nodes
 }
 
 fn mark_duplicates(members: &mut [Member]) {
@@ -262,7 +278,7 @@ fn member(key: Cow<'_, str>, raw: Raw<'_>, source: &str, fallback: &Span) -> Mem
         Cow::Borrowed(slice) => span_in(source, slice),
         Cow::Owned(_) => None,
     };
-    let scalar = own.as_ref().and_then(|span| scalar_after(source, span.end));
+    let scalar = own.as_ref().and_then(|span| scalar_after(source, span.end, b':'));
     let key_span = own.unwrap_or_else(|| fallback.clone());
     Member {
         key: key.into_owned(),
@@ -288,7 +304,8 @@ mod tests {
 
     #[test]
     fn keys_and_scalars_know_their_places() {
-        let text = "{\n // é comment\n chains: {'plan-é': {n /* x */ : 12, s: \"a\\tb\", f: false, l: [ 'x' ]}}}";
+        let text =
+            "{\n // é comment\n chains: {'plan-é': {n /* x */ : 12, s: \"a\\tb\", f: false, l: [ 'x', /* y */ 5 ]}}}";
         let tree = parsed(text).unwrap();
         let plan = member(&member(&tree, "chains").node, "plan-é");
         assert_eq!(&text[plan.key_span.clone()], "plan-é");
@@ -296,7 +313,7 @@ mod tests {
             assert_eq!(&text[member(&plan.node, key).node.span.clone()], written, "{key}");
         }
         let Value::List(items) = &member(&plan.node, "l").node.value else { panic!() };
-        assert_eq!(&text[items[0].span.clone()], "x");
+        assert_eq!((&text[items[0].span.clone()], &text[items[1].span.clone()]), ("x", "5"));
     }
 
     #[test]

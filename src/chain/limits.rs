@@ -38,7 +38,7 @@ pub fn parse_limit(source: &Arc<Source>) -> Result<Limits, Diagnostic> {
     let known = LIMITS.keys.iter().map(|key| key.name);
     let Some((name, value)) = source.text.split_once('=') else { return Err(errors::limit_without_value(&at, known)) };
     let Some(key) = named(name) else {
-        return Err(errors::unknown_key(&at, name, LIMITS.name, known));
+        return Err(errors::unknown_limit(&at, name, known));
     };
     let name = key.name;
     let mut limits = Limits::default();

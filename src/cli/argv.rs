@@ -74,7 +74,7 @@ const FOREIGN_OPTIONS: [(&[&str], &str); 11] = [
     ),
     (&["-n", "--dry", "--plan"], "--dry-run shows everything that would run"),
     (&["-m"], "use --model NAME"),
-    (&["-j", "--jobs", "--parallel"], "steps run one after another; `task run` and `eval` have -j"),
+    (&["-j", "--jobs", "--parallel"], "steps run one after another; `task run` and `eval run` have --jobs"),
 ];
 
 fn foreign_option(option: &str, ours: &str) -> Diagnostic {

@@ -6,8 +6,9 @@ use crate::source::{Diagnostic, Place, counted, nearest};
 const NAMED: usize = 12;
 
 pub(super) fn unreadable(path: &str, why: &str) -> Diagnostic {
+    let path = if path.is_empty() { "." } else { path };
     Diagnostic::error("suite/unreadable", format!("cannot read the suite {path}: {why}"))
-        .help("a suite is a JSON or JSON5 file; docs/evaluation.md shows one")
+        .help("a suite is a JSON or JSON5 file; `forkhestra explain suite/unreadable` says more")
 }
 
 pub(super) fn prompt_unreadable(path: &str, why: &str) -> Diagnostic {
@@ -37,9 +38,14 @@ pub(super) fn duplicate_id(at: &Place, id: &str, first: &Place, row: usize, firs
         .help("results are identified by the id: change one of them")
 }
 
-pub(super) fn no_id(at: &Place, row: usize) -> Diagnostic {
+pub(super) fn no_id(at: &Place, row: usize, is_padded: bool) -> Diagnostic {
+    let why = if is_padded {
+        "an id must not start or end with a space"
+    } else {
+        "an id is one line of at most 80 characters"
+    };
     Diagnostic::error("suite/no-id", format!("case {row} has no usable id"))
-        .at(at, "an id is one line of at most 80 characters")
+        .at(at, why)
         .help("name it after what it tests")
 }
 
@@ -65,7 +71,7 @@ pub(super) fn foreign_key(at: &Place, key: &str, kind: &str, keys: &[&str]) -> D
 pub(super) fn lacks(at: &Place, kind: &str, what: &str) -> Diagnostic {
     Diagnostic::error("suite/criterion", format!("a criterion of the type `{kind}` needs {what}"))
         .at(at, "this one has none")
-        .help("docs/evaluation.md lists all criteria")
+        .help("`forkhestra explain suite/criterion` says more")
 }
 
 pub(super) fn bad_pattern(at: &Place, why: &str) -> Diagnostic {

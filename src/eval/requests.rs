@@ -6,7 +6,7 @@ use super::feedback::{CaseFeedback, listed};
 use super::prompts::{Prompts, declares_text, filled, with_text};
 use super::suite::{Case, Suite};
 use super::tokens::{allowed, tokens};
-use crate::chain::{Chain, Config, Group, Item, Limit, PromptSource, Step, StepTarget};
+use crate::chain::{Chain, Config, Group, Item, Limit, PromptSource, Step, StepTarget, looks_like_a_count};
 use crate::plan::{Part, Plan, Request, RunSettings, build, outline};
 use crate::prompt::{Level, show};
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -134,7 +134,14 @@ impl EvalContext<'_> {
             part: Some(part),
             own_program: self.world.own_program(),
         };
-        let plan = build(&request, self.world, self.world)?;
+        let plan = build(&request, self.world, self.world).map_err(|faults| {
+            let is_unknown = faults.iter().any(|fault| fault.code == "agent/unknown");
+            if is_unknown && is_chain(&agent.value) {
+                vec![errors::only_agents(&agent.at, &agent.value)]
+            } else {
+                faults
+            }
+        })?;
         match plan.steps.as_slice() {
             [step] if step.level == Level::CommandLine => Ok(plan),
             _ => Err(vec![errors::only_agents(&agent.at, &agent.value)]),
@@ -194,6 +201,11 @@ impl EvalContext<'_> {
         }
         if faults.is_empty() { Ok(warnings) } else { Err(faults) }
     }
+}
+
+/// Whether a name is written like a chain of several steps, or with a count.
+fn is_chain(name: &str) -> bool {
+    name.contains(['>', '(', ')']) || looks_like_a_count(name)
 }
 
 /// Returns the arguments by which both agents would continue the same session, if there are any.

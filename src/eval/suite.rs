@@ -2,7 +2,7 @@
 
 use super::criteria::{Criterion, JsonSchema, pattern};
 use super::errors;
-use super::keys::{SUITE, keys_of};
+use super::keys::{KINDS, SUITE, keys_of};
 use crate::chain::Limits;
 use crate::chain::json::{Member, Node, Reader, check, limits, parse_within, thousandths};
 use crate::source::{Diagnostic, Files, Kind, Place, Source, Text};
@@ -201,7 +201,7 @@ impl Reading<'_> {
                 };
                 let one_line = id.value.trim() == id.value && !id.value.contains(strange) && !id.value.is_empty();
                 if !one_line || id.value.chars().count() > LONGEST_ID {
-                    self.faults.push(errors::no_id(&id.at, row));
+                    self.faults.push(errors::no_id(&id.at, row, id.value.trim() != id.value));
                 } else if let Some((first_row, at)) = first.get(&id.value) {
                     self.faults.push(errors::duplicate_id(&id.at, &id.value, at, row, *first_row));
                 } else {
@@ -230,6 +230,10 @@ impl Reading<'_> {
         let kind = reader.text("type")?;
         let (at, kind) = (kind.at, kind.value);
         let own = keys_of(&kind);
+        // What the keys of an unknown type would be, nobody knows.
+        if !KINDS.contains(&kind.as_str()) {
+            return None;
+        }
         let foreign = |member: &&Member| member.key != "type" && !own.contains(&member.key.as_str());
         for member in reader.members().filter(foreign) {
             let place = Place::new(self.source, member.key_span.clone());

@@ -174,7 +174,7 @@ fn isolation_of(
 fn bare_cli(context: &Context<'_>, step: &Step, entry: Option<&Entry<Agent>>) -> Option<Diagnostic> {
     let ours = entry.is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
     let is_cli = ours && context.request.config.backends.contains_key(&step.name.value);
-    is_cli.then(|| errors::cli_without_a_prompt(&step.name.at, &step.name.value))
+    is_cli.then(|| errors::cli_without_a_prompt(&step.name.at, &step.name.value, context.request.chain.name.as_deref()))
 }
 
 /// Returns what an agent is asked for.

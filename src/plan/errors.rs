@@ -177,10 +177,16 @@ pub(super) fn tag_of_the_other_dialect(origin: &str, names: &[String]) -> Diagno
         .help("write two braces, {{task_id}}; or start the file with the lines `---`, `syntax: braces`, `---` to use single braces")
 }
 
-pub(super) fn cli_without_a_prompt(at: &Place, name: &str) -> Diagnostic {
+pub(super) fn cli_without_a_prompt(at: &Place, name: &str, chain: Option<&str>) -> Diagnostic {
+    let help = match chain {
+        Some(chain) => {
+            format!("give it a prompt: forkhestra {chain} -p \"Fix the failing test\", or set `prompt` in the chain")
+        }
+        None => format!("give it a prompt: forkhestra {name} -p \"Fix the failing test\", or -p - for standard input"),
+    };
     Diagnostic::error("plan/no-prompt", format!("`{name}` has nothing to do: no prompt was given"))
         .at(at, "a backend without instructions of its own")
-        .help(format!("give it a prompt: forkhestra {name} -p \"Fix the failing test\", or -p - for standard input"))
+        .help(help)
 }
 
 pub(super) fn slash_command(origin: &str) -> Diagnostic {

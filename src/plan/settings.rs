@@ -74,7 +74,7 @@ impl Overrides {
         Ok(RunSettings {
             timeout: time("--timeout", &self.timeout)?,
             idle_timeout: time("--idle-timeout", &self.idle_timeout)?,
-            limits: limits(&self.limits, folder)?,
+            limits: limits("--limit", &self.limits, folder)?,
             permissions: self.permissions.as_deref().and_then(Permissions::named),
             profile: self.profile.as_deref().and_then(Profile::named).unwrap_or_default(),
             budgeted: self.profile.is_some(),
@@ -83,15 +83,15 @@ impl Overrides {
     }
 }
 
-/// Parses the values of `--limit`; a later one overrides an earlier one of the same name. `folder` is the directory in
-/// which they were typed.
+/// Parses the values of this option, `--limit` or `--limit-each`; a later one overrides an earlier one of the same
+/// name. `folder` is the directory in which they were typed.
 ///
 /// # Errors
 /// Every limit that cannot be parsed.
-pub fn limits(texts: &[String], folder: &Path) -> Result<Limits, Vec<Diagnostic>> {
+pub fn limits(option: &str, texts: &[String], folder: &Path) -> Result<Limits, Vec<Diagnostic>> {
     let (mut limits, mut faults) = (Limits::default(), Vec::new());
     for text in texts {
-        match parse_limit(&Source::new("--limit", text.as_str(), folder)) {
+        match parse_limit(&Source::new(option, text.as_str(), folder)) {
             Ok(limit) => limits = limit.or(limits),
             Err(fault) => faults.push(fault),
         }

@@ -35,7 +35,8 @@ fn tasks_are_imported_from_lines_of_json_all_of_them_or_none() {
         "no task none",
         "already a task login",
         "no.md is not a readable file",
-        "expected ident",
+        "this line is not valid JSON",
+        "[bad.ndjson:6:2]",
     ] {
         assert!(words.contains(fault), "{fault}: {words}");
     }

@@ -210,6 +210,20 @@ fn a_suite_with_faults_is_refused_with_all_of_them_and_nothing_runs() {
         &["eval", "improve", "suite.json", "--write"],
         &["eval", "run", "suite.json", "--prompts", "forge"],
     ];
+    // The agents and the ids of a suite, each with what is wrong about it.
+    let fine = suite("", CASES);
+    for (from, to, expected) in [
+        (r#""shouter""#, r#""shouter -> judge""#, "suite/agent × `shouter -> judge` is not a single agent"),
+        (r#""shouter""#, r#""shouter:3""#, "suite/agent × `shouter:3` is not a single agent"),
+        (r#""greeting""#, r#"" greeting""#, "an id must not start or end with a space"),
+        (r#""exact" }]"#, r#""regxe", "pattern": "x" }]"#, "did you mean `regex`? It is one of"),
+    ] {
+        place.write("other.json", fine.replacen(from, to, 1));
+        let words = place.run(&["eval", "run", "other.json"]).code(2).words();
+        assert!(words.contains(expected) && !words.contains("suite/criterion-key"), "{words}");
+    }
+    place.write("other.json", suite("", "[]"));
+    assert!(place.run(&["eval", "run", "other.json"]).code(2).words().contains("help: add a case"));
     let mut all = String::new();
     for line in others {
         let ran = place.run(line);

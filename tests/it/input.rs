@@ -78,6 +78,9 @@ fn what_stays_unsubstituted_gets_one_warning_in_a_run_too() {
 fn a_base_commit_that_does_not_exist_is_refused() {
     let place = Place::new();
     place.agent("a", "print ok");
+    let words = place.run(&["a", "--base", "nope"]).code(2).words();
+    assert!(words.contains("--base needs a git repository") && words.contains("or run `git init`"), "{words}");
+    crate::support::git(&place, &["init", "-q"]);
     for typed in [&["a", "--base", "nope"][..], &["a", "--base", "nope", "--dry-run"]] {
         assert!(place.run(typed).code(2).words().contains("there is no commit `nope` here"));
     }

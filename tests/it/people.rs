@@ -77,7 +77,7 @@ fn a_persons_decision_moves_the_task_and_settles_its_dispute() {
     place.run(&["task", "run"]).code(3);
     place.run(&["resume", "--approve", "--notes", "It is as I want it."]).code(0);
     let shown = place.run(&["task", "show", "1"]);
-    assert!(shown.code(0).stdout.contains("disputed → completed  human"), "{}", shown.stdout);
+    assert!(shown.code(0).stdout.contains("disputed → completed  by a human"), "{}", shown.stdout);
     assert!(place.run(&["dispute", "list"]).code(0).stdout.contains("coder"), "resolved for the coder");
     let rejected = self::place(WORKS, &format!("{disputes}\nnext\nprint VERDICT: approve"));
     rejected.run(&["task", "add", "T"]).code(0);
@@ -85,7 +85,7 @@ fn a_persons_decision_moves_the_task_and_settles_its_dispute() {
     rejected.run(&["resume", "--reject", "Use the newer part of it."]).code(0);
     let shown = rejected.run(&["task", "show", "1"]);
     assert!(
-        shown.code(0).stdout.contains("disputed → in_progress  human") && shown.stdout.contains("completed"),
+        shown.code(0).stdout.contains("disputed → in_progress  by a human") && shown.stdout.contains("completed"),
         "{}",
         shown.stdout
     );
@@ -102,6 +102,8 @@ fn a_decision_where_nobody_waits_for_one_is_refused() {
     );
     place.agent("j", "print It is wrong.\nprint VERDICT: reject");
     place.run(&["(c -> j):1", "-p", "Work."]).code(3);
+    let listed = place.run(&["dispute", "list"]);
+    assert!(listed.code(0).stdout.contains("run 2 waits for your decision: forkhestra resume 2 --approve, or"));
     assert!(place.run(&["resume", "2", "--reject", " "]).code(2).words().contains("--reject needs a reason"));
     let plain = place.run(&["resume", "2"]);
     assert!(plain.code(2).words().contains("or decide: --approve"), "{}", plain.stderr);

@@ -125,3 +125,15 @@ fn validate_warns_of_a_chain_with_the_name_of_a_command() {
     assert_eq!((&json["valid"], &json["errors"][0]["code"]), (&true.into(), &"chain/verb".into()));
     place.run(&["--chain", "status"]).code(0);
 }
+
+#[test]
+fn validate_warns_of_a_chain_with_the_name_of_an_agent_and_points_at_what_is_wrong() {
+    let place = Place::new();
+    place.config(r#"{"agents": {"fix": {"command": "true"}}, "chains": {"fix": "fix"}}"#);
+    let words = place.run(&["validate"]).code(0).words();
+    assert!(words.contains("chain/step ⚠ `forkhestra fix` runs the agent `fix`, not this chain"), "{words}");
+    place.config(r#"{"chains": {"a": {"steps": ["true", 5]}, "b": {"steps": [{"check": "tset"}]}}}"#);
+    let ran = place.run(&["validate"]);
+    assert!(ran.code(2).stderr.contains("[forge/chains.json:1:37]"), "{}", ran.stderr);
+    assert!(ran.words().contains("did you mean `test`?"), "{}", ran.stderr);
+}

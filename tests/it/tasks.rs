@@ -95,7 +95,11 @@ fn a_failed_check_sends_the_work_back_and_is_no_rejection() {
     place.run(&["task", "run"]).code(0);
     assert_eq!(place.calls("j"), 1, "the judge is paid once");
     let shown = place.run(&["task", "show", "1"]);
-    assert!(shown.code(0).stdout.contains("review → in_progress  host, run 1: `t` failed"), "{}", shown.stdout);
+    assert!(
+        shown.code(0).stdout.contains("review → in_progress  by forkhestra, run 1: `t` failed"),
+        "{}",
+        shown.stdout
+    );
     assert!(shown.stdout.contains("rejections 0\n"), "{}", shown.stdout);
 }
 
@@ -143,20 +147,20 @@ fn what_makes_no_sense_is_refused() {
     place.write("../outside.md", "x");
     place.run(&["task", "add", "One"]).code(0);
     for (words, expected) in [
-        (&["task", "add", "x", "--id", "a/b"][..], "`a/b` cannot be the name of a task"),
-        (&["task", "add", "x", "--id", "1"], "there is already a task 1"),
+        (&["task", "add", "x", "--id", "a/b"][..], "`a/b` cannot be the ID of a task"),
+        (&["task", "add", "x", "--id", "1"], "there is already a task `1`"),
         (&["task", "add", " "], "a title must be one line"),
         (&["task", "add", "x", "--spec", "none.md"], "is not a readable file"),
         (&["task", "add", "x", "--spec", "../outside.md"], "is outside the project"),
-        (&["task", "add", "x", "--after", "9"], "there is no task 9"),
-        (&["task", "show", "9"], "there is no task 9"),
-        (&["task", "run", "9"], "there is no task 9"),
+        (&["task", "add", "x", "--after", "9"], "there is no task `9`"),
+        (&["task", "show", "9"], "there is no task `9`"),
+        (&["task", "run", "9"], "there is no task `9`"),
         (&["task", "reject", "1"], "a rejection must say what has to be fixed"),
         (&["task", "reset", "1"], "task 1 is already pending"),
         (&["task", "run", "1", "2"], "name one task, or use --all"),
         (&["dispute", "show", "3"], "there is no dispute 3"),
         (&["dispute", "--reason", "x"], "is only for an agent that forkhestra runs"),
-        (&["c", "--task", "9"], "there is no task 9"),
+        (&["c", "--task", "9"], "there is no task `9`"),
     ] {
         let ran = place.run(words);
         assert!(ran.code(2).words().contains(expected), "{words:?}: {}", ran.stderr);
@@ -329,7 +333,7 @@ fn a_resume_looks_at_its_task_and_a_human_is_heard() {
     assert!(place.run(&["resume", "1"]).code(2).words().contains("task 1 has been changed since run 1 (by: human)"));
     place.run(&["task", "delete", "1"]).code(0);
     place.run(&["task", "add", "Another"]).code(0);
-    assert!(place.run(&["resume", "1"]).code(2).words().contains("there is no task 1"), "names are not given twice");
+    assert!(place.run(&["resume", "1"]).code(2).words().contains("there is no task `1`"), "names are not given twice");
     // What a human says about a dispute reaches the worker, without any mention of a crash.
     place.agent("c", "print VERDICT: dispute\nnext\nsh date +%N >> work.txt");
     place.run(&["task", "run", "2"]).code(3);

@@ -61,7 +61,7 @@ fn tries_are_made_at_once_and_the_judge_chooses_the_one_that_lands() {
 
       task   title            status      attempts         tokens      cost sent back
       1      Find the answer  landed            10              -         -         -
-    1 of 1 task landed (11 attempts)
+    1 of 1 task landed (11 attempts, 1 of them to verify)
       next: forkhestra task land --into main
     ");
     assert_eq!(hub(&place, &["show", "forkhestra/line:answer.txt"]), "try 2");
@@ -156,7 +156,7 @@ fn tries_that_cannot_be_made_are_refused_before_anything_starts() {
         (&["task", "run", "-j", "2", "--tries", "claude,"], 2, "it must be a number from 2 to 9"),
         (&["task", "run", "--tries", "2"], 2, "--jobs <N>"),
         (&["task", "run", "-j", "2", "--tries", "2", "--chain", "plain"], 2, "batch/no-judge"),
-        (&["task", "run", "-j", "2", "--tries", "claude,cloude"], 2, "cloude"),
+        (&["task", "run", "-j", "2", "--tries", "claude,cloude"], 2, "[--tries:1:1]"),
         (&["task", "run", "-j", "2", "--tries", "claude,codex"], 2, "no agent of the chain `task` would use claude"),
     ] {
         let ran = place.run(words);

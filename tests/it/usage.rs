@@ -94,6 +94,31 @@ fn variables_stand_before_or_after_the_chain() {
 }
 
 #[test]
+fn what_is_missing_is_named_in_words_that_can_be_typed() {
+    let place = Place::new();
+    for (typed, expected) in [
+        (
+            &["work", "--hub", "x", "--all"][..],
+            "`--next` is missing help: forkhestra work --hub <DIR|URL> --next --all",
+        ),
+        (&["work"], "the work is not named help: name it: --hub URL --next, --hub URL --unit NAME, or --bundle FILE"),
+        (&["tell"], "`MESSAGE` is missing help: forkhestra tell [RUN] <MESSAGE>"),
+        (&["reject"], "verdict/outside"),
+        (&["run", "verify", "1A=2"], "`1A` is not a valid name of a variable help: it must not start with a digit"),
+        (&["--jobs", "3", "verify"], "`task run` and `eval run` have --jobs"),
+        (&["verify -> coder:x", "-p", "x"], "`x` is not a count; a count is a whole number: `coder:3`"),
+        (&["run", "verify", "--limit", "foo=1"], "there is no limit `foo`"),
+        (&["run", "verify", "--limit", "tokens=x"], "for example --limit tokens=1000000"),
+        (&["run", "verify", "--limit", "wait=0"], "must be more than zero"),
+        (&["task", "run", "-j", "2", "--limit-each", "attempts=x"], "for example --limit-each attempts=50"),
+        (&["eval", "run", "."], "cannot read the suite .: it is a directory"),
+    ] {
+        let words = place.run(typed).code(2).words();
+        assert!(words.contains(expected), "{typed:?}: {words}");
+    }
+}
+
+#[test]
 fn help_and_version_go_to_standard_output() {
     let place = place();
     let help = place.run(&["--help"]);

@@ -68,17 +68,29 @@ pub(in crate::cli) fn split<'a>(
             name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
                 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         });
-        match assignment {
-            Some((name, value)) => {
-                let source = Source::new("command line", word.as_str(), shell);
-                if given.insert(name.to_string(), (value.to_string(), source)).is_some() {
-                    faults.push(twice(name));
-                }
+        if let Some((name, value)) = assignment {
+            let source = Source::new("command line", word.as_str(), shell);
+            if given.insert(name.to_string(), (value.to_string(), source)).is_some() {
+                faults.push(twice(name));
             }
-            None => rest.push(word.as_str()),
+        } else {
+            faults.extend(misnamed(word).map(bad_variable));
+            rest.push(word.as_str());
         }
     }
     if faults.is_empty() { Ok((given, rest)) } else { Err(faults) }
+}
+
+/// The name of a variable that would be one if it did not begin with a digit.
+fn misnamed(word: &str) -> Option<&str> {
+    let (name, _) = word.split_once('=')?;
+    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    (is_word && name.starts_with(|first: char| first.is_ascii_digit())).then_some(name)
+}
+
+fn bad_variable(name: &str) -> Diagnostic {
+    Diagnostic::error("config/variable-name", format!("`{name}` is not a valid name of a variable"))
+        .help("it must not start with a digit")
 }
 
 /// A chain of the config by its name.

@@ -145,7 +145,13 @@ fn no_commit(project: &Project, base: &str) -> Option<Diagnostic> {
     let commit = format!("{base}^{{commit}}");
     let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit].map(str::to_string);
     let found = capture(Path::new("git"), &words, &project.root).is_some_and(|answer| answer.code == Some(0));
+    let words = ["rev-parse", "--git-dir"].map(str::to_string);
+    let is_inside = || capture(Path::new("git"), &words, &project.root).is_some_and(|answer| answer.code == Some(0));
     (!found).then(|| {
+        if !is_inside() {
+            let message = format!("--base needs a git repository, and {} is not in one", project.root.display());
+            return Diagnostic::error("usage/base", message).help("leave out --base, or run `git init`");
+        }
         Diagnostic::error("usage/base", format!("there is no commit `{base}` here"))
             .help("name a commit, a branch or a tag of this repository: --base main")
     })

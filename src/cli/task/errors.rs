@@ -15,7 +15,7 @@ pub(in crate::cli) fn bad_title() -> Diagnostic {
 }
 
 pub(in crate::cli) fn bad_id(id: &str, fault: BadId) -> Diagnostic {
-    Diagnostic::error("task/id", format!("`{id}` cannot be the name of a task: {fault}"))
+    Diagnostic::error("task/id", format!("`{id}` cannot be the ID of a task: {fault}"))
         .help("use up to 64 letters, digits, `.`, `_` and `-`")
 }
 
@@ -27,6 +27,12 @@ pub(in crate::cli) fn import_unreadable(file: &str, why: &str) -> Diagnostic {
 pub(in crate::cli) fn import_line(at: &Place, why: &str) -> Diagnostic {
     Diagnostic::error("task/import", format!("this line is not a task: {why}"))
         .at(at, "here")
+        .help("write a JSON object with `title`, and optionally `spec`, `tests`, `after` and `id`. Nothing was added")
+}
+
+pub(in crate::cli) fn import_syntax(at: &Place, why: &str) -> Diagnostic {
+    Diagnostic::error("task/import", "this line is not valid JSON")
+        .at(at, why)
         .help("write a JSON object with `title`, and optionally `spec`, `tests`, `after` and `id`. Nothing was added")
 }
 
@@ -65,7 +71,7 @@ pub(in crate::cli) fn unknown(id: &str, near: Option<&str>) -> Diagnostic {
         Some(near) => format!("did you mean `{near}`? `forkhestra task list` shows all tasks"),
         None => "`forkhestra task list` shows all tasks".into(),
     };
-    Diagnostic::error("task/unknown", format!("there is no task {id}")).help(help)
+    Diagnostic::error("task/unknown", format!("there is no task `{id}`")).help(help)
 }
 
 pub(in crate::cli) fn no_dispute(id: &str) -> Diagnostic {
@@ -99,8 +105,8 @@ pub(in crate::cli) fn at_work(id: &str, run: i64) -> Diagnostic {
 
 pub(in crate::cli) fn refused(refused: &Refused, id: &str) -> Diagnostic {
     match refused {
-        Refused::Exists => Diagnostic::error("task/exists", format!("there is already a task {id}"))
-            .help("give it another name, or leave out --id"),
+        Refused::Exists => Diagnostic::error("task/exists", format!("there is already a task `{id}`"))
+            .help("give it another ID, or leave out --id"),
         Refused::Unknown(id) => unknown(id, None),
         Refused::Moved(status) => {
             Diagnostic::error("task/moved", format!("the status of task {id} has become {} in the meantime", status.name()))

@@ -65,7 +65,8 @@ fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exi
         let read: ImportLine = match serde_json::from_str(words) {
             Ok(read) => read,
             Err(error) => {
-                faults.push(errors::import_line(&place, &error.to_string()));
+                let begin = place.span.start + line.len() - line.trim_start().len();
+                faults.push(not_a_task(&place, begin, &error));
                 continue;
             }
         };
@@ -112,6 +113,17 @@ fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exi
             if ids.is_empty() { String::new() } else { format!(": {}", ids.join(", ")) }
         )
     }))
+}
+
+/// The error in a line, which begins at this byte.
+fn not_a_task(place: &Place, begin: usize, error: &serde_json::Error) -> Diagnostic {
+    let words = error.to_string();
+    let why = words.rsplit_once(" at line ").map_or(words.as_str(), |(why, _)| why);
+    if error.is_data() {
+        return errors::import_line(place, why);
+    }
+    let at = (begin + error.column().saturating_sub(1)).min(place.span.end);
+    errors::import_syntax(&Place::new(&place.source, at..place.span.end.min(at + 1)), why)
 }
 
 fn count(tasks: usize) -> String {

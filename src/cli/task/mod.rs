@@ -16,7 +16,7 @@ use crate::cli::args::Common;
 use crate::cli::config::project;
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
-use crate::cli::runs::history::is_alive;
+use crate::cli::runs::history::{is_alive, state};
 use crate::cli::task::args::{DisputeArgs, DisputeVerb, TaskAddArgs, TaskArgs, TaskDecideArgs, TaskVerb};
 use crate::cli::task::facts::{existing_journal, journal, known, spec_of};
 use crate::cli::task::places::TaskPlaces;
@@ -31,6 +31,7 @@ use crate::task::{Change, Dispute, Resolution, Status, check_id, resolve, waits_
 use crate::verdict::Decision;
 use crate::world::World;
 use serde_json::json;
+use std::fmt::Write;
 use std::path::Path;
 
 /// Carries out a command about tasks.
@@ -211,14 +212,33 @@ fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> 
 }
 
 fn disputes(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
-    let found =
-        existing_journal(world, common)?.map(|journal| journal.disputes().map_err(|error| broken_journal(&error)));
+    let journal = existing_journal(world, common)?;
+    let found = journal.as_ref().map(|journal| journal.disputes().map_err(|error| broken_journal(&error)));
     let disputes = found.transpose()?.unwrap_or_default();
     if as_json {
         return Ok(answer(&(json!(disputes).to_string() + "\n")));
     }
     let stale = |opened: &str| world.days_since(opened).is_some_and(|days| days >= STALE_DAYS);
-    Ok(answer(&disputes_text(&disputes, &stale, Paint::for_stdout(world))))
+    let waiting = journal.map_or_else(|| Ok(String::new()), |journal| waiting_runs(&journal, &disputes))?;
+    Ok(answer(&(disputes_text(&disputes, &stale, Paint::for_stdout(world)) + &waiting)))
+}
+
+/// The runs that wait for a decision which is not about a dispute.
+fn waiting_runs(journal: &Journal, disputes: &[Dispute]) -> Result<String, Diagnostic> {
+    let mut text = String::new();
+    for row in journal.runs().map_err(|error| broken_journal(&error))? {
+        let task = row.task.as_ref().and_then(|task| task.split(": ").next());
+        let is_disputed = disputes.iter().any(|dispute| dispute.is_open() && Some(dispute.task.as_str()) == task);
+        if row.batch.is_none() && !is_disputed && state(journal, &row)?.waits() {
+            let run = row.id;
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "run {run} waits for your decision: forkhestra resume {run} --approve, or --reject \"why\""
+            );
+        }
+    }
+    Ok(text)
 }
 
 /// The age in days from which a dispute is shown as old.

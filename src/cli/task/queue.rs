@@ -63,14 +63,16 @@ pub(in crate::cli) struct Queue<'a> {
 /// Works on every task that can be worked on.
 pub(in crate::cli) fn all(queue: &Queue<'_>) -> Answered {
     let Queue { world, common, project, args, .. } = *queue;
-    let (whole, each) =
-        match (limits(&args.options.bounds.limit, &project.shell), limits(&args.limit_each, &project.shell)) {
-            (Ok(whole), Ok(each)) => (whole, each),
-            (whole, each) => {
-                let faults = whole.err().into_iter().chain(each.err()).flatten().collect::<Vec<_>>();
-                return Err(faults.into());
-            }
-        };
+    let (whole, each) = match (
+        limits("--limit", &args.options.bounds.limit, &project.shell),
+        limits("--limit-each", &args.limit_each, &project.shell),
+    ) {
+        (Ok(whole), Ok(each)) => (whole, each),
+        (whole, each) => {
+            let faults = whole.err().into_iter().chain(each.err()).flatten().collect::<Vec<_>>();
+            return Err(faults.into());
+        }
+    };
     // The config's limits still apply to each run, and so does the bound on attempts of a chain with a judge.
     let mut each = each.or(project.config.limits.clone());
     if whole.attempts.is_some() {

@@ -27,8 +27,8 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
     let picked = match (ids.as_slice(), args.all) {
         ([], true) => {
             // Errors in the limits are reported now, not after the wait.
-            limits(&args.options.bounds.limit, &project.shell)
-                .and_then(|_| limits(&args.limit_each, &project.shell))?;
+            limits("--limit", &args.options.bounds.limit, &project.shell)
+                .and_then(|_| limits("--limit-each", &args.limit_each, &project.shell))?;
             if args.wait {
                 wait_for_others(world, common, &project.root)?;
             }

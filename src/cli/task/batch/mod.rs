@@ -166,8 +166,8 @@ pub(in crate::cli) fn resume(
     let facts = state.facts.clone().unwrap_or_default();
     let overrides = overrides_of(events, more);
     let hub = Hub::existing(&project.root).ok_or_else(|| errors::no_hub(&project.root))?;
-    let whole = limits(&overrides.limits, &project.shell)?;
-    let each = limits(&facts.limit_each, &project.shell)?.or(project.config.limits.clone());
+    let whole = limits("--limit", &overrides.limits, &project.shell)?;
+    let each = limits("--limit-each", &facts.limit_each, &project.shell)?.or(project.config.limits.clone());
     let vars = facts.vars.clone();
     let repository = Repository::of(&project.root).ok_or_else(|| errors::no_repository(&project.root))?;
     let workspaces = WorkspacePlan::of(world, project, Some(&repository))?;

@@ -51,8 +51,10 @@ pub(super) fn check(
     ids: &[String],
 ) -> Result<Checked, Stopped> {
     let mut faults = Vec::new();
-    let whole = limits(&args.options.bounds.limit, &project.shell).unwrap_or_else(|found| gathered(&mut faults, found));
-    let each = limits(&args.limit_each, &project.shell).unwrap_or_else(|found| gathered(&mut faults, found));
+    let whole = limits("--limit", &args.options.bounds.limit, &project.shell)
+        .unwrap_or_else(|found| gathered(&mut faults, found));
+    let each =
+        limits("--limit-each", &args.limit_each, &project.shell).unwrap_or_else(|found| gathered(&mut faults, found));
     let journal = Journal::open(&project.root)?;
     let tasks = journal.tasks()?;
     let earlier = earlier_batches(&journal)?;
