@@ -17,7 +17,7 @@ pub(super) struct BoundOptions {
     #[arg(long, value_name = "LEVEL", value_parser = ["read", "edit", "full"])]
     pub(super) permissions: Option<String>,
     /// Limit the whole run: time=2h, cost=5 (US dollars), tokens=1000000, attempts=50, wait=6h, stalledAfter=3,
-    /// grace=10s (docs/limits.md). May be repeated
+    /// rejections=15, grace=10s. May be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) limit: Vec<String>,
 }

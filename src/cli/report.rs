@@ -275,5 +275,5 @@ fn not_xml(why: &str) -> Diagnostic {
 }
 
 fn none_chosen() -> Diagnostic {
-    Diagnostic::error("report/none", "no run is meant by these options").help("`forkhestra runs` lists all runs")
+    Diagnostic::error("report/none", "no run matches these options").help("`forkhestra runs` lists all runs")
 }

@@ -141,9 +141,9 @@ pub(super) fn seconds(milliseconds: u64) -> String {
 /// The label of the attempts after the first rejection. Rejections by a person are not counted.
 pub(super) fn rework_label(totals: &Totals) -> String {
     match totals.rejections {
-        0 => "since a person's rejection".into(),
-        1 => "since the rejection".into(),
-        count => format!("since the first of {count} rejections"),
+        0 => "after a person's rejection".into(),
+        1 => "after the rejection".into(),
+        count => format!("after the first of {count} rejections"),
     }
 }
 

@@ -86,7 +86,7 @@ fn report_since_all_and_task_put_several_runs_on_one_page() {
         assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
     }
     let refused = place.run(&["report", "--task", "7"]);
-    assert!(refused.code(2).words().contains("no run is meant by these options"), "{}", refused.stderr);
+    assert!(refused.code(2).words().contains("no run matches these options"), "{}", refused.stderr);
     assert!(place.run(&["report", "--since", "soon"]).code(2).words().contains("`soon` is not an age"));
 }
 

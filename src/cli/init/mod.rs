@@ -114,7 +114,7 @@ fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -
                 } else {
                     writeln!(
                         more,
-                        "{}: not a known variable: {}; see docs/templates.md",
+                        "{}: not a known variable: {}; `forkhestra explain template/undefined-variable` lists them",
                         path.display(),
                         left.join(", ")
                     )

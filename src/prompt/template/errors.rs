@@ -30,7 +30,10 @@ pub(super) fn undefined_variable(at: &Place, name: &str, near: Option<&str>) -> 
     Diagnostic::error("template/undefined-variable", format!("undefined variable: {name}"))
         .at(at, "there is no such variable")
         .help(near.map_or_else(
-            || "docs/templates.md lists all variables; for literal braces, write \\{{".into(),
+            || {
+                "`forkhestra explain template/undefined-variable` lists all variables; for literal braces, write \\{{"
+                    .into()
+            },
             |near| format!("did you mean `{near}`?"),
         ))
 }

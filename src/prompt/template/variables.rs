@@ -59,3 +59,17 @@ pub(super) fn is_variable(name: &str) -> bool {
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     VARIABLES.iter().map(|(name, _)| *name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::VARIABLES;
+
+    #[test]
+    fn the_page_about_undefined_variables_lists_all_of_them() {
+        let pages = include_str!("../../../docs/errors.md");
+        let page = pages.split("### `").find(|page| page.starts_with("template/undefined-variable`")).unwrap();
+        for (name, _) in VARIABLES {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}

@@ -89,10 +89,19 @@ pub fn task_text(
             paint.dim(&local_time(&row.at)),
             row.change.from.name(),
             row.change.to.name(),
-            paint.dim(&format!("{}{run}", row.change.actor)),
+            paint.dim(&format!("by {}{run}", by_whom(&row.change.actor))),
         );
     }
     text
+}
+
+/// Who has changed the status of a task: an agent by its name, or in words.
+fn by_whom(actor: &str) -> &str {
+    match actor {
+        "host" => "forkhestra",
+        "human" => "a human",
+        agent => agent,
+    }
 }
 
 /// Returns all disputes. `is_stale` returns whether a dispute that was opened at this time is old.
