@@ -46,6 +46,8 @@ pub enum Notice<'a> {
         /// The number of these lines.
         lines: usize,
     },
+    /// The whole prompt of the attempt that is about to start.
+    Prompt(&'a str),
     /// These files had uncommitted changes before the work began. The changes are not part of the work.
     Uncommitted(&'a [String]),
     /// A worker on another machine has begun a part of the work.

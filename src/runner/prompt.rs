@@ -5,7 +5,7 @@ use super::render::{AttemptContext, fill};
 use crate::chain::{Delivery, Role};
 use crate::checks::{OutputErrors, joined};
 use crate::context::OF_WORK;
-use crate::engine::{At, AttemptOutcome, Feedback, FeedbackCause, Input};
+use crate::engine::{At, AttemptOutcome, Feedback, FeedbackCause, Input, Notice};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::plan::{Kind, PlannedPrompt, PlannedStep};
 use crate::prompt::{
@@ -79,6 +79,7 @@ impl Driver<'_> {
                 Err(why) => return Ok(Err(why)),
             };
             folder.write_prompt(&told.prompt)?;
+            self.context.observer.notice(&Notice::Prompt(&told.prompt));
             if prompt.deliver == Delivery::Arg && prompt.around.is_none() && !has_place_for_notes(prompt) {
                 told.appended = people;
             }

@@ -257,4 +257,10 @@ fn the_last_line_tells_how_a_failing_loop_ended_and_v_tells_the_prompts() {
     );
     let ran = place.run(&["-v", "b", "-p", "the words"]);
     assert!(ran.code(0).stderr.contains("│ the words"), "{}", ran.stderr);
+    // Each attempt is shown with what it was told.
+    place.write("check.sh", "[ -e fixed ] || { echo 'a.rs:1: broken'; exit 1; }\n");
+    place.config(r#"{ "checks": { "t": "sh check.sh" }, "chains": {} }"#).agent("c", "print a\nnext\nsh touch fixed");
+    let ran = place.run(&["-v", "(c -> t):2", "-p", "the words"]);
+    assert!(!ran.code(0).stderr.contains("{{feedback}}"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("│ the words") && ran.stderr.contains("│ a.rs:1: broken"), "{}", ran.stderr);
 }

@@ -108,7 +108,7 @@ fn what_we_write_into_the_project_is_nobodys_change() {
         let ended = place.command(&events).stdout(log).output().unwrap();
         let stderr = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(0), "{stderr}");
-        assert!(stderr.contains("c changed nothing; it is asked once more"), "{stderr}");
+        assert!(stderr.contains("c changed nothing; asking again"), "{stderr}");
         assert_eq!(place.calls("j"), 1, "its verdict counts: {stderr}");
         assert!(std::fs::read_to_string(place.work("run.log")).unwrap().contains("I look."));
     }
@@ -118,7 +118,7 @@ fn what_we_write_into_the_project_is_nobodys_change() {
 fn a_worker_that_changes_nothing_is_asked_once_more_and_the_judge_is_told() {
     let place = judged("print All done!", "print VERDICT: approve");
     let ran = place.run(&["(c -> j):3", "-p", "Work."]);
-    assert!(ran.code(0).stderr.contains("! c changed nothing; it is asked once more"), "{}", ran.stderr);
+    assert!(ran.code(0).stderr.contains("! c changed nothing; asking again"), "{}", ran.stderr);
     assert!(place.call("c", 2).contains("Your last attempt changed nothing"), "{}", place.call("c", 2));
     assert!(place.call("j", 1).contains("ended without changing anything"), "{}", place.call("j", 1));
 }

@@ -13,7 +13,7 @@ use crate::report::format::{
 };
 use crate::report::paint::Paint;
 use crate::report::reasons::{excess, iterations, limit_words, reason};
-use crate::report::text::dry_run::prompt_block;
+use crate::report::text::dry_run::{prompt_rows, prompt_text};
 use crate::report::verdicts::{trend, unclear_words, verdict_lines};
 use crate::source::counted;
 use std::collections::HashMap;
@@ -165,9 +165,7 @@ impl<'a> Console<'a> {
                 }
                 text
             }
-            EventKind::WorkUnchanged { at } => {
-                self.warning(&format!("{} changed nothing; it is asked once more", at.name))
-            }
+            EventKind::WorkUnchanged { at } => self.warning(&format!("{} changed nothing; asking again", at.name)),
             EventKind::RoundFinished { round, ended_by: Some(feedback), .. } => self.round_failed(*round, feedback),
             EventKind::StepSkipped { step, name, reason: why, .. } => {
                 self.warning(&format!("{step}/{} {name}: skipped, {why}", self.outline.steps.len()))
@@ -228,8 +226,9 @@ impl<'a> Console<'a> {
                     "the prompt of {name} has {marker} alone on {lines}; that many in its output are ignored as an echo"
                 ))
             }
+            Notice::Prompt(text) if self.verbosity == Verbosity::Verbose => prompt_text(text, self.paint),
             Notice::Uncommitted(files) => self.uncommitted(files),
-            Notice::NoProposal(_) | Notice::Claimed { .. } => String::new(),
+            Notice::Prompt(_) | Notice::NoProposal(_) | Notice::Claimed { .. } => String::new(),
         }
     }
 
@@ -316,9 +315,7 @@ impl<'a> Console<'a> {
         };
         let step = self.plan.and_then(|plan| plan.step(at.step));
         let prompt = match step {
-            Some(step) if self.verbosity == Verbosity::Verbose && !step.is_check() => {
-                prompt_block(step, self.paint, true)
-            }
+            Some(step) if self.verbosity == Verbosity::Verbose && !step.is_check() => prompt_rows(step, self.paint),
             _ => String::new(),
         };
         format!("{} {}{again}{line}\n{prompt}", self.paint.sign("▶", ">"), self.label(at, iterations))
@@ -368,11 +365,15 @@ impl<'a> Console<'a> {
             Ending::OutputClosed => "standard output was closed".into(),
             Ending::Limit { limit } => limit_words(limit, &self.summary.totals, self.outline),
         };
-        let again = if asked { "a second" } else { "a" };
-        let again = format!("{again} {}", if self.paint.terminal { "Ctrl-C" } else { "signal" });
+        let again = match (self.paint.terminal, asked) {
+            (true, true) => "press Ctrl-C again to kill it at once",
+            (true, false) => "press Ctrl-C to kill it at once",
+            (false, true) => "a second signal kills it",
+            (false, false) => "a signal kills it",
+        };
         let what = match with {
             Some(Sig::Kill) => "; killing the agent".into(),
-            Some(signal) => format!("; sending {signal} to the agent ({again} kills it)"),
+            Some(signal) => format!("; sending {signal} to the agent ({again})"),
             None => String::new(),
         };
         // The terminal has just echoed `^C`.

@@ -93,7 +93,7 @@ impl Observer for Terminal<'_> {
 
     fn notice(&mut self, notice: &Notice<'_>) {
         let lines = self.console.notice(notice);
-        self.screen.say(&lines);
+        self.say(lines);
     }
 
     fn pace(&self) -> Pace {

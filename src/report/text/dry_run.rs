@@ -190,7 +190,28 @@ pub fn quoted(word: &str) -> String {
 }
 
 /// Returns where a step's prompt comes from, how it is delivered, and its text.
-pub(in crate::report) fn prompt_block(step: &PlannedStep, paint: Paint, verbose: bool) -> String {
+fn prompt_block(step: &PlannedStep, paint: Paint, verbose: bool) -> String {
+    let mut block = prompt_rows(step, paint);
+    let Some(prompt) = &step.prompt else { return block };
+    let shown = prompt.show();
+    let cut = shown.char_indices().nth(EXCERPT).filter(|_| !verbose).map(|(cut, _)| cut);
+    block += &prompt_text(&shown[..cut.unwrap_or(shown.len())], paint);
+    if cut.is_some() {
+        let bar = paint.dim(paint.sign("│", "|"));
+        // Writing to a String cannot fail.
+        let _ = writeln!(block, "   {bar} {}", paint.dim("… the full text with -v"));
+    }
+    block
+}
+
+/// Returns the lines of a prompt.
+pub(in crate::report) fn prompt_text(text: &str, paint: Paint) -> String {
+    let bar = paint.dim(paint.sign("│", "|"));
+    printable(text).lines().fold(String::new(), |lines, line| lines + &format!("   {bar} {line}\n"))
+}
+
+/// Returns where the prompt of a step comes from, and how it reaches the agent.
+pub(in crate::report) fn prompt_rows(step: &PlannedStep, paint: Paint) -> String {
     let mut block = String::new();
     let text = &mut block;
     let Some(prompt) = &step.prompt else {
@@ -206,7 +227,6 @@ pub(in crate::report) fn prompt_block(step: &PlannedStep, paint: Paint, verbose:
         Delivery::Stdin => "on standard input",
         Delivery::File => "as a file, whose path is the last argument",
     };
-    let shown = prompt.show();
     let (known, late) = (prompt.known_bytes(), prompt.late());
     row(text, paint, "prompt", &format!("from {} ({}), {how}", step.level, prompt.origin));
     let more = match (&prompt.around, late.as_slice()) {
@@ -223,14 +243,6 @@ pub(in crate::report) fn prompt_block(step: &PlannedStep, paint: Paint, verbose:
     if !prompt.stayed.is_empty() {
         let names = prompt.stayed.iter().map(|name| format!("${{{name}}}")).collect::<Vec<_>>().join(" ");
         row(text, paint, "", &format!("left as it is: {names}"));
-    }
-    let cut = shown.char_indices().nth(EXCERPT).filter(|_| !verbose).map(|(cut, _)| cut);
-    let bar = paint.dim(paint.sign("│", "|"));
-    for line in printable(&shown[..cut.unwrap_or(shown.len())]).lines() {
-        let _ = writeln!(text, "   {bar} {line}");
-    }
-    if cut.is_some() {
-        let _ = writeln!(text, "   {bar} {}", paint.dim("… the full text with -v"));
     }
     block
 }
