@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the owner of what is ambient")]
 
 mod ages;
+mod cache;
 mod machine;
 mod parked;
 mod stdin;
@@ -93,12 +94,6 @@ impl World {
     #[must_use]
     pub fn state_home(&self) -> Option<PathBuf> {
         self.base_folder("XDG_STATE_HOME", ".local/state")
-    }
-
-    /// The directory in which programs keep what can be made again (XDG Base Directory Specification).
-    #[must_use]
-    pub fn cache_home(&self) -> Option<PathBuf> {
-        self.base_folder("XDG_CACHE_HOME", ".cache")
     }
 
     fn base_folder(&self, variable: &str, usual: &str) -> Option<PathBuf> {

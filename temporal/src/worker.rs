@@ -17,10 +17,6 @@ use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// How rarely the SDK passes on heartbeats of its own. Ours go to the server directly, because only its answer says
-/// whether a unit is still ours.
-const THROTTLE: Duration = Duration::from_secs(2);
-
 /// What the worker knows while it works.
 pub(crate) struct Units {
     program: Program,
@@ -77,7 +73,6 @@ pub(crate) async fn work(args: WorkerArgs) -> Result<()> {
     let settings = WorkerOptions::new(queue.as_str())
         .register_activities(Units { program, hubs: args.hub, ends })
         .tuner(tuner)
-        .max_heartbeat_throttle_interval(THROTTLE)
         .build();
     let runtime = Runtime::from_current_tokio(RuntimeOptions::default())?;
     let mut worker = Worker::new(&runtime, client, settings)?;

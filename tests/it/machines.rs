@@ -373,6 +373,8 @@ fn a_worker_leaves_a_workspace_alone_that_another_process_has_locked() {
     assert!(workspace.lock().unwrap().is_none());
     let (hub_path, folder) = (made.path().display().to_string(), folder.display().to_string());
     place.run(&["work", "--hub", &hub_path, "--unit", "9-1-1", "--workspaces", &folder]).code(0);
+    let cache = fs::metadata(place.path("home/.cache/forkhestra")).unwrap();
+    assert_eq!(cache.permissions().mode() & 0o777, 0o700, "nobody else reads it");
     assert_eq!(hub(&place, &["show", "refs/forkhestra/units/9-1-1^2:file-1.txt"]), "9-1@1");
     // That of the worker is gone, with its lock.
     made.remove_workspace(&workspace);

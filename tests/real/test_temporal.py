@@ -492,6 +492,23 @@ class Temporal(unittest.TestCase):
         team.worker("--label", "gpu")
         self.assert_landed(team, batch, 1)
 
+    def test_a_long_queue(self):
+        units = [f"1-{number}-1" for number in range(int(os.environ.get("FORKHESTRA_TEMPORAL_QUEUE", "500")))]
+        team = self.team("exit 1", 0)
+
+        def resident(pid):
+            text = pathlib.Path(f"/proc/{pid}/status").read_text()
+            return int(next(line.split()[1] for line in text.splitlines() if line.startswith("VmRSS"))) // 1024
+        begun = time.monotonic()
+        out = team.ask("submit", "--hub", str(team.work / "none.git"), *units)
+        took = time.monotonic() - begun
+        self.assertEqual(len(out.split()), len(units))
+        until(lambda: int(self.server.ask("activity", "count", "-o", "json").stdout.split('"')[3]) == len(units), "all of them", 300)
+        worker = team.worker(slots=1)
+        until(lambda: "handed over" in worker.log.read_text(), "the first one")
+        print(f"{len(units)} units: {len(units) / took:.0f} submissions a second; the server holds {resident(self.server.process.pid)} "
+              f"MB, a worker {resident(worker.pid)} MB ... ", end="")
+
     def test_a_worker_refuses_a_hub_that_it_cannot_reach_and_a_server_that_is_not_there(self):
         team = self.team(WRITES, 1)
         code, _, err = team.run("worker", "--slots", "1", "--program", str(BIN), "--hub", str(team.work / "none.git"), program=TEMPORAL)

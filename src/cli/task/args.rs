@@ -265,7 +265,7 @@ pub(in crate::cli) struct TaskRunArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
     #[arg(conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) jobs: Option<u32>,
-    /// Run the tasks on other machines, with this engine: `slurm`, `temporal`, `workers`, or one of `engines` in the config
+    /// Run the tasks on other machines, with this engine: `slurm`, `temporal`, `workers`, or one of the config
     #[arg(long, value_name = "ENGINE", conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) on: Option<String>,
     /// With --jobs: work on each task N times, or once with each of these backends. The chain's judge chooses a result

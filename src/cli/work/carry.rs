@@ -73,7 +73,7 @@ pub(super) fn work_on_file(
     let file = world.cwd().join(file);
     let digest = sha256(file.as_os_str().as_encoded_bytes());
     let name = format!("file-{}.git", digest.get(..8).unwrap_or(&digest));
-    let path = world.cache_home().ok_or_else(no_home)?.join("forkhestra/hubs").join(name);
+    let path = world.own_cache().ok_or_else(no_home)?.join("hubs").join(name);
     let (hub, units) = Hub::of_file(&file, &path)?;
     let [unit] = units.as_slice() else { return Err(several(&file, units.len()).into()) };
     let exit = do_by_name(world, common, args, &hub, (unit, worker));

@@ -40,6 +40,7 @@ const PAUSES: [u32; 12] = [1, 2, 4, 8, 15, 30, 60, 60, 60, 120, 120, 120];
 
 /// Does one unit of work. The events of its run go to standard output, unless that is a terminal.
 pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered {
+    world.make_own_cache();
     let random = world.token().map_err(|error| no_name(&error.to_string()))?;
     let part = args.name.as_ref().map_or_else(String::new, |name| format!("{name}/"));
     let worker = format!("{part}{random}@{}", world.machine());

@@ -22,7 +22,8 @@ pub(in crate::cli) fn open(world: &World, hub: &str) -> Result<Hub, Stopped> {
     }
     let digest = sha256(hub.as_bytes());
     let name = format!("{}-{}.git", Hub::project_of(hub), digest.get(..8).unwrap_or(&digest));
-    let path = world.cache_home().ok_or_else(no_home)?.join("forkhestra/hubs").join(name);
+    let path = world.own_cache().ok_or_else(no_home)?.join("hubs").join(name);
+    world.make_own_cache();
     Ok(Hub::mirror(hub, &path)?)
 }
 
@@ -46,7 +47,7 @@ pub(super) fn folder(world: &World, args: &WorkArgs, hub: &Hub) -> Result<PathBu
         Some(folder) => Ok(folder.clone()),
         None if hub.is_mirror() || args.bundle.is_some() => {
             let name = hub.path().file_stem().unwrap_or_default();
-            Ok(world.cache_home().ok_or_else(no_home)?.join("forkhestra/workspaces").join(name))
+            Ok(world.own_cache().ok_or_else(no_home)?.join("workspaces").join(name))
         }
         None => workspaces(world, hub.path(), None),
     }
@@ -60,7 +61,7 @@ pub(in crate::cli) fn workspaces(world: &World, hub: &Path, root: Option<&Path>)
     let below = format!("{name}-{}", digest.get(..8).unwrap_or(&digest));
     let root = match root {
         Some(root) => root.to_path_buf(),
-        None => world.cache_home().ok_or_else(no_home)?.join("forkhestra/workspaces"),
+        None => world.own_cache().ok_or_else(no_home)?.join("workspaces"),
     };
     Ok(root.join(below))
 }
@@ -75,8 +76,8 @@ pub(super) fn lease_ports(world: &World, bundle: &Bundle) -> Result<Option<PortB
     if bundle.ports == 0 {
         return Ok(None);
     }
-    let cache = world.cache_home().ok_or_else(no_home)?;
-    let lease = PortBlock::lease(&cache.join("forkhestra/ports"), bundle.ports)?;
+    let cache = world.own_cache().ok_or_else(no_home)?;
+    let lease = PortBlock::lease(&cache.join("ports"), bundle.ports)?;
     let none = || {
         Diagnostic::error("work/ports", format!("no {} ports in a row are free", bundle.ports))
             .help("end the programs that listen on ports from 20000 on, or ask for fewer: `workspace.ports`")
