@@ -12,8 +12,8 @@ impl World {
         Some(self.base_folder("XDG_CACHE_HOME", ".cache")?.join("forkhestra"))
     }
 
-    /// Makes that directory, for its owner only: a workspace has what the project has, and a mirror of a hub has the logs
-    /// of agents. Best effort: what is then written there says what is wrong.
+    /// Makes that directory, for its owner only: a workspace has what the project has, and a mirror of a hub has logs.
+    /// Best effort: what is then written there says what is wrong.
     pub fn make_own_cache(&self) {
         let Some(path) = self.own_cache() else { return };
         let _ = DirBuilder::new().recursive(true).mode(0o700).create(&path);
