@@ -20,12 +20,16 @@ impl Drop for OpenBatch {
 }
 
 impl Hub {
-    /// Marks a batch or an evaluation with this number as running.
+    /// Marks a batch or an evaluation with this number as running. No other one can be: the mark of one that was killed
+    /// is removed.
     ///
     /// # Errors
     /// When git fails.
     pub fn open_batch(&self, run: i64) -> Result<OpenBatch, HubError> {
         let (name, empty) = (format!("{OPEN}{run}"), self.ask_with(&["mktree"], &[], &[])?);
+        let killed = self.ask(&["for-each-ref", "--format=delete %(refname)", OPEN])?;
+        let killed: String = killed.lines().flat_map(|line| [line, "\n"]).collect();
+        self.ask_with(&["update-ref", "--stdin"], &[], killed.as_bytes())?;
         self.ask(&["update-ref", &name, &empty])?;
         Ok(OpenBatch { hub: self.clone(), name })
     }

@@ -17,8 +17,10 @@ use tokio::time::{MissedTickBehavior, interval};
 const GRACE: Duration = Duration::from_mins(1);
 /// The lease of a unit that was submitted without one.
 const LEASE: Duration = Duration::from_mins(1);
-/// The exit codes of `forkhestra work` after which a unit continues later: a limit that can be raised, and signals.
-const CONTINUES: [i32; 5] = [4, 129, 130, 141, 143];
+/// The exit code of `forkhestra work` when a limit was reached.
+pub(crate) const LIMIT_REACHED: i32 = 4;
+/// The exit codes after which a unit continues later: a limit that can be raised, and signals.
+const CONTINUES: [i32; 5] = [LIMIT_REACHED, 129, 130, 141, 143];
 
 /// How the work on a unit has ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +47,7 @@ impl fmt::Display for WorkEnd {
                 write!(formatter, "ended, because the server did not answer and may give it to another worker")
             }
             Self::Stopped => write!(formatter, "stopped with its worker; what was done is in the hub"),
-            Self::Interrupted(Some(4), _) => {
+            Self::Interrupted(Some(LIMIT_REACHED), _) => {
                 write!(formatter, "a limit was reached; it continues when the limit is raised")
             }
             Self::Interrupted(Some(code), words) => write!(formatter, "interrupted with exit code {code}. {words}"),

@@ -5,10 +5,11 @@ use crate::child::{Program, options};
 use crate::queue::queue_name;
 use crate::server::connect;
 use crate::unit::{UnitDone, UnitTask};
-use crate::work::{UnitWork, WorkEnd};
+use crate::work::{LIMIT_REACHED, UnitWork, WorkEnd};
 use anyhow::{Result, anyhow};
 use std::sync::Arc;
 use std::time::Duration;
+use temporalio_common::error::ApplicationFailure;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use temporalio_sdk::runtime::RuntimeOptions;
@@ -44,6 +45,10 @@ impl Units {
         match end {
             WorkEnd::HandedOver(done) => Ok(done),
             WorkEnd::Cancelled => Err(ActivityError::cancelled()),
+            // Another worker would reach the same limit.
+            WorkEnd::Interrupted(Some(LIMIT_REACHED), _) => {
+                Err(ActivityError::application(ApplicationFailure::non_retryable(anyhow!("unit {unit}: {end}"))))
+            }
             end => Err(anyhow!("unit {unit}: {end}").into()),
         }
     }
