@@ -49,6 +49,8 @@ impl Program {
         let mut command = Command::new(&self.path);
         command.args(["work", "--hub", &task.hub, "--unit", &task.unit]).args(&self.options);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        // However the work on a unit ends, nothing of it continues without its lease.
+        command.kill_on_drop(true);
         dies_with_us(&mut command);
         let mut child = command.spawn().with_context(|| format!("{} cannot be started", self.path.display()))?;
         let stdout = child.stdout.take().context("its output is not a pipe")?;

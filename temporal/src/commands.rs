@@ -125,7 +125,7 @@ pub(crate) async fn status(args: StatusArgs) -> Result<()> {
     let mut rows = Vec::new();
     while let Some(info) = found.next().await {
         let info = info?;
-        rows.push(row(&client, info.activity_id()).await?);
+        rows.push(row(&client, info.activity_id(), info.activity_run_id()).await?);
     }
     if args.json {
         for row in &rows {
@@ -160,9 +160,9 @@ struct Row {
     progress: Progress,
 }
 
-async fn row(client: &Client, job: &str) -> Result<Row> {
+async fn row(client: &Client, job: &str, run: &str) -> Result<Row> {
     let options = ActivityDescribeOptions::builder().include_heartbeat_details(true).build();
-    let found = client.get_untyped_activity_handle(job, None).describe(options).await?;
+    let found = client.get_untyped_activity_handle(job, Some(run.to_string())).describe(options).await?;
     // A unit that has not begun has reported nothing.
     let progress = if found.has_heartbeat_details() {
         found.heartbeat_details::<Progress>().await.ok().flatten().unwrap_or_default()

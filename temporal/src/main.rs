@@ -14,7 +14,13 @@ mod worker;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use std::io::Write;
 use std::process::ExitCode;
+
+/// Prints a line about the work. A reader that has gone away does not matter.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {

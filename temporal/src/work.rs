@@ -223,7 +223,7 @@ impl UnitWork {
             Verdict::Ours { is_held } => {
                 self.lease.acknowledge(answer.sent);
                 if is_held != self.watched.progress.is_held && self.stopping.is_none() {
-                    println!("unit {}: {}", self.unit, if is_held { "held" } else { "continues" });
+                    crate::say(&format!("unit {}: {}", self.unit, if is_held { "held" } else { "continues" }));
                     process.hold(is_held);
                     self.watched.progress.is_held = is_held;
                 }

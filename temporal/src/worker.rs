@@ -41,7 +41,7 @@ impl Units {
         let unit = task.unit.clone();
         let (process, events) = self.program.start(&task)?;
         let end = UnitWork::new(context, self.program.clone(), &task, self.ends.clone()).follow(process, events).await;
-        println!("unit {unit}: {end}");
+        crate::say(&format!("unit {unit}: {end}"));
         match end {
             WorkEnd::HandedOver(done) => Ok(done),
             WorkEnd::Cancelled => Err(ActivityError::cancelled()),
@@ -88,12 +88,12 @@ pub(crate) async fn work(args: WorkerArgs) -> Result<()> {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        println!("stopping: units are being handed back");
         let _ = tell.send(true);
         stop();
+        crate::say("stopping: units are being handed back");
         // The receivers end with the units.
         tell.closed().await;
     });
-    println!("waiting for units in the queue {queue}");
+    crate::say(&format!("waiting for units in the queue {queue}"));
     worker.run().await.map_err(|error| anyhow!("{error}"))
 }
