@@ -3,6 +3,9 @@
 use super::{Hub, HubError, LINE, git};
 use crate::context::Repository;
 
+/// Receives a push without the repository's hooks, and refuses a branch that is checked out (git-config(1)).
+const RECEIVE: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c receive.denyCurrentBranch=refuse receive-pack";
+
 /// The result of bringing the line into a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FastForward {
@@ -56,7 +59,7 @@ impl Hub {
             // A push changes the branch only if it is still where it was, and not if another working tree has it.
             let lease = format!("--force-with-lease={name}:{from}");
             let refs = format!("{to}:{name}");
-            let push = ["push", "--quiet", "--no-verify", &lease, "--", ".", &refs];
+            let push = ["push", "--quiet", "--no-verify", &lease, RECEIVE, "--", ".", &refs];
             return match git::personal(&push, &repository.top) {
                 Err(_) if Self::commit_of(repository, branch).as_deref() != Some(from) => Ok(FastForward::Moved),
                 pushed => pushed.map(|_| FastForward::Done),
