@@ -30,7 +30,7 @@ fn a_later_start_is_checked_now_and_waited_for_until_somebody_ends_the_waiting()
     }
     // The message is printed before the signal handler is installed.
     let running = crate::support::Running::of(child, &place);
-    while !listens(running.child.id()) {
+    while !listens(running.child.id(), rustix::process::Signal::INT) {
         assert!(begun.elapsed() < LONG);
         std::thread::yield_now();
     }
@@ -40,11 +40,11 @@ fn a_later_start_is_checked_now_and_waited_for_until_somebody_ends_the_waiting()
     assert!(!place.work(".forkhestra").exists());
 }
 
-/// Returns whether a process has a handler for SIGINT (proc(5), `SigCgt`).
-fn listens(pid: u32) -> bool {
+/// Returns whether a process has a handler for the signal (proc(5), `SigCgt`). Handlers are registered one by one.
+fn listens(pid: u32, signal: rustix::process::Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-    u64::from_str_radix(caught.trim(), 16).unwrap() >> 1 & 1 == 1
+    u64::from_str_radix(caught.trim(), 16).unwrap() >> (signal.as_raw() - 1) & 1 == 1
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_wait_for_another_run_ends_with_a_signal() {
     place.wait_for(&up);
     let second = place.start(&["b", "--wait"]);
     let begun = Instant::now();
-    while !listens(second.child.id()) {
+    while !listens(second.child.id(), rustix::process::Signal::TERM) {
         assert!(begun.elapsed() < LONG);
         std::thread::yield_now();
     }
