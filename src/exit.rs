@@ -16,6 +16,8 @@ pub enum Exit {
     HumanNeeded,
     /// 4: a limit of the run was reached.
     LimitReached,
+    /// 69: a worker failed, and the hub has no result of its unit (`EX_UNAVAILABLE` in sysexits(3)).
+    WorkerFailed,
     /// 75: the unit is done, or another process has it (`EX_TEMPFAIL` in sysexits(3)).
     Taken,
     /// 129: the terminal was closed (SIGHUP).
@@ -29,12 +31,13 @@ pub enum Exit {
 }
 
 impl Exit {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Success,
         Self::Incomplete,
         Self::Refused,
         Self::HumanNeeded,
         Self::LimitReached,
+        Self::WorkerFailed,
         Self::Taken,
         Self::HungUp,
         Self::Interrupted,
@@ -53,7 +56,7 @@ impl Exit {
     pub fn or_worse(self, other: Self) -> Self {
         let weight = |exit: Self| match exit {
             Self::Success => 0,
-            Self::Incomplete | Self::Refused | Self::Taken => 1,
+            Self::Incomplete | Self::Refused | Self::WorkerFailed | Self::Taken => 1,
             Self::HumanNeeded => 2,
             Self::LimitReached => 3,
             _ => 4,
@@ -70,6 +73,7 @@ impl Exit {
             Self::Refused => 2,
             Self::HumanNeeded => 3,
             Self::LimitReached => 4,
+            Self::WorkerFailed => 69,
             Self::Taken => 75,
             Self::HungUp => 129,
             Self::Interrupted => 130,

@@ -25,6 +25,9 @@ fn main() -> Exit {
             return Exit::Refused;
         }
     };
+    if arguments.first().is_some_and(|verb| verb == "__tree") {
+        return cli::tree(&world, &arguments[1..]);
+    }
     if arguments.first().is_some_and(|verb| verb == "__demo") {
         return cli::demo(&world, &arguments[1..]);
     }

@@ -105,13 +105,26 @@ pub fn parse_within(source: &Arc<Source>, largest: usize) -> Result<Node, Diagno
     }
     match json5::from_str::<Raw<'_>>(&source.text) {
         Ok(raw) => Ok(place(raw, &source.text, 0..0)),
-        Err(error) => Err(syntax_fault(source, &error)),
+        Err(error) => Err(syntax_fault(source, &source.text, 0, &error)),
     }
 }
 
-fn syntax_fault(source: &Arc<Source>, error: &json5::Error) -> Diagnostic {
-    let offset =
-        error.position().map_or(source.text.len(), |position| offset_of(&source.text, position.line, position.column));
+/// Parses one value in a part of a source, such as a line.
+///
+/// # Errors
+/// The first syntax error, or a value that is nested too deeply.
+pub fn parse_part(source: &Arc<Source>, part: Span) -> Result<Node, Diagnostic> {
+    let (text, start) = (source.text.get(part.clone()).unwrap_or_default(), part.start);
+    match json5::from_str::<Raw<'_>>(text) {
+        Ok(raw) => Ok(place(raw, &source.text, part)),
+        Err(error) => Err(syntax_fault(source, text, start, &error)),
+    }
+}
+
+/// Reports a syntax error in a part of a source, which begins at `start`.
+fn syntax_fault(source: &Arc<Source>, text: &str, start: usize, error: &json5::Error) -> Diagnostic {
+    let offset = error.position().map_or(text.len(), |position| offset_of(text, position.line, position.column));
+    let offset = start + offset;
     let end = source.text[offset..].chars().next().map_or(offset, |next| offset + next.len_utf8());
     let place = Place::new(source, offset..end);
     // The parser has no depth limit of its own: an error without a code is ours, passed through it.

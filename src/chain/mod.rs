@@ -39,10 +39,10 @@ pub use show::show;
 
 /// The user's JSON5 files: tables of their keys, and their values with their places.
 pub mod json {
-    pub use super::json5_tree::{Member, Node, Value, parse_within};
+    pub use super::json5_tree::{Member, Node, Value, parse_part, parse_within};
     pub use super::keys::LIMITS;
     pub use super::keys::shape::{Key, Object, Shape, key};
-    pub use super::read::{Reader, limits, thousandths};
+    pub use super::read::{Reader, limits, run, thousandths};
     pub use super::schema::schema_of;
     pub use super::validate::check;
 }

@@ -90,7 +90,9 @@ impl<'a> Reader<'a> {
         Some(self.get(key)?.as_list()?.into_iter().filter_map(Reader::as_text).collect())
     }
 
-    fn text_map(self, key: &str) -> IndexMap<String, Text> {
+    /// Returns the strings of the object at this key, by their names.
+    #[must_use]
+    pub fn text_map(self, key: &str) -> IndexMap<String, Text> {
         let Some(map) = self.get(key) else { return IndexMap::new() };
         map.members()
             .filter_map(|member| Some((member.key.clone(), Self::new(self.source, &member.node).as_text()?)))
@@ -118,7 +120,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn duration(self, key: &str) -> Option<Duration> {
+    /// Reads a number; none if it is missing or not one.
+    #[must_use]
+    pub fn number(self, key: &str) -> Option<f64> {
+        match self.get(key)?.node.value {
+            Value::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Reads a length of time; none if it is missing or not one.
+    #[must_use]
+    pub fn duration(self, key: &str) -> Option<Duration> {
         parse_duration(&self.text(key)?.value).ok()
     }
 
@@ -271,7 +284,8 @@ fn values(reader: Reader<'_>, key: &str) -> IndexMap<String, String> {
 }
 
 /// Reads a shell command line, or a program and its arguments.
-pub(super) fn run(reader: Reader<'_>) -> Option<Run> {
+#[must_use]
+pub fn run(reader: Reader<'_>) -> Option<Run> {
     Some(match reader.as_text() {
         Some(text) => Run::Shell(text),
         None => Run::Words(reader.as_list()?.into_iter().filter_map(Reader::as_text).collect()),

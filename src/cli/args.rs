@@ -3,6 +3,7 @@
 use crate::cli::checks::kinds;
 use crate::cli::eval::args::EvalArgs;
 use crate::cli::options::{OutputArgs, RunOptions};
+use crate::cli::parse::deferred::Deferred;
 use crate::cli::runs::args::{DiffArgs, ReportArgs, RunsArgs};
 use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use crate::cli::work::args::WorkArgs;
@@ -85,7 +86,9 @@ Changes come from snapshots that forkhestra takes after each attempt, not from g
 const WORK: &str = "\
 The events of the run are printed as lines of JSON, unless standard output is a terminal.
 
-Exit code 75: no unit was waiting, or another worker has it.";
+Exit code 75: no unit was waiting, or another worker has it. Exit code 69: the worker failed, for \
+example because it cannot reach the hub, and the hub has no result of the unit. Other exit codes are \
+those of the run.";
 
 const TELL: &str = "\
 Examples:
@@ -157,79 +160,79 @@ pub(super) struct Common {
 pub(super) enum Verb {
     /// Run a chain (the default)
     #[command(after_help = EXAMPLES)]
-    Run(Box<RunArgs>),
+    Run(Deferred<Box<RunArgs>>),
     /// Continue a run that was interrupted, failed, reached a limit, or is waiting for a decision
     #[command(after_long_help = RESUME)]
-    Resume(ResumeArgs),
+    Resume(Deferred<ResumeArgs>),
     /// Manage past runs: list, show, log, restore, events, prune
-    Runs(RunsArgs),
+    Runs(Deferred<RunsArgs>),
     /// Write a report of a run as one self-contained page: what happened, why, what it cost, and every prompt
     #[command(after_long_help = REPORT)]
-    Report(ReportArgs),
+    Report(Deferred<ReportArgs>),
     /// Show what a run or an attempt changed in the files
     #[command(after_long_help = DIFF)]
-    Diff(DiffArgs),
+    Diff(Deferred<DiffArgs>),
     /// Show what is running, what it is doing, and what is waiting for you
-    Status(StatusArgs),
+    Status(Deferred<StatusArgs>),
     /// Follow the current run, and exit with its exit code; Ctrl-C detaches
-    Attach(AttachArgs),
+    Attach(Deferred<AttachArgs>),
     /// Stop the current run; `resume` continues it
-    Stop(StopArgs),
+    Stop(Deferred<StopArgs>),
     /// Send a message to the agents of the current run; each sees it from its next attempt on
     #[command(after_help = TELL, override_usage = "forkhestra tell [OPTIONS] [RUN] <MESSAGE>")]
-    Tell(TellArgs),
+    Tell(Deferred<TellArgs>),
     /// Manage tasks: add, import, list, show, run, land, bundle, sync, export, approve, reject, skip, reset, delete
     #[command(alias = "tasks")]
-    Task(TaskArgs),
+    Task(Deferred<TaskArgs>),
     /// Manage disputes, which wait for a human decision: list, show, resolve, delete
-    Dispute(DisputeArgs),
+    Dispute(Deferred<DisputeArgs>),
     /// Measure a prompt with a suite of cases, and improve it: run, improve, show
     #[command(after_long_help = EVAL)]
-    Eval(EvalArgs),
+    Eval(Deferred<EvalArgs>),
     /// List chains, agents and checks, and where they are defined
-    List(ListArgs),
+    List(Deferred<ListArgs>),
     /// Show a chain of the config
-    Show(ShowArgs),
+    Show(Deferred<ShowArgs>),
     /// Print the exact prompt of an agent, without starting it
-    Render(RenderArgs),
+    Render(Deferred<RenderArgs>),
     /// Work on one unit (a task or a verification of a batch) from a hub
     ///
     /// The hub is the git repository .forkhestra/hub.git of a project, through which a batch exchanges work.
     #[command(after_help = WORK)]
-    Work(WorkArgs),
+    Work(Deferred<WorkArgs>),
     /// Check a config for errors
-    Validate(ValidateArgs),
+    Validate(Deferred<ValidateArgs>),
     /// Show which commands build, test and lint this project, as found in its files
-    Detect(DetectArgs),
+    Detect(Deferred<DetectArgs>),
     /// Build and test this project, as the check `verify` does
     #[command(after_help = VERIFY)]
-    Verify(VerifyArgs),
+    Verify(Deferred<VerifyArgs>),
     /// Show the first real errors of this project, as the check `diagnose` does
     #[command(after_help = DIAGNOSE)]
-    Diagnose(DiagnoseArgs),
+    Diagnose(Deferred<DiagnoseArgs>),
     /// Check that this machine can supervise agents, and show the backends and the config that a run would use
-    Doctor(DoctorArgs),
+    Doctor(Deferred<DoctorArgs>),
     /// Write a commented forge/chains.json with prompts, ready to run (needs a coding-agent CLI, such as claude); or,
     /// with --templates, the built-in templates
-    Init(InitArgs),
+    Init(Deferred<InitArgs>),
     /// Explain an error code: what it means, and what to do
-    Explain(ExplainArgs),
+    Explain(Deferred<ExplainArgs>),
     /// Generate shell completions, which include the project's chains, agents and tasks
-    Completions(CompletionsArgs),
+    Completions(Deferred<CompletionsArgs>),
     /// Print the manual page of the program, or of a command
-    Man(ManArgs),
+    Man(Deferred<ManArgs>),
     /// For agents: report that the work is ready to be checked and judged
     #[command(hide = true)]
-    Submit(NotesArgs),
+    Submit(Deferred<NotesArgs>),
     /// For agents that judge: approve the work
     #[command(hide = true)]
-    Approve(NotesArgs),
+    Approve(Deferred<NotesArgs>),
     /// For agents that judge: reject the work, because something has to be fixed
     #[command(hide = true)]
-    Reject(RejectArgs),
+    Reject(Deferred<RejectArgs>),
     /// For agents: report that there is nothing to do
     #[command(hide = true)]
-    Skip(NotesArgs),
+    Skip(Deferred<NotesArgs>),
 }
 
 #[derive(Debug, Args)]

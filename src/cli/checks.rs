@@ -201,6 +201,7 @@ fn run(
         timeout: wanted.timeout,
         input: &[],
         interrupts: &interrupts,
+        without: &[],
     };
     let Some(answered) = by_hand.run(&mut show) else { return Err(no_shell().into()) };
     if let Some(signal) = interrupts.signal().and_then(Sig::of_number) {

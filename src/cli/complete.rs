@@ -1,17 +1,20 @@
 //! `completions` and `man`: shell completions and manual pages, from the same tables as the parser.
 
 use crate::chain::limit_names;
-use crate::cli::args::{Cli, Common, CompletionsArgs, ManArgs};
-use crate::cli::argv;
+use crate::cli::args::{Cli, Common, CompletionsArgs, ExplainArgs, ManArgs, RenderArgs, ResumeArgs, RunArgs, ShowArgs};
 use crate::cli::config::project;
 use crate::cli::explain::codes;
+use crate::cli::parse::argv;
+use crate::cli::parse::deferred::Deferred;
 use crate::cli::respond::{Answered, answer};
+use crate::cli::runs::args::{ReportArgs, RunsArgs};
+use crate::cli::task::args::TaskArgs;
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::report::{print, print_bytes};
 use crate::source::Diagnostic;
 use crate::world::World;
-use clap::{Command, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, complete};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -215,34 +218,36 @@ fn command(world: &World) -> Command {
     });
     let words: Vec<(String, String)> = agents.iter().cloned().chain(vars).collect();
     let limited = |verb: Command, argument| verb.mut_arg(argument, |arg| arg.add(named(limits.clone())));
-    Cli::command()
-        .mut_subcommand("run", |run| {
-            limited(run, "limit")
-                .mut_arg("chain", |arg| arg.add(named(chains.clone())))
-                .mut_arg("words", |arg| arg.add(named(words)))
-                .mut_arg("task", |arg| arg.add(named(tasks.clone())))
+    let root = expanded::<RunArgs>(Cli::command(), "run", |run| {
+        limited(run, "limit")
+            .mut_arg("chain", |arg| arg.add(named(chains.clone())))
+            .mut_arg("words", |arg| arg.add(named(words)))
+            .mut_arg("task", |arg| arg.add(named(tasks.clone())))
+    });
+    let of_run = |verb: Command| verb.mut_arg("run", |arg| arg.add(named(runs.clone())));
+    let root = expanded::<ResumeArgs>(root, "resume", |resume| of_run(limited(resume, "limit")));
+    let root = expanded::<ReportArgs>(root, "report", of_run);
+    // `mut_arg` moves an argument to the end, so positions are set again.
+    let root = expanded::<RunsArgs>(root, "runs", |all| {
+        all.mut_subcommand("show", of_run).mut_subcommand("log", |log| {
+            of_run(log).mut_arg("run", |arg| arg.index(1)).mut_arg("attempt", |arg| arg.index(2))
         })
-        .mut_subcommand("resume", |resume| limited(resume, "limit").mut_arg("run", |arg| arg.add(named(runs.clone()))))
-        .mut_subcommand("explain", |explain| explain.mut_arg("code", |arg| arg.add(named(codes))))
-        .mut_subcommand("report", |report| report.mut_arg("run", |arg| arg.add(named(runs.clone()))))
-        .mut_subcommand("runs", |all| {
-            all.mut_subcommand("show", |show| show.mut_arg("run", |arg| arg.add(named(runs.clone())))).mut_subcommand(
-                "log",
-                |log| {
-                    log.mut_arg("run", |arg| arg.index(1).add(named(runs.clone())))
-                        .mut_arg("attempt", |arg| arg.index(2))
-                },
-            )
+    });
+    let root = expanded::<TaskArgs>(root, "task", |task| {
+        let task = task.mut_subcommand("run", |run| limited(limited(run, "limit"), "limit_each"));
+        ["show", "approve", "reject", "skip", "reset", "delete"].into_iter().fold(task, |task, verb| {
+            task.mut_subcommand(verb, |verb| verb.mut_arg("id", |arg| arg.index(1).add(named(tasks.clone()))))
         })
-        .mut_subcommand("task", |task| {
-            let task = task.mut_subcommand("run", |run| limited(limited(run, "limit"), "limit_each"));
-            ["show", "approve", "reject", "skip", "reset", "delete"].into_iter().fold(task, |task, verb| {
-                task.mut_subcommand(verb, |verb| verb.mut_arg("id", |arg| arg.index(1).add(named(tasks.clone()))))
-            })
-        })
-        .mut_subcommand("man", |man| man.mut_arg("verb", |arg| arg.add(named(verbs))))
-        .mut_subcommand("show", |show| show.mut_arg("name", |arg| arg.add(named(chains))))
-        .mut_subcommand("render", |render| 
-            // `mut_arg` moves an argument to the end, so positions are set again.
-            render.mut_arg("agent", |arg| arg.index(1).add(named(agents))).mut_arg("words", |arg| arg.index(2)))
+    });
+    let root = expanded::<ExplainArgs>(root, "explain", |verb| verb.mut_arg("code", |arg| arg.add(named(codes))));
+    let root = expanded::<ManArgs>(root, "man", |man| man.mut_arg("verb", |arg| arg.add(named(verbs))));
+    let root = expanded::<ShowArgs>(root, "show", |show| show.mut_arg("name", |arg| arg.add(named(chains))));
+    expanded::<RenderArgs>(root, "render", |render| {
+        render.mut_arg("agent", |arg| arg.index(1).add(named(agents))).mut_arg("words", |arg| arg.index(2))
+    })
+}
+
+/// Changes a command whose arguments are `A`.
+fn expanded<A: Args>(root: Command, verb: &str, change: impl FnOnce(Command) -> Command) -> Command {
+    root.mut_subcommand(verb, |command| change(Deferred::<A>::expand(command)))
 }

@@ -1,7 +1,6 @@
 //! The command line, with one command per file: parse, one operation, render.
 
 mod args;
-mod argv;
 mod changes;
 mod checks;
 mod complete;
@@ -13,6 +12,7 @@ mod init;
 mod list;
 mod options;
 mod owners;
+mod parse;
 mod people;
 mod render;
 mod report;
@@ -23,7 +23,6 @@ mod show;
 mod status;
 mod task;
 mod trust;
-mod usage;
 mod validate;
 mod verdict;
 mod work;
@@ -32,9 +31,7 @@ use crate::cli::respond::Stopped;
 use crate::exit::Exit;
 use crate::verdict::Decision;
 use crate::world::World;
-use args::{Cli, Common, RunArgs, Verb};
-use clap::error::ErrorKind;
-use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
+use args::{Cli, Verb};
 use run::detach::{DetachRequest, detach};
 use std::ffi::OsString;
 
@@ -51,16 +48,13 @@ pub fn in_background(world: &mut World, arguments: Vec<OsString>) -> Exit {
 }
 
 fn carry_out(world: &mut World, arguments: Vec<OsString>, detached: bool) -> Exit {
-    let arguments = match argv::normalise(arguments) {
+    let arguments = match parse::argv::normalise(arguments) {
         Ok(arguments) => arguments,
         Err(fault) => return Stopped::from(fault).exit(world),
     };
-    let (common, verb) = match quick_run(&arguments) {
-        Some((common, args)) => (common, Verb::Run(Box::new(args))),
-        None => match Cli::try_parse_from(std::iter::once("forkhestra".into()).chain(arguments.iter().cloned())) {
-            Ok(cli) => (cli.common, cli.verb),
-            Err(error) => return not_parsed(world, &error, &arguments),
-        },
+    let Cli { common, verb } = match parse::parse(world, &arguments) {
+        Ok(cli) => cli,
+        Err(exit) => return exit,
     };
     if let Some(choice) = &common.color {
         world.set_color(choice);
@@ -101,24 +95,10 @@ fn carry_out(world: &mut World, arguments: Vec<OsString>, detached: bool) -> Exi
         Verb::Man(args) => complete::man(world, &args),
         Verb::Explain(args) => explain::explain(world, &args),
         Verb::Eval(args) => eval::eval(world, &common, &args),
-        Verb::Work(args) => work::work(world, &common, &args),
+        Verb::Work(args) => Ok(work::work(world, &common, &args)),
         Verb::Render(args) => render::render(world, &common, &args),
     };
     answered.unwrap_or_else(|stopped| stopped.exit(world))
-}
-
-/// Parses the command line of `run` without the tables of all other commands, which cost more than the rest of a start.
-/// Returns `None` for other commands, for errors and for requests for help: these are parsed with all tables.
-fn quick_run(arguments: &[OsString]) -> Option<(Common, RunArgs)> {
-    if arguments.first()? != "run" {
-        return None;
-    }
-    let run = RunArgs::augment_args(Command::new("run"));
-    let whole = Common::augment_args(Command::new("forkhestra")).subcommand(run);
-    let words = std::iter::once("forkhestra".into()).chain(arguments.iter().cloned());
-    let matches = whole.try_get_matches_from(words).ok()?;
-    let (_, of_run) = matches.subcommand()?;
-    Some((Common::from_arg_matches(&matches).ok()?, RunArgs::from_arg_matches(of_run).ok()?))
 }
 
 /// Runs the scripted agent of the built-in demo, given its arguments without the hidden command.
@@ -127,18 +107,14 @@ pub fn demo(world: &World, arguments: &[OsString]) -> Exit {
     run::demo::act(world, arguments)
 }
 
+/// Works on the tree of a case of an evaluation, given the arguments without the hidden command.
+#[must_use]
+pub fn tree(world: &World, arguments: &[OsString]) -> Exit {
+    eval::tree::tree(world, arguments)
+}
+
 /// Prints the completions of an argument, given the command line without the hidden command.
 #[must_use]
 pub fn candidates(world: &World, arguments: &[OsString]) -> Exit {
     complete::candidates(world, arguments)
-}
-
-/// Prints help and versions to standard output with exit code 0, errors to standard error with 2.
-fn not_parsed(world: &World, error: &clap::Error, arguments: &[OsString]) -> Exit {
-    if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Stopped::from(usage::fault(error, &Cli::command(), arguments)).exit(world);
-    }
-    // A closed stream is not an error.
-    let _ = error.print();
-    if error.use_stderr() { Exit::Refused } else { Exit::Success }
 }

@@ -2,8 +2,8 @@
 
 use crate::chain::{Chain, Item, LayerKind, Limit, PromptSource, Step, StepTarget};
 use crate::cli::args::{Common, ValidateArgs};
-use crate::cli::argv::is_verb;
 use crate::cli::config::{Project, project, single};
+use crate::cli::parse::argv::is_verb;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::task::batch::{WorkspacePlan, engine_of, landing_checks};
 use crate::context::Repository;

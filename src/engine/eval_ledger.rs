@@ -1,34 +1,13 @@
-//! The state of an evaluation, as a fold of its events, and the scores computed from it.
+//! The state of an evaluation, as a fold of its events.
 
-use super::eval_event::{CaseResult, EvalEvent, EvalFacts, JudgedBy};
+use super::eval_event::{CaseResult, ColumnComparison, Comparison, EvalEvent, EvalFacts, JudgedBy, Proof, Sensitivity};
+use super::eval_score::Score;
 use super::event::{Event, EventKind};
 use super::totals::Totals;
+use indexmap::IndexMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// The score of a prompt on a set of cases.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Score {
-    /// The number of cases that were tried.
-    pub cases: usize,
-    /// The number of cases that passed.
-    pub passed: usize,
-    /// The number of cases that were not judged.
-    pub unjudged: usize,
-    /// The mean of their scores, from 0 to 1. A case that was not judged counts as 0.
-    pub mean: f64,
-    /// The mean similarity of the outputs to the expected outputs, from 0 to 1.
-    pub closeness: f64,
-}
-
-impl Score {
-    /// Returns whether every case passed.
-    #[must_use]
-    pub fn is_perfect(&self) -> bool {
-        self.passed == self.cases
-    }
-}
+use std::sync::Arc;
 
 /// The prompt of one generation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,17 +21,45 @@ pub struct Proposal {
     pub refused: Option<String>,
 }
 
+/// The prompt that was chosen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChosenPrompt {
+    /// The generation of the prompt; 0 for the original.
+    pub generation: u32,
+    /// Why no further prompt was tried.
+    pub reason: String,
+    /// Whether it is better than the original beyond chance; `None` for the original.
+    pub proof: Option<Proof>,
+    /// What the evaluation could find; `None` if no other prompt was compared.
+    pub sensitivity: Option<Sensitivity>,
+}
+
+impl ChosenPrompt {
+    /// Whether it is another prompt than the original, and not proven to be better.
+    #[must_use]
+    pub fn is_unproven(&self) -> bool {
+        self.proof.is_some_and(|proof| !proof.proven)
+    }
+}
+
 /// The state of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EvalLedger {
     /// The facts of the evaluation; `None` before its first event.
-    pub facts: Option<EvalFacts>,
+    pub facts: Option<Arc<EvalFacts>>,
     /// The prompts by generation; the original is 0.
     pub prompts: BTreeMap<u32, Proposal>,
-    /// The results by generation and case id. A later result replaces an earlier one.
-    pub results: BTreeMap<(u32, String), CaseResult>,
-    /// The generation of the chosen prompt, and why no further prompt was tried.
-    pub chosen: Option<(u32, String)>,
+    /// The results by generation, case id and repetition. A later result replaces an earlier one.
+    pub results: BTreeMap<(u32, String, u32), CaseResult>,
+    /// The prompts that were not run any further, with the number of results that this saved.
+    pub stopped: BTreeMap<u32, u32>,
+    /// How it compares to an earlier evaluation, if it was compared.
+    pub comparison: Option<Comparison>,
+    /// How the best of several columns compares to the others.
+    pub columns: Vec<ColumnComparison>,
+    /// The chosen prompt, if there is one.
+    pub chosen: Option<ChosenPrompt>,
     /// The totals of its attempts, and its outcome if it has ended.
     pub totals: Totals,
 }
@@ -76,32 +83,77 @@ impl EvalLedger {
                 EvalEvent::Started { facts } => {
                     let original = Proposal { prompt: facts.prompt.clone(), tokens: facts.tokens, refused: None };
                     self.prompts.insert(0, original);
-                    self.facts = Some(facts.clone());
-                    self.chosen = None;
+                    for (generation, column) in (0..).zip(&facts.columns) {
+                        let (prompt, tokens) = (column.prompt.clone(), column.tokens);
+                        self.prompts.insert(generation, Proposal { prompt, tokens, refused: None });
+                    }
+                    self.facts = Some(Arc::clone(facts));
+                    (self.chosen, self.comparison) = (None, None);
+                    self.columns.clear();
                 }
                 EvalEvent::CaseJudged { result } => {
-                    self.results.insert((result.generation, result.case.clone()), result.clone());
+                    let key = (result.generation, result.case.clone(), result.repetition);
+                    self.results.insert(key, result.clone());
                 }
                 EvalEvent::PromptProposed { generation, prompt, tokens, refused } => {
                     let proposal = Proposal { prompt: prompt.clone(), tokens: *tokens, refused: refused.clone() };
                     self.prompts.insert(*generation, proposal);
                 }
-                EvalEvent::PromptChosen { generation, reason: why } => self.chosen = Some((*generation, why.clone())),
+                EvalEvent::PromptStopped { generation, saved } => {
+                    self.stopped.insert(*generation, *saved);
+                }
+                EvalEvent::ColumnsCompared { comparisons } => self.columns.clone_from(comparisons),
+                EvalEvent::BaselineCompared { comparison } => self.comparison = Some(comparison.clone()),
+                EvalEvent::PromptChosen { generation, reason, proof, sensitivity } => {
+                    let (generation, reason) = (*generation, reason.clone());
+                    self.chosen = Some(ChosenPrompt { generation, reason, proof: *proof, sensitivity: *sensitivity });
+                }
             }
         }
     }
 
-    /// Returns the result of a case, if it was judged.
+    /// Returns the generation of the prompt that was chosen; 0, the original, before that.
     #[must_use]
-    pub fn judged(&self, generation: u32, case: &str) -> Option<&CaseResult> {
-        let result = self.results.get(&(generation, case.to_string()))?;
-        (result.judged_by != JudgedBy::Nobody).then_some(result)
+    pub fn winner(&self) -> u32 {
+        self.chosen.as_ref().map_or(0, |chosen| chosen.generation)
+    }
+
+    /// Returns the results of a case with the prompt of a generation, one for each repetition.
+    pub fn of_case(&self, generation: u32, case: &str) -> impl Iterator<Item = &CaseResult> {
+        let key = |repetition| (generation, case.to_string(), repetition);
+        self.results.range(key(0)..=key(u32::MAX)).map(|(_, result)| result)
+    }
+
+    /// Returns those results of a case that were judged.
+    pub fn judged(&self, generation: u32, case: &str) -> impl Iterator<Item = &CaseResult> {
+        self.of_case(generation, case).filter(|result| result.judged_by != JudgedBy::Nobody)
     }
 
     /// Returns the results of a generation, in the order of the cases.
     pub fn of(&self, generation: u32) -> impl Iterator<Item = &CaseResult> {
         let cases = self.facts.iter().flat_map(|facts| &facts.cases);
-        cases.filter_map(move |case| self.results.get(&(generation, case.id.clone())))
+        cases.flat_map(move |case| self.of_case(generation, &case.id))
+    }
+
+    /// Returns the values of the results of each case with the prompt of a generation, for a comparison.
+    #[must_use]
+    pub fn values(&self, generation: u32) -> BTreeMap<String, Vec<f64>> {
+        let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for result in self.of(generation).filter(|result| result.judged_by != JudgedBy::Nobody) {
+            values.entry(result.case.clone()).or_default().push(result.value());
+        }
+        values
+    }
+
+    /// Returns the ids of the cases of a part, those together that ask the same.
+    #[must_use]
+    pub fn groups(&self, held_out: bool) -> Vec<Vec<&str>> {
+        let mut groups: IndexMap<&str, Vec<&str>> = IndexMap::new();
+        let cases = self.facts.iter().flat_map(|facts| &facts.cases);
+        for case in cases.filter(|case| case.held_out == held_out) {
+            groups.entry(case.same_as.as_deref().unwrap_or(&case.id)).or_default().push(&case.id);
+        }
+        groups.into_values().collect()
     }
 
     /// Returns the score of a generation on the held-out cases or on the others; `None` if none of them was tried.
@@ -114,23 +166,37 @@ impl EvalLedger {
     /// be judged says nothing about any prompt.
     #[must_use]
     pub fn comparable_score(&self, generation: u32, held_out: bool) -> Option<Score> {
-        self.score_by(generation, held_out, &|result| self.judged(0, &result.case).is_some())
+        self.score_by(generation, held_out, &|result| self.judged(0, &result.case).next().is_some())
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a suite has few cases")]
+    /// Returns what an answer has cost on average with the prompt of a generation, in US dollars; `None` if no cost is
+    /// known.
+    #[must_use]
+    pub fn mean_cost(&self, generation: u32) -> Option<f64> {
+        mean(self.of(generation).filter_map(|result| result.cost_usd))
+    }
+
+    /// Returns how long an answer has taken on average, in milliseconds; `None` if no time is known.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a length of time")]
+    pub fn mean_time(&self, generation: u32) -> Option<f64> {
+        mean(self.of(generation).filter_map(|result| result.took_ms).map(|time| time as f64))
+    }
+
+    /// Returns the score of a generation on one case; `None` if it was not tried.
+    #[must_use]
+    pub fn case_score(&self, generation: u32, case: &str) -> Option<Score> {
+        Score::of(&self.of_case(generation, case).collect::<Vec<_>>())
+    }
+
     fn score_by(&self, generation: u32, held_out: bool, counts: &dyn Fn(&CaseResult) -> bool) -> Option<Score> {
         let of_part = |result: &&CaseResult| result.held_out == held_out && counts(result);
-        let results: Vec<&CaseResult> = self.of(generation).filter(of_part).collect();
-        if results.is_empty() {
-            return None;
-        }
-        let closeness: Vec<f64> = results.iter().filter_map(|result| result.closeness).collect();
-        Some(Score {
-            cases: results.len(),
-            passed: results.iter().filter(|result| result.pass).count(),
-            unjudged: results.iter().filter(|result| result.judged_by == JudgedBy::Nobody).count(),
-            mean: results.iter().map(|result| result.score).sum::<f64>() / results.len() as f64,
-            closeness: closeness.iter().fold(0.0, |sum, one| sum + one) / closeness.len().max(1) as f64,
-        })
+        Score::of(&self.of(generation).filter(of_part).collect::<Vec<_>>())
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of results")]
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0_usize), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / count as f64)
 }

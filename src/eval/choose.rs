@@ -1,7 +1,14 @@
 //! Which prompt is better, which one wins, and when to stop.
 
-use crate::engine::Score;
+use super::significance::{
+    BothResults, PLANNED_GAIN, chance, chance_of_several, gain, mean, repetitions, smallest_gain,
+};
+use crate::engine::{ChosenPrompt, EvalLedger, EvalOptions, Proof, Score, Sensitivity};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// A smaller gain is a rounding error.
+const SMALLEST_GAIN: f64 = 1e-9;
 
 fn order(one: &Score, other: &Score) -> Ordering {
     one.passed.cmp(&other.passed).then_with(|| one.mean.total_cmp(&other.mean))
@@ -44,6 +51,70 @@ pub(super) fn winner(tried: &[(u32, TriedPrompt)]) -> u32 {
         }
     }
     generation
+}
+
+/// Chooses the best of the candidates that are better than the original beyond chance; if there are none, the best of
+/// all, as unproven. `compared` says whether any candidate was proposed.
+pub(super) fn choose(
+    ledger: &EvalLedger,
+    tried: &[(u32, TriedPrompt)],
+    compared: bool,
+    reason: String,
+) -> ChosenPrompt {
+    let options = ledger.facts.as_ref().map(|facts| facts.options.clone()).unwrap_or_default();
+    let held_out = ledger.facts.iter().flat_map(|facts| &facts.cases).any(|case| case.held_out);
+    let proofs: BTreeMap<u32, Proof> = (tried.iter().skip(1))
+        .map(|(generation, _)| (*generation, proof(&both_results(ledger, *generation, held_out), &options)))
+        .collect();
+    // The rules of `winner` count passes; a case that is run more often does not count for more here.
+    let is_better = |generation: &u32| proofs.get(generation).is_none_or(|proof| proof.gain > SMALLEST_GAIN);
+    let tried: Vec<_> = tried.iter().filter(|(generation, _)| is_better(generation)).copied().collect();
+    let is_proven = |generation: &u32| proofs.get(generation).is_none_or(|proof| proof.proven);
+    let proven: Vec<_> = tried.iter().filter(|(generation, _)| is_proven(generation)).copied().collect();
+    let generation = match winner(&proven) {
+        0 => winner(&tried),
+        generation => generation,
+    };
+    let sensitivity = compared.then(|| sensitivity(&both_results(ledger, 0, held_out), &options));
+    ChosenPrompt { generation, reason, proof: proofs.get(&generation).copied(), sensitivity }
+}
+
+/// Returns the results of the original and of a candidate on a part of the cases, where both were judged. Cases that
+/// ask the same have the same answers: they count as one, whose result is their mean in each repetition.
+pub(super) fn both_results(ledger: &EvalLedger, generation: u32, held_out: bool) -> Vec<BothResults> {
+    let values = |of: u32, ids: &[&str]| {
+        let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for result in ids.iter().flat_map(|id| ledger.judged(of, id)) {
+            values.entry(result.repetition).or_default().push(result.value());
+        }
+        values.into_values().map(|values| mean(&values)).collect()
+    };
+    let groups = ledger.groups(held_out).into_iter();
+    let both = groups.map(|ids| BothResults { original: values(0, &ids), candidate: values(generation, &ids) });
+    both.filter(|both: &BothResults| !both.original.is_empty() && !both.candidate.is_empty()).collect()
+}
+
+/// Returns whether a candidate is better than the original beyond chance, by the results of the cases that decide.
+fn proof(cases: &[BothResults], options: &EvalOptions) -> Proof {
+    let (gain, prompts) = (gain(cases), options.generations);
+    let chance = chance_of_several(chance(cases, options.seed, options.level / f64::from(prompts.max(1))), prompts);
+    let proven = gain > SMALLEST_GAIN && chance <= options.level;
+    let repeat = repetitions(gain, cases.len(), prompts, options.level);
+    // What was not enough is not planned again.
+    let longest = cases.iter().map(|case| case.candidate.len()).max().unwrap_or(0);
+    let more = u32::try_from(longest + 1).unwrap_or(u32::MAX);
+    let repeat = if proven { repeat } else { repeat.max(more) };
+    Proof { proven, gain, chance, level: options.level, repeat, planned: gain.min(PLANNED_GAIN) }
+}
+
+/// Returns what an evaluation can find with these results of the original.
+fn sensitivity(cases: &[BothResults], options: &EvalOptions) -> Sensitivity {
+    let results = cases.iter().map(|case| case.original.len()).sum();
+    Sensitivity {
+        gain: smallest_gain(results, options.generations, options.level),
+        repeat: repetitions(PLANNED_GAIN, cases.len(), options.generations, options.level),
+        planned: PLANNED_GAIN,
+    }
 }
 
 /// When to stop looking for a better prompt.

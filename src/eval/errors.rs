@@ -55,6 +55,96 @@ pub(super) fn nobody_judges(at: &Place, id: &str) -> Diagnostic {
         .help("give it `criteria`, or name an `evaluator`")
 }
 
+pub(super) fn no_tree(at: &Place, id: &str) -> Diagnostic {
+    Diagnostic::error("suite/tree", format!("the case `{id}` has no tree"))
+        .at(at, "other cases have one")
+        .help("give every case a `tree` or a `commit`, or move the others into a suite of their own")
+}
+
+pub(super) fn hidden_without_tree(at: &Place) -> Diagnostic {
+    Diagnostic::error("suite/tree", "`hidden` adds files to a tree, and this case has none")
+        .at(at, "no tree")
+        .help("give the case a `tree` or a `commit`")
+}
+
+pub(super) fn bad_into(at: &Place, no_trees: bool) -> Diagnostic {
+    let why = if no_trees { "no case has a tree" } else { "not the path of a file in the trees" };
+    Diagnostic::error("suite/into", "`into` names a file in the tree of each case")
+        .at(at, why)
+        .help("a path such as forge/agents/coder/prompt.md, and a `tree` or a `commit` in each case")
+}
+
+/// Reports trees that cannot be read. `why` is one line for each.
+pub(super) fn trees_unreadable(why: &[String]) -> Vec<Diagnostic> {
+    let error = |why: &String| {
+        Diagnostic::error("suite/tree", format!("the tree of a case cannot be read: {why}"))
+            .help("a tree is a directory that git can read, or a commit of the project's repository")
+    };
+    why.iter().map(error).collect()
+}
+
+pub(super) fn label_without_output(at: &Place) -> Diagnostic {
+    Diagnostic::error("suite/label", "a `label` says whether a recorded output is good, and there is none")
+        .at(at, "no `output` in this case")
+        .help("add the output that a person has judged, as `output` or `outputFile`")
+}
+
+/// Reports recorded outputs where a prompt is to be improved.
+#[must_use]
+pub fn outputs_refused() -> Diagnostic {
+    Diagnostic::error("eval/recorded", "eval improve needs answers to each prompt, and cases have a recorded output")
+        .help("`forkhestra eval run` judges them; `--only` and `--case` choose the other cases")
+}
+
+pub(super) fn no_executor(at: &Place) -> Diagnostic {
+    Diagnostic::error("suite/executor", "the suite has no executor")
+        .at(at, "neither `executor` nor `executors` is here")
+        .help("name the agent that answers the prompt: executor: \"claude\"")
+}
+
+pub(super) fn twice(at: &Place, role: &str, name: &str) -> Diagnostic {
+    Diagnostic::error("suite/executor", format!("the {role} `{name}` is named twice"))
+        .at(at, "again")
+        .help("give agents that differ names of their own in forge/chains.json")
+}
+
+/// Reports several prompts or executors where only one can be improved.
+#[must_use]
+pub fn matrix_refused(what: &str) -> Diagnostic {
+    Diagnostic::error("eval/matrix", format!("{what} takes one executor and one prompt, and the suite has several"))
+        .help("measure them side by side with `forkhestra eval run`, then use a suite of its own for the best one")
+}
+
+pub(super) fn no_cases(at: &Place) -> Diagnostic {
+    Diagnostic::error("suite/no-cases", "the suite has no cases")
+        .at(at, "neither `cases` nor `casesFile` is here")
+        .help("list them as `cases`, or name a .csv or .jsonl file as `casesFile`")
+}
+
+pub(super) fn no_text(at: &Place, id: &str) -> Diagnostic {
+    Diagnostic::error("suite/no-text", format!("the case `{id}` has no input"))
+        .at(at, "it has neither `text` nor `textFile` nor `vars`")
+        .help("give it a `text`, or `vars` that the prompt names")
+}
+
+pub(super) fn no_variable(at: &Place, id: &str, name: &str) -> Diagnostic {
+    Diagnostic::error("suite/no-variable", format!("the case `{id}` has no variable `{name}`, which the prompt names"))
+        .at(at, "other cases have it")
+        .help("add it to its `vars`, or to those of `defaults`")
+}
+
+pub(super) fn unknown_tag(tag: &str, known: &[&str]) -> Diagnostic {
+    let near = nearest(tag, known.iter().copied()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let listed = if known.is_empty() { "no case has one".into() } else { known.join(", ") };
+    Diagnostic::error("suite/unknown-tag", format!("no case of the suite has the tag `{tag}`"))
+        .help(format!("{near}its tags: {listed}"))
+}
+
+pub(super) fn none_left() -> Diagnostic {
+    Diagnostic::error("suite/unknown-tag", "no case has these ids and one of these tags")
+        .help("leave out --case or --only")
+}
+
 pub(super) fn both(at: &Place, one: &str, other: &str) -> Diagnostic {
     Diagnostic::error("suite/both", format!("`{one}` and `{other}` are both set"))
         .at(at, "only one of them can apply")
@@ -78,6 +168,12 @@ pub(super) fn bad_pattern(at: &Place, why: &str) -> Diagnostic {
     Diagnostic::error("suite/pattern", format!("the pattern is not valid: {why}"))
         .at(at, "in this pattern")
         .help("the syntax is that of Rust's regex: no look-around, no backreferences")
+}
+
+pub(super) fn bad_path(at: &Place, why: &str) -> Diagnostic {
+    Diagnostic::error("suite/path", format!("the path is not valid: {why}"))
+        .at(at, "in this path")
+        .help("the syntax is that of RFC 9535: $.items[0].name")
 }
 
 pub(super) fn bad_schema(at: &Place, why: &str) -> Diagnostic {

@@ -5,6 +5,7 @@ use super::leak::LeakGuard;
 use super::machine::{EvalInput, EvalState};
 use super::questions::Questions;
 use super::requests::EvalContext;
+use super::suite::Case;
 use crate::engine::{
     EvalFacts, EvalLedger, Event, EventKind, HighestAttempt, LimitKind, Notice, Observer, RunOutcome, Stopwatch,
 };
@@ -12,6 +13,7 @@ use crate::journal::Journal;
 use crate::plan::{Outline, Overrides};
 use crate::runner::{Failure, Halt, JobSource, Lanes, Recorder, flushed, tell_news, work_in_lanes};
 use indexmap::IndexMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What an evaluation works with.
@@ -19,7 +21,7 @@ pub struct Setting<'a> {
     /// What prompts are made of, and which agents are asked.
     pub context: &'a EvalContext<'a>,
     /// The facts of the evaluation: prompt, cases, options.
-    pub facts: EvalFacts,
+    pub facts: Arc<EvalFacts>,
     /// A digest of everything that is asked.
     pub digest: &'a str,
     /// The times and limits that the command line sets.
@@ -94,12 +96,12 @@ impl<'a> Setting<'a> {
         let until = time.map(|time| context.world.uptime().saturating_add(time));
         let state = EvalState::of_events(self.events.iter().map(|event| &event.event));
         let kept = (self.journal.sibling()?, recorder);
-        Ok(Questions::new((context, guards(context, &self.facts)), kept, state, until, self.facts.options.fresh))
+        Ok(Questions::new((context, guards(context, &self.facts)), kept, state, until, &self.facts.options))
     }
 
     /// The input with which the evaluation begins or resumes.
     pub(super) fn first_input(&self) -> EvalInput {
-        EvalInput::Begin(Box::new(opening(self)), Box::new(self.facts.clone()))
+        EvalInput::Begin(Box::new(opening(self)), Arc::clone(&self.facts))
     }
 }
 
@@ -123,8 +125,9 @@ impl Questions<'_> {
 /// Returns the guards: no candidate may give away a text that it is measured by, held out or not.
 fn guards(context: &EvalContext<'_>, facts: &EvalFacts) -> Guards {
     let suite = context.suite;
-    let texts = suite.cases.iter().flat_map(|case| [Some(case.text.as_str()), case.expected.as_deref()]);
-    let texts = texts.flatten().chain(suite.examples.iter().map(String::as_str));
+    // Nothing is guarded if nothing is proposed.
+    let cases = suite.cases.iter().filter(|_| facts.options.improves);
+    let texts = cases.flat_map(Case::texts).chain(suite.examples.iter().map(String::as_str));
     Guards::new(LeakGuard::new(&facts.prompt, texts), &facts.prompt, facts.options.max_tokens)
 }
 

@@ -45,7 +45,7 @@ impl LeakGuard {
 }
 
 /// Whether `whole` contains all words of `part` in a row.
-fn contains(whole: &[String], part: &[String]) -> bool {
+pub(super) fn contains(whole: &[String], part: &[String]) -> bool {
     whole.windows(part.len()).any(|window| window == part)
 }
 

@@ -1,6 +1,7 @@
 //! The three prompts of an evaluation: to answer, to judge, to rewrite.
 
 use super::errors;
+use super::suite::Case;
 use crate::prompt::{Syntax, Template, TemplateError, Value, template_of};
 use crate::source::{Diagnostic, Files, Place, Source};
 use std::path::Path;
@@ -106,17 +107,28 @@ pub(super) fn filled(template: &Template, values: &[(&str, &str)]) -> Result<Str
     Ok(template.render(&value)?.text())
 }
 
-/// Inserts the case's text where the prompt asks for it, in a separate pass: the text itself is never expanded.
-pub(super) fn with_text(prompt: &str, text: &str, declared: bool) -> String {
-    if declared { prompt.replace(PLACEHOLDER, text) } else { prompt.to_string() }
-}
-
-/// The placeholder for the case's text.
-const PLACEHOLDER: &str = "{text}";
-
-/// Whether a prompt has the placeholder for the case's text; then every rewrite may have it.
-pub(super) fn declares_text(prompt: &str) -> bool {
-    prompt.contains(PLACEHOLDER)
+/// Inserts the case's text and variables where the prompt asks for them: `{text}`, `{NAME}`. Only what `original` asks
+/// for is inserted, and in one pass: values are never expanded.
+pub(super) fn with_values(prompt: &str, case: &Case, original: &str) -> String {
+    let value = |name: &str| match name {
+        "text" if !case.vars.contains_key("text") => Some(&case.text),
+        name => case.vars.get(name),
+    };
+    let (mut filled, mut rest) = (String::new(), prompt);
+    while let Some(open) = rest.find('{') {
+        let (before, from) = rest.split_at(open);
+        filled.push_str(before);
+        let placeholder = from.find('}').map(|close| &from[..=close]);
+        let known = placeholder.filter(|placeholder| original.contains(placeholder));
+        if let Some((known, value)) = known.and_then(|known| Some((known, value(&known[1..known.len() - 1])?))) {
+            filled.push_str(value);
+            rest = &from[known.len()..];
+        } else {
+            filled.push('{');
+            rest = &from[1..];
+        }
+    }
+    filled + rest
 }
 
 #[cfg(test)]
@@ -174,7 +186,21 @@ mod tests {
         let prompts = ours();
         let text = filled(&prompts.execute, &[("prompt", "P"), ("text", "T"), ("task_type", "x")]).unwrap();
         assert!(text.contains("None"), "{text}");
-        assert_eq!(with_text("Read {text} and {text}.", "{text}!", true), "Read {text}! and {text}!.");
-        assert_eq!(with_text("Read {text}.", "T", false), "Read {text}.");
+        let case = Case {
+            id: "a".into(),
+            text: "{text}{tone}!".into(),
+            vars: std::sync::Arc::new([("tone".to_string(), "{text}".to_string())].into()),
+            tags: std::sync::Arc::default(),
+            tree: None,
+            output: None,
+            label: None,
+            expected: None,
+            repeat: None,
+            criteria: std::sync::Arc::default(),
+        };
+        let filled = |prompt| with_values(prompt, &case, "{text} {tone}");
+        assert_eq!(filled("Read {text} and {text}."), "Read {text}{tone}! and {text}{tone}!.");
+        assert_eq!(filled("{a {tone} {b} {tone"), "{a {text} {b} {tone");
+        assert_eq!(with_values("Read {text} {tone}.", &case, "Read."), "Read {text} {tone}.");
     }
 }

@@ -2,34 +2,61 @@
 //! and takes over a new prompt. A question with a stored answer is not asked again.
 
 use super::candidate::Guards;
-use super::feedback::{CaseFeedback, Expectations};
-use super::leak::closeness;
-use super::machine::{EVALUATES, EXECUTES, EvalEffect, EvalInput, EvalState, EvalTransition, IMPROVES};
+use super::feedback::{CaseFeedback, CaseTexts};
+use super::jobs::{for_command, for_tree};
+use super::judging::{Evaluating, Judging};
+use super::machine::{
+    CRITERIA, EVALUATES, EXECUTES, EvalEffect, EvalInput, EvalState, EvalTransition, IMPROVES, Sample,
+};
 use super::requests::{EvalContext, key_of};
 use super::suite::Case;
-use crate::engine::{At, AttemptOutcome, CaseResult, Event, EventKind, JudgedBy, LimitKind, RunOutcome};
+use crate::engine::{
+    AnswerAttempt, At, AttemptOutcome, EvalOptions, Event, EventKind, Finished, LimitKind, RunOutcome,
+};
 use crate::journal::{AnswerPlace, Journal, StoredAnswer};
 use crate::plan::{Part, Plan};
 use crate::runner::{Failure, Job, JobSource, LONGEST_ANSWER, LaneAnswer, Recorder};
-use crate::source::{Diagnostic, Text};
-use crate::verdict::{Evaluation, ScoreMode, evaluation};
+use crate::source::Diagnostic;
+use crate::verdict::{ScoreMode, evaluation};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
+use tempfile::TempDir;
 
-/// A case of a generation, by its number from 0.
+/// A case of a generation, by its number from 0, in one repetition.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CaseRun {
     pub(super) generation: u32,
     pub(super) case: usize,
+    /// From 1.
+    pub(super) repetition: u32,
     /// Whether the answer was stored before, so that nothing was run for it.
     pub(super) cached: bool,
+    /// The attempt that gave the answer, once there is one.
+    pub(super) answer: Option<AnswerAttempt>,
+    /// What the answer has cost, in US dollars, and how long it has taken, once there is one.
+    pub(super) cost_usd: Option<f64>,
+    pub(super) took_ms: Option<u64>,
+}
+
+impl CaseRun {
+    /// A case that has no answer yet.
+    pub(super) fn new(generation: u32, sample: Sample) -> Self {
+        let Sample { case, repetition } = sample;
+        Self { generation, case, repetition, cached: false, answer: None, cost_usd: None, took_ms: None }
+    }
 }
 
 /// What is to be asked next.
 pub(super) enum Question {
     Answer(CaseRun),
-    Evaluate { of: CaseRun, output: String, session: Option<String> },
-    Rewrite { generation: u32, of: u32 },
+    /// A command that is a criterion.
+    Command(Box<Judging>),
+    /// An evaluator.
+    Evaluate(Box<Evaluating>),
+    Rewrite {
+        generation: u32,
+        of: u32,
+    },
 }
 
 impl Question {
@@ -37,8 +64,19 @@ impl Question {
     pub(super) fn step(&self) -> u32 {
         match self {
             Self::Answer(_) => EXECUTES,
-            Self::Evaluate { .. } => EVALUATES,
+            Self::Command(_) => CRITERIA,
+            Self::Evaluate(_) => EVALUATES,
             Self::Rewrite { .. } => IMPROVES,
+        }
+    }
+
+    /// The repetition to which it belongs.
+    pub(super) fn repetition(&self) -> u32 {
+        match self {
+            Self::Answer(of) => of.repetition,
+            Self::Evaluate(evaluating) => evaluating.of.repetition,
+            Self::Command(judging) => judging.of.repetition,
+            Self::Rewrite { .. } => 1,
         }
     }
 }
@@ -52,13 +90,19 @@ pub(super) struct Questions<'a> {
     pub(super) state: EvalState,
     /// The uptime at which the time limit of the whole evaluation is reached.
     pub(super) until: Option<Duration>,
-    /// The expected outputs, which no feedback may contain.
-    pub(super) expectations: Expectations,
+    /// The texts of the cases, which no feedback may quote; none if there is no improver.
+    pub(super) texts: CaseTexts,
     /// Whether answers of earlier runs are ignored.
-    pub(super) fresh: bool,
+    fresh: bool,
     pub(super) queue: VecDeque<Question>,
+    /// Questions that wait for the answer to an equal one, on which a lane works.
+    equal: Vec<Question>,
+    /// Whether no question is asked until a lane has an answer: those under way may use up a limit.
+    held: bool,
     /// The questions that lanes work on, by job, each with the key under which its answer is stored.
     pub(super) under_way: HashMap<usize, (Question, String)>,
+    /// The files of the cases that commands judge, by job.
+    case_folders: HashMap<usize, TempDir>,
     /// The number of questions that were given to lanes, not counting retries.
     pub(super) issued: u32,
     /// The limit because of which the remaining questions are not asked.
@@ -74,9 +118,10 @@ impl<'a> Questions<'a> {
         (journal, recorder): (Journal, &'a Recorder),
         state: EvalState,
         until: Option<Duration>,
-        fresh: bool,
+        options: &EvalOptions,
     ) -> Self {
-        let expectations = Expectations::of(context.suite.cases.iter().filter_map(|case| case.expected.as_deref()));
+        let quotable = context.suite.cases.iter().filter(|_| options.improves).flat_map(Case::texts);
+        let texts = CaseTexts::of(quotable);
         let issued = state.ledger.totals.planned;
         let (queue, under_way, limit, outcome, no_proposal) = (VecDeque::new(), HashMap::new(), None, None, None);
         Self {
@@ -86,10 +131,13 @@ impl<'a> Questions<'a> {
             recorder,
             state,
             until,
-            expectations,
-            fresh,
+            texts,
+            fresh: options.fresh,
             queue,
+            equal: Vec::new(),
+            held: false,
             under_way,
+            case_folders: HashMap::new(),
             issued,
             limit,
             outcome,
@@ -105,9 +153,9 @@ impl<'a> Questions<'a> {
         self.recorder.tell_later(events);
         for effect in effects {
             match effect {
-                EvalEffect::Measure { generation, cases } => {
-                    let question = |case| Question::Answer(CaseRun { generation, case, cached: false });
-                    self.queue.extend(cases.into_iter().map(question));
+                EvalEffect::Measure { generation, samples } => {
+                    let question = |sample| Question::Answer(CaseRun::new(generation, sample));
+                    self.queue.extend(samples.into_iter().map(question));
                 }
                 EvalEffect::Improve { generation, of } => self.queue.push_back(Question::Rewrite { generation, of }),
                 EvalEffect::Finish(outcome) => self.outcome = Some(outcome),
@@ -135,75 +183,141 @@ impl<'a> Questions<'a> {
 
     /// Returns the job for a question; `None` if a stored answer was used, the question cannot be asked, or a limit was
     /// reached.
-    pub(super) fn job_for(&mut self, question: Question) -> Result<Option<Job>, Failure> {
+    pub(super) fn job_for(&mut self, mut question: Question) -> Result<Option<Job>, Failure> {
         let step = question.step();
+        if let Question::Answer(of) = question
+            && let Some(output) = &self.case(of).output
+        {
+            let answer = StoredAnswer { said: output.clone(), ..StoredAnswer::default() };
+            return self.answered(of, answer).map(|()| None);
+        }
+        if let Question::Command(judging) = &mut question
+            && let Err(why) = self.lay_out(judging)
+        {
+            return self.cannot_be_asked(&question, why).map(|()| None);
+        }
         let plan = match self.plan_of(&question) {
             Ok(plan) => plan,
             Err(why) => return self.cannot_be_asked(&question, why).map(|()| None),
         };
-        let key = key_of(&plan);
+        let key = match &question {
+            // What a command says is not stored: its files may have changed.
+            Question::Command(judging) => judging.key(),
+            _ => key_of(&plan, question.repetition()),
+        };
         let Some(question) = self.known(question, &key)? else { return Ok(None) };
         let late = self.until.is_some_and(|until| self.context.world.uptime() >= until);
         self.limit = self.state.limit_reached(&plan.limits, self.context.settings.limits.attempts, self.issued, late);
         if self.limit.is_some() {
             self.queue.clear();
+            self.equal.clear();
             return Ok(None);
         }
-        let (generation, case) = match &question {
-            Question::Answer(of) | Question::Evaluate { of, .. } => (of.generation, of.case),
-            Question::Rewrite { generation, .. } => (*generation, 0),
+        if self.under_way.values().any(|(_, asked)| *asked == key) {
+            self.equal.push(question);
+            return Ok(None);
+        }
+        self.held = self.state.may_reach(&plan.limits, self.under_way.len());
+        if self.held {
+            self.queue.push_front(question);
+            return Ok(None);
+        }
+        let (generation, iteration) = match &question {
+            Question::Answer(of) => (of.generation, self.iteration(*of)),
+            Question::Evaluate(evaluating) => (evaluating.of.generation, self.iteration(evaluating.of)),
+            Question::Command(judging) => (judging.of.generation, self.iteration(judging.of)),
+            Question::Rewrite { generation, .. } => (*generation, 1),
         };
         let id = self.issued as usize;
+        let mut plan = self.limited(plan);
+        if let (Question::Answer(_), Some(trees)) = (&question, self.context.trees) {
+            for_tree(&mut plan, trees.store.path());
+        }
+        if let Question::Command(judging) = &question {
+            match self.case_folder(judging) {
+                Ok(folder) => {
+                    for_command(&mut plan, folder.path(), judging.tree());
+                    self.case_folders.insert(id, folder);
+                }
+                Err(error) => {
+                    let why = format!("criterion_error: no temporary directory: {error}");
+                    return self.record_error(judging.of, why).map(|()| None);
+                }
+            }
+        }
         self.issued = self.issued.saturating_add(1);
+        let name = self.name_of(&question);
         self.under_way.insert(id, (question, key));
-        let iteration = u32::try_from(case + 1).unwrap_or(u32::MAX);
-        let name = self.agent_of(step).value.clone();
         let at = At { step, name, round: generation + 1, iteration, attempt: 0, lane: 1 };
         let mode = if step == IMPROVES { ScoreMode::Strict } else { self.context.suite.score_mode };
-        Ok(Some(Job { plan: self.limited(plan), at, mode, id }))
+        Ok(Some(Job { plan, at, mode, id }))
     }
 
-    /// The agent of a step.
-    pub(super) fn agent_of(&self, step: u32) -> &'a Text {
+    /// The iteration that the attempts at a case have: the cases are counted on from repetition to repetition.
+    pub(super) fn iteration(&self, of: CaseRun) -> u32 {
+        let before = (of.repetition as usize - 1) * self.context.suite.cases.len();
+        u32::try_from(before + of.case + 1).unwrap_or(u32::MAX)
+    }
+
+    /// The name of the step of a question: that of its agent.
+    fn name_of(&self, question: &Question) -> String {
         let suite = self.context.suite;
-        match step {
-            EVALUATES => suite.evaluator.as_ref().unwrap_or(&suite.executor),
-            IMPROVES => suite.rewriter(),
-            _ => &suite.executor,
-        }
+        let agent = match question {
+            Question::Command(_) => return "criteria".into(),
+            Question::Evaluate(evaluating) => evaluating.evaluator(suite),
+            Question::Rewrite { .. } => suite.rewriter(),
+            Question::Answer(of) => suite.column(of.generation).0,
+        };
+        agent.value.clone()
     }
 
     /// The plan of a question, or why it cannot be asked.
     pub(super) fn plan_of(&self, question: &Question) -> Result<Plan, String> {
         let context = self.context;
-        let (part, prompt) = match question {
-            Question::Answer(of) => {
-                (Part::Answers, context.execute_prompt(&self.prompt(of.generation), self.case(*of)))
+        let prompt = match question {
+            Question::Command(judging) => {
+                let command = self.command_of(judging).ok_or("there is no such command")?;
+                return context.command_plan(command, judging.output()).map_err(|faults| words(&faults));
             }
-            Question::Evaluate { of, output, .. } => (Part::Evaluates, context.evaluate_prompt(self.case(*of), output)),
+            Question::Answer(of) => {
+                let prompt = context.execute_prompt(of.generation, &self.prompt(of.generation), self.case(*of))?;
+                return context.executor_plan(of.generation, &prompt).map_err(|faults| words(&faults));
+            }
+            Question::Evaluate(evaluating) => {
+                let prompt = context.evaluate_prompt(self.case(evaluating.of), &evaluating.output)?;
+                let agent = evaluating.evaluator(context.suite);
+                return context.plan(agent, Part::Evaluates, &prompt).map_err(|faults| words(&faults));
+            }
             Question::Rewrite { of, .. } => {
-                let asked = context.improve_prompt(&self.prompt(*of), &self.feedback(*of), &self.guards);
-                (Part::Answers, asked)
+                context.improve_prompt(&self.prompt(*of), &self.feedback(*of), &self.guards)
             }
         };
-        let agent = self.agent_of(question.step());
-        prompt.and_then(|prompt| context.plan(agent, part, &prompt).map_err(|faults| words(&faults)))
+        let agent = context.suite.rewriter();
+        prompt.and_then(|prompt| context.plan(agent, Part::Answers, &prompt).map_err(|faults| words(&faults)))
     }
 
     /// Uses a stored answer, if there is one; otherwise returns the question.
     fn known(&mut self, question: Question, key: &str) -> Result<Option<Question>, Failure> {
-        if let Question::Rewrite { .. } = question {
+        if let Question::Rewrite { .. } | Question::Command(_) = question {
             return Ok(Some(question));
         }
         let known = self.journal.answer(key, self.fresh.then_some(self.recorder.run()))?;
-        let Some(StoredAnswer { said, session: own }) = known else { return Ok(Some(uncached(question))) };
+        let Some((answer, place)) = known else { return Ok(Some(uncached(question))) };
+        let StoredAnswer { said, session: own, .. } = &answer;
         match question {
-            Question::Answer(of) => self.answered(CaseRun { cached: true, ..of }, said, own).map(|()| None),
+            // The change that a chain has made may be gone, with the files of its attempt.
+            Question::Answer(of) if self.case(of).tree.is_some() && !self.patch_of(of, attempt_of(place)).is_file() => {
+                Ok(Some(question))
+            }
+            Question::Answer(of) if answer.took_ms.is_some() || !self.needs_usage(of) => {
+                self.answered(CaseRun { cached: true, answer: Some(attempt_of(place)), ..of }, answer).map(|()| None)
+            }
             // A stored evaluation that is invalid in this mode, or was given in the executor's session, is not used.
-            Question::Evaluate { of, ref output, ref session }
-                if (own.is_none() || own != *session) && evaluation(&said, self.context.suite.score_mode).is_ok() =>
+            Question::Evaluate(evaluating)
+                if (own.is_none() || *own != evaluating.session)
+                    && evaluation(said, self.context.suite.score_mode).is_ok() =>
             {
-                self.evaluated(of, output, &said).map(|()| None)
+                self.evaluated(*evaluating, said).map(|()| None)
             }
             question => Ok(Some(uncached(question))),
         }
@@ -211,14 +325,14 @@ impl<'a> Questions<'a> {
 
     fn cannot_be_asked(&mut self, question: &Question, why: String) -> Result<(), Failure> {
         match *question {
-            Question::Answer(of) | Question::Evaluate { of, .. } => {
-                self.record_error(of, format!("cannot be asked: {why}"))
-            }
+            Question::Answer(of) => self.record_error(of, format!("cannot be asked: {why}")),
+            Question::Evaluate(ref evaluating) => self.record_error(evaluating.of, format!("cannot be asked: {why}")),
+            Question::Command(ref judging) => self.record_error(judging.of, format!("criterion_error: {why}")),
             Question::Rewrite { generation, .. } => self.rewritten(generation, Err(why)),
         }
     }
 
-    fn prompt(&self, generation: u32) -> String {
+    pub(super) fn prompt(&self, generation: u32) -> String {
         self.state.ledger.prompts.get(&generation).map_or_else(String::new, |known| known.prompt.clone())
     }
 
@@ -236,95 +350,6 @@ impl<'a> Questions<'a> {
         self.no_proposal = answer.as_ref().err().cloned();
         self.take(EvalInput::Answer { generation, answer })
     }
-
-    /// Handles an output: first the criteria, then the evaluator if all of them are met.
-    pub(super) fn answered(&mut self, of: CaseRun, output: String, session: Option<String>) -> Result<(), Failure> {
-        let case = self.case(of);
-        let measured: Vec<_> =
-            case.criteria.iter().map(|criterion| criterion.measure(&output, case.expected.as_deref())).collect();
-        if measured.iter().all(|one| one.pass) && self.context.suite.evaluator.is_some() {
-            self.queue.push_front(Question::Evaluate { of, output, session });
-            return Ok(());
-        }
-        #[expect(clippy::cast_precision_loss, reason = "a case's criteria")]
-        let score = measured.iter().map(|one| one.score).sum::<f64>() / measured.len().max(1) as f64;
-        let result = CaseResult {
-            pass: measured.iter().all(|one| one.pass) && self.is_enough(score),
-            score,
-            issues: measured.into_iter().filter_map(|one| one.issue).collect(),
-            judged_by: JudgedBy::Criteria,
-            ..self.result(of, Some(&output))
-        };
-        self.judged(result)
-    }
-
-    pub(super) fn evaluated(&mut self, of: CaseRun, output: &str, said: &str) -> Result<(), Failure> {
-        let mode = self.context.suite.score_mode;
-        let Evaluation { pass, score, issues, suggestions, .. } = match evaluation(said, mode) {
-            Ok(evaluation) => evaluation,
-            Err(bad) => return self.record_error(of, format!("evaluator_error: {}", bad.issue())),
-        };
-        let enough = self.is_enough(score);
-        let mut issues = issues;
-        if pass && !enough {
-            issues.push("the score is below the minimum".into());
-        }
-        let result = CaseResult {
-            pass: pass && enough,
-            score,
-            issues,
-            suggestions,
-            judged_by: JudgedBy::Evaluator,
-            ..self.result(of, Some(output))
-        };
-        self.judged(result)
-    }
-
-    fn is_enough(&self, score: f64) -> bool {
-        self.context.suite.min_score.is_none_or(|least| score >= f64::from(least) / 1000.0)
-    }
-
-    /// Records a failure of the evaluation, not of the prompt: it never becomes feedback.
-    pub(super) fn record_error(&mut self, of: CaseRun, why: String) -> Result<(), Failure> {
-        let result = CaseResult { error: Some(why), ..self.result(of, None) };
-        self.judged(result)
-    }
-
-    pub(super) fn unreadable(&mut self, of: CaseRun, why: String, issue: String) -> Result<(), Failure> {
-        let result = CaseResult { error: Some(why), issues: vec![issue], ..self.result(of, None) };
-        self.judged(result)
-    }
-
-    fn result(&self, of: CaseRun, output: Option<&str>) -> CaseResult {
-        let case = self.case(of);
-        let both = output.zip(case.expected.as_deref());
-        CaseResult {
-            generation: of.generation,
-            case: case.id.clone(),
-            held_out: self.is_held_out(of.case),
-            pass: false,
-            score: 0.0,
-            closeness: both.map(|(output, expected)| closeness(output, expected)),
-            judged_by: JudgedBy::Nobody,
-            issues: Vec::new(),
-            suggestions: Vec::new(),
-            dropped: 0,
-            error: None,
-            cached: of.cached,
-        }
-    }
-
-    fn judged(&mut self, mut result: CaseResult) -> Result<(), Failure> {
-        // Feedback must not reveal another case's expected output either.
-        let expectations = &self.expectations;
-        result.dropped = expectations.sanitise(&mut result.issues) + expectations.sanitise(&mut result.suggestions);
-        self.take(EvalInput::Result(Box::new(result)))
-    }
-
-    fn is_held_out(&self, case: usize) -> bool {
-        let facts = self.state.ledger.facts.as_ref();
-        facts.and_then(|facts| facts.cases.get(case)).is_some_and(|case| case.held_out)
-    }
 }
 
 impl JobSource for Questions<'_> {
@@ -336,7 +361,7 @@ impl JobSource for Questions<'_> {
     }
 
     fn has_more(&self) -> bool {
-        !self.queue.is_empty()
+        !self.queue.is_empty() && !self.held
     }
 
     fn paused(&mut self, over: Option<Duration>) -> Result<(), Failure> {
@@ -347,6 +372,9 @@ impl JobSource for Questions<'_> {
 
     fn done(&mut self, job: Job, answer: LaneAnswer) -> Result<(), Failure> {
         let Some((question, key)) = self.under_way.remove(&job.id) else { return Ok(()) };
+        self.case_folders.remove(&job.id);
+        self.held = false;
+        self.queue.extend(self.equal.drain(..));
         let cut_off = matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted));
         let given = AnswerPlace { run: self.recorder.run(), step: job.at.step, attempt: answer.attempt };
         match question {
@@ -363,11 +391,13 @@ impl JobSource for Questions<'_> {
                 if answer.finished.stdout_bytes > LONGEST_ANSWER && message.len() as u64 >= LONGEST_ANSWER {
                     return self.record_error(of, "executor_error: its answer is longer than 1 MiB".into());
                 }
-                let answer = StoredAnswer { said: message.trim_end().to_string(), session: answer.finished.session };
+                let answer = stored(message.trim_end().to_string(), answer.finished);
                 self.journal.keep_answer(&key, &answer, given)?;
-                self.answered(of, answer.said, answer.session)
+                self.answered(CaseRun { answer: Some(attempt_of(given)), ..of }, answer)
             }
-            Question::Evaluate { of, output, session } => {
+            Question::Command(judging) => self.command_done(*judging, &answer),
+            Question::Evaluate(evaluating) => {
+                let of = evaluating.of;
                 let Some(message) = answer.message else {
                     let why = format!("evaluator_error: {}", why(&answer));
                     // What was wrong with the evaluator's answer is recorded as an issue of the case.
@@ -379,12 +409,12 @@ impl JobSource for Questions<'_> {
                 if cut_off && evaluation(&message, self.context.suite.score_mode).is_err() {
                     return Ok(());
                 }
-                if session.is_some() && session == answer.finished.session {
+                if evaluating.session.is_some() && evaluating.session == answer.finished.session {
                     return self.record_error(of, "evaluator_error: it answered in the executor's session".into());
                 }
-                let answer = StoredAnswer { said: message, session: answer.finished.session };
+                let answer = stored(message, answer.finished);
                 self.journal.keep_answer(&key, &answer, given)?;
-                self.evaluated(of, &output, &answer.said)
+                self.evaluated(*evaluating, &answer.said)
             }
         }
     }
@@ -409,15 +439,27 @@ impl JobSource for Questions<'_> {
 /// Marks a question as not answered from the store.
 fn uncached(question: Question) -> Question {
     match question {
-        Question::Evaluate { of, output, session } => {
-            Question::Evaluate { of: CaseRun { cached: false, ..of }, output, session }
+        Question::Evaluate(evaluating) => {
+            let of = CaseRun { cached: false, ..evaluating.of };
+            Question::Evaluate(Box::new(Evaluating { of, ..*evaluating }))
         }
         question => question,
     }
 }
 
+/// The attempt of an answer of the executor.
+pub(super) fn attempt_of(place: AnswerPlace) -> AnswerAttempt {
+    AnswerAttempt { run: place.run, attempt: place.attempt }
+}
+
+/// An answer as it is stored.
+fn stored(said: String, finished: Finished) -> StoredAnswer {
+    let cost_usd = finished.tokens.and_then(|tokens| tokens.cost_usd);
+    StoredAnswer { said, session: finished.session, cost_usd, took_ms: Some(finished.took_ms) }
+}
+
 /// Returns why there is no answer, in one line.
-fn why(answer: &LaneAnswer) -> String {
+pub(super) fn why(answer: &LaneAnswer) -> String {
     let said = answer.finished.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
     let how = match &answer.outcome {
         Some(AttemptOutcome::Unfinished) => "its evaluation was invalid three times".to_string(),

@@ -3,13 +3,13 @@
 
 use super::evaluate::{EvalEnd, Setting};
 use super::machine::{EVALUATES, EXECUTES};
-use super::questions::{CaseRun, Question, Questions};
+use super::questions::{CaseRun, Question, Questions, attempt_of};
 use super::requests::key_of;
 use crate::engine::{CaseResult, EvalEvent, Event, EventKind, LimitKind, Notice, Observer, RunOutcome, Sig, Totals};
 use crate::journal::{AnswerPlace, StoredAnswer};
 use crate::runner::{Failure, Halt, JobSource, ReceivedSignal, Signals, flushed, tell_recorded, written};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::path::PathBuf;
 use tokio::time::sleep;
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 pub const SLICE_ANSWERS: &str = "answers.ndjson";
 
 /// An answer, as the worker of a slice keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SliceAnswer {
     /// The number of the step that gave it.
     pub step: u32,
@@ -29,14 +29,19 @@ pub struct SliceAnswer {
     pub answer: StoredAnswer,
 }
 
+/// A question of a slice: a case, its repetition, and the step that asks.
+type Asked = (String, u32, u32);
+
 /// What is known about the cases of a slice.
 #[derive(Debug, Default)]
 pub struct SliceAnswers {
-    /// The events of the attempts, by case and step.
-    attempts: HashMap<(String, u32), Vec<EventKind>>,
-    answers: HashMap<(String, u32), StoredAnswer>,
-    /// The cases that could not be judged.
-    failed: HashMap<String, CaseResult>,
+    /// How often each case is asked.
+    repeats: HashMap<String, u32>,
+    /// The events of the attempts.
+    attempts: HashMap<Asked, Vec<EventKind>>,
+    answers: HashMap<Asked, StoredAnswer>,
+    /// The cases that could not be judged, with their repetition.
+    failed: HashMap<(String, u32), CaseResult>,
     /// A root in which the run's directories of attempts are, and the run's number there.
     pub attempts_at: (PathBuf, i64),
     /// How its run ended, if it has.
@@ -55,21 +60,22 @@ impl SliceAnswers {
             slice.totals.evolve(&event.event);
             let mut kind = event.event.clone();
             if let Some(at) = kind.place_in_lane() {
-                let case = usize::try_from(at.iteration).ok().and_then(|number| cases.get(number.checked_sub(1)?));
-                let Some(case): Option<&String> = case else { continue };
-                let key = (case.clone(), at.step);
+                let Some((case, repetition)) = asked(&cases, at.iteration) else { continue };
+                let key = (case, repetition, at.step);
                 places.insert((at.step, at.attempt), key.clone());
                 slice.attempts.entry(key).or_default().push(kind);
                 continue;
             }
             match kind {
                 EventKind::Evaluation { event: EvalEvent::Started { facts } } => {
-                    cases = facts.cases.into_iter().map(|case| case.id).collect();
+                    slice.repeats = facts.cases.iter().map(|case| (case.id.clone(), case.repeat)).collect();
+                    cases = facts.cases.iter().map(|case| case.id.clone()).collect();
                 }
                 EventKind::Evaluation { event: EvalEvent::CaseJudged { result } } => {
-                    slice.failed.remove(&result.case);
+                    let key = (result.case.clone(), result.repetition);
+                    slice.failed.remove(&key);
                     if result.error.is_some() {
-                        slice.failed.insert(result.case.clone(), result);
+                        slice.failed.insert(key, result);
                     }
                 }
                 EventKind::RunFinished { outcome } => slice.outcome = Some(outcome),
@@ -85,17 +91,33 @@ impl SliceAnswers {
         slice
     }
 
-    /// Whether there is an answer to a case, which could be judged.
+    /// Whether there is an answer to every repetition of a case, which could be judged.
     #[must_use]
     pub fn has_answered(&self, case: &str) -> bool {
-        self.has(case) && !self.failed.contains_key(case)
+        self.every(case, &|key| !self.failed.contains_key(key) && self.is_answered(key))
     }
 
-    /// Whether it is known what became of a case.
+    /// Whether it is known what became of every repetition of a case.
     #[must_use]
     pub fn has(&self, case: &str) -> bool {
-        self.failed.contains_key(case) || self.answers.contains_key(&(case.to_string(), EXECUTES))
+        self.every(case, &|key| self.failed.contains_key(key) || self.is_answered(key))
     }
+
+    fn is_answered(&self, (case, repetition): &(String, u32)) -> bool {
+        self.answers.contains_key(&(case.clone(), *repetition, EXECUTES))
+    }
+
+    fn every(&self, case: &str, holds: &dyn Fn(&(String, u32)) -> bool) -> bool {
+        let repeat = self.repeats.get(case).copied();
+        repeat.is_some_and(|repeat| (1..=repeat).all(|repetition| holds(&(case.to_string(), repetition))))
+    }
+}
+
+/// Returns the case and the repetition that an iteration stands for: the cases are counted on in each repetition.
+fn asked(cases: &[String], iteration: u32) -> Option<(String, u32)> {
+    let number = usize::try_from(iteration.checked_sub(1)?).ok()?;
+    let repetition = u32::try_from(number.checked_div(cases.len())? + 1).ok()?;
+    Some((cases.get(number % cases.len())?.clone(), repetition))
 }
 
 /// What there is to report about a slice.
@@ -151,7 +173,8 @@ pub async fn evaluate_in_slices(setting: Setting<'_>, source: &mut impl SliceSou
     questions.take(first)?;
     let mut waiting = questions.without_answer()?;
     tell(&mut questions, observer);
-    source.start(waiting.keys().map(|case| context.suite.cases[*case].id.clone()).collect())?;
+    let open: BTreeSet<usize> = waiting.values().map(|of| of.case).collect();
+    source.start(open.into_iter().map(|case| context.suite.cases[case].id.clone()).collect())?;
     let (mut halt, mut failure) = (None, None);
     loop {
         let until = questions.until.filter(|_| halt.is_none()).map(|until| until.saturating_sub(world.uptime()));
@@ -197,35 +220,40 @@ pub async fn evaluate_in_slices(setting: Setting<'_>, source: &mut impl SliceSou
 }
 
 impl Questions<'_> {
-    /// Uses the stored answers. Returns the cases that lack one, by their numbers.
-    fn without_answer(&mut self) -> Result<BTreeMap<usize, CaseRun>, Failure> {
+    /// Uses the stored answers. Returns what lacks one, by the numbers of the case and the repetition.
+    fn without_answer(&mut self) -> Result<BTreeMap<(usize, u32), CaseRun>, Failure> {
         let mut open = BTreeMap::new();
         while let Some(question) = self.queue.pop_front() {
             let Some(job) = self.job_for(question)? else { continue };
             // It is not asked here.
             self.issued = self.issued.saturating_sub(1);
-            if let Some((Question::Answer(of) | Question::Evaluate { of, .. }, _)) = self.under_way.remove(&job.id) {
-                open.insert(of.case, CaseRun { cached: false, ..of });
+            let of = match self.under_way.remove(&job.id) {
+                Some((Question::Answer(of), _)) => Some(of),
+                Some((Question::Evaluate(evaluating), _)) => Some(evaluating.of),
+                _ => None,
+            };
+            if let Some(of) = of {
+                open.insert((of.case, of.repetition), CaseRun { cached: false, ..of });
             }
         }
         Ok(open)
     }
 
     /// Judges the cases of a slice that are still waiting for an answer.
-    fn take_slice(&mut self, news: SliceNews, waiting: &mut BTreeMap<usize, CaseRun>) -> Result<(), Failure> {
+    fn take_slice(&mut self, news: SliceNews, waiting: &mut BTreeMap<(usize, u32), CaseRun>) -> Result<(), Failure> {
         let open: Vec<CaseRun> = waiting.values().copied().collect();
         match news {
             SliceNews::Answers(slice) => {
                 for of in open {
                     if self.judge_from(&slice, of)? {
-                        waiting.remove(&of.case);
+                        waiting.remove(&(of.case, of.repetition));
                     }
                 }
             }
             SliceNews::Failed { cases, why } => {
                 for of in open.into_iter().filter(|of| cases.contains(&self.context.suite.cases[of.case].id)) {
                     self.record_error(of, format!("executor_error: {why}"))?;
-                    waiting.remove(&of.case);
+                    waiting.remove(&(of.case, of.repetition));
                 }
             }
             SliceNews::Claimed { .. } | SliceNews::Limit(_) => {}
@@ -236,39 +264,43 @@ impl Questions<'_> {
     /// Judges a case by the answers of a slice. Returns whether there were any.
     fn judge_from(&mut self, slice: &SliceAnswers, of: CaseRun) -> Result<bool, Failure> {
         let id = self.case(of).id.clone();
-        let key = |step: u32| (id.clone(), step);
+        let key = |step: u32| (id.clone(), of.repetition, step);
+        let failed = slice.failed.get(&(id.clone(), of.repetition));
         let Some(answer) = slice.answers.get(&key(EXECUTES)) else {
-            let Some(failed) = slice.failed.get(&id) else { return Ok(false) };
+            let Some(failed) = failed else { return Ok(false) };
             self.adopt(slice, of, EXECUTES)?;
             self.failed_there(of, failed)?;
             return Ok(true);
         };
         let judged = slice.answers.get(&key(EVALUATES));
         let needs_evaluator = slice.attempts.contains_key(&key(EVALUATES));
-        if needs_evaluator && judged.is_none() && !slice.failed.contains_key(&id) {
+        if needs_evaluator && judged.is_none() && failed.is_none() {
             return Ok(false);
         }
-        self.keep(slice, &Question::Answer(of), answer)?;
-        self.answered(of, answer.said.clone(), answer.session.clone())?;
+        let place = self.keep(slice, &Question::Answer(of), answer)?;
+        self.answered(CaseRun { answer: place.map(attempt_of), ..of }, answer.clone())?;
         let Some(question) = self.queue.pop_front() else { return Ok(true) };
-        let Question::Evaluate { output, session, .. } = &question else { return Ok(true) };
-        let (output, session) = (output.clone(), session.clone());
-        match judged {
-            Some(judged) if session.is_some() && session == judged.session => {
+        match (judged, question) {
+            (Some(judged), Question::Evaluate(evaluating))
+                if evaluating.session.is_some() && evaluating.session == judged.session =>
+            {
                 self.adopt(slice, of, EVALUATES)?;
                 self.record_error(of, "evaluator_error: it answered in the executor's session".into())?;
             }
-            Some(judged) => {
+            (Some(judged), question) => {
                 self.keep(slice, &question, judged)?;
-                self.evaluated(of, &output, &judged.said)?;
+                if let Question::Evaluate(evaluating) = question {
+                    self.evaluated(*evaluating, &judged.said)?;
+                }
             }
-            None => {
+            (None, Question::Evaluate(_)) => {
                 self.adopt(slice, of, EVALUATES)?;
-                match slice.failed.get(&id) {
+                match failed {
                     Some(failed) => self.failed_there(of, failed)?,
                     None => self.record_error(of, "evaluator_error: there is no evaluation".into())?,
                 }
             }
+            (None, _) => {}
         }
         Ok(true)
     }
@@ -281,21 +313,30 @@ impl Questions<'_> {
         }
     }
 
-    /// Takes over the attempts of a question, and stores its answer.
-    fn keep(&mut self, slice: &SliceAnswers, question: &Question, answer: &StoredAnswer) -> Result<(), Failure> {
-        let (Question::Answer(of) | Question::Evaluate { of, .. }) = *question else { return Ok(()) };
+    /// Takes over the attempts of a question, and stores its answer. Returns where that is stored.
+    fn keep(
+        &mut self,
+        slice: &SliceAnswers,
+        question: &Question,
+        answer: &StoredAnswer,
+    ) -> Result<Option<AnswerPlace>, Failure> {
+        let of = match question {
+            Question::Answer(of) => *of,
+            Question::Evaluate(evaluating) => evaluating.of,
+            Question::Command(_) | Question::Rewrite { .. } => return Ok(None),
+        };
         let step = question.step();
         let attempt = self.adopt(slice, of, step)?;
+        let given = AnswerPlace { run: self.recorder.run(), step, attempt };
         if let Ok(plan) = self.plan_of(question) {
-            let given = AnswerPlace { run: self.recorder.run(), step, attempt };
-            self.journal.keep_answer(&key_of(&plan), answer, given)?;
+            self.journal.keep_answer(&key_of(&plan, of.repetition), answer, given)?;
         }
-        Ok(())
+        Ok(Some(given))
     }
 
     /// Makes the attempts at a case part of this run. Returns the number of the last one.
     fn adopt(&mut self, slice: &SliceAnswers, of: CaseRun, step: u32) -> Result<u32, Failure> {
-        let events = slice.attempts.get(&(self.case(of).id.clone(), step)).cloned().unwrap_or_default();
+        let events = slice.attempts.get(&(self.case(of).id.clone(), of.repetition, step)).cloned().unwrap_or_default();
         let (mut numbers, mut kinds, mut last) = (HashMap::new(), Vec::new(), 0);
         let (root, their_run) = &slice.attempts_at;
         for mut kind in events {
@@ -308,7 +349,7 @@ impl Questions<'_> {
                 };
                 numbers.insert(theirs, last);
                 at.attempt = last;
-                at.iteration = u32::try_from(of.case + 1).unwrap_or(u32::MAX);
+                at.iteration = self.iteration(of);
                 if is_planned {
                     self.journal.adopt_attempt_as(self.recorder.run(), at, root, (*their_run, theirs))?;
                 }

@@ -1,6 +1,6 @@
 //! What can fail in the hub, and what to do then.
 
-use crate::unit::BadBundle;
+use crate::unit::{BadBundle, BadSharedTask};
 use std::io;
 use std::path::PathBuf;
 
@@ -62,6 +62,15 @@ pub enum HubError {
         /// The name of the unit.
         unit: String,
     },
+    /// A task of a shared hub cannot be used.
+    #[error("the hub's task `{task}` cannot be used: {cause}")]
+    Task {
+        /// The ID of the task.
+        task: String,
+        /// Why it cannot.
+        #[source]
+        cause: BadSharedTask,
+    },
     /// The bundle of a unit cannot be used.
     #[error("the bundle of unit `{unit}` cannot be used: {cause}")]
     Bundle {
@@ -89,6 +98,10 @@ impl HubError {
             Self::Unknown { .. } => {
                 "check the path of the hub; `git ls-remote HUB 'refs/forkhestra/units/*'` lists its units"
             }
+            Self::Task { cause: BadSharedTask::Newer(_), .. } => {
+                "install the newer version of forkhestra that wrote it"
+            }
+            Self::Task { .. } => "`git log refs/forkhestra/tasks/ID` in the hub shows who has changed it",
             Self::Bundle { cause: BadBundle::Newer { .. }, .. } => "use the version of forkhestra that made it",
             Self::Bundle { .. } => "start the batch again; it makes a new one",
         }

@@ -7,6 +7,7 @@ mod error;
 mod files;
 mod fill;
 mod git;
+mod integrator;
 mod land;
 mod line;
 mod open;
@@ -14,6 +15,7 @@ mod ports;
 mod probe;
 mod remote;
 mod snapshot;
+mod tasks;
 mod units;
 mod workspace;
 
@@ -23,10 +25,12 @@ use std::path::{Path, PathBuf};
 pub use carry::Synced;
 pub use checkpoint::{KeptRun, KeptUnit};
 pub use error::HubError;
+pub use integrator::{FoundIntegrator, IntegratorClaim, Pushed};
 pub use land::FastForward;
 pub use line::{Merged, conflict_text};
 pub use open::OpenBatch;
 pub use ports::PortBlock;
+pub use tasks::{FoundTask, Person, RefChange, TaskChange};
 pub use units::{Claim, FoundUnit};
 pub use workspace::{Workspace, WorkspaceLock};
 

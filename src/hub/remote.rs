@@ -1,6 +1,7 @@
 //! A hub on another machine. What is read of it is fetched into a mirror on this one, and each change of a ref is
 //! pushed as a compare-and-swap (git-push(1), `--force-with-lease`).
 
+use super::tasks::RefChange;
 use super::{Hub, HubError, SETTINGS, git, write};
 use crate::proc::environment_chooses_ssh;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 /// The option that names the program that serves a push on the other machine. The hub hides its refs from
 /// agents, who push without it.
-const RECEIVE: &str = "--receive-pack=git -c receive.hideRefs='!refs/forkhestra' receive-pack";
+const RECEIVE: &str = "--receive-pack=git -c receive.hideRefs='!refs/forkhestra' \
+                       -c receive.hideRefs='!refs/heads/forkhestra' receive-pack";
 
 /// How often, and how far apart, a worker waits for another one that fetches into the same mirror.
 const TURNS: u32 = 60;
@@ -77,10 +79,20 @@ impl Hub {
 
     /// Fetches the refs that match a pattern, with all that they refer to. On a hub of this machine, it does nothing.
     pub(super) fn fetch(&self, refs: &str) -> Result<(), HubError> {
+        self.fetch_with(refs, &[])
+    }
+
+    /// Fetches all refs below a prefix, and forgets those that the hub does not have any more.
+    pub(super) fn fetch_all(&self, prefix: &str) -> Result<(), HubError> {
+        self.fetch_with(&format!("{prefix}*"), &["--prune"])
+    }
+
+    fn fetch_with(&self, refs: &str, options: &[&str]) -> Result<(), HubError> {
         let Some(url) = &self.remote else { return Ok(()) };
         let refs = format!("+{refs}:{refs}");
-        let fetch =
-            || self.with_person(url, &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", url, &refs]).map(drop);
+        let plain = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
+        let words = [&plain, options, &[url.as_str(), &refs]].concat();
+        let fetch = || self.with_person(url, &words).map(drop);
         for _ in 0..TURNS {
             match fetch() {
                 // Another worker of this machine fetches into the same mirror.
@@ -98,25 +110,61 @@ impl Hub {
     /// Sets a ref of the remote hub to `new`, if it is still `old`; `None` if it must not exist. Returns whether it
     /// was.
     pub(super) fn push(&self, url: &str, name: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
-        let lease = format!("--force-with-lease={name}:{}", old.unwrap_or_default());
-        let refs = format!("{new}:{name}");
-        let plain = ["push", "--quiet", "--no-verify", &lease, url, &refs];
-        // A web server decides by itself what it runs, and so may an ssh server.
-        let pushed = if url.starts_with("http") {
-            self.with_person(url, &plain)
-        } else {
-            let special = ["push", "--quiet", "--no-verify", &lease, RECEIVE, url, &refs];
-            self.with_person(url, &special).or_else(|_| self.with_person(url, &plain))
+        self.push_all(url, &[(name.to_string(), new.to_string(), old.map(str::to_string))])
+    }
+
+    /// Changes refs of the hub itself, all of them or none. Returns whether each was as expected.
+    pub(super) fn swap_all(&self, changes: &[RefChange]) -> Result<bool, HubError> {
+        let Some(url) = &self.remote else {
+            let line = |(name, new, old): &RefChange| {
+                let old = old.clone().unwrap_or_else(|| "0".repeat(new.len()));
+                format!("update {name} {new} {old}\n")
+            };
+            let lines: Vec<String> = changes.iter().map(line).collect();
+            let Err(error) = self.ask_with(&["update-ref", "--no-deref", "--stdin"], &[], lines.concat().as_bytes())
+            else {
+                return Ok(true);
+            };
+            let now = |name: &str| self.ask(&["rev-parse", "--verify", "--quiet", name]).ok();
+            let is_as_expected = changes.iter().all(|(name, _, old)| now(name) == *old);
+            return if is_as_expected { Err(error) } else { Ok(false) };
         };
+        self.push_all(url, changes)
+    }
+
+    /// Pushes changes of refs of the remote hub, all of them or none.
+    fn push_all(&self, url: &str, changes: &[RefChange]) -> Result<bool, HubError> {
+        let leases = changes.iter().map(|(name, _, old)| {
+            let old = old.as_deref().unwrap_or_default();
+            format!("--force-with-lease={name}:{old}")
+        });
+        let refs = changes.iter().map(|(name, new, _)| format!("{new}:{name}"));
+        let (leases, refs): (Vec<String>, Vec<String>) = (leases.collect(), refs.collect());
+        let atomic = (changes.len() > 1).then(|| "--atomic".to_string());
+        let pushed = self.push_to(url, &atomic.into_iter().chain(leases).collect::<Vec<_>>(), &refs);
         let Err(error) = pushed else { return Ok(true) };
-        // The answer to a push that was accepted may be lost, so the ref decides.
-        let told = self.with_person(url, &["ls-remote", url, name])?;
-        let now = told.split_whitespace().next();
-        match now {
-            Some(now) if now == new => Ok(true),
-            now if now == old => Err(error),
-            _ => Ok(false),
+        // The answer to a push that was accepted may be lost, so the refs decide.
+        let names = changes.iter().map(|(name, _, _)| name.as_str());
+        let told = self.with_person(url, &["ls-remote", url].into_iter().chain(names).collect::<Vec<_>>())?;
+        let now = |name: &str| {
+            let mut lines = told.lines().filter_map(|line| line.split_once('\t'));
+            lines.find(|(_, found)| *found == name).map(|(commit, _)| commit.to_string())
+        };
+        if changes.iter().all(|(name, new, _)| now(name).as_ref() == Some(new)) {
+            return Ok(true);
         }
+        if changes.iter().all(|(name, _, old)| now(name) == *old) { Err(error) } else { Ok(false) }
+    }
+
+    /// Pushes with these options.
+    pub(super) fn push_to(&self, url: &str, options: &[String], refs: &[String]) -> Result<String, HubError> {
+        let push = |special: Option<&'static str>| {
+            let plain = ["push", "--quiet", "--no-verify"].into_iter().chain(special);
+            let words = plain.chain(options.iter().map(String::as_str)).chain([url]);
+            self.with_person(url, &words.chain(refs.iter().map(String::as_str)).collect::<Vec<_>>())
+        };
+        // A web server decides by itself what it runs, and so may an ssh server.
+        if url.starts_with("http") { push(None) } else { push(Some(RECEIVE)).or_else(|_| push(None)) }
     }
 
     /// Calls git on the mirror with the person's settings, which know how to log in.

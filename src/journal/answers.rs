@@ -6,12 +6,18 @@ use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 /// An answer that an agent gave.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoredAnswer {
     /// The text of the answer.
     pub said: String,
     /// The agent session in which it was given, if the agent reports one.
     pub session: Option<String>,
+    /// What it has cost, in US dollars, if the agent reports that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// How long it has taken, in milliseconds; none for an answer from before this was stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
 }
 
 /// Where an answer was given: the attempt, and its place in the run.
@@ -26,13 +32,28 @@ pub struct AnswerPlace {
 }
 
 impl Journal {
-    /// Returns the answer stored under a key; with a run, only an answer that was given in that run.
+    /// Returns the text of an answer that was given in an attempt; `None` if it is not stored any more.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn answer(&self, key: &str, run: Option<i64>) -> Result<Option<StoredAnswer>, JournalError> {
-        let select = "SELECT said, session FROM answers WHERE key = ?1 AND run = coalesce(?2, run)";
-        let given = |row: &rusqlite::Row<'_>| Ok(StoredAnswer { said: row.get(0)?, session: row.get(1)? });
+    pub fn said(&self, at: AnswerPlace) -> Result<Option<String>, JournalError> {
+        let select = "SELECT said FROM answers WHERE run = ?1 AND step = ?2 AND attempt = ?3";
+        let found = self.database.prepare_cached(select);
+        let row = params![at.run, at.step, at.attempt];
+        let found = found.and_then(|mut select| select.query_row(row, |row| row.get(0)).optional());
+        found.map_err(self.failed())
+    }
+
+    /// Returns the answer stored under a key, with its place; with a run, only an answer that was given in that run.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn answer(&self, key: &str, run: Option<i64>) -> Result<Option<(StoredAnswer, AnswerPlace)>, JournalError> {
+        let select = "SELECT said, session, cost, took_ms, run, step, attempt FROM answers WHERE key = ?1 AND run = coalesce(?2, run)";
+        let given = |row: &rusqlite::Row<'_>| {
+            let place = AnswerPlace { run: row.get(4)?, step: row.get(5)?, attempt: row.get(6)? };
+            Ok((stored(row, 0)?, place))
+        };
         let found = self.database.prepare_cached(select);
         let found = found.and_then(|mut select| select.query_row(params![key, run], given).optional());
         found.map_err(self.failed())
@@ -43,10 +64,11 @@ impl Journal {
     /// # Errors
     /// When the database cannot be read.
     pub fn answers_of(&self, run: i64) -> Result<Vec<(AnswerPlace, StoredAnswer)>, JournalError> {
-        let select = "SELECT step, attempt, said, session FROM answers WHERE run = ?1 ORDER BY step, attempt";
+        let select =
+            "SELECT step, attempt, said, session, cost, took_ms FROM answers WHERE run = ?1 ORDER BY step, attempt";
         let given = |row: &rusqlite::Row<'_>| {
             let at = AnswerPlace { run, step: row.get(0)?, attempt: row.get(1)? };
-            Ok((at, StoredAnswer { said: row.get(2)?, session: row.get(3)? }))
+            Ok((at, stored(row, 2)?))
         };
         let mut select = self.database.prepare_cached(select).map_err(self.failed())?;
         let rows = select.query_map(params![run], given).map_err(self.failed())?;
@@ -58,10 +80,22 @@ impl Journal {
     /// # Errors
     /// When the database cannot be written.
     pub fn keep_answer(&self, key: &str, given: &StoredAnswer, at: AnswerPlace) -> Result<(), JournalError> {
-        let insert = "INSERT OR REPLACE INTO answers (key, said, session, run, step, attempt)
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let row = params![key, given.said, given.session, at.run, at.step, at.attempt];
+        let insert = "INSERT OR REPLACE INTO answers (key, said, session, run, step, attempt, cost, took_ms)
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let took = given.took_ms.and_then(|took| i64::try_from(took).ok());
+        let row = params![key, given.said, given.session, at.run, at.step, at.attempt, given.cost_usd, took];
         let inserted = self.database.prepare_cached(insert).and_then(|mut insert| insert.execute(row));
         inserted.map(drop).map_err(self.failed())
     }
+}
+
+/// Reads an answer from four columns, from this one on.
+fn stored(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<StoredAnswer> {
+    let took: Option<i64> = row.get(first + 3)?;
+    Ok(StoredAnswer {
+        said: row.get(first)?,
+        session: row.get(first + 1)?,
+        cost_usd: row.get(first + 2)?,
+        took_ms: took.and_then(|took| u64::try_from(took).ok()),
+    })
 }

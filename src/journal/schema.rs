@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(super) const APPLICATION: i64 = 0x666f_726b;
 
 /// The migrations of the format, in order; `PRAGMA user_version` counts those that were applied.
-pub(super) const MIGRATIONS: [&str; 7] = [
+pub(super) const MIGRATIONS: [&str; 8] = [
     "
     CREATE TABLE runs (
         id      INTEGER PRIMARY KEY,
@@ -151,6 +151,11 @@ pub(super) const MIGRATIONS: [&str; 7] = [
     ALTER TABLE runs ADD COLUMN parent INTEGER;
     ALTER TABLE runs ADD COLUMN unit TEXT;
 ",
+    // What an answer to the prompt of an evaluation has cost, and how long it has taken.
+    "
+    ALTER TABLE answers ADD COLUMN cost REAL;
+    ALTER TABLE answers ADD COLUMN took_ms INTEGER;
+",
 ];
 
 /// The format that introduced the ledger, and the one that added messages to it.
@@ -261,7 +266,8 @@ mod tests {
     use super::*;
 
     /// Removes what came after that format.
-    const NEWER: &str = "DROP TABLE messages; ALTER TABLE runs DROP COLUMN parent; ALTER TABLE runs DROP COLUMN unit";
+    const NEWER: &str = "DROP TABLE messages; ALTER TABLE runs DROP COLUMN parent; ALTER TABLE runs DROP COLUMN unit;
+                         ALTER TABLE answers DROP COLUMN cost; ALTER TABLE answers DROP COLUMN took_ms";
 
     /// Makes a root whose database has the format before messages, with the ledger of that format.
     fn older(root: &Path) {
@@ -295,7 +301,7 @@ mod tests {
         lock.sign("a chain, process 1, since then").unwrap();
         let refused = Journal::open(root.path());
         assert!(
-            matches!(refused, Err(JournalError::OlderAtWork { found: 5, known: 7, pid: Some(1), .. })),
+            matches!(refused, Err(JournalError::OlderAtWork { found: 5, known: 8, pid: Some(1), .. })),
             "{refused:?}"
         );
         lock.sign(&format!("a chain, process {}, since then", std::process::id())).unwrap();

@@ -186,15 +186,8 @@ pub(super) fn all_tasks(database: &Connection) -> rusqlite::Result<Vec<Task>> {
     let mut after = database.prepare_cached("SELECT after FROM task_order WHERE task = ?1 ORDER BY rowid")?;
     for task in &mut tasks {
         task.after = after.query_map([&task.id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        let trail = trail_of(database, &task.id)?;
-        (task.status, task.rejections) = replay(trail.iter().map(|row| &row.change));
-        let since = trail.iter().rposition(|row| row.change.to == Status::Pending).map_or(0, |at| at + 1);
-        let by_host = trail[since..].iter().filter(|row| row.change.rejection && row.change.actor == "host");
-        task.sent_back = u32::try_from(by_host.count()).unwrap_or(u32::MAX).min(task.rejections);
-        let told = |change: &Change| change.rejection || change.actor == "human" && !change.notes.is_empty();
-        task.notes = trail.iter().rev().find(|row| told(&row.change)).map(|row| row.change.notes.clone());
-        let by_worker = |change: &Change| !change.rejection && change.actor != "host" && change.actor != "human";
-        task.cut_off = task.status == Status::InProgress && trail.last().is_some_and(|row| by_worker(&row.change));
+        let trail: Vec<Change> = trail_of(database, &task.id)?.into_iter().map(|row| row.change).collect();
+        task.follow(&trail);
     }
     Ok(tasks)
 }

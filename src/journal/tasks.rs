@@ -237,6 +237,39 @@ impl Journal {
         })
     }
 
+    /// Replaces the trail of a task, if it is still `old`. What humans have decided settles its open dispute. Returns
+    /// whether it was.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn replace_trail(&mut self, id: &str, old: &[AuditRow], new: &[AuditRow]) -> Result<bool, JournalError> {
+        let stored = self.change(|transaction| {
+            if trail_of(transaction, id)? != old {
+                return Ok(Ok(false));
+            }
+            transaction.execute("DELETE FROM audit WHERE task = ?1", [id])?;
+            for row in new {
+                insert_change(transaction, id, row.run, &row.change, &row.at)?;
+            }
+            if let Some(decided) = new.iter().rev().find(|row| row.change.actor == "human" && !old.contains(row)) {
+                let settle = "UPDATE disputes SET decision = 'custom', notes = ?2, resolved = ?3
+                              WHERE task = ?1 AND resolved IS NULL AND kind <> 'minor'";
+                transaction.execute(settle, params![id, decided.change.notes, decided.at])?;
+            }
+            Ok(Ok(true))
+        })?;
+        Ok(stored.unwrap_or(false))
+    }
+
+    /// Returns a number that increases with each change of a task's status.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn last_change(&self) -> Result<i64, JournalError> {
+        let select = "SELECT coalesce(max(id), 0) FROM audit";
+        self.database.query_row(select, [], |row| row.get(0)).map_err(self.failed())
+    }
+
     /// Removes a task with its trail and its disputes; tasks that waited for it no longer wait.
     ///
     /// # Errors

@@ -125,6 +125,7 @@ pub(super) fn plan_agent(
         start_timeout: headless.as_ref().and_then(|headless| headless.start_timeout),
         found: entry.map_or(Found::Path, |entry| Found::Config(entry.layer, entry.at.to_string())),
         hides: Vec::new(),
+        folder: None,
         program,
         argv,
         isolation,

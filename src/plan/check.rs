@@ -158,6 +158,7 @@ pub(super) fn plan_check(
         timeout: context.request.settings.timeout.or(step.timeout).or(check.timeout),
         found: Found::Config(entry.layer, entry.at.to_string()),
         hides: Vec::new(),
+        folder: None,
         program,
         argv,
         isolation,

@@ -157,6 +157,8 @@ pub struct PlannedStep {
     pub found: Found,
     /// Programs on PATH that have the same name. They do not run, because the name refers to this step.
     pub hides: Vec<PathBuf>,
+    /// The directory in which the step runs; `None` for the root of the run.
+    pub folder: Option<PathBuf>,
     /// The step's own program.
     pub program: PathBuf,
     /// The arguments, without the program. They include the prompt if it is delivered as an argument.

@@ -28,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long the output of an ended program must be silent before it counts as fully read, if something that the program
 /// has left behind holds it open.
 const DRAIN: Duration = Duration::from_millis(500);
+/// How long the output of an ended program is read at most: what it has left behind may never be silent.
+const LONGEST_DRAIN: Duration = Duration::from_secs(2);
 /// How many bytes are read at once.
 const PIECE: usize = 16 << 10;
 
@@ -79,6 +81,8 @@ pub struct ByHand<'a> {
     pub input: &'a [u8],
     /// The signals that stop it early.
     pub interrupts: &'a Interrupts,
+    /// Variables of our environment that it does not get.
+    pub without: &'a [&'a str],
 }
 
 impl ByHand<'_> {
@@ -91,7 +95,9 @@ impl ByHand<'_> {
         let launch = Launch {
             program: self.program,
             arguments: self.arguments.iter().map(Into::into).collect(),
-            environment: std::env::vars_os().collect(),
+            environment: std::env::vars_os()
+                .filter(|(name, _)| self.without.iter().all(|without| name != without))
+                .collect(),
             folder: self.folder,
             stdin: stdin.as_deref().map(Path::new),
         };
@@ -191,7 +197,7 @@ fn follow(
     let (code, timed_out) = loop {
         let now = Instant::now();
         if now >= until || interrupts.ended() {
-            break (None, true);
+            break (exited.and_then(|(exit, _)| code_of(exit)), exited.is_none());
         }
         interrupts.stand_still_with(&mut tree);
         if open {
@@ -213,7 +219,7 @@ fn follow(
         exited = exited.or_else(|| Some((tree.exit()?, Instant::now())));
         // What the program has printed last may still be in the pipes. A daemon may hold them open.
         if let Some((exit, since)) = exited
-            && (!open || heard.max(since).elapsed() >= DRAIN)
+            && (!open || heard.max(since).elapsed() >= DRAIN || since.elapsed() >= LONGEST_DRAIN)
         {
             break (code_of(exit), false);
         }
@@ -247,6 +253,15 @@ mod tests {
             let answer = run(command, Path::new("/"), (PATIENCE, KEPT), &[]).unwrap();
             assert_eq!((answer.stdout.as_str(), answer.stderr.as_str(), answer.code), ("last", "words", Some(3)));
         }
+    }
+
+    #[test]
+    fn a_process_left_running_that_never_stops_printing_does_not_hold_up_the_answer() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "(while :; do echo tick; sleep 0.1; done) & echo done"]);
+        let answer = run(command, Path::new("/"), (PATIENCE, KEPT), &[]).unwrap();
+        assert_eq!((answer.code, answer.timed_out), (Some(0), false));
+        assert!(answer.stdout.contains("done\n"), "{}", answer.stdout);
     }
 
     #[test]

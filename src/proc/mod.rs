@@ -34,7 +34,7 @@ pub use launch::Launch;
 pub use lifeline::lifeline;
 pub use line::{GivenUp, Line};
 pub use others::{end_process, is_below_agent, roots_at_work};
-pub use ourselves::{StopRequests, adopt_orphans, open_files, survive_full_files};
+pub use ourselves::{StopRequests, adopt_orphans, end_ourselves, open_files, survive_full_files};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
 pub use procfs::{inherited, start_time};
 pub use survivors::{end_forks, end_holders, end_old, end_survivors};

@@ -4,7 +4,7 @@ use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Resource, Rlimit, getpid, getrlimit, set_child_subreaper, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, set_child_subreaper, setrlimit};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::process::{Child, Command};
@@ -30,6 +30,12 @@ pub fn open_files(wanted: u64) -> u64 {
 /// When the signal handler cannot be registered.
 pub fn survive_full_files() -> io::Result<()> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).map(drop)
+}
+
+/// Asks ourselves to end in order, as a person does with kill(1).
+pub fn end_ourselves() {
+    // A process may always send itself a signal (kill(2)).
+    let _ = kill_process(getpid(), Signal::TERM);
 }
 
 /// Makes us adopt the orphans of our tree if their lifeline is killed. A living lifeline keeps its own.

@@ -33,7 +33,9 @@ pub use text::changes::{changed_files, painted_patch};
 pub use text::doctor::{Finding, Health, doctor};
 pub use text::dry_run::{dry_run, quoted};
 pub use text::earlier::{EarlierRuns, Spread};
-pub use text::evaluation::{evaluation_json, evaluation_preview, evaluation_text, prompt_diff};
+pub use text::evaluation::{
+    CaseTexts, comparison_json, comparison_text, evaluation_json, evaluation_preview, evaluation_text, prompt_diff,
+};
 pub use text::explain::{explained, explained_json};
 pub use text::history::{next_of_part, resume_plan, run, runs};
 pub use text::listing::{list, list_json, show_chain, show_chain_json};

@@ -417,7 +417,7 @@ impl Driver<'_> {
             program,
             arguments,
             environment: self.environment(step, &value),
-            folder: self.context.root,
+            folder: step.folder.as_deref().unwrap_or(self.context.root),
             stdin: stdin.map(|_| prompt_path.as_path()),
         };
         match self.launch(&launch) {

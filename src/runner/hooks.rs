@@ -57,6 +57,7 @@ impl Driver<'_> {
                         timeout: PATIENCE,
                         input: json.as_bytes(),
                         interrupts: &interrupts,
+                        without: &[],
                     };
                     let _ = by_hand.run(&mut |_| {});
                 };

@@ -185,7 +185,13 @@ impl Driver<'_> {
     ) -> Result<Read, JournalError> {
         let mut found = Read::default();
         let Some(at) = self.state.at().cloned() else { return Ok(found) };
-        let Some(role) = self.role(&at) else {
+        let role = self.role(&at);
+        if let Some(lane) = self.lane {
+            found.said = lane.answered(output, role, folder);
+            let _ = folder.take_calls(token);
+            return Ok(found);
+        }
+        let Some(role) = role else {
             let output = joined(&folder.whole_output());
             found.tests_run = tests_run(&output);
             self.keep_diagnosis(&at, exit);
@@ -198,11 +204,6 @@ impl Driver<'_> {
                 errors.map(|errors| self.tree.fingerprint(self.context.root, errors.signature().as_bytes()));
             return Ok(found);
         };
-        if let Some(lane) = self.lane {
-            found.said = lane.answered(output, role, folder);
-            let _ = folder.take_calls(token);
-            return Ok(found);
-        }
         // Must come before our own writes there.
         let planted = self.planted(folder);
         let calls = folder.take_calls(token);

@@ -85,6 +85,20 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+impl Task {
+    /// Sets what follows from the changes of its status: all of them since it was added, in order.
+    pub fn follow(&mut self, trail: &[Change]) {
+        (self.status, self.rejections) = replay(trail);
+        let since = trail.iter().rposition(|change| change.to == Status::Pending).map_or(0, |at| at + 1);
+        let by_host = trail[since..].iter().filter(|change| change.rejection && change.actor == "host");
+        self.sent_back = u32::try_from(by_host.count()).unwrap_or(u32::MAX).min(self.rejections);
+        let told = |change: &&Change| change.rejection || change.actor == "human" && !change.notes.is_empty();
+        self.notes = trail.iter().rev().find(told).map(|change| change.notes.clone());
+        let by_worker = |change: &Change| !change.rejection && change.actor != "host" && change.actor != "human";
+        self.cut_off = self.status == Status::InProgress && trail.last().is_some_and(by_worker);
+    }
+}
+
 /// One change of status, as it is stored permanently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

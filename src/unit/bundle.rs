@@ -6,6 +6,7 @@ use crate::plan::{Outline, Overrides};
 use crate::source::sha256;
 use crate::task::Change;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 
 /// The version of the format of bundles. It increases when the meaning of a field changes.
 pub const BUNDLE_FORMAT: u32 = 1;
@@ -80,6 +81,9 @@ pub struct BundledSlice {
     pub prompts: Option<String>,
     /// The IDs of the cases.
     pub cases: Vec<String>,
+    /// How often each case is run, if not as the suite says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<NonZeroU32>,
 }
 
 /// The plan of a unit as it was made on the machine of its batch. A worker on another machine must come to the same.
@@ -129,6 +133,9 @@ pub struct TrailEntry {
     /// The change that was made.
     #[serde(flatten)]
     pub change: Change,
+    /// The name of the human who made it, in a hub that several people share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// Why the text of a bundle cannot be used.
@@ -210,11 +217,16 @@ mod tests {
                 spec: None,
                 tests: Some("make".into()),
                 added: "then".into(),
-                trail: vec![TrailEntry { at: "now".into(), change }],
+                trail: vec![TrailEntry { at: "now".into(), change, by: None }],
             }),
             try_number: Some(2),
             choice: Some(BundledChoice { judge: "judge".into(), prompt: "Choose\none".into() }),
-            slice: Some(BundledSlice { suite: "s.json".into(), prompts: None, cases: vec!["a b".into()] }),
+            slice: Some(BundledSlice {
+                suite: "s.json".into(),
+                prompts: None,
+                cases: vec!["a b".into()],
+                repeat: None,
+            }),
         }
     }
 

@@ -3,7 +3,9 @@
 mod bundle;
 mod needs;
 mod record;
+mod shared;
 
 pub use bundle::{BUNDLE_FORMAT, BadBundle, Bundle, BundledChoice, BundledPlan, BundledSlice, BundledTask, TrailEntry};
 pub use needs::{Needs, is_label};
 pub use record::{UnitRecord, UnitStage, is_unit_name};
+pub use shared::{BadSharedTask, SHARED_TASK_FORMAT, SharedTask, is_same_entry};

@@ -11,7 +11,7 @@ use temporalio_client::{ActivityIdentifier, RpcOptions};
 use temporalio_sdk::activities::ActivityContext;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How long a unit that was stopped may take to bring its work to the hub.
 const GRACE: Duration = Duration::from_mins(1);
@@ -21,20 +21,49 @@ const LEASE: Duration = Duration::from_mins(1);
 pub(crate) const LIMIT_REACHED: i32 = 4;
 /// The exit codes after which a unit continues later: a limit that can be raised, and signals.
 const CONTINUES: [i32; 5] = [LIMIT_REACHED, 129, 130, 141, 143];
+/// The exit codes of `forkhestra work` after which the hub has a result of the unit: that of its run, or 75 if another
+/// worker has it or has done it.
+const HANDED_OVER: [i32; 5] = [0, 1, 2, 3, 75];
+/// How long the last lines of a process that has ended are waited for. What it has left running may hold its output.
+const DRAIN: Duration = Duration::from_secs(2);
 
 /// How the work on a unit has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum WorkEnd {
     /// The hub has its result.
     HandedOver(UnitDone),
-    /// It was stopped because somebody has cancelled it. What was done is in the hub.
-    Cancelled,
+    /// It was stopped because somebody has cancelled it.
+    Cancelled(Leftover),
     /// It was ended because it may belong to another worker by now.
     Lost,
-    /// It was stopped because the worker ends. What was done is in the hub.
-    Stopped,
+    /// It was stopped because the worker ends.
+    Stopped(Leftover),
     /// It has stopped by itself, and can continue: the exit code, and its last words.
     Interrupted(Option<i32>, String),
+    /// It could not be done here, and the hub has no result: the exit code, and its last words.
+    Failed(i32, String),
+}
+
+/// Where the work of a unit is that was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leftover {
+    /// All of it is in the hub.
+    InHub,
+    /// Its process did not end in time and was killed. The hub has what it had kept before.
+    Killed,
+}
+
+impl fmt::Display for Leftover {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InHub => write!(formatter, "what was done is in the hub"),
+            Self::Killed => write!(
+                formatter,
+                "it was killed, because it had not ended {} seconds later; the hub has what was done until its last checkpoint",
+                GRACE.as_secs()
+            ),
+        }
+    }
 }
 
 impl fmt::Display for WorkEnd {
@@ -42,16 +71,19 @@ impl fmt::Display for WorkEnd {
         match self {
             Self::HandedOver(done) if done.exit == 75 => write!(formatter, "another worker has done it, or has it"),
             Self::HandedOver(done) => write!(formatter, "handed over with exit code {}", done.exit),
-            Self::Cancelled => write!(formatter, "cancelled; what was done is in the hub"),
+            Self::Cancelled(leftover) => write!(formatter, "cancelled; {leftover}"),
             Self::Lost => {
                 write!(formatter, "ended, because the server did not answer and may give it to another worker")
             }
-            Self::Stopped => write!(formatter, "stopped with its worker; what was done is in the hub"),
+            Self::Stopped(leftover) => write!(formatter, "stopped with its worker; {leftover}"),
             Self::Interrupted(Some(LIMIT_REACHED), _) => {
                 write!(formatter, "a limit was reached; it continues when the limit is raised")
             }
             Self::Interrupted(Some(code), words) => write!(formatter, "interrupted with exit code {code}. {words}"),
             Self::Interrupted(None, words) => write!(formatter, "its process was killed. {words}"),
+            Self::Failed(code, words) => {
+                write!(formatter, "this worker failed with exit code {code}, and the hub has no result. {words}")
+            }
         }
     }
 }
@@ -155,13 +187,16 @@ impl UnitWork {
         if let Some(report) = report {
             report.abort();
         }
-        while let Ok(Some(line)) = events.next_line().await {
-            self.watched.event(&line);
-        }
+        let rest = async {
+            while let Ok(Some(line)) = events.next_line().await {
+                self.watched.event(&line);
+            }
+        };
+        let _ = timeout(DRAIN, rest).await;
         if let Some(root) = self.watched.root.clone() {
             self.watched.status(&status(&self.program, &root, self.beat).await);
         }
-        let words = process.last_words().await;
+        let words = timeout(DRAIN, process.last_words()).await.unwrap_or_default();
         self.end(code, &words)
     }
 
@@ -205,7 +240,7 @@ impl UnitWork {
             let handle = context.client().get_async_activity_handle(identifier);
             let sent = Instant::now();
             let options = RpcOptions::builder().timeout(beat).build();
-            let asked = tokio::time::timeout(beat, handle.heartbeat(Some(watched.progress), options)).await;
+            let asked = timeout(beat, handle.heartbeat(Some(watched.progress), options)).await;
             let verdict = match asked {
                 Ok(Ok(answer)) if answer.cancel_requested => Verdict::Cancelled,
                 Ok(Ok(answer)) if answer.activity_reset => Verdict::NotOurs,
@@ -242,17 +277,30 @@ impl UnitWork {
 
     fn end(self, code: Option<i32>, words: &str) -> WorkEnd {
         let reason = self.stopping.map(|(reason, _)| reason);
-        let last = words.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_string();
+        let leftover = if code.is_some() { Leftover::InHub } else { Leftover::Killed };
         match (reason, code) {
             (Some(Reason::Lost), _) => WorkEnd::Lost,
-            (_, Some(exit)) if !CONTINUES.contains(&exit) => {
+            (_, Some(exit)) if HANDED_OVER.contains(&exit) => {
                 WorkEnd::HandedOver(UnitDone { unit: self.unit, exit, progress: self.watched.progress })
             }
-            (Some(Reason::Cancelled), _) => WorkEnd::Cancelled,
-            (Some(Reason::Stopped), _) => WorkEnd::Stopped,
-            (None, code) => WorkEnd::Interrupted(code, last),
+            (_, Some(code)) if !CONTINUES.contains(&code) => WorkEnd::Failed(code, in_words(words)),
+            (Some(Reason::Cancelled), _) => WorkEnd::Cancelled(leftover),
+            (Some(Reason::Stopped), _) => WorkEnd::Stopped(leftover),
+            (None, code) => WorkEnd::Interrupted(code, last_line(words).to_string()),
         }
     }
+}
+
+/// The error that a program has printed, in one line: what begins with `×`, without the lines of help after it.
+fn in_words(printed: &str) -> String {
+    let lines = printed.lines().map(str::trim).skip_while(|line| !line.starts_with('×'));
+    let error = lines.take_while(|line| !line.is_empty() && !line.starts_with("help:"));
+    let words: Vec<&str> = error.map(|line| line.trim_start_matches(['×', '│', ' '])).collect();
+    if words.is_empty() { last_line(printed).to_string() } else { words.join(" ") }
+}
+
+fn last_line(printed: &str) -> &str {
+    printed.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim()
 }
 
 /// What `forkhestra status --json` says about the run in a root; empty if it does not answer in time.
@@ -265,5 +313,19 @@ async fn finished(report: &mut Option<JoinHandle<Answer>>) -> Option<Answer> {
     match report {
         Some(report) => report.await.ok(),
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_program_that_has_failed_is_one_line() {
+        let printed = "hub/failed\n\n  × cannot reach the hub file:///x: '/x' does not\n  │ appear to be a git repository\n  \
+                       help: look at it\n";
+        assert_eq!(in_words(printed), "cannot reach the hub file:///x: '/x' does not appear to be a git repository");
+        assert_eq!(in_words("thread 'main' panicked\nat the disco\n\n"), "at the disco");
+        assert_eq!(in_words(""), "");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{Place, git};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 pub(crate) const CHAINS: &str = r#"
@@ -117,17 +117,28 @@ fn task_land_shows_what_has_landed_and_advances_a_branch_only_by_a_fast_forward(
     assert!(place.run(&["task", "land", "--into", "main"]).code(2).stderr.contains("land/uncommitted"));
     git(&place, &["checkout", "-q", "--", "shared.txt"]);
     git(&place, &["branch", "other"]);
+    let told = place.path("tmp/hooks");
+    for hook in
+        ["pre-push", "pre-receive", "update", "post-receive", "post-update", "reference-transaction", "post-merge"]
+    {
+        let path = format!(".git/hooks/{hook}");
+        place.write(&path, format!("#!/bin/sh\necho {hook} >> '{}'\n", told.display()));
+        fs::set_permissions(place.work(&path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
     let ran = place.run(&["task", "land", "--into", "other"]);
     assert!(ran.code(0).stdout.starts_with("other is now at "), "{}", ran.stdout);
     let new = git(&place, &["rev-list", "--count", "main..other"]);
     assert!(ran.stdout.contains(&format!("({} new commit", new.trim())), "{}", ran.stdout);
     assert!(!place.work("file-1.txt").exists(), "another branch is checked out");
+    assert_eq!(fs::read_to_string(&told).unwrap_or_default(), "", "no hook of the repository runs");
     let elsewhere = place.path("tmp/elsewhere").display().to_string();
-    git(&place, &["worktree", "add", "-q", "-b", "third", &elsewhere]);
+    git(&place, &["-c", "core.hooksPath=", "worktree", "add", "-q", "-b", "third", &elsewhere]);
     let ran = place.run(&["task", "land", "--into", "third"]);
     assert!(ran.code(2).stderr.contains("checked out"), "{}", ran.stderr);
     assert_eq!(git(&place, &["rev-parse", "third"]), git(&place, &["rev-parse", "main"]));
     assert!(place.run(&["task", "land", "--into", "main"]).code(0).stdout.starts_with("main is now "));
+    assert_eq!(fs::read_to_string(&told).unwrap_or_default(), "", "no hook of the repository runs");
+    fs::remove_dir_all(place.work(".git/hooks")).unwrap();
     assert_eq!(place.read("file-1.txt"), "work\n");
     assert_eq!(place.run(&["task", "land", "--into", "main"]).code(0).stdout, "main has everything that has landed.\n");
     git(&place, &["commit", "-q", "--allow-empty", "-m", "mine"]);

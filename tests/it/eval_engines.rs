@@ -41,7 +41,7 @@ fn calls(place: &Place) -> usize {
 
 /// The table of an evaluation, without its number.
 fn table(place: &Place, run: &str) -> String {
-    let shown = place.run(&["eval", "show", run, "-v"]).code(0).stdout.clone();
+    let shown = place.run(&["eval", "show", run]).code(0).stdout.clone();
     shown.replace(&format!("runs/{run}"), "runs/N")
 }
 
@@ -59,6 +59,20 @@ fn eval_run_on_an_engine_asks_each_case_once_and_ends_with_the_same_table() {
     place.run(&["eval", "run", "suite.json"]).code(1);
     assert_eq!(calls(&place), 24);
     assert!(place.run(&["runs", "log", "1"]).code(0).stdout.contains("text 12"));
+}
+
+#[test]
+fn repeat_runs_each_case_several_times_on_an_engine_too() {
+    let place = with_suite(4, "");
+    let ran = place.run(&["eval", "run", "suite.json", "--on", "cluster", "--slice", "2", "-j", "2", "--repeat", "3"]);
+    assert_eq!(calls(&place), 12, "{}", ran.all());
+    assert!(
+        ran.code(1).stdout.contains("6 of 12 results passed: 2 cases always, 0 sometimes, 2 never"),
+        "{}",
+        ran.stdout
+    );
+    place.run(&["eval", "run", "suite.json", "--repeat", "3"]).code(1);
+    assert_eq!(calls(&place), 12, "each answer is stored with its repetition");
 }
 
 #[test]

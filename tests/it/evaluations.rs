@@ -4,7 +4,7 @@ use crate::support::{LONG, Place};
 use std::fs;
 use std::time::Instant;
 
-const CONFIG: &str = r#"{
+pub(crate) const CONFIG: &str = r#"{
   "agents": {
     "shouter": { "command": "sh shouter.sh", "deliver": "stdin" },
     "judge": { "command": "judge", "deliver": "stdin" },
@@ -25,27 +25,33 @@ case "$prompt" in
 esac
 "#;
 
-const CASES: &str = r#"[
+pub(crate) const CASES: &str = r#"[
     { "id": "greeting", "text": "hello", "expected": "HELLO", "criteria": [{ "type": "exact" }] },
     { "id": "farewell", "text": "goodbye", "expected": "GOODBYE", "criteria": [{ "type": "exact" }] },
     { "id": "thanks", "text": "thank you very much", "expected": "THANK YOU VERY MUCH", "criteria": [{ "type": "exact" }] },
     { "id": "number", "text": "42", "expected": "42", "criteria": [{ "type": "exact" }] }
   ]"#;
 
-fn suite(more: &str, cases: &str) -> String {
+pub(crate) fn suite(more: &str, cases: &str) -> String {
     format!(
         r#"{{ "taskType": "shouting", "prompt": "Repeat the text.", "executor": "shouter", {more} "cases": {cases} }}"#
     )
 }
 
-fn place() -> Place {
+pub(crate) fn place() -> Place {
     let place = Place::new();
     place.config(CONFIG).write("shouter.sh", SHOUTER).write("suite.json", suite(r#""improver": "rewriter","#, CASES));
     place.agent("rewriter", "print nothing new");
     place
 }
 
-fn calls(place: &Place) -> usize {
+/// Moves the prompt into a file, to which `--write` writes.
+pub(crate) fn with_prompt_file(place: &Place) {
+    let suite = place.read("suite.json").replace(r#""prompt": "Repeat the text.""#, r#""promptFile": "prompt.md""#);
+    place.write("prompt.md", "Repeat the text.\n").write("suite.json", suite);
+}
+
+pub(crate) fn calls(place: &Place) -> usize {
     fs::read_to_string(place.work("calls.txt")).unwrap_or_default().lines().count()
 }
 
@@ -80,11 +86,8 @@ fn a_dry_run_shows_the_exact_first_prompt_and_asks_nobody() {
 fn a_candidate_that_passes_wins_and_its_prompt_is_written_where_it_was_asked_to_be() {
     let place = place();
     place.agent("rewriter", "print Here it is:\nprint ```text\nprint Repeat the text in capital letters.\nprint ```\nprint Bye.\nnext\nprint Repeat the text in capital letters, please.");
-    place.write("prompt.md", "Repeat the text.\n");
-    let suite = suite(r#""improver": "rewriter","#, CASES)
-        .replace(r#""prompt": "Repeat the text.""#, r#""promptFile": "prompt.md""#);
-    place.write("suite.json", suite);
-    let ran = place.run(&["eval", "improve", "suite.json", "--write"]);
+    with_prompt_file(&place);
+    let ran = place.run(&["eval", "improve", "suite.json", "--repeat", "3", "--write"]);
     insta::assert_snapshot!("evaluation_improve", ran.code(0).all());
     assert_eq!(place.read("prompt.md"), "Repeat the text in capital letters.\n");
     assert_eq!(place.run(&["eval", "show", "--prompt"]).code(0).stdout, "Repeat the text in capital letters.\n");
@@ -176,10 +179,13 @@ fn feedback_that_quotes_the_expected_output_never_reaches_the_improver() {
     );
     place.agent("rewriter", "print Name every number.\nnext\nprint Name all numbers.");
     let ran = place.run(&["eval", "improve", "suite.json"]);
-    assert!(ran.code(1).stderr.contains("dropped 1 remark that quoted the expected output"), "{}", ran.stderr);
+    assert!(ran.code(1).stderr.contains("dropped 1 remark that quoted a case"), "{}", ran.stderr);
     let told = String::from_utf8(place.stdin_of("rewriter", 1)).unwrap();
     assert!(told.contains("- It names no number\n") && told.contains("- Ask for numbers\n"), "{told}");
     assert!(!told.to_lowercase().contains("nine percent"), "{told}");
+    // Without an improver, people see all of it.
+    let ran = place.run(&["eval", "run", "suite.json"]);
+    assert!(ran.code(1).stdout.contains("It is not: THE QUARTERLY REVENUE FELL"), "{}", ran.stdout);
 }
 
 #[test]
@@ -304,7 +310,7 @@ fn an_improvement_that_is_killed_at_any_write_goes_on_to_the_same_prompt() {
         place.assert_nothing_is_left();
         place.set("FORKHESTRA_TEST_ABORT_AFTER_WRITES", "0");
         let ran = place.run(&["resume", "1"]);
-        assert!(ran.code(0).stdout.contains("generation 1 is the best"), "{writes}: {}", ran.all());
+        assert!(ran.code(0).stdout.contains("generation 1 did better"), "{writes}: {}", ran.all());
     }
 }
 
@@ -319,6 +325,35 @@ fn a_limit_ends_an_evaluation_and_a_resume_under_a_higher_one_goes_on() {
     place.write("shouter.sh", SHOUTER.replace("echo x", "echo changed"));
     place.write("suite.json", suite("", CASES).replace("hello", "hallo"));
     assert!(place.run(&["resume", "1"]).code(2).stderr.contains("has ended"));
+}
+
+/// Each answer costs 0.1: with three lanes, the fourth and fifth would begin before the third is paid for.
+#[test]
+fn a_limit_counts_what_is_under_way_in_other_lanes() {
+    let place = Place::new();
+    let case = |number| {
+        format!(r#"{{ "id": "{number}", "text": "{number}", "criteria": [{{ "type": "length", "max": 9 }}] }}"#)
+    };
+    let cases: Vec<String> = (0..12).map(case).collect();
+    place.config(r#"{ "chains": {} }"#);
+    place.write("suite.json", suite("", &format!("[{}]", cases.join(","))).replace("shouter", "claude"));
+    place.agent(
+        "claude",
+        r#"print {"type":"result","result":"done","is_error":false,"total_cost_usd":0.1,"usage":{"input_tokens":9}}"#,
+    );
+    let ran = place.run(&["eval", "run", "suite.json", "-j", "3", "--limit", "cost=0.45"]);
+    assert!(ran.code(4).stdout.contains("the limit `cost` was reached"), "{}", ran.all());
+    assert_eq!(place.calls("claude"), 5);
+}
+
+#[test]
+fn equal_questions_at_once_are_asked_once() {
+    let place = place();
+    let case = |id| format!(r#"{{ "id": "{id}", "text": "same", "criteria": [{{ "type": "length", "max": 9 }}] }}"#);
+    place.write("suite.json", suite("", &format!("[{}, {}, {}]", case("a"), case("b"), case("c"))));
+    let ran = place.run(&["eval", "run", "suite.json", "-j", "3"]);
+    assert!(ran.code(0).stdout.contains("all 3 cases passed"), "{}", ran.all());
+    assert_eq!(calls(&place), 1);
 }
 
 #[test]

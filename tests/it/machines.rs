@@ -94,7 +94,7 @@ fn a_lock_that_a_killed_git_has_left_in_the_mirror_of_a_hub_stops_no_worker() {
     let place = with_unit();
     fs::write(place.path("tmp/go"), "").unwrap();
     let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
-    place.run(&["work", "--hub", &url, "--unit", "9-7-1"]).code(2);
+    place.run(&["work", "--hub", &url, "--unit", "9-7-1"]).code(69);
     let mut hubs = fs::read_dir(place.path("home/.cache/forkhestra/hubs")).unwrap().map(|entry| entry.unwrap().path());
     let mirror = hubs.find(|path| path.is_dir()).unwrap();
     fs::create_dir_all(mirror.join("refs/forkhestra/units")).unwrap();
@@ -107,7 +107,7 @@ fn a_lock_that_a_killed_git_has_left_in_the_mirror_of_a_hub_stops_no_worker() {
 fn a_hub_that_cannot_be_reached_is_refused_with_what_git_says() {
     let place = place(1, "", "true");
     let ran = place.run(&["work", "--hub", "file:///nowhere/hub.git", "--unit", "9-1-1"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(69), "{}", ran.stderr);
     insta::assert_snapshot!(ran.stderr, @"
     hub/failed
 
@@ -117,7 +117,7 @@ fn a_hub_that_cannot_be_reached_is_refused_with_what_git_says() {
     ");
     let url = format!("file://{}", place.work(".git").display());
     let ran = place.run(&worker(&url));
-    assert!(ran.code(2).stderr.contains("has no unit `9-1-1`"), "{}", ran.stderr);
+    assert!(ran.code(69).stderr.contains("has no unit `9-1-1`"), "{}", ran.stderr);
 }
 
 #[test]

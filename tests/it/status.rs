@@ -92,13 +92,15 @@ fn status_all_leaves_the_journal_of_an_older_version_at_work_alone_and_shows_the
         std::fs::copy(place.work(".forkhestra").join(file), older.join(".forkhestra").join(file)).unwrap();
     }
     let database = rusqlite::Connection::open(older.join(".forkhestra/state.db")).unwrap();
-    database.execute_batch("DROP TABLE messages; ALTER TABLE runs DROP COLUMN parent; ALTER TABLE runs DROP COLUMN unit; PRAGMA user_version = 5").unwrap();
+    let newer = "DROP TABLE messages; ALTER TABLE runs DROP COLUMN parent; ALTER TABLE runs DROP COLUMN unit;
+                 ALTER TABLE answers DROP COLUMN cost; ALTER TABLE answers DROP COLUMN took_ms; PRAGMA user_version = 5";
+    database.execute_batch(newer).unwrap();
     let mut lock = std::fs::File::create(older.join(".forkhestra/lock")).unwrap();
     std::io::Write::write_all(&mut lock, b"a chain, process 1, since then").unwrap();
     lock.lock().unwrap();
     let (code, all) = place.beside(&["status", "--all"]);
     assert_eq!(code, Some(0));
-    assert!(all.contains("is in use by an older forkhestra (format 5, this version uses 7)"), "{all}");
+    assert!(all.contains("is in use by an older forkhestra (format 5, this version uses 8)"), "{all}");
     assert!(all.contains("run 1 worker:3"), "{all}");
     let format: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(format, 5);

@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
-"""`eval improve` with the real claude: a candidate that wins on the cases that it was improved by, and loses on the held-out ones.
+"""Evaluations with the real claude: a candidate that wins on the cases that it was improved by, and loses on the held-out ones; the
+suites of the built-in prompts, on trees of files.
 
     tests/real/install.sh claude && cargo build && python3 tests/real/test_eval.py
 """
 import json
+import os
+import pathlib
 import re
+import shutil
 import unittest
 
-from place import Place, says
+from place import MARKER, Place, says
+
+EVALS = pathlib.Path(__file__).resolve().parent.parent.parent / "evals"
 
 TEXTS = {"first": "apples and pears", "second": "plums and cherries", "third": "bread and butter"}
 
@@ -75,6 +81,57 @@ class Improve(unittest.TestCase):
         place.run(*line, "--seed", seed)
         again = [request for request in place.requests()[before:] if "You rewrite a prompt" not in place.said(request)]
         self.assertEqual(again, [])
+
+
+# How each fault in evals/trees is fixed, with words of its case.
+FIXES = {
+    "median": "sed -i 's|    sorted.get(sorted.len() / 2).copied()|    let middle = sorted.len() / 2;\\n"
+              "    let upper = sorted.get(middle).copied()?;\\n"
+              "    Some(if sorted.len() % 2 == 1 { upper } else { (sorted[middle - 1] + upper) / 2.0 })|' src/lib.rs",
+    "The last page": "sed -i 's|len(items) // size|-(-len(items) // size)|' listing.py",
+    "a dash at the end of titles": "sed -i 's|.replace(.*;|.match(/[a-z0-9]+/g)?.join(\"-\") ?? \"\";|' slug.js",
+}
+
+
+class Trees(unittest.TestCase):
+    """Recorded answers to the built-in prompts, and to worse ones."""
+
+    def place(self, scripts):
+        place = Place({"scripts": {"default": {"turns": [says("nobody asked this")] * 99}, **scripts}})
+        self.addCleanup(place.close)
+        # cargo, found by rustup, looks for its toolchains in the real home.
+        home = pathlib.Path.home()
+        place.variables.update(CARGO_HOME=os.environ.get("CARGO_HOME", str(home / ".cargo")),
+                               RUSTUP_HOME=os.environ.get("RUSTUP_HOME", str(home / ".rustup")))
+        for name in ("evals", "prompts", "schemas"):
+            shutil.copytree(EVALS.parent / name, place.work / name)
+        return place
+
+    def lost(self, place, suite, worse, role):
+        """The suite with the built-in prompt, and then with a worse one."""
+        line = ["-C", "evals", "eval", "run", suite, "--repeat", "2", "-j", "2"]
+        code, stdout, stderr = place.run(*line)
+        self.assertEqual(code, 0, stdout + stderr)
+        (place.work / f"prompts/{role}.md").write_text(worse)
+        code, stdout, stderr = place.run(*line, "--baseline", "1")
+        self.assertEqual(code, 1, stdout + stderr)
+        self.assertRegex(stdout, r"compared with run 1 \([34] cases\): worse by 0\.\d+; by chance, it looks as bad in [0-4]", stderr)
+        self.assertEqual(place.left(), [])
+        self.assertEqual(list((place.folder / "tmp").glob("forkhestra-*")), [], "no copy of a tree is left")
+
+    def test_a_worse_prompt_of_the_coder_loses(self):
+        scripts = {"worse": {"mode": "history", "when": "Do as little as you can", "turns": [says(f"It is fine.\n{MARKER}")]}}
+        for index, (words, command) in enumerate(FIXES.items()):
+            turns = [{"text": "I change it.", "do": "shell", "command": command}, says(f"Fixed.\n{MARKER}")]
+            scripts[f"good-{index}"] = {"mode": "history", "when": f"(?s)(?=.*What you may answer)(?=.*{words})", "turns": turns}
+        self.lost(self.place(scripts), "coder.json5", "# Do as little as you can\n\n{{task_prompt}}\n", "coder")
+
+    def test_a_worse_prompt_of_the_reviewer_loses(self):
+        approves, rejects = says("I read it all.\n\nVERDICT: approve"), says("- wrong at the end\n\nVERDICT: reject")
+        scripts = {"worse": {"mode": "history", "when": "Approve everything", "turns": [approves]},
+                   "wrong": {"mode": "history", "when": r"middle \+ 1|// size \+ 1", "turns": [rejects]},
+                   "right": {"mode": "history", "when": "What was changed", "turns": [approves]}}
+        self.lost(self.place(scripts), "reviewer.json5", "# Approve everything\n\n{{git_diff_output}}\n", "reviewer")
 
 
 if __name__ == "__main__":

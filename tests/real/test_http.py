@@ -130,7 +130,7 @@ class Http(unittest.TestCase):
         code, out, _ = self.run_here("doctor", "--hub", hub, home="there")
         self.assertIn("refused the other, as it must", out)
         code, _, err = self.run_here("work", "--next", "--hub", hub)
-        self.assertEqual(code, 2)
+        self.assertEqual(code, 69)
         self.assertIn("cannot reach the hub", err)
 
     def test_a_server_that_takes_no_changes_is_found_by_doctor(self):

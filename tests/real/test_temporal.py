@@ -193,12 +193,14 @@ class Team:
             raise AssertionError(f"{words}: {out}{err}")
         return out
 
-    def worker(self, *words, slots=8, port=None):
-        """Starts a worker, and waits until it takes units."""
+    def worker(self, *words, slots=8, port=None, is_broken=False):
+        """Starts a worker, and waits until it takes units. A broken one can make no workspaces."""
         name = f"worker-{len(self.workers)}"
         address = f"127.0.0.1:{port}" if port else None
         home = self.work / name
         home.mkdir()
+        if is_broken:
+            (home / "workspaces").write_text("")
         environment = {**self.environment, "HOME": str(home), "TEMPORAL_ADDRESS": address or self.server.address}
         with open(self.work / f"{name}.log", "w", encoding="utf-8") as log:
             process = subprocess.Popen(
@@ -235,7 +237,8 @@ class Team:
                 continue
             is_of_unit = "/workspaces" in where and where.startswith(str(self.work)) or f"NOTES={self.notes}" in line
             if ") Z " not in stat and is_of_unit:
-                found.append(f"{entry.name} {line[:80]}")
+                state, parent = stat.rsplit(") ", 1)[1].split()[:2]
+                found.append(f"{entry.name} {line[:80]} (state {state}, parent {parent})")
         return found
 
     def oracle(self):
@@ -470,15 +473,33 @@ class Temporal(unittest.TestCase):
         self.assert_landed(team, batch, 4)
         print(f"nothing left {took:.1f} s after the browser had ended ... ", end="")
 
-    def test_a_worker_that_ends_hands_its_units_back(self):
+    def assert_hands_back(self, number):
+        # A worker of another project that waits at the same queue would take the unit: there is one project per test.
         team, batch, first = self.begun()
-        first.send_signal(signal.SIGTERM)
+        first.send_signal(number)
         self.assertEqual(first.wait(timeout=30), 0, first.log.read_text())
-        self.assertEqual(team.living(), [])
-        self.assertIn("unit 1-1-1: stopped with its worker", first.log.read_text())
+        until(lambda: not team.living(), f"the end of {team.living()}", 2)
+        self.assertIn("unit 1-1-1: stopped with its worker; what was done is in the hub", first.log.read_text())
         team.worker()
         (team.notes / "go").touch()
         self.assert_landed(team, batch, 4)
+
+    def test_a_worker_that_is_terminated_hands_its_units_back(self):
+        self.assert_hands_back(signal.SIGTERM)
+
+    def test_a_worker_that_is_hung_up_hands_its_units_back(self):
+        self.assert_hands_back(signal.SIGHUP)
+
+    def test_a_worker_on_a_broken_machine_leaves_the_units_to_others_and_waits_between_them(self):
+        team = self.team(WRITES, 3)
+        broken = team.worker(slots=1, is_broken=True)
+        batch = team.start("task", "run", "--on", "temporal")
+        until(lambda: broken.log.read_text().count("this worker failed") >= 3, "three failures")
+        self.assertIn("failed with exit code 69, and the hub has no result. cannot ", broken.log.read_text())
+        self.assertEqual([line.split()[-2] for line in broken.log.read_text().splitlines() if "taking the next" in line][:3],
+                         ["1", "2", "4"])
+        team.worker()
+        self.assert_landed(team, batch, 3)
 
     def test_units_that_need_a_label_wait_for_a_worker_with_it(self):
         team = self.team(WRITES, 1)
@@ -505,7 +526,7 @@ class Temporal(unittest.TestCase):
         self.assertEqual(len(out.split()), len(units))
         until(lambda: int(self.server.ask("activity", "count", "-o", "json").stdout.split('"')[3]) == len(units), "all of them", 300)
         worker = team.worker(slots=1)
-        until(lambda: "handed over" in worker.log.read_text(), "the first one")
+        until(lambda: "the hub has no result" in worker.log.read_text(), "the first one")
         print(f"{len(units)} units: {len(units) / took:.0f} submissions a second; the server holds {resident(self.server.process.pid)} "
               f"MB, a worker {resident(worker.pid)} MB ... ", end="")
 

@@ -1,7 +1,10 @@
 //! The command line of evaluations as clap reads it. No I/O.
 
 use crate::cli::options::BoundOptions;
+use crate::engine::USUAL_LEVEL;
+use crate::eval::MOST_REPETITIONS;
 use clap::{Args, Subcommand};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -16,6 +19,15 @@ pub(in crate::cli) enum EvalVerb {
     Run(EvalMeasureArgs),
     /// Let an agent try to improve the prompt; keep the rewrite only if it scores better
     Improve(EvalImproveArgs),
+    /// Show several evaluations of the same cases side by side
+    Compare {
+        /// The numbers of the runs
+        #[arg(required = true, num_args = 2.., value_name = "RUN")]
+        runs: Vec<i64>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the results of an evaluation again
     Show {
         /// The run's number [default: the last evaluation]
@@ -37,9 +49,15 @@ pub(in crate::cli) struct EvalRunArgs {
     /// Run only this case. May be repeated
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) case: Vec<String>,
+    /// Run only the cases with this tag. May be repeated
+    #[arg(long, value_name = "TAG")]
+    pub(in crate::cli) only: Vec<String>,
     /// Run N cases at once
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=crate::cli::task::args::MOST_AT_ONCE))]
     pub(in crate::cli) jobs: u32,
+    /// Run every case N times, because a model may answer differently each time [default: as the suite says, else 1]
+    #[arg(long, value_name = "N", value_parser = times)]
+    pub(in crate::cli) repeat: Option<NonZeroU32>,
     /// A directory with any of prompt.execute.md, prompt.evaluation.md, prompt.improve.md; the built-in file is used
     /// for each that is missing
     #[arg(long, value_name = "DIR")]
@@ -49,6 +67,9 @@ pub(in crate::cli) struct EvalRunArgs {
     pub(in crate::cli) fresh: bool,
     #[command(flatten)]
     pub(in crate::cli) bounds: BoundOptions,
+    /// Write every event as a line of JSON: `ndjson` prints to standard output, `ndjson=FILE` appends to a file
+    #[arg(long, value_name = "ndjson[=FILE]", conflicts_with = "dry_run")]
+    pub(in crate::cli) events: Option<String>,
     /// Show what would run, and run nothing
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,
@@ -64,6 +85,12 @@ pub(in crate::cli) struct EvalRunArgs {
 pub(in crate::cli) struct EvalMeasureArgs {
     #[command(flatten)]
     pub(in crate::cli) run: EvalRunArgs,
+    /// Succeed if this share of the results passes, such as 0.9 [default: all of them, or no fewer than --baseline]
+    #[arg(long, value_name = "SHARE", value_parser = pass_share)]
+    pub(in crate::cli) min_pass: Option<f64>,
+    /// Compare with this earlier evaluation of the suite, and fail if a case is worse beyond chance
+    #[arg(long, value_name = "RUN")]
+    pub(in crate::cli) baseline: Option<i64>,
     #[command(flatten)]
     pub(in crate::cli) elsewhere: ElsewhereArgs,
 }
@@ -96,6 +123,9 @@ pub(in crate::cli) struct EvalImproveArgs {
     /// Allow a candidate at most N tokens (words and punctuation marks)
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..))]
     pub(in crate::cli) max_tokens: u32,
+    /// Count a prompt as better only if chance alone would find one as good with at most this probability
+    #[arg(long, value_name = "P", default_value_t = USUAL_LEVEL, value_parser = level)]
+    pub(in crate::cli) level: f64,
     /// Improve the prompt even if it passes every case
     #[arg(long)]
     pub(in crate::cli) always: bool,
@@ -107,9 +137,23 @@ pub(in crate::cli) struct EvalImproveArgs {
     pub(in crate::cli) write: bool,
 }
 
+fn times(text: &str) -> Result<NonZeroU32, String> {
+    let times = text.parse::<NonZeroU32>().ok().filter(|times| times.get() <= MOST_REPETITIONS);
+    times.ok_or_else(|| format!("a number from 1 to {MOST_REPETITIONS}"))
+}
+
+fn pass_share(text: &str) -> Result<f64, String> {
+    within(text, |share| (0.0..=1.0).contains(&share), "a share from 0 to 1, such as 0.9")
+}
+
+fn level(text: &str) -> Result<f64, String> {
+    within(text, |level| (0.001..1.0).contains(&level), "a probability of at least 0.001 and below 1, such as 0.05")
+}
+
 fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
-        _ => Err("a share of at least 0 and below 1, such as 0.3".into()),
-    }
+    within(text, |share| (0.0..1.0).contains(&share), "a share of at least 0 and below 1, such as 0.3")
+}
+
+fn within(text: &str, holds: fn(f64) -> bool, what: &str) -> Result<f64, String> {
+    text.parse::<f64>().ok().filter(|number| holds(*number)).ok_or_else(|| what.to_string())
 }

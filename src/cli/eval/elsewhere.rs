@@ -8,10 +8,12 @@ use crate::cli::respond::Stopped;
 use crate::cli::task::batch::{WorkspacePlan, engine_of, repository_of};
 use crate::context::Repository;
 use crate::engine::EvalOptions;
+use crate::eval::matrix_refused;
 use crate::hub::Hub;
 use crate::source::Diagnostic;
 use crate::unit::{BUNDLE_FORMAT, Bundle, BundledPlan, BundledSlice};
 use crate::world::World;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -33,6 +35,21 @@ impl Elsewhere {
     pub(super) fn check(world: &World, project: &Project, ready: &ReadyEval) -> Result<Option<Self>, Vec<Diagnostic>> {
         let Some(name) = &ready.facts.options.engine else { return Ok(None) };
         let mut faults = Vec::new();
+        if ready.suite.runs_commands() {
+            let fault = Diagnostic::error("eval/elsewhere", "a criterion that is a command runs on this machine only");
+            faults.push(fault.help("run the suite without --on, or judge the cases by other criteria"));
+        }
+        if ready.suite.evaluators.len() > 1 {
+            let fault = Diagnostic::error("eval/elsewhere", "several evaluators judge on this machine only");
+            faults.push(fault.help("run the suite without --on, or with one evaluator"));
+        }
+        if ready.suite.is_matrix() {
+            faults.push(matrix_refused("--on"));
+        }
+        if ready.trees.is_some() {
+            let fault = Diagnostic::error("eval/elsewhere", "cases that are trees run on this machine only");
+            faults.push(fault.help("run the suite without --on"));
+        }
         let mut gathered = |found: Vec<Diagnostic>| faults.extend(found);
         let repository = repository_of(&project.root, true).map_err(&mut gathered).ok();
         let workspaces = (repository.as_ref())
@@ -122,7 +139,10 @@ fn slice_of(project: &Project, options: &EvalOptions) -> Result<BundledSlice, Ve
         })
     };
     match (below(&options.suite), options.prompts.as_deref().map(below).transpose()) {
-        (Ok(suite), Ok(prompts)) => Ok(BundledSlice { suite, prompts, cases: Vec::new() }),
+        (Ok(suite), Ok(prompts)) => {
+            let repeat = options.repeat.and_then(NonZeroU32::new);
+            Ok(BundledSlice { suite, prompts, cases: Vec::new(), repeat })
+        }
         (suite, prompts) => Err(suite.err().into_iter().chain(prompts.err()).collect()),
     }
 }

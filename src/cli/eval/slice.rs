@@ -24,7 +24,9 @@ pub(in crate::cli) fn run_slice(
     let args = EvalRunArgs {
         suite: slice.suite.clone().into(),
         case: slice.cases.clone(),
+        only: Vec::new(),
         jobs: 1,
+        repeat: slice.repeat,
         prompts: slice.prompts.clone().map(Into::into),
         fresh: false,
         bounds: BoundOptions {
@@ -33,6 +35,7 @@ pub(in crate::cli) fn run_slice(
             permissions: overrides.permissions,
             limit: overrides.limits,
         },
+        events: None,
         dry_run: false,
         wait: true,
         json: false,

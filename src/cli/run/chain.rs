@@ -3,8 +3,8 @@
 use crate::agent::BUILT_IN_CHECKS;
 use crate::chain::{Chain, Config, check_name, parse};
 use crate::cli::args::RunArgs;
-use crate::cli::argv::torn;
 use crate::cli::config::Project;
+use crate::cli::parse::argv::torn;
 use crate::cli::run::names::{BareWord, bare_word, nearly_a_verb, several_words};
 use crate::report::print_error;
 use crate::source::{Diagnostic, Env, Place, Source, nearest};

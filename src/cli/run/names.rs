@@ -2,7 +2,7 @@
 
 use crate::agent::{BUILT_IN_CHECKS, find_all_on_path};
 use crate::chain::{Config, LayerKind};
-use crate::cli::argv::VERBS;
+use crate::cli::parse::argv::VERBS;
 use crate::source::{Diagnostic, nearest};
 use crate::world::World;
 

@@ -265,6 +265,7 @@ fn run_hook(world: &World, hook: &Hook, root: &Path, json: &str, common: &Common
         timeout: PATIENCE,
         input: json.as_bytes(),
         interrupts,
+        without: &[],
     };
     let answer = by_hand.run(&mut show);
     let why = match answer {

@@ -62,7 +62,9 @@ pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) 
             let CutOff { project, mut journal, row, events } = *cut;
             journal.hold(lock);
             survivors(&journal, row.id, &events)?;
-            eval::resume(world, common, &project, (journal, row.id), &events, &args.limit, args.accept_changes)
+            let told = args.told.with_json(args.json);
+            let options = (args.limit.as_slice(), &told);
+            eval::resume(world, common, &project, (journal, row.id), &events, options, args.accept_changes)
         }
     }
 }

@@ -125,6 +125,8 @@ pub(in crate::cli) enum TaskVerb {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        shared: SharedArgs,
     },
     /// Show one task: what happened to it, and what it waits for
     Show {
@@ -133,6 +135,8 @@ pub(in crate::cli) enum TaskVerb {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        shared: SharedArgs,
     },
     /// Work on tasks with the chain `task`, or another one
     #[command(aliases = ["start", "work"])]
@@ -195,6 +199,15 @@ fn tries(text: &str) -> Result<Tries, String> {
     }
 }
 
+/// Whose tasks a command is about.
+#[derive(Debug, Default, Args)]
+pub(in crate::cli) struct SharedArgs {
+    /// Use the tasks that several people share: the hub is a URL or a path of a git repository, or one of this
+    /// repository's remotes
+    #[arg(long, value_name = "HUB")]
+    pub(in crate::cli) hub: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TaskLandArgs {
     /// Advance this branch to the tasks that have landed; without it, show them and the command that fetches them
@@ -224,6 +237,8 @@ pub(in crate::cli) struct TaskAddArgs {
     /// Print JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) shared: SharedArgs,
 }
 
 #[derive(Debug, Args)]
@@ -234,6 +249,8 @@ pub(in crate::cli) struct TaskImportArgs {
     /// Print JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) shared: SharedArgs,
 }
 
 #[derive(Debug, Args)]
@@ -246,6 +263,22 @@ pub(in crate::cli) struct TaskDecideArgs {
     /// The model that judged, as other tools pass it; ignored
     #[arg(long, hide = true)]
     pub(in crate::cli) model: Option<String>,
+    #[command(flatten)]
+    pub(in crate::cli) shared: SharedArgs,
+}
+
+impl TaskVerb {
+    /// The hub whose tasks the command is about; `None` for those of the project.
+    pub(in crate::cli) fn hub(&self) -> Option<&str> {
+        let shared = match self {
+            Self::Add(args) => &args.shared,
+            Self::Import(args) => &args.shared,
+            Self::List { shared, .. } | Self::Show { shared, .. } => shared,
+            Self::Approve(args) | Self::Reject(args) | Self::Skip(args) | Self::Reset(args) => &args.shared,
+            _ => return None,
+        };
+        shared.hub.as_deref()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -268,6 +301,10 @@ pub(in crate::cli) struct TaskRunArgs {
     /// Run the tasks on other machines, with this engine: `slurm`, `temporal`, `workers`, or one of the config
     #[arg(long, value_name = "ENGINE", conflicts_with_all = ["all", "next"])]
     pub(in crate::cli) on: Option<String>,
+    /// With --jobs: work on the tasks of this hub, which several people share, and land them there. One batch at a
+    /// time does this, wherever it runs
+    #[arg(long, value_name = "HUB", requires = "batch")]
+    pub(in crate::cli) hub: Option<String>,
     /// With --jobs: work on each task N times, or once with each of these backends. The chain's judge chooses a result
     #[arg(long, value_name = "N | BACKEND,…", requires = "batch", value_parser = tries)]
     pub(in crate::cli) tries: Option<Tries>,

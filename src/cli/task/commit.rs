@@ -73,6 +73,7 @@ pub(in crate::cli) fn commit_task(
             timeout: PATIENCE,
             input: input.as_bytes(),
             interrupts: &interrupts,
+            without: &[],
         };
         match by_hand.run(&mut |_| {}) {
             Some(answer) if answer.code == Some(0) => Ok(answer.stdout.trim().to_string()),

@@ -66,6 +66,38 @@ pub(in crate::cli) fn spec_outside(spec: &str) -> Diagnostic {
         .help("agents work in the project; put it there")
 }
 
+pub(in crate::cli) fn no_shared_hub(name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "hub/unknown",
+        format!("`{name}` is not a hub: no URL, no git repository, and no remote of this one"),
+    )
+    .help("create one where everybody reaches it: git init --bare DIR; or name a remote that `git remote` lists")
+}
+
+pub(in crate::cli) fn not_a_ref(id: &str) -> Diagnostic {
+    Diagnostic::error("task/id", format!("`{id}` cannot be the ID of a shared task: git allows no ref of this name"))
+        .help("do not begin it with `.` or `-`, nor end it with `.` or `.lock`")
+}
+
+pub(in crate::cli) fn shared_at_work(id: &str, holder: &str) -> Diagnostic {
+    Diagnostic::error("task/running", format!("{holder} is working on task {id}"))
+        .help("stop that batch first, or wait until it has ended its work on the task")
+}
+
+pub(in crate::cli) fn of_a_hub(ids: &[&str]) -> Diagnostic {
+    let which = if ids.len() == 1 { "belongs" } else { "belong" };
+    Diagnostic::error(
+        "task/shared",
+        format!("task {} {which} to a hub, where another batch may work on it", ids.join(", ")),
+    )
+    .help("add --jobs N --hub HUB")
+}
+
+pub(in crate::cli) fn busy(hub: &str) -> Diagnostic {
+    Diagnostic::error("hub/busy", format!("others change the same tasks of the hub {hub} again and again"))
+        .help("try again; nothing was changed")
+}
+
 pub(in crate::cli) fn unknown(id: &str, near: Option<&str>) -> Diagnostic {
     let help = match near {
         Some(near) => format!("did you mean `{near}`? `forkhestra task list` shows all tasks"),

@@ -4,6 +4,8 @@ use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
 use crate::cli::respond::broken_journal;
 use crate::cli::task::errors;
+use crate::cli::work::refused;
+use crate::hub::Hub;
 use crate::journal::Journal;
 use crate::plan::TaskFacts;
 use crate::source::{Diagnostic, Files};
@@ -21,6 +23,12 @@ pub(in crate::cli) fn journal(world: &World, common: &Common) -> Result<(Project
 /// The journal for reading; `None` if there is none. Nothing is created.
 pub(in crate::cli) fn existing_journal(world: &World, common: &Common) -> Result<Option<Journal>, Diagnostic> {
     Journal::existing(&project(world, common).root).map_err(|error| broken_journal(&error))
+}
+
+/// The IDs of the tasks of the hub whose tasks were worked on here last.
+pub(in crate::cli) fn shared_ids(root: &Path) -> Result<Vec<String>, Diagnostic> {
+    let known = Hub::existing(root).map(|hub| hub.known_shared_tasks()).transpose();
+    Ok(known.map_err(|error| refused(&error))?.unwrap_or_default())
 }
 
 /// The task with this name.

@@ -1,6 +1,7 @@
 //! `task import`: adds tasks from lines of JSON, all of them or none.
 
 use crate::cli::args::Common;
+use crate::cli::config::project;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::task::args::TaskImportArgs;
 use crate::cli::task::errors;
@@ -40,6 +41,24 @@ pub(in crate::cli) fn import(world: &World, common: &Common, args: &TaskImportAr
 
 fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exit, Vec<Diagnostic>> {
     let one = |fault: Diagnostic| vec![fault];
+    let (_, mut journal) = journal(world, common).map_err(one)?;
+    let known = journal.tasks().map_err(|error| one(broken_journal(&error)))?;
+    let names = known.into_iter().map(|task| task.id).collect();
+    let tasks = lines(world, common, args, names)?;
+    let added = journal.add_tasks(&tasks, &world.timestamp()).map_err(|error| one(broken_journal(&error)))?;
+    let name = if args.file == "-" { "standard input" } else { &args.file };
+    let ids = added.map_err(|refused| one(errors::refused(&refused, name)))?;
+    Ok(told(&ids, args.json))
+}
+
+/// The tasks of the lines. `names` are the IDs of all tasks that there are.
+pub(super) fn lines(
+    world: &World,
+    common: &Common,
+    args: &TaskImportArgs,
+    mut names: BTreeSet<String>,
+) -> Result<Vec<NewTask>, Vec<Diagnostic>> {
+    let one = |fault: Diagnostic| vec![fault];
     let shell = crate::cli::config::shell(world, common);
     let bytes = if args.file == "-" { world.read_stdin() } else { world.read(&shell.join(&args.file)) };
     let bytes = bytes.map_err(|error| {
@@ -51,9 +70,7 @@ fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exi
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_string();
     let name = if args.file == "-" { "standard input" } else { &args.file };
     let source = Source::new(name, text.as_str(), &shell);
-    let (project, mut journal) = journal(world, common).map_err(one)?;
-    let known = journal.tasks().map_err(|error| one(broken_journal(&error)))?;
-    let mut names: BTreeSet<String> = known.into_iter().map(|task| task.id).collect();
+    let project = project(world, common);
     let (mut tasks, mut faults, mut start) = (Vec::new(), Vec::new(), 0);
     for line in text.split_inclusive('\n') {
         let words = line.trim();
@@ -99,20 +116,13 @@ fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exi
         };
         tasks.push(NewTask { id: read.id, title: title.into(), spec, tests: read.tests, after });
     }
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    let added = journal.add_tasks(&tasks, &world.timestamp()).map_err(|error| one(broken_journal(&error)))?;
-    let ids = added.map_err(|refused| one(errors::refused(&refused, name)))?;
-    Ok(answer(&if args.json {
-        json_line(json!({ "tasks": ids }))
-    } else {
-        format!(
-            "{} added{}\n",
-            count(ids.len()),
-            if ids.is_empty() { String::new() } else { format!(": {}", ids.join(", ")) }
-        )
-    }))
+    if faults.is_empty() { Ok(tasks) } else { Err(faults) }
+}
+
+/// Says which tasks were added.
+pub(super) fn told(ids: &[String], as_json: bool) -> Exit {
+    let names = if ids.is_empty() { String::new() } else { format!(": {}", ids.join(", ")) };
+    answer(&if as_json { json_line(json!({ "tasks": ids })) } else { format!("{} added{names}\n", count(ids.len())) })
 }
 
 /// The error in a line, which begins at this byte.

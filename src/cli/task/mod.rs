@@ -11,6 +11,7 @@ mod land;
 mod places;
 pub(super) mod queue;
 pub(super) mod run;
+pub(super) mod shared;
 
 use crate::cli::args::Common;
 use crate::cli::config::project;
@@ -27,7 +28,7 @@ use crate::exit::Exit;
 use crate::journal::{Journal, NewTask, Refused, RunLock};
 use crate::report::{Paint, dispute_text, disputes_text, task_text, tasks_text};
 use crate::source::Diagnostic;
-use crate::task::{Change, Dispute, Resolution, Status, check_id, resolve, waits_for};
+use crate::task::{Change, Dispute, Resolution, Status, Task, check_id, resolve, waits_for};
 use crate::verdict::Decision;
 use crate::world::World;
 use serde_json::json;
@@ -43,11 +44,14 @@ pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> A
     if !looks && let Err(fault) = only_people(world, &project(world, common).root) {
         return Err(fault.into());
     }
+    if let Some(hub) = args.verb.hub() {
+        return shared::task(world, common, &args.verb, hub);
+    }
     let done = match &args.verb {
         TaskVerb::Add(args) => add(world, common, args),
         TaskVerb::Import(args) => return import::import(world, common, args),
-        TaskVerb::List { json } => list(world, common, *json),
-        TaskVerb::Show { id, json } => show(world, common, id, *json),
+        TaskVerb::List { json, .. } => list(world, common, *json),
+        TaskVerb::Show { id, json, .. } => show(world, common, id, *json),
         TaskVerb::Run(args) => return run::run(world, common, args),
         TaskVerb::Bundle(args) => return bundle(world, common, args),
         TaskVerb::Sync { file } => return sync(world, common, file),
@@ -66,12 +70,13 @@ pub(in crate::cli) fn task(world: &World, common: &Common, args: &TaskArgs) -> A
 /// Carries out an agent's commands in their other spellings; refuses what only a human may do.
 fn by_an_agent(world: &World, common: &Common, args: &TaskArgs) -> Answered {
     match &args.verb {
+        verb if verb.hub().is_some() => Err(errors::only_a_human().into()),
         TaskVerb::Update { id, .. } => record_for(world, id, Decision::Submit, ""),
         TaskVerb::Approve(args) => record_for(world, &args.id, Decision::Approve, &args.notes),
         TaskVerb::Reject(args) => record_for(world, &args.id, Decision::Reject, &args.notes),
         TaskVerb::Skip(args) => record_for(world, &args.id, Decision::Skip, &args.notes),
-        TaskVerb::List { json } => list(world, common, *json).map_err(Into::into),
-        TaskVerb::Show { id, json } => show(world, common, id, *json).map_err(Into::into),
+        TaskVerb::List { json, .. } => list(world, common, *json).map_err(Into::into),
+        TaskVerb::Show { id, json, .. } => show(world, common, id, *json).map_err(Into::into),
         _ => Err(errors::only_a_human().into()),
     }
 }
@@ -98,6 +103,16 @@ pub(in crate::cli) fn dispute(world: &World, common: &Common, args: &DisputeArgs
 }
 
 fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagnostic> {
+    let new = new_task(world, common, args)?;
+    let (_, mut journal) = journal(world, common)?;
+    match journal.add_task(&new, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+        Ok(id) => Ok(added(&id, args.json)),
+        Err(refused) => Err(errors::refused(&refused, args.id.as_deref().unwrap_or(&new.title))),
+    }
+}
+
+/// The task of a command line.
+fn new_task(world: &World, common: &Common, args: &TaskAddArgs) -> Result<NewTask, Diagnostic> {
     let title = args.title.trim();
     if title.is_empty() || title.contains('\n') {
         return Err(errors::bad_title());
@@ -105,23 +120,12 @@ fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagn
     for id in args.id.iter().chain(&args.after) {
         check_id(id).map_err(|fault| errors::bad_id(id, fault))?;
     }
-    let (project, mut journal) = journal(world, common)?;
-    let spec = match &args.spec {
-        Some(spec) => Some(spec_of(world, &project, spec)?),
-        None => None,
-    };
-    let new = NewTask {
-        id: args.id.clone(),
-        title: title.into(),
-        spec,
-        tests: args.tests.clone(),
-        after: args.after.clone(),
-    };
-    match journal.add_task(&new, &world.timestamp()).map_err(|error| broken_journal(&error))? {
-        Ok(id) if args.json => Ok(answer(&json_line(json!({ "task": id })))),
-        Ok(id) => Ok(answer(&format!("task {id} added\n"))),
-        Err(refused) => Err(errors::refused(&refused, args.id.as_deref().unwrap_or(title))),
-    }
+    let spec = args.spec.as_ref().map(|spec| spec_of(world, &project(world, common), spec)).transpose()?;
+    Ok(NewTask { id: args.id.clone(), title: title.into(), spec, tests: args.tests.clone(), after: args.after.clone() })
+}
+
+fn added(id: &str, as_json: bool) -> Exit {
+    answer(&if as_json { json_line(json!({ "task": id })) } else { format!("task {id} added\n") })
 }
 
 fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
@@ -173,17 +177,26 @@ fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> 
     let tasks = journal.tasks().map_err(broken)?;
     let task = known(&tasks, &args.id)?;
     not_at_work(&project.root, &journal, &args.id)?;
+    let change = decision(task, args, to)?;
+    match journal.move_task(&args.id, &change, &world.timestamp()).map_err(broken)? {
+        Ok(()) => Ok(decided(&args.id, to)),
+        Err(refused) => Err(errors::refused(&refused, &args.id)),
+    }
+}
+
+/// The change that a human's decision about a task is.
+fn decision(task: &Task, args: &TaskDecideArgs, to: Status) -> Result<Change, Diagnostic> {
     if to == Status::InProgress && args.notes.trim().is_empty() {
         return Err(errors::reject_without_notes());
     }
     if task.status == to && to != Status::InProgress {
         return Err(errors::already(&args.id, to));
     }
-    let change = Change { from: task.status, to, actor: "human".into(), notes: args.notes.clone(), rejection: false };
-    match journal.move_task(&args.id, &change, &world.timestamp()).map_err(broken)? {
-        Ok(()) => Ok(answer(&format!("the status of task {} is now {}\n", args.id, to.name()))),
-        Err(refused) => Err(errors::refused(&refused, &args.id)),
-    }
+    Ok(Change { from: task.status, to, actor: "human".into(), notes: args.notes.clone(), rejection: false })
+}
+
+fn decided(id: &str, to: Status) -> Exit {
+    answer(&format!("the status of task {id} is now {}\n", to.name()))
 }
 
 /// Refuses a change while a run works on the task: the run would continue as if nothing had changed.

@@ -9,6 +9,7 @@ use crate::cli::run as driven;
 use crate::cli::run::execute::{QueueRun, exit_of, lock};
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
+use crate::cli::task::facts::shared_ids;
 use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, Sig, State, Tokens};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, QUEUE_TITLE, RunLock};
@@ -129,7 +130,8 @@ fn work_on_next(
         return Ok(Some(Stop::Signal(signal)));
     }
     let tasks = journal.tasks().map_err(broken)?;
-    let done: Vec<String> = sofar.rows.iter().map(|row| row.task.clone()).collect();
+    let mut done: Vec<String> = sofar.rows.iter().map(|row| row.task.clone()).collect();
+    done.extend(shared_ids(&queue.project.root)?);
     let Some(id) = next(&tasks, &done).map(|task| task.id.clone()) else { return Ok(Some(Stop::Done)) };
     let left = match left(whole, sofar, world.uptime().saturating_sub(sofar.begun)) {
         Ok(left) => left,

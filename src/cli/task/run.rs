@@ -8,13 +8,14 @@ use crate::cli::run::start_at::wait_for_start;
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::batch;
 use crate::cli::task::errors;
-use crate::cli::task::facts::journal as journal_of;
+use crate::cli::task::facts::{journal as journal_of, shared_ids};
 use crate::cli::task::queue::{Queue, all, wait_for_others};
 use crate::journal::Journal;
 use crate::plan::limits;
 use crate::source::Diagnostic;
 use crate::task::next;
 use crate::world::World;
+use std::path::Path;
 
 /// Works on one task, or on all of them.
 pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) -> Answered {
@@ -32,7 +33,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
             if args.wait {
                 wait_for_others(world, common, &project.root)?;
             }
-            next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run))?;
+            next_of(&journal, &project.root).and_then(|id| id.ok_or_else(errors::nothing_to_run))?;
             let keeps_awake = project.config.keep_awake != Some(false);
             if let Some(start) = &args.start_at {
                 wait_for_start(world, common, start, keeps_awake)?;
@@ -49,8 +50,9 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
             if args.wait {
                 wait_for_others(world, common, &project.root)?;
             }
-            next_of(&journal).and_then(|id| id.ok_or_else(errors::nothing_to_run))
+            next_of(&journal, &project.root).and_then(|id| id.ok_or_else(errors::nothing_to_run))
         }
+        ([id], false) if shared_ids(&project.root)?.contains(id) => Err(errors::of_a_hub(&[id])),
         ([id], false) => Ok(id.clone()),
         _ => Err(errors::two_tasks()),
     };
@@ -60,9 +62,10 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
     }
 }
 
-fn next_of(journal: &Journal) -> Result<Option<String>, Diagnostic> {
+/// The next task of the project itself: another batch may work on those of a hub.
+fn next_of(journal: &Journal, root: &Path) -> Result<Option<String>, Diagnostic> {
     let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
-    Ok(next(&tasks, &[]).map(|task| task.id.clone()))
+    Ok(next(&tasks, &shared_ids(root)?).map(|task| task.id.clone()))
 }
 
 fn run_args(args: &TaskRunArgs, vars: &[String], id: String) -> RunArgs {

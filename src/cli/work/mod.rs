@@ -39,7 +39,16 @@ use std::time::Duration;
 const PAUSES: [u32; 12] = [1, 2, 4, 8, 15, 30, 60, 60, 60, 120, 120, 120];
 
 /// Does one unit of work. The events of its run go to standard output, unless that is a terminal.
-pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Answered {
+pub(super) fn work(world: &World, common: &Common, args: &WorkArgs) -> Exit {
+    // A unit that was refused has its result in the hub. Whoever started this worker must be able to tell that from a
+    // worker that has reached nothing.
+    work_on_units(world, common, args).unwrap_or_else(|stopped| match stopped.exit(world) {
+        Exit::Refused => Exit::WorkerFailed,
+        exit => exit,
+    })
+}
+
+fn work_on_units(world: &World, common: &Common, args: &WorkArgs) -> Answered {
     world.make_own_cache();
     let random = world.token().map_err(|error| no_name(&error.to_string()))?;
     let part = args.name.as_ref().map_or_else(String::new, |name| format!("{name}/"));
@@ -61,7 +70,7 @@ fn do_by_name(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, (unit,
     if let Some(mut claim) = hub.claim(unit, worker)? {
         let bundle = hub.bundle(unit)?;
         return match obstacle(world, &bundle, args) {
-            Some(refusal) => refuse(hub, &bundle, &mut claim, refusal),
+            Some(refusal) => refuse(world, hub, &bundle, &mut claim, refusal),
             None => do_unit(world, common, args, hub, (bundle, claim), before.as_ref()),
         };
     }
@@ -103,12 +112,12 @@ fn of_another_version(bundle: &Bundle, args: &WorkArgs) -> Option<Diagnostic> {
 }
 
 /// Hands a unit over that cannot be worked on here.
-fn refuse(hub: &Hub, bundle: &Bundle, claim: &mut Claim, refusal: Diagnostic) -> Answered {
+fn refuse(world: &World, hub: &Hub, bundle: &Bundle, claim: &mut Claim, refusal: Diagnostic) -> Answered {
     let stopped = Stopped::from(refusal);
     let error = stopped.words();
     let kept = KeptUnit { work: &bundle.start, run: None, error: error.as_deref() };
     hub.hand_over(claim, kept, Some(Exit::Refused.code()))?;
-    Err(stopped)
+    Ok(stopped.exit(world))
 }
 
 /// Does the unit that was claimed. `before` is the unit before the claim.

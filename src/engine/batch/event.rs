@@ -149,6 +149,9 @@ pub struct BatchFacts {
     /// `--on`: what brings the units to other machines; `null` if they are worked on here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
+    /// `--hub`: where the tasks come from, and where they land; `null` if they are those of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hub: Option<String>,
     /// `--chain`: the chain that works on each task.
     pub chain: String,
     /// The variables of the chain, as `NAME=value`.

@@ -2,19 +2,24 @@
 //! async: answers, limits and signals are inputs, questions are effects. `(improve -> guard -> execute -> evaluate):N`.
 
 use super::candidate::{Guards, proposed};
-use super::choose::{Patience, Progress, TriedPrompt, winner};
+use super::choose::{Patience, Progress, TriedPrompt, both_results, choose};
+use super::compare::{compare, compare_columns};
+use super::significance::gain;
 use super::tokens::tokens;
 use crate::engine::{
-    CaseResult, EvalEvent, EvalFacts, EvalLedger, EventKind, HumanNeeded, JudgedBy, LimitKind, RunOutcome,
+    CaseResult, ChosenPrompt, Comparison, EvalEvent, EvalFacts, EvalLedger, EventKind, HumanNeeded, JudgedBy,
+    LimitKind, RunOutcome,
 };
 use crate::plan::Limits;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// The steps of an evaluation, as they are numbered in its run.
 pub(super) const EXECUTES: u32 = 1;
 pub(super) const EVALUATES: u32 = 2;
 pub(super) const IMPROVES: u32 = 3;
+pub(super) const CRITERIA: u32 = 4;
 
 /// How often a case is tried that could not be judged, if prompts are compared by it.
 const TRIES: u32 = 2;
@@ -23,7 +28,7 @@ const TRIES: u32 = 2;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum EvalInput {
     /// The evaluation begins or resumes with this event, and these are its facts.
-    Begin(Box<EventKind>, Box<EvalFacts>),
+    Begin(Box<EventKind>, Arc<EvalFacts>),
     /// The result of a case.
     Result(Box<CaseResult>),
     /// The improver's answer, or why there is none.
@@ -36,11 +41,20 @@ pub(super) enum EvalInput {
     Continue,
 }
 
+/// One repetition of a case. All cases are run once before any is run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sample {
+    /// The repetition, from 1.
+    pub(super) repetition: u32,
+    /// The case's number, from 0.
+    pub(super) case: usize,
+}
+
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum EvalEffect {
-    /// Try these cases, by their numbers from 0, with the prompt of a generation.
-    Measure { generation: u32, cases: Vec<usize> },
+    /// Run these samples with the prompt of a generation.
+    Measure { generation: u32, samples: Vec<Sample> },
     /// Rewrite the prompt of the generation `of`.
     Improve { generation: u32, of: u32 },
     /// The evaluation has ended.
@@ -64,15 +78,22 @@ enum EvalPhase {
     Measuring {
         generation: u32,
         cases: Cases,
+        /// The last repetition that is run.
+        last: u32,
     },
     Improving {
         generation: u32,
         of: u32,
     },
-    /// No question is left. `choice` is the generation that wins, and why no other is tried, if prompts were compared.
+    /// After half of its repetitions, a candidate was no better than the original.
+    Hopeless {
+        generation: u32,
+        saved: u32,
+    },
+    /// No question is left. `found` is what else is known now: the prompt that wins, or how it compares to a baseline.
     Decided {
         outcome: RunOutcome,
-        choice: Option<(u32, String)>,
+        found: Option<Box<EvalEvent>>,
     },
     Over(RunOutcome),
 }
@@ -84,10 +105,10 @@ pub(super) struct EvalState {
     phase: EvalPhase,
     /// The number of each case, from 0, by its ID.
     numbers: HashMap<String, usize>,
-    /// The cases that are still to be tried in this phase.
-    open: BTreeSet<usize>,
-    /// How often a case could not be judged since the evaluation began or resumed, by generation and case.
-    in_vain: BTreeMap<(u32, String), u32>,
+    /// The samples that are still to be run in this phase.
+    open: BTreeSet<Sample>,
+    /// How often a sample could not be judged since the evaluation began or resumed, by generation.
+    in_vain: BTreeMap<(u32, Sample), u32>,
     /// The generations that were judged completely, with their scores; the original first.
     tried: Vec<(u32, TriedPrompt)>,
     best: (u32, TriedPrompt),
@@ -120,7 +141,7 @@ impl EvalState {
         let (before, mut effects) = (self.phase.clone(), Vec::new());
         let mut events = match input {
             EvalInput::Begin(first, facts) => {
-                vec![*first, EventKind::Evaluation { event: EvalEvent::Started { facts: *facts } }]
+                vec![*first, EventKind::Evaluation { event: EvalEvent::Started { facts } }]
             }
             EvalInput::Pause => vec![EventKind::RunPaused],
             EvalInput::Continue => vec![EventKind::RunContinued],
@@ -134,27 +155,33 @@ impl EvalState {
         for event in &events {
             self.evolve(event);
         }
-        if let EvalPhase::Decided { outcome, choice } = self.phase.clone() {
-            let chose = choice.map(|(generation, why)| EventKind::Evaluation {
-                event: EvalEvent::PromptChosen { generation, reason: why },
-            });
-            let last: Vec<EventKind> = chose.into_iter().chain([EventKind::RunFinished { outcome }]).collect();
-            for event in &last {
+        loop {
+            let what = match self.phase.clone() {
+                EvalPhase::Hopeless { generation, saved } => {
+                    vec![EventKind::Evaluation { event: EvalEvent::PromptStopped { generation, saved } }]
+                }
+                EvalPhase::Decided { outcome, found } => {
+                    let found = found.map(|event| EventKind::Evaluation { event: *event });
+                    found.into_iter().chain([EventKind::RunFinished { outcome }]).collect()
+                }
+                _ => break,
+            };
+            for event in &what {
                 self.evolve(event);
             }
-            events.extend(last);
+            events.extend(what);
         }
         match &self.phase {
             EvalPhase::Over(outcome) if self.phase != before => effects.push(EvalEffect::Finish(*outcome)),
             EvalPhase::Measuring { generation, .. } => {
-                // Within a phase, only a case that could not be judged is asked again.
-                let cases: Vec<usize> = if self.phase == before && !begins(&events) {
-                    self.number_of(&events).filter(|number| self.open.contains(number)).into_iter().collect()
+                // Within a phase, only a sample that could not be judged is asked again.
+                let samples: Vec<Sample> = if self.phase == before && !begins(&events) {
+                    self.sample_of(&events).filter(|sample| self.open.contains(sample)).into_iter().collect()
                 } else {
                     self.open.iter().copied().collect()
                 };
-                if !cases.is_empty() {
-                    effects.push(EvalEffect::Measure { generation: *generation, cases });
+                if !samples.is_empty() {
+                    effects.push(EvalEffect::Measure { generation: *generation, samples });
                 }
             }
             EvalPhase::Improving { generation, of } if self.phase != before || begins(&events) => {
@@ -188,9 +215,10 @@ impl EvalState {
                 let ids = ledger.facts.iter().flat_map(|facts| &facts.cases).map(|case| case.id.clone());
                 let numbers = ids.zip(0..).collect();
                 *self = Self { ledger, numbers, ..Self::default() };
-                self.measure(0, Cases::All);
+                self.measure(0, Cases::All, u32::MAX);
             }
             EventKind::Evaluation { event: EvalEvent::CaseJudged { result } } => self.judged(result),
+            EventKind::Evaluation { event: EvalEvent::PromptStopped { generation, .. } } => self.stopped(*generation),
             EventKind::RunFinished { outcome } => self.phase = EvalPhase::Over(*outcome),
             _ => {}
         }
@@ -201,7 +229,9 @@ impl EvalState {
     fn go_on(&mut self) {
         loop {
             match self.phase {
-                EvalPhase::Measuring { generation, cases } if self.open.is_empty() => self.measured(generation, cases),
+                EvalPhase::Measuring { generation, cases, last } if self.open.is_empty() => {
+                    self.measured(generation, cases, last);
+                }
                 EvalPhase::Improving { generation, .. } => match self.ledger.prompts.get(&generation) {
                     Some(known) => self.proposed(generation, known.refused.clone()),
                     None => return,
@@ -211,10 +241,22 @@ impl EvalState {
         }
     }
 
-    fn measured(&mut self, generation: u32, cases: Cases) {
+    fn measured(&mut self, generation: u32, cases: Cases, last: u32) {
         let improves = self.ledger.facts.as_ref().is_some_and(|facts| facts.options.improves);
         if !improves {
-            self.phase = EvalPhase::Decided { outcome: self.outcome_of_the_original(), choice: None };
+            let columns = self.ledger.facts.as_ref().map_or(0, |facts| facts.columns.len());
+            if generation as usize + 1 < columns {
+                self.measure(generation + 1, Cases::All, u32::MAX);
+                return;
+            }
+            let baseline = self.ledger.facts.as_ref().and_then(|facts| facts.baseline.as_ref());
+            let comparison = baseline.map(|baseline| compare(&self.ledger, baseline));
+            let outcome = self.outcome_of_the_original(comparison.as_ref());
+            let comparisons = compare_columns(&self.ledger);
+            let columns = (!comparisons.is_empty()).then_some(EvalEvent::ColumnsCompared { comparisons });
+            let found =
+                comparison.map(|comparison| EvalEvent::BaselineCompared { comparison }).or(columns).map(Box::new);
+            self.phase = EvalPhase::Decided { outcome, found };
             return;
         }
         let result = self.tried(generation);
@@ -224,15 +266,31 @@ impl EvalState {
             self.progress.perfect = result.training.is_perfect();
             if result.training.cases == 0 {
                 // No case could be judged.
-                self.phase = EvalPhase::Decided { outcome: self.nobody_judged(), choice: None };
+                self.phase = EvalPhase::Decided { outcome: self.nobody_judged(), found: None };
             } else {
                 self.go_on_to_the_next();
             }
             return;
         };
+        let whole = self.most_repetitions();
+        if cases == Cases::Training && last < whole {
+            let saved = if gain(&both_results(&self.ledger, generation, false)) > 0.0 {
+                0
+            } else {
+                self.left(generation, last)
+            };
+            if saved == 0 {
+                self.measure(generation, Cases::Training, whole);
+            } else if self.ledger.stopped.contains_key(&generation) {
+                self.stopped(generation);
+            } else {
+                self.phase = EvalPhase::Hopeless { generation, saved };
+            }
+            return;
+        }
         let better = result.by_training(&first) == Ordering::Greater && result.training.passed > 0;
         if cases == Cases::Training && better && result.training.unjudged == 0 {
-            self.measure(generation, Cases::HeldOut);
+            self.measure(generation, Cases::HeldOut, whole);
             return;
         }
         if cases == Cases::HeldOut && result.held_out.is_none_or(|score| score.unjudged == 0) {
@@ -255,7 +313,16 @@ impl EvalState {
             self.progress.idle += 1;
             self.go_on_to_the_next();
         } else {
-            self.measure(generation, Cases::Training);
+            self.measure(generation, Cases::Training, self.most_repetitions().div_ceil(2));
+        }
+    }
+
+    /// Continues after a candidate that was no better than the original.
+    fn stopped(&mut self, generation: u32) {
+        if matches!(self.phase, EvalPhase::Hopeless { generation: of, .. } | EvalPhase::Measuring { generation: of, .. } if of == generation)
+        {
+            self.progress.idle += 1;
+            self.go_on_to_the_next();
         }
     }
 
@@ -268,66 +335,100 @@ impl EvalState {
             self.phase = EvalPhase::Improving { generation: self.progress.attempts + 1, of: self.best.0 };
             return;
         };
-        let generation = winner(&self.tried);
+        let chosen = choose(&self.ledger, &self.tried, self.progress.attempts > 0, why);
         let whole = self.tried.first().is_some_and(|(_, first)| {
             first.training.is_perfect() && first.held_out.is_none_or(|score| score.is_perfect())
         });
-        let outcome = if generation > 0 || whole { RunOutcome::Succeeded } else { RunOutcome::CasesFailed };
-        self.phase = EvalPhase::Decided { outcome, choice: Some((generation, why)) };
+        let outcome = if chosen.generation > 0 || whole { RunOutcome::Succeeded } else { RunOutcome::CasesFailed };
+        let ChosenPrompt { generation, reason, proof, sensitivity } = chosen;
+        let chosen = EvalEvent::PromptChosen { generation, reason, proof, sensitivity };
+        self.phase = EvalPhase::Decided { outcome, found: Some(Box::new(chosen)) };
     }
 
-    /// Begins to try those cases of a generation that are not judged yet.
-    fn measure(&mut self, generation: u32, cases: Cases) {
+    fn most_repetitions(&self) -> u32 {
+        self.ledger.facts.iter().flat_map(|facts| &facts.cases).map(|case| case.repeat).max().unwrap_or(1)
+    }
+
+    /// Returns how many training samples of a generation come after this repetition.
+    fn left(&self, generation: u32, last: u32) -> u32 {
+        let numbered = self.ledger.facts.iter().flat_map(|facts| &facts.cases).enumerate();
+        let samples = numbered.filter(|(_, case)| !case.held_out).flat_map(|(number, case)| {
+            (last + 1..=case.repeat).map(move |repetition| Sample { repetition, case: number })
+        });
+        u32::try_from(samples.filter(|sample| self.is_open(generation, *sample)).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Begins to run those samples of a generation, up to a repetition, that are not judged yet.
+    fn measure(&mut self, generation: u32, cases: Cases, last: u32) {
         let of_part = |held_out: bool| match cases {
             Cases::All => true,
             Cases::Training => !held_out,
             Cases::HeldOut => held_out,
         };
         let numbered = self.ledger.facts.iter().flat_map(|facts| &facts.cases).enumerate();
-        let open = numbered.filter(|(_, case)| of_part(case.held_out) && self.is_open(generation, &case.id));
-        self.open = open.map(|(number, _)| number).collect();
-        self.phase = EvalPhase::Measuring { generation, cases };
+        let samples = numbered.filter(|(_, case)| of_part(case.held_out)).flat_map(|(number, case)| {
+            (1..=case.repeat.min(last)).map(move |repetition| Sample { repetition, case: number })
+        });
+        self.open = samples.filter(|sample| self.is_open(generation, *sample)).collect();
+        self.phase = EvalPhase::Measuring { generation, cases, last };
     }
 
-    fn is_open(&self, generation: u32, id: &str) -> bool {
-        let improves = self.ledger.facts.as_ref().is_some_and(|facts| facts.options.improves);
-        let in_vain = self.in_vain.get(&(generation, id.to_string())).copied().unwrap_or(0);
-        self.ledger.judged(generation, id).is_none() && in_vain < if improves { TRIES } else { 1 }
+    fn is_open(&self, generation: u32, sample: Sample) -> bool {
+        let facts = self.ledger.facts.as_ref();
+        let Some(case) = facts.and_then(|facts| facts.cases.get(sample.case)) else { return false };
+        let in_vain = self.in_vain.get(&(generation, sample)).copied().unwrap_or(0);
+        let tries = if facts.is_some_and(|facts| facts.options.improves) { TRIES } else { 1 };
+        let result = self.ledger.results.get(&(generation, case.id.clone(), sample.repetition));
+        result.is_none_or(|result| result.judged_by == JudgedBy::Nobody) && in_vain < tries
     }
 
     fn judged(&mut self, result: &CaseResult) {
+        let Some(case) = self.numbers.get(&result.case).copied() else { return };
+        let sample = Sample { repetition: result.repetition, case };
         if result.judged_by == JudgedBy::Nobody {
-            *self.in_vain.entry((result.generation, result.case.clone())).or_default() += 1;
+            *self.in_vain.entry((result.generation, sample)).or_default() += 1;
         }
-        if !self.is_open(result.generation, &result.case)
-            && let Some(number) = self.numbers.get(&result.case)
-        {
-            self.open.remove(number);
+        if !self.is_open(result.generation, sample) {
+            self.open.remove(&sample);
         }
     }
 
-    /// Returns the number of the case whose result these events contain.
-    fn number_of(&self, events: &[EventKind]) -> Option<usize> {
+    /// Returns the sample whose result these events contain.
+    fn sample_of(&self, events: &[EventKind]) -> Option<Sample> {
         let Some(EventKind::Evaluation { event: EvalEvent::CaseJudged { result } }) = events.first() else {
             return None;
         };
-        self.numbers.get(&result.case).copied()
+        let case = self.numbers.get(&result.case).copied()?;
+        Some(Sample { repetition: result.repetition, case })
     }
 
-    /// Returns the outcome of measuring one prompt.
-    fn outcome_of_the_original(&self) -> RunOutcome {
-        let wanting = |judged: bool| self.ledger.of(0).any(|result| result.error.is_none() == judged && !result.pass);
-        match (wanting(true), wanting(false)) {
-            (true, _) => RunOutcome::CasesFailed,
-            (false, true) => self.nobody_judged(),
-            (false, false) => RunOutcome::Succeeded,
+    /// Returns the outcome of measuring prompts.
+    #[expect(clippy::cast_precision_loss, reason = "a count of results")]
+    fn outcome_of_the_original(&self, comparison: Option<&Comparison>) -> RunOutcome {
+        let results = || self.ledger.results.values();
+        // A recorded output that is labelled as bad has to fail.
+        let labels: HashMap<&str, bool> = (self.ledger.facts.iter().flat_map(|facts| &facts.cases))
+            .filter_map(|case| Some((case.id.as_str(), case.label?)))
+            .collect();
+        let right = |result: &CaseResult| result.pass == labels.get(result.case.as_str()).copied().unwrap_or(true);
+        let wanting = |judged: bool| results().any(|result| result.error.is_none() == judged && !right(result));
+        let least = self.ledger.facts.as_ref().and_then(|facts| facts.options.min_pass);
+        let (all, good) = (results().count(), results().filter(|result| right(result)).count());
+        let enough = least.map(|least| good as f64 >= least * all as f64 - 1e-9);
+        match (comparison, enough) {
+            (Some(comparison), _) if comparison.regressed => RunOutcome::CasesFailed,
+            // Even `--min-pass 0` needs something that was judged.
+            (_, Some(true)) if results().any(|result| result.error.is_none()) => RunOutcome::Succeeded,
+            (None, None) | (_, Some(false)) if wanting(true) => RunOutcome::CasesFailed,
+            _ if wanting(false) => self.nobody_judged(),
+            _ => RunOutcome::Succeeded,
         }
     }
 
     /// Returns the outcome of cases that could not be judged: a resume asks an evaluator again.
     fn nobody_judged(&self) -> RunOutcome {
         let evaluator = |error: &str| error.starts_with("evaluator_error");
-        let unclear = self.ledger.of(0).any(|result| result.error.as_deref().is_some_and(evaluator));
+        let unclear = self.ledger.results.values().any(|result| result.error.as_deref().is_some_and(evaluator));
         if unclear {
             RunOutcome::NeedsHuman { step: EVALUATES, reason: HumanNeeded::Unclear }
         } else {
@@ -341,6 +442,21 @@ impl EvalState {
             held_out: self.ledger.comparable_score(generation, true),
             tokens: self.ledger.prompts.get(&generation).map_or(0, |known| known.tokens),
         }
+    }
+
+    /// Whether the questions under way may use up a limit, if they use as much as those before them. Until something is
+    /// known about that, only one question is asked at a time.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(super) fn may_reach(&self, limits: &Limits, under_way: usize) -> bool {
+        let all = &self.ledger.totals.all;
+        let spent = all.spent.unwrap_or_default();
+        let reaches = |so_far: f64, most: f64| {
+            let each = so_far / f64::from(all.attempts.max(1));
+            all.attempts == 0 || so_far + each * under_way as f64 >= most
+        };
+        under_way > 0
+            && (limits.cost.is_some_and(|most| reaches(spent.cost_usd.unwrap_or(0.0), most))
+                || limits.tokens.is_some_and(|most| reaches(spent.total() as f64, most as f64)))
     }
 
     /// Returns the limit that prevents another question, if one is reached. `issued` is the number of questions asked

@@ -6,6 +6,8 @@ use crate::engine::{CaseFacts, EvalOptions};
 use crate::eval::leak::LeakGuard;
 use crate::plan::Overrides;
 use indexmap::IndexMap;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
 
 /// A small generator (xorshift), so that a failure names its seed.
 struct Chance(u64);
@@ -19,33 +21,45 @@ impl Chance {
     }
 }
 
+const FIRST: Sample = Sample { repetition: 1, case: 0 };
+
 /// What is asked, and a world that gives the same answer to the same question.
 struct World {
     seed: u64,
     facts: EvalFacts,
+    /// How many of a thousand answers pass with the prompt of a generation. `None`: whatever comes.
+    rates: Option<fn(u32) -> u32>,
 }
 
 impl World {
     fn new(seed: u64) -> Self {
         let mut chance = Chance(seed * 2 + 1);
         chance.below(9);
-        let case = |number: u64, held_out| CaseFacts { id: format!("case {number}"), held_out };
+        let case = |number: u64, held_out, repeat| CaseFacts {
+            id: format!("case {number}"),
+            held_out,
+            repeat,
+            same_as: None,
+            label: None,
+        };
         let cases = 1 + chance.below(4);
+        let repeat = [1, 1, 1, 2, 3][usize::try_from(chance.below(5)).unwrap()];
         let options = EvalOptions {
             improves: chance.below(4) > 0,
             generations: u32::try_from(chance.below(5)).unwrap(),
             always: chance.below(2) == 0,
             max_tokens: 200,
+            level: 0.05,
             ..EvalOptions::default()
         };
         let facts = EvalFacts {
             prompt: "Say what the text says.".into(),
             tokens: 6,
-            cases: (0..cases).map(|number| case(number, number > 0 && chance.below(3) == 0)).collect(),
+            cases: (0..cases).map(|number| case(number, number > 0 && chance.below(3) == 0, repeat)).collect(),
             options,
             ..EvalFacts::default()
         };
-        Self { seed, facts }
+        Self { seed, facts, rates: None }
     }
 
     fn guards(&self) -> Guards {
@@ -58,13 +72,21 @@ impl World {
         chance
     }
 
-    fn result(&self, generation: u32, case: usize) -> CaseResult {
-        let mut chance = self.answer(generation, case as u64 + 1);
-        let nobody = chance.below(5) == 0;
-        let pass = !nobody && chance.below(2) == 0;
+    fn result(&self, generation: u32, Sample { case, repetition }: Sample) -> CaseResult {
+        let mut chance = self.answer(generation, (u64::from(repetition) << 32) + case as u64 + 1);
+        let nobody = self.rates.is_none() && chance.below(5) == 0;
+        let pass = match self.rates {
+            Some(rates) => {
+                let place =
+                    (self.seed << 40) + (u64::from(generation) << 32) + (u64::from(repetition) << 16) + case as u64;
+                ChaCha8Rng::seed_from_u64(place).random_ratio(rates(generation), 1000)
+            }
+            None => !nobody && chance.below(2) == 0,
+        };
         CaseResult {
             generation,
             case: self.facts.cases[case].id.clone(),
+            repetition,
             held_out: self.facts.cases[case].held_out,
             pass,
             score: if pass { 1.0 } else { 0.0 },
@@ -75,12 +97,41 @@ impl World {
             dropped: 0,
             error: nobody.then(|| "executor_error".into()),
             cached: false,
+            answer: None,
+            cost_usd: None,
+            took_ms: None,
         }
+    }
+
+    /// Ten cases, three generations, and answers that pass by chance.
+    fn of_coins(seed: u64, repeat: u32, rates: fn(u32) -> u32) -> Self {
+        let case =
+            |number| CaseFacts { id: format!("case {number}"), held_out: false, repeat, same_as: None, label: None };
+        let facts = EvalFacts {
+            prompt: "Say what the text says.".into(),
+            tokens: 6,
+            cases: (0..10).map(case).collect(),
+            options: EvalOptions {
+                improves: true,
+                generations: 3,
+                max_tokens: 200,
+                level: 0.05,
+                ..EvalOptions::default()
+            },
+            ..EvalFacts::default()
+        };
+        Self { seed, facts, rates: Some(rates) }
+    }
+
+    fn chosen(&self) -> ChosenPrompt {
+        let (_, ledger, _) = Evaluation::begin(self, Vec::new()).end(&mut Chance(self.seed));
+        ledger.chosen.unwrap()
     }
 
     /// Some rewrites are empty, or were proposed before.
     fn rewriting(&self, generation: u32) -> String {
         match self.answer(generation, 0).below(5) {
+            _ if self.rates.is_some() => format!("Say what the text says, version {generation}."),
             0 => String::new(),
             1 => "Say again what the text says.".into(),
             _ => format!("Say what the text says, in {} words.", generation + 2),
@@ -105,13 +156,14 @@ impl World {
             base: None,
             task: None,
         };
-        EvalInput::Begin(Box::new(first), Box::new(self.facts.clone()))
+        EvalInput::Begin(Box::new(first), Arc::new(self.facts.clone()))
     }
 
     /// The most questions that can be asked between two interruptions.
     fn most_questions(&self) -> usize {
         let generations = self.facts.options.generations as usize + 1;
-        generations * (self.facts.cases.len() * TRIES as usize + 1)
+        let samples: u32 = self.facts.cases.iter().map(|case| case.repeat).sum();
+        generations * ((samples * TRIES) as usize + 1)
     }
 }
 
@@ -139,9 +191,9 @@ impl<'a> Evaluation<'a> {
         self.journal.extend(events);
         for effect in effects {
             match effect {
-                EvalEffect::Measure { generation, cases } => {
-                    let one = |case| EvalEffect::Measure { generation, cases: vec![case] };
-                    self.effects.extend(cases.into_iter().map(one));
+                EvalEffect::Measure { generation, samples } => {
+                    let one = |sample| EvalEffect::Measure { generation, samples: vec![sample] };
+                    self.effects.extend(samples.into_iter().map(one));
                 }
                 effect => self.effects.push(effect),
             }
@@ -153,8 +205,8 @@ impl<'a> Evaluation<'a> {
         assert!(!self.effects.is_empty(), "seed {}: nothing to do, and not over", self.world.seed);
         let which = usize::try_from(chance.below(self.effects.len() as u64)).unwrap();
         let input = match self.effects.swap_remove(which) {
-            EvalEffect::Measure { generation, cases } => {
-                EvalInput::Result(Box::new(self.world.result(generation, cases[0])))
+            EvalEffect::Measure { generation, samples } => {
+                EvalInput::Result(Box::new(self.world.result(generation, samples[0])))
             }
             EvalEffect::Improve { generation, .. } => {
                 EvalInput::Answer { generation, answer: Ok(self.world.rewriting(generation)) }
@@ -221,7 +273,7 @@ fn a_signal_ends_an_evaluation_at_any_moment_and_a_late_answer_changes_nothing()
         evaluation.take(EvalInput::Halt(RunOutcome::LimitReached { limit: LimitKind::Cost }));
         let before = evaluation.journal.clone();
         assert!(matches!(before.last(), Some(EventKind::RunFinished { .. })), "seed {seed}");
-        evaluation.take(EvalInput::Result(Box::new(world.result(0, 0))));
+        evaluation.take(EvalInput::Result(Box::new(world.result(0, FIRST))));
         assert_eq!(evaluation.journal, before, "seed {seed}");
     }
 }
@@ -232,18 +284,51 @@ fn a_case_that_nobody_can_judge_is_asked_twice_where_prompts_are_compared_and_el
         let mut world = World::new(1);
         world.facts.options.improves = improves;
         world.facts.cases.truncate(1);
+        world.facts.cases[0].repeat = 1;
         let mut evaluation = Evaluation::begin(&world, Vec::new());
         let unjudged = CaseResult {
             judged_by: JudgedBy::Nobody,
             error: Some("evaluator_error: none".into()),
-            ..world.result(0, 0)
+            ..world.result(0, FIRST)
         };
         for _ in 0..times {
-            assert_eq!(evaluation.effects, [EvalEffect::Measure { generation: 0, cases: vec![0] }]);
+            assert_eq!(evaluation.effects, [EvalEffect::Measure { generation: 0, samples: vec![FIRST] }]);
             evaluation.effects.clear();
             evaluation.take(EvalInput::Result(Box::new(unjudged.clone())));
         }
         let outcome = RunOutcome::NeedsHuman { step: EVALUATES, reason: HumanNeeded::Unclear };
         assert_eq!(evaluation.effects, [EvalEffect::Finish(outcome)], "improves: {improves}");
     }
+}
+
+/// Of a thousand improvements, the number that call a prompt better. Of two hundred, it would itself be a coin's work.
+fn claims(repeat: u32, rates: fn(u32) -> u32) -> usize {
+    let proven = |seed: &u64| World::of_coins(*seed, repeat, rates).chosen().proof.is_some_and(|proof| proof.proven);
+    (1..=1000).filter(proven).count()
+}
+
+/// With a sample of one, three of five improvements once called a prompt better that was not.
+#[test]
+fn rewrites_that_change_nothing_are_called_better_in_at_most_five_of_a_hundred_improvements() {
+    for repeat in [1, 2, 5] {
+        let claims = claims(repeat, |_| 500);
+        assert!(claims <= 50, "{claims} of 1000, with --repeat {repeat}");
+    }
+}
+
+#[test]
+fn a_prompt_that_is_better_is_found_with_the_advised_repetitions_in_four_of_five_improvements() {
+    let better = |generation| if generation == 2 { 800 } else { 500 };
+    let first = World::of_coins(1, 1, |_| 500).chosen();
+    let advised = first.sensitivity.unwrap().repeat;
+    let claims = claims(advised, better);
+    assert!(claims >= 800, "{claims} of 1000, with --repeat {advised}");
+}
+
+#[test]
+fn a_candidate_that_is_no_better_after_half_of_its_repetitions_is_stopped() {
+    let world = World::of_coins(1, 4, |generation| if generation == 1 { 0 } else { 500 });
+    let (_, ledger, _) = Evaluation::begin(&world, Vec::new()).end(&mut Chance(1));
+    assert_eq!(ledger.stopped.get(&1), Some(&20));
+    assert_eq!(ledger.of(1).count(), 20);
 }

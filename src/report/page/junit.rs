@@ -179,8 +179,8 @@ fn whole(document: &Document<'_>) -> TestCase {
 
 /// Returns the test cases of an evaluation: its cases, with the prompt that was chosen.
 fn of_evaluation(ledger: &EvalLedger) -> Vec<TestCase> {
-    let last = ledger.results.keys().map(|(generation, _)| *generation).max().unwrap_or(0);
-    let generation = ledger.chosen.as_ref().map_or(last, |(generation, _)| *generation);
+    let last = ledger.results.keys().map(|(generation, ..)| *generation).max().unwrap_or(0);
+    let generation = ledger.chosen.as_ref().map_or(last, |chosen| chosen.generation);
     ledger.of(generation).map(of_case).collect()
 }
 
@@ -201,7 +201,8 @@ fn of_case(result: &CaseResult) -> TestCase {
         }
         .status()
     };
-    TestCase::new(valid(&result.case), status)
+    let times = if result.repetition > 1 { format!(" (repetition {})", result.repetition) } else { String::new() };
+    TestCase::new(valid(&format!("{}{times}", result.case)), status)
 }
 
 impl Problem {

@@ -1,5 +1,6 @@
 //! A run as a document: its timeline, findings and transcripts, as data for the HTML, Markdown and JUnit reports.
 
+mod generations;
 pub(super) mod html;
 pub(super) mod junit;
 mod lanes;
@@ -10,16 +11,17 @@ mod timeline;
 
 pub use lanes::BatchPage;
 
-use crate::engine::{At, EvalLedger, Event, FileChange, RunSummary, State, Sum, Totals};
+use crate::engine::{At, CaseResult, EvalLedger, Event, FileChange, RunSummary, State, Sum, Totals};
 use crate::plan::Outline;
 use crate::report::closing::{cost_cell, tokens_cell};
 use crate::report::format::{local_time, rework_label, seconds};
 use crate::report::page::overview::{Fact, OverviewRow, overview, overview_rows, sum_line};
 use crate::report::page::timeline::{TimelineRow, label, timeline};
 use crate::report::paint::{Paint, printable};
-use crate::report::text::evaluation::{evaluation_text, prompt_diff};
+use crate::report::text::evaluation::{CaseTexts, evaluation_text, prompt_diff};
 use crate::source::counted;
 use crate::verdict::FindingRow;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// A run, with everything that the report shows of it.
@@ -71,8 +73,21 @@ pub(in crate::report) fn cases(document: &Document<'_>) -> Option<String> {
     let ledger = EvalLedger::of_events(document.events);
     ledger.facts.is_some().then(|| {
         let paint = Paint::plain();
-        evaluation_text(&ledger, document.summary.run, paint, true) + &prompt_diff(&ledger, true, paint)
+        let texts = outputs(document, &ledger);
+        evaluation_text(&ledger, document.summary.run, paint, true, &texts) + &prompt_diff(&ledger, true, paint)
     })
+}
+
+/// Returns the outputs that the attempts of this run gave.
+fn outputs(document: &Document<'_>, ledger: &EvalLedger) -> CaseTexts {
+    let of_executor = document.papers.iter().filter(|paper| paper.at.step == 1);
+    let papers: HashMap<u32, &AttemptTexts> = of_executor.map(|paper| (paper.at.attempt, paper)).collect();
+    let output = |result: &CaseResult| {
+        let answer = result.answer.filter(|answer| answer.run == document.summary.run)?;
+        let key = (result.generation, result.case.clone(), result.repetition);
+        Some((key, papers.get(&answer.attempt)?.output.clone()))
+    };
+    CaseTexts { outputs: ledger.results.values().filter_map(output).collect(), ..CaseTexts::default() }
 }
 
 /// Returns the findings of the judges, and their current states.

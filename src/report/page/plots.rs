@@ -2,6 +2,7 @@
 //! to them has the same numbers.
 
 use super::Document;
+use super::generations;
 use super::html::section;
 use crate::engine::{At, AttemptOutcome, EventKind, Finished};
 use crate::report::format::{seconds, thousands};
@@ -25,13 +26,13 @@ struct Part {
 }
 
 /// What a plot shows.
-struct Plot {
+pub(super) struct Plot {
     /// The end of its id, and the heading of its column.
-    name: &'static str,
-    title: String,
-    words: fn(f64) -> String,
+    pub(super) name: &'static str,
+    pub(super) title: String,
+    pub(super) words: fn(f64) -> String,
     /// A value for each bar; `None` if nothing is known.
-    values: Vec<Option<f64>>,
+    pub(super) values: Vec<Option<f64>>,
 }
 
 impl Part {
@@ -103,7 +104,7 @@ fn means(bars: &[&[Part]], value: impl Fn(&Part) -> Option<f64>) -> Vec<Option<f
 
 /// Returns a rounded number that is not negative.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count that became a mean")]
-fn whole(value: f64) -> u64 {
+pub(super) fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
@@ -149,6 +150,9 @@ fn plots(unit: &str, bars: &[&[Part]]) -> Vec<Plot> {
 
 /// Returns the section with the plots; empty if they would say nothing.
 pub(super) fn plotted(document: &Document<'_>, prefix: &str) -> Markup {
+    if let Some(generations) = generations::plotted(document, prefix) {
+        return generations;
+    }
     let (unit, parts) = match rounds(document) {
         rounds if rounds.len() > 1 => ("round", rounds),
         _ => ("attempt", attempts(document)),
@@ -162,12 +166,29 @@ pub(super) fn plotted(document: &Document<'_>, prefix: &str) -> Markup {
     }
     let heading = if unit == "round" { "Round by round" } else { "Attempt by attempt" };
     let units = if each > 1 { format!("{unit}s") } else { unit.to_string() };
+    let attempts = |parts: &&[Part]| parts.iter().map(|part| part.attempts).sum::<u32>();
+    let counts = (unit == "round" || each > 1).then(|| bars.iter().map(attempts).collect::<Vec<_>>());
     let content = html! {
         @if each > 1 {
             p { "Each bar is " (each) " " (units) ": their mean, and the most errors of one." }
         }
+        (drawn(&plots, prefix, (unit, &units), &names, counts.as_deref()))
+    };
+    section(prefix, "plots", heading, &content)
+}
+
+/// Returns plots with a bar for each name, and a table with the same numbers. `counts` is how many attempts each bar
+/// stands for, if that is not always one.
+pub(super) fn drawn(
+    plots: &[Plot],
+    prefix: &str,
+    (unit, units): (&str, &str),
+    names: &[String],
+    counts: Option<&[u32]>,
+) -> Markup {
+    html! {
         div class="plots" {
-            @for plot in &plots { (figure(plot, prefix, &units, &names)) }
+            @for plot in plots { (figure(plot, prefix, units, names)) }
         }
         details {
             summary { "The numbers" }
@@ -175,18 +196,16 @@ pub(super) fn plotted(document: &Document<'_>, prefix: &str) -> Markup {
                 thead {
                     tr {
                         th scope="col" { (unit) }
-                        @if unit == "round" || each > 1 { th scope="col" { "attempts" } }
-                        @for plot in &plots { th scope="col" { (plot.name) } }
+                        @if counts.is_some() { th scope="col" { "attempts" } }
+                        @for plot in plots { th scope="col" { (plot.name) } }
                     }
                 }
                 tbody {
-                    @for (index, (parts, name)) in bars.iter().zip(&names).enumerate() {
+                    @for (index, name) in names.iter().enumerate() {
                         tr {
                             th scope="row" { (name) }
-                            @if unit == "round" || each > 1 {
-                                td { (parts.iter().map(|part| part.attempts).sum::<u32>()) }
-                            }
-                            @for plot in &plots {
+                            @if let Some(count) = counts.and_then(|counts| counts.get(index)) { td { (count) } }
+                            @for plot in plots {
                                 td { (plot.values[index].map_or_else(|| "-".into(), plot.words)) }
                             }
                         }
@@ -194,8 +213,7 @@ pub(super) fn plotted(document: &Document<'_>, prefix: &str) -> Markup {
                 }
             }
         }
-    };
-    section(prefix, "plots", heading, &content)
+    }
 }
 
 /// Returns the name of a bar: `3`, or `1 to 25`.

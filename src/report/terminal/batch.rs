@@ -9,6 +9,7 @@ use crate::report::terminal::screen::Screen;
 use crate::report::text::batch::batch_line;
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::mpsc::Receiver;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub struct BatchTerminal {
     now: Duration,
     /// The lanes at work, by the run that each works on.
     lanes: BTreeMap<i64, (u32, LaneLine)>,
+    /// What others have to say meanwhile, above the live lines.
+    messages: Option<Receiver<String>>,
 }
 
 impl BatchTerminal {
@@ -44,7 +47,12 @@ impl BatchTerminal {
     #[must_use]
     pub fn new(screen: Screen, sinks: Sinks, run: i64, paint: Paint, quiet: bool) -> Self {
         let (state, lanes) = (BatchState::default(), BTreeMap::new());
-        Self { screen, sinks, run, state, paint, quiet, now: Duration::ZERO, lanes }
+        Self { screen, sinks, run, state, paint, quiet, now: Duration::ZERO, lanes, messages: None }
+    }
+
+    /// Shows what comes through this channel above the live lines, a line or several each.
+    pub fn hear(&mut self, messages: Receiver<String>) {
+        self.messages = Some(messages);
     }
 
     fn see(&mut self, event: &EventKind) {
@@ -120,6 +128,9 @@ impl Observer for BatchTerminal {
 
     fn draw(&mut self, elapsed: Duration, _silent: Duration) {
         self.now = elapsed;
+        for message in self.messages.iter().flat_map(Receiver::try_iter) {
+            self.screen.say(&message);
+        }
         if self.paint.terminal && !self.quiet {
             let lines = self.lines();
             if lines.is_empty() {

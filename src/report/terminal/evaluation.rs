@@ -1,9 +1,12 @@
 //! The console of an evaluation: a line for each case as it is judged.
 
-use crate::engine::{EvalLedger, Event, Evidence, Notice, Observer};
+use crate::engine::{EvalEvent, EvalLedger, Event, EventKind, Evidence, Notice, Observer};
 use crate::report::paint::Paint;
+use crate::report::sinks::Sinks;
 use crate::report::terminal::screen::Screen;
 use crate::report::text::evaluation::evaluation_line;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::task::{Context, Poll};
 
@@ -11,31 +14,51 @@ use std::task::{Context, Poll};
 #[derive(Debug)]
 pub struct EvalTerminal {
     screen: Screen,
+    sinks: Sinks,
+    /// The state of the evaluation, without its results.
     ledger: EvalLedger,
+    /// The generation of the last result, and for each generation the results that there are.
+    generation: u32,
+    done: HashMap<u32, HashSet<u64>>,
     paint: Paint,
     quiet: bool,
     verbose: bool,
 }
 
 impl EvalTerminal {
-    /// Returns the console of an evaluation, which prints on this screen.
+    /// Returns the console of an evaluation, which prints on this screen, and writes its events to `sinks`.
     #[must_use]
-    pub fn new(screen: Screen, paint: Paint, quiet: bool, verbose: bool) -> Self {
-        Self { screen, ledger: EvalLedger::default(), paint, quiet, verbose }
+    pub fn new(screen: Screen, sinks: Sinks, paint: Paint, (quiet, verbose): (bool, bool)) -> Self {
+        let ledger = EvalLedger::default();
+        Self { screen, sinks, ledger, generation: 0, done: HashMap::new(), paint, quiet, verbose }
+    }
+
+    /// Keeps what the lines need. Of the results, of which there may be many, only a digest is kept.
+    fn see(&mut self, event: &Event) {
+        if let EventKind::Evaluation { event: EvalEvent::CaseJudged { result } } = &event.event {
+            let mut digest = DefaultHasher::new();
+            (&result.case, result.repetition).hash(&mut digest);
+            self.generation = result.generation;
+            self.done.entry(result.generation).or_default().insert(digest.finish());
+        } else {
+            self.ledger.evolve(&event.event);
+        }
     }
 }
 
 impl Observer for EvalTerminal {
     fn event(&mut self, event: &Event, _evidence: &dyn Evidence) -> io::Result<()> {
-        self.ledger.evolve(&event.event);
+        self.see(event);
         if !self.quiet {
-            self.screen.say(&evaluation_line(event, &self.ledger, self.paint, self.verbose));
+            let done = self.done.get(&self.generation).map_or(0, HashSet::len);
+            self.screen.say(&evaluation_line(event, &self.ledger, done, self.paint, self.verbose));
         }
+        self.screen.out(self.sinks.event(event)?);
         Ok(())
     }
 
     fn earlier_event(&mut self, event: &Event) {
-        self.ledger.evolve(&event.event);
+        self.see(event);
     }
 
     fn notice(&mut self, notice: &Notice<'_>) {

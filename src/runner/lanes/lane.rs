@@ -28,7 +28,8 @@ pub(in crate::runner) struct Lane<'a> {
 /// What an agent answered.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LaneAnswer {
-    /// The final message, or the whole output of a plain program; none if the attempt did not complete.
+    /// The final message, or the whole output of a plain program or a check; none if the attempt did not complete, or
+    /// the check did not exit.
     pub message: Option<String>,
     /// How the agent's last attempt ended.
     pub outcome: Option<AttemptOutcome>,
@@ -40,6 +41,8 @@ pub struct LaneAnswer {
     pub unread: Option<String>,
     /// Whether the message is known to be the agent's last one.
     is_final: bool,
+    /// Whether it is what a check has printed, which counts even if the check has failed.
+    is_check: bool,
 }
 
 impl Lane<'_> {
@@ -62,7 +65,8 @@ impl Lane<'_> {
             let mut answer = self.answer.borrow_mut();
             // An agent that was interrupted after its last message has answered all the same.
             let said_all = *outcome == AttemptOutcome::Interrupted && answer.is_final;
-            if *outcome != AttemptOutcome::Completed && !said_all {
+            let failed_check = answer.is_check && matches!(outcome, AttemptOutcome::Failed { .. });
+            if *outcome != AttemptOutcome::Completed && !said_all && !failed_check {
                 answer.message = None;
             }
             answer.outcome = Some(outcome.clone());
@@ -74,16 +78,16 @@ impl Lane<'_> {
 }
 
 impl Lane<'_> {
-    /// Reads and keeps what an agent answered. A worker's message is its answer and decides nothing; a judge's message
-    /// is an evaluation, or it is unclear.
+    /// Reads and keeps what an agent answered, or what a check, which has no role, has printed. A worker's message is
+    /// its answer and decides nothing; a judge's message is an evaluation, or it is unclear.
     pub(in crate::runner) fn answered(
         &self,
         output: &AttemptOutput,
-        role: Role,
+        role: Option<Role>,
         folder: &AttemptFolder,
     ) -> Option<VerdictReading> {
         let mut words = output.answer();
-        let said = (role == Role::Judge).then(|| {
+        let said = (role == Some(Role::Judge)).then(|| {
             let prompt = folder.prompt();
             if output.echoes() {
                 words = without_echo(&words, &prompt);
@@ -99,7 +103,7 @@ impl Lane<'_> {
             Some(VerdictReading::Unclear(Unclear::BadEvaluation { why })) => Some(why.clone()),
             _ => None,
         };
-        (answer.message, answer.is_final) = (Some(words), output.has_final());
+        (answer.message, answer.is_final, answer.is_check) = (Some(words), output.has_final(), role.is_none());
         said
     }
 }

@@ -40,6 +40,12 @@ impl Ran {
         self.stderr.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    /// Returns standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{}", self.all()))
+    }
+
     #[track_caller]
     pub(crate) fn code(&self, expected: i32) -> &Self {
         assert_eq!(self.code, Some(expected), "{}", self.all());

@@ -78,6 +78,42 @@ pub(super) fn line_apart(commits: usize, branch: &str) -> Diagnostic {
     .help("merge them first: git fetch .forkhestra/hub.git forkhestra/line && git merge FETCH_HEAD")
 }
 
+pub(super) fn shared_line_apart(hub: &str, commits: usize) -> Diagnostic {
+    Diagnostic::error(
+        "batch/apart",
+        format!("{} here and those of the hub {hub} are not in one line", counted(commits, "landed commit")),
+    )
+    .help(
+        "keep them in a branch, then start again in a fresh clone: \
+         git fetch .forkhestra/hub.git forkhestra/line && git branch landed FETCH_HEAD",
+    )
+}
+
+pub(super) fn shared_line_moved(hub: &str) -> Diagnostic {
+    Diagnostic::error("batch/apart", format!("somebody has pushed to forkhestra/line of the hub {hub} meanwhile"))
+        .help("start the batch again; it continues with what is left")
+}
+
+pub(super) fn no_thread(error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error("run/failed", format!("cannot start a thread: {error}"))
+        .help("the system may have reached its limit of processes: see `ulimit -u`")
+}
+
+pub(super) fn own_task(id: &str) -> Diagnostic {
+    Diagnostic::error("task/clash", format!("this project has a task {id} of its own, and the hub has another one"))
+        .help("work on the hub's tasks in a clone of its own, or delete yours: forkhestra task delete ID")
+}
+
+pub(super) fn taken(hub: &str, holder: &str) -> Diagnostic {
+    Diagnostic::error("hub/taken", format!("{holder} works on the tasks of the hub {hub}"))
+        .help("--wait waits until it ends, and takes over if it has been silent for two minutes")
+}
+
+pub(super) fn overtaken(run: i64, hub: &str) -> Diagnostic {
+    Diagnostic::error("hub/overtaken", format!("another batch has landed work in the hub {hub} since run {run} ended"))
+        .help(format!("start a new batch, which continues with what is left: forkhestra task run --jobs N --hub {hub}"))
+}
+
 pub(super) fn workspace_path(text: &Text, why: &str) -> Diagnostic {
     Diagnostic::error("batch/workspace-path", format!("`{}` {why}", text.value))
         .at(&text.at, "is named here")

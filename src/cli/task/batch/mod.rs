@@ -1,10 +1,13 @@
 //! `task run --jobs N`: several tasks at once, each in a workspace of its own.
 
+mod backlog;
+mod claim;
 mod engine;
 mod errors;
 mod landing;
 mod planner;
 mod preflight;
+mod sharing;
 mod show;
 mod workspaces;
 
@@ -30,17 +33,20 @@ use crate::hub::Hub;
 use crate::journal::{Journal, NewRun, RunLock};
 use crate::plan::{Limits as PlannedLimits, Outline, Overrides, limits};
 use crate::proc::SleepInhibitor;
-use crate::report::{BatchTerminal, Paint, Screen, batch_json, print_error, render};
+use crate::report::{BatchTerminal, Paint, Screen, batch_json, print_error, quoted, render};
 use crate::runner::Failure;
 use crate::source::{Diagnostic, sha256_json};
 use crate::world::World;
+use backlog::{Backlog, SharedView};
 pub(in crate::cli) use engine::engine_of;
 use indexmap::IndexMap;
 pub(in crate::cli) use landing::landing_checks;
 use planner::Planner;
 use preflight::Checked;
 pub(in crate::cli) use preflight::repository_of;
+use sharing::Sharing;
 use std::rc::Rc;
+use std::sync::mpsc::channel;
 pub(in crate::cli) use workspaces::{WorkspacePlan, needs};
 
 /// A batch that is ready to start or to resume.
@@ -75,7 +81,8 @@ pub(super) fn begin(
     }
     if args.dry_run {
         let project = &prepared(project);
-        let checked = preflight::check(world, project, args, &vars, &ids)?;
+        let shared = args.hub.as_ref().map(|hub| SharedView::read(world, common, hub)).transpose()?;
+        let checked = preflight::check(world, project, args, (&vars, &ids), shared.as_ref())?;
         return Ok(answer(&if args.json {
             json_line(show::json(&checked))
         } else {
@@ -89,7 +96,10 @@ pub(super) fn begin(
     }
     let lock = lock(world, common, &title(args.lanes().unwrap_or(1), args.on.as_deref()), &project.root, args.wait)?;
     let project = &prepared(project);
-    let checked = preflight::check(world, project, args, &vars, &ids)?;
+    let join = |hub: &String| Backlog::join(world, common, project, hub, args.wait);
+    let mut backlog = args.hub.as_ref().map(join).transpose()?;
+    let shared = backlog.as_mut().map(Backlog::view).transpose()?;
+    let checked = preflight::check(world, project, args, (&vars, &ids), shared.as_ref())?;
     let Checked { hub, facts, workspaces, whole, each, .. } = checked;
     let overrides = Overrides { limits: args.options.bounds.limit.clone(), ..args.options.overrides() };
     let ready = Ready { world, common, project, hub, workspaces, facts, overrides, whole, each, vars, output };
@@ -115,7 +125,7 @@ pub(super) fn begin(
         base: Some(ready.facts.line.clone()),
         task: None,
     };
-    perform(&ready, journal, lock, run, &[], opening)
+    perform(&ready, journal, lock, (run, &[]), opening, backlog)
 }
 
 /// The project as the runs in its workspaces see it: their first step prepares the workspace.
@@ -166,6 +176,14 @@ pub(in crate::cli) fn resume(
     let facts = state.facts.clone().unwrap_or_default();
     let overrides = overrides_of(events, more);
     let hub = Hub::existing(&project.root).ok_or_else(|| errors::no_hub(&project.root))?;
+    let mut backlog = facts.hub.as_ref().map(|name| Backlog::join(world, common, project, name, false)).transpose()?;
+    if let Some(backlog) = &mut backlog {
+        let theirs = backlog.view()?.line(&hub)?;
+        let is_behind = |theirs: &String| hub.line().is_none_or(|line| !hub.is_ancestor(theirs, &line));
+        if theirs.is_some_and(|theirs| is_behind(&theirs)) {
+            return Err(errors::overtaken(run, facts.hub.as_deref().unwrap_or_default()).into());
+        }
+    }
     let whole = limits("--limit", &overrides.limits, &project.shell)?;
     let each = limits("--limit-each", &facts.limit_each, &project.shell)?.or(project.config.limits.clone());
     let vars = facts.vars.clone();
@@ -182,7 +200,7 @@ pub(in crate::cli) fn resume(
         more: None,
         tree: None,
     };
-    perform(&ready, journal, lock, run, events, opening)
+    perform(&ready, journal, lock, (run, events), opening, backlog)
 }
 
 /// The options that a batch began with, and the limits that were set since.
@@ -203,9 +221,9 @@ fn perform(
     ready: &Ready<'_>,
     mut journal: Journal,
     lock: RunLock,
-    run: i64,
-    earlier: &[Event],
+    (run, earlier): (i64, &[Event]),
     opening: EventKind,
+    backlog: Option<Backlog>,
 ) -> Answered {
     let Ready { world, common, project, .. } = *ready;
     journal.hold(lock);
@@ -222,9 +240,19 @@ fn perform(
         .then(|| SleepInhibitor::take(&format!("run {run} works on tasks"), &project.root));
     let paint = Paint::for_stderr(world);
     let sinks = ready.output.sinks(world)?;
+    let (say, messages) = channel();
+    // Without live lines, nothing is in the way.
+    let is_live = paint.terminal && !common.quiet;
+    let say = move |message: String| {
+        if !is_live || say.send(message.clone()).is_err() {
+            print_error(&message);
+        }
+    };
+    let sharing = backlog.map(|backlog| Sharing::start(backlog, ready.hub.clone(), run, say)).transpose()?;
     let ended = runtime.block_on(async {
         let screen = Screen::start().map_err(Failure::Threads)?;
         let mut terminal = BatchTerminal::new(screen, sinks, run, paint, common.quiet);
+        terminal.hear(messages);
         for event in earlier {
             crate::engine::Observer::earlier_event(&mut terminal, event);
         }
@@ -247,8 +275,19 @@ fn perform(
         work_on_batch(context).await
     });
     drop(awake);
+    let is_shared = sharing.is_none_or(Sharing::finish);
+    let where_landed = ready.facts.hub.as_ref().filter(|_| is_shared && !common.quiet);
     match ended {
-        Ok(state) => closed(ready, &journal, run, &state),
+        Ok(state) => match closed(ready, &journal, run, &state)? {
+            // Nobody else has what this batch has done.
+            Exit::Success if !is_shared => Ok(Exit::Incomplete),
+            exit => {
+                if let Some(hub) = where_landed {
+                    print_error(&format!("  for others: git fetch {} forkhestra/line\n", quoted(hub)));
+                }
+                Ok(exit)
+            }
+        },
         Err(error) => {
             let fault = match &error {
                 BatchError::Hub(error) => refused(error),

@@ -191,7 +191,7 @@ impl UnitPlanner for Planner<'_> {
             spec: task.spec,
             tests: task.tests,
             added: task.added,
-            trail: trail.into_iter().map(|row| TrailEntry { at: row.at, change: row.change }).collect(),
+            trail: trail.into_iter().map(|row| TrailEntry { at: row.at, change: row.change, by: None }).collect(),
         });
         Ok(self.with_plan(bundle, outline, digest))
     }

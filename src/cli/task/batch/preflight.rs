@@ -1,5 +1,6 @@
 //! What is checked before a batch starts anything. All errors are reported at once.
 
+use super::backlog::SharedView;
 use super::engine::{engine_of, secrets_in};
 use super::errors;
 use super::landing::landing_checks;
@@ -13,7 +14,7 @@ use crate::cli::run::setup::SETUP;
 use crate::cli::run::{Typed, planned, said_by};
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors as task_errors;
-use crate::cli::task::facts::{facts_of, known};
+use crate::cli::task::facts::{facts_of, known, shared_ids};
 use crate::cli::task::land::{last_line, moved};
 use crate::cli::work::{missing, refused};
 use crate::context::Repository;
@@ -47,8 +48,8 @@ pub(super) fn check(
     world: &World,
     project: &Project,
     args: &TaskRunArgs,
-    vars: &[String],
-    ids: &[String],
+    (vars, ids): (&[String], &[String]),
+    shared: Option<&SharedView>,
 ) -> Result<Checked, Stopped> {
     let mut faults = Vec::new();
     let whole = limits("--limit", &args.options.bounds.limit, &project.shell)
@@ -56,9 +57,15 @@ pub(super) fn check(
     let each =
         limits("--limit-each", &args.limit_each, &project.shell).unwrap_or_else(|found| gathered(&mut faults, found));
     let journal = Journal::open(&project.root)?;
-    let tasks = journal.tasks()?;
+    let tasks = match shared {
+        Some(shared) => shared.tasks.clone(),
+        None => own_tasks(&project.root, journal.tasks()?, ids)?,
+    };
     let earlier = earlier_batches(&journal)?;
-    let unlanded = unlanded(&project.root, &journal, &tasks, &earlier)?;
+    let unlanded = match shared {
+        Some(shared) => shared.completed().collect(),
+        None => unlanded(&project.root, &journal, &tasks, &earlier)?,
+    };
     let chosen = chosen(&tasks, ids, &unlanded).unwrap_or_else(|found| gathered(&mut faults, found));
     // If the tasks cannot be chosen, the errors of the chain are reported all the same.
     let open: Vec<&Task> = tasks.iter().filter(|task| !task.status.is_terminal()).collect();
@@ -89,6 +96,7 @@ pub(super) fn check(
         tasks: Vec::new(),
         jobs: args.lanes().unwrap_or(1),
         engine: args.on.clone(),
+        hub: args.hub.clone(),
         chain: args.chain.clone(),
         vars: vars.to_vec(),
         verification,
@@ -109,17 +117,32 @@ pub(super) fn check(
     hub.adopt_settings(&repository, &workspaces.ignored(&repository.below(&project.root)))?;
     hub.import(&repository, &head)?;
     let begin = if args.with_changes { hub.snapshot(&repository, &head)? } else { head };
+    let theirs = shared.map(|shared| shared.line(&hub)).transpose()?.flatten();
+    let is_of_hub = |line: &str| theirs.as_ref().is_some_and(|theirs| hub.is_ancestor(line, theirs));
     if let Some((known, now)) = last_line(&journal)?.zip(hub.line()).filter(|(known, now)| known != now) {
-        let is_older = hub.is_ancestor(&now, &known) || hub.is_ancestor(&now, &begin);
+        let is_older = hub.is_ancestor(&now, &known) || hub.is_ancestor(&now, &begin) || is_of_hub(&now);
         if !is_older {
             return Err(moved(&known).into());
         }
     }
+    if let Some(shared) = shared {
+        shared.adopt_line(&hub)?;
+    }
     facts.line = begin_line(&hub, &begin, facts.branch.as_deref()).map_err(Stopped::from)?;
-    let known = EarlierWork { hub: &hub, folder: &workspaces.folder, batches: &earlier };
+    let known = EarlierWork { hub: &hub, folder: &workspaces.folder, batches: &earlier, shared };
     let tasks = chosen.iter().map(|task| of_batch(task, &chosen, &facts.line, &known));
     facts.tasks = tasks.collect::<Result<_, _>>()?;
     Ok(Checked { hub, facts, workspaces, engine, whole, each })
+}
+
+/// The tasks of the project itself: another batch may work on those of a hub.
+fn own_tasks(root: &Path, tasks: Vec<Task>, ids: &[String]) -> Result<Vec<Task>, Stopped> {
+    let shared = shared_ids(root)?;
+    let meant: Vec<&str> = ids.iter().map(String::as_str).filter(|id| shared.iter().any(|known| known == id)).collect();
+    if !meant.is_empty() {
+        return Err(task_errors::of_a_hub(&meant).into());
+    }
+    Ok(tasks.into_iter().filter(|task| !shared.contains(&task.id)).collect())
 }
 
 fn gathered<T: Default>(faults: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) -> T {
@@ -380,9 +403,19 @@ struct EarlierWork<'a> {
     folder: &'a Path,
     /// The batches, the newest first.
     batches: &'a [BatchState],
+    /// The tasks that several people share, with the work of all batches.
+    shared: Option<&'a SharedView>,
 }
 
 impl EarlierWork<'_> {
+    /// The work on a task in the batches of this root, if it has not landed.
+    fn of_batches(&self, task: &str) -> Option<String> {
+        let state = self.batches.iter().find(|state| state.tasks.contains_key(task))?;
+        let before = state.tasks.get(task).filter(|before| !matches!(before.place, TaskPlace::Landed(_)))?;
+        let in_workspace = || self.in_workspace(state, task);
+        before.work.clone().or_else(in_workspace).or_else(|| before.best_work().map(str::to_string))
+    }
+
     /// Keeps what is in the workspace of a task whose process was killed before it could hand its work over. Returns
     /// the commit.
     fn in_workspace(&self, state: &BatchState, task: &str) -> Option<String> {
@@ -416,13 +449,12 @@ fn fresh(task: &Task, chosen: &[&Task]) -> BatchTask {
 fn of_batch(task: &Task, chosen: &[&Task], line: &str, earlier: &EarlierWork<'_>) -> Result<BatchTask, Stopped> {
     let hub = earlier.hub;
     let mut facts = fresh(task, chosen);
-    let known = earlier.batches.iter().find(|state| state.tasks.contains_key(&task.id));
-    let known = known.and_then(|state| Some((state, state.tasks.get(&task.id)?)));
-    let Some((state, before)) = known.filter(|(_, before)| !matches!(before.place, TaskPlace::Landed(_))) else {
-        return Ok(facts);
+    let shared = match earlier.shared {
+        Some(shared) if shared.has_landed(&task.id) => return Ok(facts),
+        Some(shared) => shared.work_on(hub, &task.id)?.map(str::to_string),
+        None => None,
     };
-    let in_workspace = || earlier.in_workspace(state, &task.id);
-    let work = before.work.clone().or_else(in_workspace).or_else(|| before.best_work().map(str::to_string));
+    let work = shared.or_else(|| earlier.of_batches(&task.id));
     let Some(work) = work.filter(|work| hub.has(work)) else { return Ok(facts) };
     if task.status == Status::Pending {
         return Ok(facts);

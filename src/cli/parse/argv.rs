@@ -1,11 +1,11 @@
 //! The command line before clap: adds `run` where a chain is typed alone, and explains common mistakes.
 
-use crate::cli::args::Cli;
+use crate::cli::args::{Common, RunArgs};
 use crate::source::Diagnostic;
-use clap::CommandFactory;
+use clap::{Args, Command};
 use std::ffi::{OsStr, OsString};
 
-pub(super) const VERBS: [&str; 31] = [
+pub(in crate::cli) const VERBS: [&str; 31] = [
     "run",
     "resume",
     "runs",
@@ -88,7 +88,7 @@ fn not_one_word() -> Diagnostic {
 }
 
 /// Whether an argument is the name of a command.
-pub(super) fn is_verb(word: &str) -> bool {
+pub(in crate::cli) fn is_verb(word: &str) -> bool {
     VERBS.contains(&word)
 }
 
@@ -96,7 +96,7 @@ pub(super) fn is_verb(word: &str) -> bool {
 ///
 /// # Errors
 /// When the chain is not one quoted argument, or the prompt is one of forkhestra's options.
-pub(super) fn normalise(arguments: Vec<OsString>) -> Result<Vec<OsString>, Diagnostic> {
+pub(in crate::cli) fn normalise(arguments: Vec<OsString>) -> Result<Vec<OsString>, Diagnostic> {
     let arguments = as_own_verb(arguments);
     let mut position = 0;
     while let Some(word) = arguments.get(position).and_then(|word| word.to_str()) {
@@ -129,10 +129,8 @@ fn is_option(word: &str) -> bool {
     if !word.starts_with('-') {
         return false;
     }
-    // Built only when it is needed, to keep the start fast.
-    let command = Cli::command();
-    let run = command.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
-    let mut options = command.get_arguments().chain(run);
+    let command = RunArgs::augment_args(Common::augment_args(Command::new("run")));
+    let mut options = command.get_arguments();
     let is_it = |option: &clap::Arg| match word.strip_prefix("--") {
         Some(long) => {
             option.get_long() == Some(long) || option.get_all_aliases().is_some_and(|all| all.contains(&long))
@@ -175,7 +173,7 @@ fn prompt_is_an_option(option: &str) -> Diagnostic {
 }
 
 /// Reports a chain that was passed as several arguments; `why` names the evidence.
-pub(super) fn torn(why: &str) -> Diagnostic {
+pub(in crate::cli) fn torn(why: &str) -> Diagnostic {
     Diagnostic::error("usage/quote-the-chain", format!("the chain must be one quoted argument: {why}"))
         .help(if why.contains("half an arrow") {
             "write: forkhestra \"coder:3 -> reviewer\". Without quotes, the shell takes `>` as a redirection and has just created a file named after the next step: remove it"
@@ -187,6 +185,8 @@ pub(super) fn torn(why: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::args::Cli;
+    use clap::CommandFactory;
 
     fn normalised(line: &str) -> Result<String, String> {
         let words = line.split_whitespace().map(OsString::from).collect();

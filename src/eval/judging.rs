@@ -1,0 +1,306 @@
+//! How an answer of the executor is judged: by the criteria, by commands, and then by the evaluator.
+
+use super::criteria::command::CommandCriterion;
+use super::criteria::{Criterion, Judged, Measured};
+use super::leak::closeness;
+use super::machine::{EXECUTES, EvalInput};
+use super::questions::{CaseRun, Question, Questions, why};
+use super::suite::{Decide, Suite};
+use super::trees::{PATCH, TreeWork};
+use crate::engine::{AnswerAttempt, AttemptOutcome, CaseResult, JudgedBy};
+use crate::journal::StoredAnswer;
+use crate::runner::{Failure, LaneAnswer};
+use crate::source::Text;
+use crate::verdict::{Evaluation, evaluation};
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The judgment of an answer, in progress.
+#[derive(Debug)]
+pub(super) struct Judging {
+    pub(super) of: CaseRun,
+    pub(super) answer: StoredAnswer,
+    /// What the criteria say, in order. That of a command counts once it has run.
+    measured: Vec<Measured>,
+    /// The commands that have not run yet, by their place among the criteria.
+    open: VecDeque<usize>,
+    /// What a chain has done in the tree of the case.
+    work: Option<TreeWork>,
+    /// The directory in which commands judge that work, once there is one.
+    tree: Option<TempDir>,
+}
+
+impl Judging {
+    /// What distinguishes the command that is run next from all others.
+    pub(super) fn key(&self) -> String {
+        let CaseRun { generation, case, repetition, .. } = self.of;
+        format!("command {:?} of {generation} {case} {repetition}", self.open.front())
+    }
+
+    /// The output to judge: the answer, or what a chain has changed.
+    pub(super) fn output(&self) -> &str {
+        self.work.as_ref().map_or(&self.answer.said, |work| &work.diff)
+    }
+
+    /// The directory in which commands run; none for that of the suite.
+    pub(super) fn tree(&self) -> Option<&Path> {
+        self.tree.as_ref().map(TempDir::path)
+    }
+}
+
+/// The judgment of an output by evaluators, in progress.
+#[derive(Debug)]
+pub(super) struct Evaluating {
+    pub(super) of: CaseRun,
+    pub(super) output: String,
+    /// The session of the executor, in which no evaluator may answer.
+    pub(super) session: Option<String>,
+    /// The evaluations so far, in the order of the suite's evaluators.
+    pub(super) given: Vec<Evaluation>,
+}
+
+impl Evaluating {
+    /// The evaluator that is asked next.
+    pub(super) fn evaluator<'s>(&self, suite: &'s Suite) -> &'s Text {
+        suite.evaluators.get(self.given.len()).unwrap_or(&suite.executor)
+    }
+}
+
+/// Makes one evaluation of several. Its score is the mean of theirs. Its issues are those of the evaluators that
+/// rejected the output, or of all if it passes.
+fn decided(mut given: Vec<Evaluation>, decide: Decide) -> Evaluation {
+    if given.len() == 1 {
+        return given.remove(0);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a handful of evaluators")]
+    let score = given.iter().map(|one| one.score).sum::<f64>() / given.len().max(1) as f64;
+    let passes = given.iter().filter(|one| one.pass).count();
+    let pass = match decide {
+        Decide::Majority => passes * 2 > given.len(),
+        Decide::All => passes == given.len(),
+        Decide::Mean => score >= 0.5,
+    };
+    let (mut issues, mut suggestions) = (Vec::new(), Vec::new());
+    for one in given.into_iter().filter(|one| pass || !one.pass) {
+        issues.extend(one.issues);
+        suggestions.extend(one.suggestions);
+    }
+    Evaluation { pass, score, issues, suggestions, more: serde_json::Map::new() }
+}
+
+impl Questions<'_> {
+    /// The criteria of a case: those of the suite, then its own.
+    fn criteria(&self, of: CaseRun) -> impl Iterator<Item = &Criterion> {
+        let case = self.case(of);
+        // What a recorded output has cost is not known.
+        let is_known = case.output.is_none();
+        let all = self.context.suite.criteria.iter().chain(case.criteria.iter());
+        all.filter(move |criterion| is_known || !criterion.needs_usage())
+    }
+
+    /// Whether a case can only be judged if the cost and the time of its answer are known.
+    pub(super) fn needs_usage(&self, of: CaseRun) -> bool {
+        self.criteria(of).any(Criterion::needs_usage)
+    }
+
+    /// The command that is run next.
+    pub(super) fn command_of(&self, judging: &Judging) -> Option<&CommandCriterion> {
+        self.criteria(judging.of).nth(*judging.open.front()?)?.command()
+    }
+
+    /// Handles an answer: first the criteria, then the evaluator if all of them are met.
+    pub(super) fn answered(&mut self, of: CaseRun, answer: StoredAnswer) -> Result<(), Failure> {
+        let of = CaseRun { cost_usd: answer.cost_usd, took_ms: answer.took_ms, ..of };
+        let work = match self.case(of).tree.as_ref().map(|_| serde_json::from_str::<TreeWork>(&answer.said)) {
+            None => None,
+            Some(Ok(TreeWork { error: Some(why), .. })) => {
+                return self.record_error(of, format!("executor_error: {why}"));
+            }
+            Some(Ok(work)) => Some(work),
+            Some(Err(_)) => return self.record_error(of, "executor_error: its answer is no work on a tree".into()),
+        };
+        let judged = Judged {
+            output: work.as_ref().map_or(&answer.said, |work| &work.diff),
+            expected: self.case(of).expected.as_deref(),
+            cost_usd: answer.cost_usd,
+            took_ms: answer.took_ms,
+            work: work.as_ref(),
+        };
+        let measured = self.criteria(of).map(|criterion| criterion.measure(judged)).collect();
+        let open = (0..).zip(self.criteria(of)).filter(|(_, one)| one.command().is_some()).map(|(index, _)| index);
+        let judging = Judging { of, measured, open: open.collect(), answer, work, tree: None };
+        self.judge(judging)
+    }
+
+    /// Runs the next command, or decides.
+    fn judge(&mut self, judging: Judging) -> Result<(), Failure> {
+        if !judging.open.is_empty() {
+            self.queue.push_front(Question::Command(Box::new(judging)));
+            return Ok(());
+        }
+        let output = judging.output().to_string();
+        let Judging { of, measured, answer, .. } = judging;
+        if measured.iter().all(|one| one.pass) && self.context.suite.evaluator().is_some() {
+            let evaluating = Evaluating { of, output, session: answer.session, given: Vec::new() };
+            self.queue.push_front(Question::Evaluate(Box::new(evaluating)));
+            return Ok(());
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a case's criteria")]
+        let score = measured.iter().map(|one| one.score).sum::<f64>() / measured.len().max(1) as f64;
+        let result = CaseResult {
+            pass: measured.iter().all(|one| one.pass) && self.is_enough(score),
+            score,
+            issues: measured.into_iter().filter_map(|one| one.issue).collect(),
+            judged_by: JudgedBy::Criteria,
+            ..self.result(of, Some(&output))
+        };
+        self.judged(result)
+    }
+
+    /// Handles the end of a command.
+    pub(super) fn command_done(&mut self, mut judging: Judging, answer: &LaneAnswer) -> Result<(), Failure> {
+        let printed = answer.message.as_deref().unwrap_or_default();
+        let measured = match answer.outcome {
+            Some(AttemptOutcome::Completed) => CommandCriterion::verdict(0, printed),
+            Some(AttemptOutcome::Failed { code }) => CommandCriterion::verdict(code, printed),
+            _ => Err(why(answer)),
+        };
+        match measured {
+            Ok(measured) => {
+                if let Some(place) = judging.open.pop_front().and_then(|index| judging.measured.get_mut(index)) {
+                    *place = measured;
+                }
+                self.judge(judging)
+            }
+            Err(why) => self.record_error(judging.of, format!("criterion_error: {why}")),
+        }
+    }
+
+    /// The file with the change that a chain has made in an attempt.
+    pub(super) fn patch_of(&self, of: CaseRun, answer: AnswerAttempt) -> PathBuf {
+        let (executor, _) = self.context.suite.column(of.generation);
+        self.journal.attempt_folder(answer.run, EXECUTES, &executor.value, answer.attempt).path().join(PATCH)
+    }
+
+    /// Lays out what a chain has done in a tree, so that commands can judge it.
+    pub(super) fn lay_out(&self, judging: &mut Judging) -> Result<(), String> {
+        let case = self.case(judging.of);
+        let (Some(_), Some(trees), None) = (&judging.work, self.context.trees, &judging.tree) else { return Ok(()) };
+        let patch = judging.of.answer.map(|answer| self.patch_of(judging.of, answer));
+        let patch = patch.ok_or("the attempt that made the change is not known")?;
+        let ids = trees.of(&case.id).ok_or("its tree is not known")?;
+        let folder = self.context.world.scratch_folder().map_err(|error| error.to_string())?;
+        let file = self.context.measured_file(&self.prompt(judging.of.generation));
+        trees.store.lay_out_work(ids, file.as_ref(), &patch, folder.path())?;
+        judging.tree = Some(folder);
+        Ok(())
+    }
+
+    /// Writes the files that a command may look at: `output`, `text`, `expected`, and `case.json` with all of it.
+    pub(super) fn case_folder(&self, judging: &Judging) -> io::Result<TempDir> {
+        let (case, world) = (self.case(judging.of), self.context.world);
+        let folder = world.scratch_folder()?;
+        let whole = serde_json::json!({
+            "id": case.id,
+            "output": judging.output(),
+            "text": case.text,
+            "expected": case.expected,
+            "vars": case.vars,
+            "tags": case.tags,
+            "generation": judging.of.generation,
+            "repetition": judging.of.repetition,
+        });
+        let files = [
+            ("output", Some(judging.output())),
+            ("text", Some(case.text.as_str())),
+            ("expected", case.expected.as_deref()),
+            ("case.json", Some(&format!("{whole}\n"))),
+        ];
+        for (name, text) in files {
+            if let Some(text) = text {
+                world.create(&folder.path().join(name), text)?;
+            }
+        }
+        Ok(folder)
+    }
+
+    /// Handles what an evaluator says: the next one is asked, or the case is decided.
+    pub(super) fn evaluated(&mut self, mut evaluating: Evaluating, said: &str) -> Result<(), Failure> {
+        let suite = self.context.suite;
+        match evaluation(said, suite.score_mode) {
+            Ok(evaluation) => evaluating.given.push(evaluation),
+            Err(bad) => return self.record_error(evaluating.of, format!("evaluator_error: {}", bad.issue())),
+        }
+        if evaluating.given.len() < suite.evaluators.len() {
+            self.queue.push_front(Question::Evaluate(Box::new(evaluating)));
+            return Ok(());
+        }
+        let Evaluating { of, output, given, .. } = evaluating;
+        let Evaluation { pass, score, issues, suggestions, .. } = decided(given, suite.decide);
+        let enough = self.is_enough(score);
+        let mut issues = issues;
+        if pass && !enough {
+            issues.push("the score is below the minimum".into());
+        }
+        let result = CaseResult {
+            pass: pass && enough,
+            score,
+            issues,
+            suggestions,
+            judged_by: JudgedBy::Evaluator,
+            ..self.result(of, Some(&output))
+        };
+        self.judged(result)
+    }
+
+    fn is_enough(&self, score: f64) -> bool {
+        self.context.suite.min_score.is_none_or(|least| score >= f64::from(least) / 1000.0)
+    }
+
+    /// Records a failure of the evaluation, not of the prompt: it never becomes feedback.
+    pub(super) fn record_error(&mut self, of: CaseRun, why: String) -> Result<(), Failure> {
+        let result = CaseResult { error: Some(why), ..self.result(of, None) };
+        self.judged(result)
+    }
+
+    pub(super) fn unreadable(&mut self, of: CaseRun, why: String, issue: String) -> Result<(), Failure> {
+        let result = CaseResult { error: Some(why), issues: vec![issue], ..self.result(of, None) };
+        self.judged(result)
+    }
+
+    fn result(&self, of: CaseRun, output: Option<&str>) -> CaseResult {
+        let case = self.case(of);
+        let both = output.zip(case.expected.as_deref());
+        CaseResult {
+            generation: of.generation,
+            case: case.id.clone(),
+            repetition: of.repetition,
+            held_out: self.is_held_out(of.case),
+            pass: false,
+            score: 0.0,
+            closeness: both.map(|(output, expected)| closeness(output, expected)),
+            judged_by: JudgedBy::Nobody,
+            issues: Vec::new(),
+            suggestions: Vec::new(),
+            dropped: 0,
+            error: None,
+            cached: of.cached,
+            answer: of.answer,
+            cost_usd: of.cost_usd,
+            took_ms: of.took_ms,
+        }
+    }
+
+    fn judged(&mut self, mut result: CaseResult) -> Result<(), Failure> {
+        // Feedback must not reveal another case either.
+        result.dropped = self.texts.sanitise(&mut result.issues) + self.texts.sanitise(&mut result.suggestions);
+        self.take(EvalInput::Result(Box::new(result)))
+    }
+
+    fn is_held_out(&self, case: usize) -> bool {
+        let facts = self.state.ledger.facts.as_ref();
+        facts.and_then(|facts| facts.cases.get(case)).is_some_and(|case| case.held_out)
+    }
+}
