@@ -1,7 +1,7 @@
 //! Events as versioned data. The journal, the terminal and every other sink receive exactly these events.
 
 use super::batch::BatchEvent;
-use super::eval_event::EvalEvent;
+use super::evaluation::EvalEvent;
 use super::finished::{Finished, Tokens};
 use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig, WaitReason};
 use crate::plan::{Overrides, TaskFacts};

@@ -1,10 +1,7 @@
 //! Events as data, and the state machine that decides what happens next. Pure: no clock, no I/O.
 
 mod batch;
-mod calibration;
-mod eval_event;
-mod eval_ledger;
-mod eval_score;
+mod evaluation;
 mod event;
 mod facts;
 mod finished;
@@ -25,13 +22,11 @@ pub use batch::{
     BatchEvent, BatchFacts, BatchState, BatchTask, ChoiceOfTask, ChoicePlace, MOST_LOST, TaskOfBatch, TaskPlace, Trial,
     TriesNeed, TryOfTask, TryPlace, UnitOfBatch, UnitPart,
 };
-pub use calibration::Calibration;
-pub use eval_event::{
-    AnswerAttempt, Baseline, CaseFacts, CaseResult, ColumnComparison, ColumnFacts, Comparison, EvalEvent, EvalFacts,
-    EvalOptions, JudgedBy, Proof, Sensitivity, USUAL_LEVEL,
+pub use evaluation::{
+    AnswerAttempt, Baseline, Calibration, CaseFacts, CaseResult, CaseResults, ChosenPrompt, ColumnComparison,
+    ColumnFacts, Comparison, EvalBudget, EvalEvent, EvalFacts, EvalLedger, EvalOptions, JudgedBy, Proof, Proposal,
+    RemarkTexts, Remarks, Score, Sensitivity, USUAL_LEVEL,
 };
-pub use eval_ledger::{ChosenPrompt, EvalLedger, Proposal};
-pub use eval_score::Score;
 pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt};
 pub use finished::{Finished, Leftover, Tokens, Unknown, UsageLimit};
 pub use input::{Effect, Input, Timer};

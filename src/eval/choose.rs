@@ -82,16 +82,29 @@ pub(super) fn choose(
 /// Returns the results of the original and of a candidate on a part of the cases, where both were judged. Cases that
 /// ask the same have the same answers: they count as one, whose result is their mean in each repetition.
 pub(super) fn both_results(ledger: &EvalLedger, generation: u32, held_out: bool) -> Vec<BothResults> {
-    let values = |of: u32, ids: &[&str]| {
-        let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for result in ids.iter().flat_map(|id| ledger.judged(of, id)) {
-            values.entry(result.repetition).or_default().push(result.value());
-        }
-        values.into_values().map(|values| mean(&values)).collect()
-    };
-    let groups = ledger.groups(held_out).into_iter();
-    let both = groups.map(|ids| BothResults { original: values(0, &ids), candidate: values(generation, &ids) });
-    both.filter(|both: &BothResults| !both.original.is_empty() && !both.candidate.is_empty()).collect()
+    results_of_both(ledger, (0, generation), &ledger.groups(held_out))
+}
+
+/// Like [`both_results`], with another prompt than the original, on some groups of cases that ask the same.
+pub(super) fn results_of_both(
+    ledger: &EvalLedger,
+    (original, candidate): (u32, u32),
+    groups: &[Vec<&str>],
+) -> Vec<BothResults> {
+    let both = groups.iter().map(|ids| BothResults {
+        original: results_of(ledger, original, ids),
+        candidate: results_of(ledger, candidate, ids),
+    });
+    both.filter(|both| !both.original.is_empty() && !both.candidate.is_empty()).collect()
+}
+
+/// Returns the results of a generation on cases that ask the same: their mean in each repetition.
+pub(super) fn results_of(ledger: &EvalLedger, generation: u32, ids: &[&str]) -> Vec<f64> {
+    let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for result in ids.iter().flat_map(|id| ledger.judged(generation, id)) {
+        values.entry(result.repetition).or_default().push(result.value());
+    }
+    values.into_values().map(|values| mean(&values)).collect()
 }
 
 /// Returns whether a candidate is better than the original beyond chance, by the results of the cases that decide.
@@ -147,6 +160,8 @@ pub(super) struct Progress {
     pub(super) perfect: bool,
     /// Why the last candidate was refused, if it was.
     pub(super) refused: Option<String>,
+    /// Whether the budget does not allow another candidate.
+    pub(super) used_up: bool,
 }
 
 impl Progress {
@@ -166,6 +181,9 @@ impl Progress {
         }
         if self.attempts >= patience.generations {
             return Some(refused().unwrap_or_else(|| "max_iterations".into()));
+        }
+        if self.used_up {
+            return Some("budget".into());
         }
         if self.idle >= patience.without_improvement && self.attempts >= patience.least {
             return Some(refused().unwrap_or_else(|| "no_improvement".into()));
@@ -210,7 +228,8 @@ mod tests {
     #[test]
     fn it_ends_when_all_passes_when_nothing_helps_and_when_the_last_generation_is_over() {
         let stop = |attempts, idle, perfect, refused: Option<&str>| {
-            let progress = Progress { attempts, idle, perfect, refused: refused.map(str::to_string) };
+            let refused = refused.map(str::to_string);
+            let progress = Progress { attempts, idle, perfect, refused, used_up: false };
             progress.stop(Patience::default())
         };
         assert_eq!(stop(0, 0, true, None).as_deref(), Some("pass"));

@@ -7,7 +7,7 @@ use super::machine::{EXECUTES, EvalInput};
 use super::questions::{CaseRun, Question, Questions, why};
 use super::suite::{Decide, Suite};
 use super::trees::{PATCH, TreeWork};
-use crate::engine::{AnswerAttempt, AttemptOutcome, CaseResult, JudgedBy};
+use crate::engine::{AnswerAttempt, AttemptOutcome, CaseResult, JudgedBy, RemarkTexts, Remarks};
 use crate::journal::StoredAnswer;
 use crate::runner::{Failure, LaneAnswer};
 use crate::source::Text;
@@ -152,11 +152,11 @@ impl Questions<'_> {
         let result = CaseResult {
             pass: measured.iter().all(|one| one.pass) && self.is_enough(score),
             score,
-            issues: measured.into_iter().filter_map(|one| one.issue).collect(),
             judged_by: JudgedBy::Criteria,
             ..self.result(of, Some(&output))
         };
-        self.judged(result)
+        let issues = measured.into_iter().filter_map(|one| one.issue).collect();
+        self.judged(result, RemarkTexts { issues, ..RemarkTexts::default() })
     }
 
     /// Handles the end of a command.
@@ -214,7 +214,7 @@ impl Questions<'_> {
         });
         let files = [
             ("output", Some(judging.output())),
-            ("text", Some(case.text.as_str())),
+            ("text", Some(&*case.text)),
             ("expected", case.expected.as_deref()),
             ("case.json", Some(&format!("{whole}\n"))),
         ];
@@ -247,12 +247,10 @@ impl Questions<'_> {
         let result = CaseResult {
             pass: pass && enough,
             score,
-            issues,
-            suggestions,
             judged_by: JudgedBy::Evaluator,
             ..self.result(of, Some(&output))
         };
-        self.judged(result)
+        self.judged(result, RemarkTexts { issues, suggestions, ..RemarkTexts::default() })
     }
 
     fn is_enough(&self, score: f64) -> bool {
@@ -261,13 +259,12 @@ impl Questions<'_> {
 
     /// Records a failure of the evaluation, not of the prompt: it never becomes feedback.
     pub(super) fn record_error(&mut self, of: CaseRun, why: String) -> Result<(), Failure> {
-        let result = CaseResult { error: Some(why), ..self.result(of, None) };
-        self.judged(result)
+        self.judged(self.result(of, None), RemarkTexts { error: Some(why), ..RemarkTexts::default() })
     }
 
     pub(super) fn unreadable(&mut self, of: CaseRun, why: String, issue: String) -> Result<(), Failure> {
-        let result = CaseResult { error: Some(why), issues: vec![issue], ..self.result(of, None) };
-        self.judged(result)
+        let remarks = RemarkTexts { error: Some(why), issues: vec![issue], ..RemarkTexts::default() };
+        self.judged(self.result(of, None), remarks)
     }
 
     fn result(&self, of: CaseRun, output: Option<&str>) -> CaseResult {
@@ -282,10 +279,7 @@ impl Questions<'_> {
             score: 0.0,
             closeness: both.map(|(output, expected)| closeness(output, expected)),
             judged_by: JudgedBy::Nobody,
-            issues: Vec::new(),
-            suggestions: Vec::new(),
-            dropped: 0,
-            error: None,
+            remarks: Remarks::default(),
             cached: of.cached,
             answer: of.answer,
             cost_usd: of.cost_usd,
@@ -293,10 +287,10 @@ impl Questions<'_> {
         }
     }
 
-    fn judged(&mut self, mut result: CaseResult) -> Result<(), Failure> {
+    fn judged(&mut self, result: CaseResult, mut remarks: RemarkTexts) -> Result<(), Failure> {
         // Feedback must not reveal another case either.
-        result.dropped = self.texts.sanitise(&mut result.issues) + self.texts.sanitise(&mut result.suggestions);
-        self.take(EvalInput::Result(Box::new(result)))
+        remarks.dropped = self.texts.sanitise(&mut remarks.issues) + self.texts.sanitise(&mut remarks.suggestions);
+        self.take(EvalInput::Result(Box::new(CaseResult { remarks: remarks.into(), ..result })))
     }
 
     fn is_held_out(&self, case: usize) -> bool {

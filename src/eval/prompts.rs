@@ -111,8 +111,8 @@ pub(super) fn filled(template: &Template, values: &[(&str, &str)]) -> Result<Str
 /// for is inserted, and in one pass: values are never expanded.
 pub(super) fn with_values(prompt: &str, case: &Case, original: &str) -> String {
     let value = |name: &str| match name {
-        "text" if !case.vars.contains_key("text") => Some(&case.text),
-        name => case.vars.get(name),
+        "text" if !case.vars.contains_key("text") => Some(&*case.text),
+        name => case.vars.get(name).map(String::as_str),
     };
     let (mut filled, mut rest) = (String::new(), prompt);
     while let Some(open) = rest.find('{') {

@@ -6,7 +6,8 @@ use super::feedback::{CaseFeedback, CaseTexts};
 use super::jobs::{for_command, for_tree};
 use super::judging::{Evaluating, Judging};
 use super::machine::{
-    CRITERIA, EVALUATES, EXECUTES, EvalEffect, EvalInput, EvalState, EvalTransition, IMPROVES, Sample,
+    CRITERIA, EVALUATES, EXECUTES, EvalEffect, EvalInput, EvalState, EvalTransition, IMPROVES, Sample, limit_reached,
+    may_reach,
 };
 use super::requests::{EvalContext, key_of};
 use super::suite::Case;
@@ -42,7 +43,7 @@ impl CaseRun {
     /// A case that has no answer yet.
     pub(super) fn new(generation: u32, sample: Sample) -> Self {
         let Sample { case, repetition } = sample;
-        Self { generation, case, repetition, cached: false, answer: None, cost_usd: None, took_ms: None }
+        Self { generation, case: case as usize, repetition, cached: false, answer: None, cost_usd: None, took_ms: None }
     }
 }
 
@@ -94,7 +95,10 @@ pub(super) struct Questions<'a> {
     pub(super) texts: CaseTexts,
     /// Whether answers of earlier runs are ignored.
     fresh: bool,
+    /// Questions that follow from an answer.
     pub(super) queue: VecDeque<Question>,
+    /// What is asked after them: a generation with a sample, which is smaller than a question.
+    samples: VecDeque<(u32, Sample)>,
     /// Questions that wait for the answer to an equal one, on which a lane works.
     equal: Vec<Question>,
     /// Whether no question is asked until a lane has an answer: those under way may use up a limit.
@@ -134,6 +138,7 @@ impl<'a> Questions<'a> {
             texts,
             fresh: options.fresh,
             queue,
+            samples: VecDeque::new(),
             equal: Vec::new(),
             held: false,
             under_way,
@@ -154,14 +159,20 @@ impl<'a> Questions<'a> {
         for effect in effects {
             match effect {
                 EvalEffect::Measure { generation, samples } => {
-                    let question = |sample| Question::Answer(CaseRun::new(generation, sample));
-                    self.queue.extend(samples.into_iter().map(question));
+                    self.samples.extend(samples.into_iter().map(|sample| (generation, sample)));
                 }
                 EvalEffect::Improve { generation, of } => self.queue.push_back(Question::Rewrite { generation, of }),
                 EvalEffect::Finish(outcome) => self.outcome = Some(outcome),
             }
         }
         Ok(())
+    }
+
+    pub(super) fn next_question(&mut self) -> Option<Question> {
+        self.queue.pop_front().or_else(|| {
+            let (generation, sample) = self.samples.pop_front()?;
+            Some(Question::Answer(CaseRun::new(generation, sample)))
+        })
     }
 
     /// Limits a plan to what is left of the limits of the whole evaluation.
@@ -188,7 +199,7 @@ impl<'a> Questions<'a> {
         if let Question::Answer(of) = question
             && let Some(output) = &self.case(of).output
         {
-            let answer = StoredAnswer { said: output.clone(), ..StoredAnswer::default() };
+            let answer = StoredAnswer { said: output.to_string(), ..StoredAnswer::default() };
             return self.answered(of, answer).map(|()| None);
         }
         if let Question::Command(judging) = &mut question
@@ -207,9 +218,11 @@ impl<'a> Questions<'a> {
         };
         let Some(question) = self.known(question, &key)? else { return Ok(None) };
         let late = self.until.is_some_and(|until| self.context.world.uptime() >= until);
-        self.limit = self.state.limit_reached(&plan.limits, self.context.settings.limits.attempts, self.issued, late);
+        let totals = &self.state.ledger.totals;
+        self.limit = limit_reached(totals, &plan.limits, self.context.settings.limits.attempts, self.issued, late);
         if self.limit.is_some() {
             self.queue.clear();
+            self.samples.clear();
             self.equal.clear();
             return Ok(None);
         }
@@ -217,7 +230,7 @@ impl<'a> Questions<'a> {
             self.equal.push(question);
             return Ok(None);
         }
-        self.held = self.state.may_reach(&plan.limits, self.under_way.len());
+        self.held = may_reach(&self.state.ledger.totals, &plan.limits, self.under_way.len());
         if self.held {
             self.queue.push_front(question);
             return Ok(None);
@@ -340,8 +353,8 @@ impl<'a> Questions<'a> {
     fn feedback(&self, generation: u32) -> CaseFeedback {
         let mut feedback = CaseFeedback::default();
         let results = self.state.ledger.of(generation);
-        for result in results.filter(|result| !result.held_out && result.error.is_none()) {
-            feedback.add(&result.issues, &result.suggestions);
+        for result in results.filter(|result| !result.held_out && result.remarks.error.is_none()) {
+            feedback.add(&result.remarks.issues, &result.remarks.suggestions);
         }
         feedback
     }
@@ -354,14 +367,14 @@ impl<'a> Questions<'a> {
 
 impl JobSource for Questions<'_> {
     fn next(&mut self) -> Result<Option<Job>, Failure> {
-        match self.queue.pop_front() {
+        match self.next_question() {
             Some(question) => self.job_for(question),
             None => Ok(None),
         }
     }
 
     fn has_more(&self) -> bool {
-        !self.queue.is_empty() && !self.held
+        !(self.held || self.queue.is_empty() && self.samples.is_empty())
     }
 
     fn paused(&mut self, over: Option<Duration>) -> Result<(), Failure> {

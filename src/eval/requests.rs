@@ -63,7 +63,7 @@ impl EvalContext<'_> {
             let request = TreeRequest {
                 tree: ids.start.clone(),
                 chain: executor.value.clone(),
-                prompt: if file.is_some() { case.text.clone() } else { with_values(prompt, case, original) },
+                prompt: if file.is_some() { case.text.to_string() } else { with_values(prompt, case, original) },
                 file,
             };
             return serde_json::to_string(&request).map_err(|error| error.to_string());

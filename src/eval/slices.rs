@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::time::sleep;
 
 /// The file with the answers of a slice, one line each, next to the attempts of its run.
@@ -30,18 +31,21 @@ pub struct SliceAnswer {
 }
 
 /// A question of a slice: a case, its repetition, and the step that asks.
-type Asked = (String, u32, u32);
+type Asked = (Arc<str>, u32, u32);
+
+/// A case, and its repetition.
+type Repetition = (Arc<str>, u32);
 
 /// What is known about the cases of a slice.
 #[derive(Debug, Default)]
 pub struct SliceAnswers {
     /// How often each case is asked.
-    repeats: HashMap<String, u32>,
+    repeats: HashMap<Arc<str>, u32>,
     /// The events of the attempts.
     attempts: HashMap<Asked, Vec<EventKind>>,
     answers: HashMap<Asked, StoredAnswer>,
     /// The cases that could not be judged, with their repetition.
-    failed: HashMap<(String, u32), CaseResult>,
+    failed: HashMap<Repetition, CaseResult>,
     /// A root in which the run's directories of attempts are, and the run's number there.
     pub attempts_at: (PathBuf, i64),
     /// How its run ended, if it has.
@@ -74,7 +78,7 @@ impl SliceAnswers {
                 EventKind::Evaluation { event: EvalEvent::CaseJudged { result } } => {
                     let key = (result.case.clone(), result.repetition);
                     slice.failed.remove(&key);
-                    if result.error.is_some() {
+                    if result.remarks.error.is_some() {
                         slice.failed.insert(key, result);
                     }
                 }
@@ -103,18 +107,18 @@ impl SliceAnswers {
         self.every(case, &|key| self.failed.contains_key(key) || self.is_answered(key))
     }
 
-    fn is_answered(&self, (case, repetition): &(String, u32)) -> bool {
+    fn is_answered(&self, (case, repetition): &Repetition) -> bool {
         self.answers.contains_key(&(case.clone(), *repetition, EXECUTES))
     }
 
-    fn every(&self, case: &str, holds: &dyn Fn(&(String, u32)) -> bool) -> bool {
-        let repeat = self.repeats.get(case).copied();
-        repeat.is_some_and(|repeat| (1..=repeat).all(|repetition| holds(&(case.to_string(), repetition))))
+    fn every(&self, case: &str, holds: &dyn Fn(&Repetition) -> bool) -> bool {
+        let Some((case, repeat)) = self.repeats.get_key_value(case) else { return false };
+        (1..=*repeat).all(|repetition| holds(&(Arc::clone(case), repetition)))
     }
 }
 
 /// Returns the case and the repetition that an iteration stands for: the cases are counted on in each repetition.
-fn asked(cases: &[String], iteration: u32) -> Option<(String, u32)> {
+fn asked(cases: &[Arc<str>], iteration: u32) -> Option<Repetition> {
     let number = usize::try_from(iteration.checked_sub(1)?).ok()?;
     let repetition = u32::try_from(number.checked_div(cases.len())? + 1).ok()?;
     Some((cases.get(number % cases.len())?.clone(), repetition))
@@ -174,7 +178,7 @@ pub async fn evaluate_in_slices(setting: Setting<'_>, source: &mut impl SliceSou
     let mut waiting = questions.without_answer()?;
     tell(&mut questions, observer);
     let open: BTreeSet<usize> = waiting.values().map(|of| of.case).collect();
-    source.start(open.into_iter().map(|case| context.suite.cases[case].id.clone()).collect())?;
+    source.start(open.into_iter().map(|case| context.suite.cases[case].id.to_string()).collect())?;
     let (mut halt, mut failure) = (None, None);
     loop {
         let until = questions.until.filter(|_| halt.is_none()).map(|until| until.saturating_sub(world.uptime()));
@@ -223,7 +227,7 @@ impl Questions<'_> {
     /// Uses the stored answers. Returns what lacks one, by the numbers of the case and the repetition.
     fn without_answer(&mut self) -> Result<BTreeMap<(usize, u32), CaseRun>, Failure> {
         let mut open = BTreeMap::new();
-        while let Some(question) = self.queue.pop_front() {
+        while let Some(question) = self.next_question() {
             let Some(job) = self.job_for(question)? else { continue };
             // It is not asked here.
             self.issued = self.issued.saturating_sub(1);
@@ -251,7 +255,8 @@ impl Questions<'_> {
                 }
             }
             SliceNews::Failed { cases, why } => {
-                for of in open.into_iter().filter(|of| cases.contains(&self.context.suite.cases[of.case].id)) {
+                let failed = |of: &CaseRun| cases.iter().any(|case| **case == *self.context.suite.cases[of.case].id);
+                for of in open.into_iter().filter(failed) {
                     self.record_error(of, format!("executor_error: {why}"))?;
                     waiting.remove(&(of.case, of.repetition));
                 }
@@ -306,8 +311,8 @@ impl Questions<'_> {
     }
 
     fn failed_there(&mut self, of: CaseRun, failed: &CaseResult) -> Result<(), Failure> {
-        let why = failed.error.clone().unwrap_or_default();
-        match failed.issues.first() {
+        let why = failed.remarks.error.clone().unwrap_or_default();
+        match failed.remarks.issues.first() {
             Some(issue) => self.unreadable(of, why, issue.clone()),
             None => self.record_error(of, why),
         }

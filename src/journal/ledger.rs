@@ -61,19 +61,18 @@ fn minus(sum: &mut RowSum, digest: &[u8]) {
 fn row_digest<'a>(table: &str, values: impl Iterator<Item = ValueRef<'a>>) -> Vec<u8> {
     let mut hash = Sha256::new().chain_update(table).chain_update([0]);
     for value in values {
-        let bytes = match value {
-            ValueRef::Null => {
-                hash.update([0]);
-                continue;
-            }
-            ValueRef::Integer(number) => (1_u8, number.to_le_bytes().to_vec()),
-            ValueRef::Real(number) => (2, number.to_le_bytes().to_vec()),
-            ValueRef::Text(text) => (3, text.to_vec()),
-            ValueRef::Blob(blob) => (4, blob.to_vec()),
+        let mut add = |kind: u8, bytes: &[u8]| {
+            hash.update([kind]);
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
         };
-        hash.update([bytes.0]);
-        hash.update((bytes.1.len() as u64).to_le_bytes());
-        hash.update(&bytes.1);
+        match value {
+            ValueRef::Null => hash.update([0]),
+            ValueRef::Integer(number) => add(1, &number.to_le_bytes()),
+            ValueRef::Real(number) => add(2, &number.to_le_bytes()),
+            ValueRef::Text(text) => add(3, text),
+            ValueRef::Blob(blob) => add(4, blob),
+        }
     }
     hash.finalize().to_vec()
 }

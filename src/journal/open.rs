@@ -12,6 +12,19 @@ use rusqlite::{Connection, OpenFlags};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+/// The memory for pages of the database that each connection keeps, in KiB. A run has a connection for each lane, and the
+/// system keeps the pages, too.
+const CACHE: i64 = 512;
+
+/// Opens a database that other processes may use, too.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let database = Connection::open(path)?;
+    database.busy_timeout(BUSY)?;
+    // A negative size is in KiB (sqlite.org/pragma.html#pragma_cache_size).
+    database.pragma_update(None, "cache_size", -CACHE)?;
+    Ok(database)
+}
+
 impl Journal {
     /// Wraps an open database that no run uses yet.
     fn over(ours: Handle, path: PathBuf, database: Connection) -> Self {
@@ -40,8 +53,7 @@ impl Journal {
         let ours = prepare(root)?;
         let path = prepare_database(&ours)?;
         let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        let mut database = Connection::open(&path).map_err(failed)?;
-        database.busy_timeout(BUSY).map_err(failed)?;
+        let mut database = connect(&path).map_err(failed)?;
         // Deleted content is overwritten (sqlite.org/pragma.html#pragma_secure_delete).
         database.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
         register(&database).map_err(failed)?;
@@ -55,8 +67,7 @@ impl Journal {
     /// When it cannot be opened.
     pub fn sibling(&self) -> Result<Self, JournalError> {
         let failed = |cause| JournalError::Database { path: self.path.clone(), cause };
-        let database = Connection::open(&self.path).map_err(failed)?;
-        database.busy_timeout(BUSY).map_err(failed)?;
+        let database = connect(&self.path).map_err(failed)?;
         register(&database).map_err(failed)?;
         database.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
         Ok(Self {

@@ -27,6 +27,7 @@ mod engines;
 mod eval_cases;
 mod eval_criteria;
 mod eval_engines;
+mod eval_improvement;
 mod eval_judges;
 mod eval_matrix;
 mod eval_statistics;

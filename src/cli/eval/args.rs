@@ -1,7 +1,7 @@
 //! The command line of evaluations as clap reads it. No I/O.
 
 use crate::cli::options::BoundOptions;
-use crate::engine::USUAL_LEVEL;
+use crate::engine::{EvalBudget, USUAL_LEVEL};
 use crate::eval::MOST_REPETITIONS;
 use clap::{Args, Subcommand};
 use std::num::NonZeroU32;
@@ -120,6 +120,13 @@ pub(in crate::cli) struct EvalImproveArgs {
     /// Try at most N candidates (rewritten prompts)
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(in crate::cli) generations: u32,
+    /// Try a candidate on N cases first, and on the others only if it does better there than the prompt it was made from
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) minibatch: Option<NonZeroU32>,
+    /// Propose no further candidate if it could take more than this in all: `attempts=200` or `cost=5` (US dollars). May
+    /// be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = budget)]
+    pub(in crate::cli) budget: Vec<EvalBudget>,
     /// Allow a candidate at most N tokens (words and punctuation marks)
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..))]
     pub(in crate::cli) max_tokens: u32,
@@ -135,6 +142,27 @@ pub(in crate::cli) struct EvalImproveArgs {
     /// Write the winning prompt back to the suite's promptFile
     #[arg(long)]
     pub(in crate::cli) write: bool,
+}
+
+impl EvalImproveArgs {
+    /// Everything that `--budget` says together.
+    pub(in crate::cli) fn budget(&self) -> EvalBudget {
+        self.budget.iter().fold(EvalBudget::default(), |all, one| EvalBudget {
+            attempts: one.attempts.or(all.attempts),
+            cost_usd: one.cost_usd.or(all.cost_usd),
+        })
+    }
+}
+
+fn budget(text: &str) -> Result<EvalBudget, String> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    let cost = value.parse::<f64>().ok().filter(|cost| cost.is_finite() && *cost > 0.0);
+    let budget = match name {
+        "attempts" => EvalBudget { attempts: value.parse().ok().filter(|most| *most > 0), cost_usd: None },
+        "cost" => EvalBudget { attempts: None, cost_usd: cost },
+        _ => EvalBudget::default(),
+    };
+    if budget == EvalBudget::default() { Err("attempts=N or cost=N, above 0".into()) } else { Ok(budget) }
 }
 
 fn times(text: &str) -> Result<NonZeroU32, String> {

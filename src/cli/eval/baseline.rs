@@ -8,6 +8,7 @@ use crate::eval::Suite;
 use crate::journal::Journal;
 use crate::source::Diagnostic;
 use crate::world::World;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Returns the results of an earlier evaluation of this suite, which is at `path`.
@@ -36,7 +37,8 @@ pub(super) fn of_run(
         return Err(refused(format!("run {run} evaluated another suite: {}", facts.suite)));
     }
     let mut cases = ledger.values(0);
-    cases.retain(|id, _| suite.cases.iter().any(|case| case.id == *id));
+    let ids: HashSet<&str> = suite.cases.iter().map(|case| &*case.id).collect();
+    cases.retain(|id, _| ids.contains(id.as_str()));
     if cases.is_empty() {
         return Err(refused(format!("run {run} judged none of these cases")));
     }

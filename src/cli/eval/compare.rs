@@ -56,10 +56,10 @@ fn side_by_side(ledgers: &[(i64, EvalLedger)]) -> EvalLedger {
         let named = |column: ColumnFacts| ColumnFacts { name: format!("{run}: {}", column.name), ..column };
         columns.extend(own.into_iter().map(named));
     }
-    let has = |ledger: &EvalLedger, generation: u32| -> HashSet<String> {
+    let has = |ledger: &EvalLedger, generation: u32| -> HashSet<Arc<str>> {
         ledger.of(generation).map(|result| result.case.clone()).collect()
     };
-    let cases_of: Vec<HashSet<String>> = parts.iter().map(|(ledger, generation)| has(ledger, *generation)).collect();
+    let cases_of: Vec<HashSet<Arc<str>>> = parts.iter().map(|(ledger, generation)| has(ledger, *generation)).collect();
     let first = ledgers.first().and_then(|(_, ledger)| ledger.facts.clone()).unwrap_or_default();
     let shared = first.cases.iter().filter(|case| cases_of.iter().all(|cases| cases.contains(&case.id)));
     let cases = shared.map(|case| CaseFacts { held_out: false, ..case.clone() }).collect();

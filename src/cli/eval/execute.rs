@@ -7,7 +7,7 @@ use crate::cli::config::Project;
 use crate::cli::respond::{Answered, answer};
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
 use crate::cli::run::output::{Output, run_hooks};
-use crate::engine::{EvalLedger, Event, Observer, RunOutcome};
+use crate::engine::{EvalLedger, Event, Observer, RunOutcome, RunSummary};
 use crate::eval::{EvalEnd, Setting, evaluate, evaluate_in_slices, worked};
 use crate::exit::Exit;
 use crate::journal::Journal;
@@ -42,15 +42,18 @@ pub(super) fn perform(
     let _awake = (project.config.keep_awake != Some(false))
         .then(|| SleepInhibitor::take(&format!("run {run} evaluates"), &project.root));
     let sinks = Sinks { github: None, ..output.sinks(world)? };
-    let ended = runtime.block_on(async {
-        let screen = Screen::start().map_err(Failure::Threads)?;
+    let (ended, summary) = runtime.block_on(async {
+        let screen = match Screen::start() {
+            Ok(screen) => screen,
+            Err(error) => return (Err(Failure::Threads(error)), RunSummary::default()),
+        };
         let mut terminal = EvalTerminal::new(screen, sinks, paint, (common.quiet, common.verbose));
         for event in events {
             terminal.earlier_event(event);
         }
         let setting = Setting {
             context: &context,
-            facts: Arc::new(ready.facts.clone()),
+            facts: Arc::clone(&ready.facts),
             digest: &ready.digest,
             overrides: &ready.overrides,
             outline: &ready.outline,
@@ -61,10 +64,11 @@ pub(super) fn perform(
             events,
             observer: &mut terminal,
         };
-        match slices {
+        let ended = match slices {
             Some(mut slices) => evaluate_in_slices(setting, &mut slices).await,
             None => evaluate(setting).await,
-        }
+        };
+        (ended, terminal.into_summary())
     });
     match ended {
         Ok(EvalEnd { outcome, ledger }) => {
@@ -75,7 +79,7 @@ pub(super) fn perform(
                 let resume = resume_line(world, common, &project.root, run);
                 print_error(&paint.dim(&format!("  next: {resume}\n")));
             }
-            let (summary, exit) = (journal.summary(run).unwrap_or_default(), exit_of(outcome));
+            let exit = exit_of(outcome);
             let hooks = context.executor_plan(0, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
             let why = reason(outcome, &summary.totals, &ready.outline);
             let folder = world.relative(&journal.run_folder(run));

@@ -60,7 +60,7 @@ fn case_texts(world: &World, journal: &Journal, ledger: &EvalLedger) -> Result<C
     let suite = ledger.facts.as_ref().map(|facts| (Path::new(&facts.options.suite), &facts.suite));
     let suite = suite.and_then(|(path, name)| Suite::read(path, name, world).ok());
     let cases = suite.into_iter().flat_map(|suite| suite.cases);
-    texts.expected = cases.filter_map(|case| Some((case.id, case.expected?))).collect();
+    texts.expected = cases.filter_map(|case| Some((case.id, case.expected?.into()))).collect();
     Ok(texts)
 }
 

@@ -1,18 +1,21 @@
 //! An evaluation as a decider: `decide` says what is asked next, `evolve` records what happened. No clock, no I/O, no
 //! async: answers, limits and signals are inputs, questions are effects. `(improve -> guard -> execute -> evaluate):N`.
 
+mod limits;
+mod pool;
+
 use super::candidate::{Guards, proposed};
-use super::choose::{Patience, Progress, TriedPrompt, both_results, choose};
+use super::choose::{Patience, Progress, TriedPrompt, both_results, choose, results_of, results_of_both};
 use super::compare::{compare, compare_columns};
-use super::significance::gain;
+use super::significance::{gain, mean};
 use super::tokens::tokens;
 use crate::engine::{
-    CaseResult, ChosenPrompt, Comparison, EvalEvent, EvalFacts, EvalLedger, EventKind, HumanNeeded, JudgedBy,
-    LimitKind, RunOutcome,
+    CaseFacts, CaseResult, ChosenPrompt, Comparison, EvalEvent, EvalFacts, EvalLedger, EventKind, HumanNeeded,
+    JudgedBy, RunOutcome,
 };
-use crate::plan::Limits;
+pub(super) use limits::{limit_reached, may_reach};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The steps of an evaluation, as they are numbered in its run.
@@ -47,7 +50,7 @@ pub(super) struct Sample {
     /// The repetition, from 1.
     pub(super) repetition: u32,
     /// The case's number, from 0.
-    pub(super) case: usize,
+    pub(super) case: u32,
 }
 
 /// What is to be done.
@@ -65,6 +68,8 @@ pub(super) enum EvalEffect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cases {
     All,
+    /// Those of `--minibatch`.
+    First,
     Training,
     HeldOut,
 }
@@ -85,7 +90,7 @@ enum EvalPhase {
         generation: u32,
         of: u32,
     },
-    /// After half of its repetitions, a candidate was no better than the original.
+    /// A candidate was no better on the cases of the minibatch, or after half of its repetitions.
     Hopeless {
         generation: u32,
         saved: u32,
@@ -103,8 +108,6 @@ enum EvalPhase {
 pub(super) struct EvalState {
     pub(super) ledger: EvalLedger,
     phase: EvalPhase,
-    /// The number of each case, from 0, by its ID.
-    numbers: HashMap<String, usize>,
     /// The samples that are still to be run in this phase.
     open: BTreeSet<Sample>,
     /// How often a sample could not be judged since the evaluation began or resumed, by generation.
@@ -112,6 +115,10 @@ pub(super) struct EvalState {
     /// The generations that were judged completely, with their scores; the original first.
     tried: Vec<(u32, TriedPrompt)>,
     best: (u32, TriedPrompt),
+    /// The generations that were judged on all training cases, from which candidates are made.
+    pool: Vec<(u32, TriedPrompt)>,
+    /// The generation from which the last candidate was made.
+    parent: u32,
     progress: Progress,
 }
 
@@ -212,9 +219,7 @@ impl EvalState {
             // Cases that could not be judged are tried again.
             EventKind::Evaluation { event: EvalEvent::Started { .. } } => {
                 let ledger = std::mem::take(&mut self.ledger);
-                let ids = ledger.facts.iter().flat_map(|facts| &facts.cases).map(|case| case.id.clone());
-                let numbers = ids.zip(0..).collect();
-                *self = Self { ledger, numbers, ..Self::default() };
+                *self = Self { ledger, ..Self::default() };
                 self.measure(0, Cases::All, u32::MAX);
             }
             EventKind::Evaluation { event: EvalEvent::CaseJudged { result } } => self.judged(result),
@@ -261,7 +266,7 @@ impl EvalState {
         }
         let result = self.tried(generation);
         let Some((_, first)) = self.tried.first().copied() else {
-            self.tried = vec![(0, result)];
+            (self.tried, self.pool) = (vec![(0, result)], vec![(0, result)]);
             self.best = (0, result);
             self.progress.perfect = result.training.is_perfect();
             if result.training.cases == 0 {
@@ -273,20 +278,18 @@ impl EvalState {
             return;
         };
         let whole = self.most_repetitions();
-        if cases == Cases::Training && last < whole {
-            let saved = if gain(&both_results(&self.ledger, generation, false)) > 0.0 {
-                0
-            } else {
-                self.left(generation, last)
-            };
-            if saved == 0 {
-                self.measure(generation, Cases::Training, whole);
-            } else if self.ledger.stopped.contains_key(&generation) {
-                self.stopped(generation);
-            } else {
-                self.phase = EvalPhase::Hopeless { generation, saved };
+        match cases {
+            Cases::First => {
+                let groups = pool::minibatch(&self.ledger, self.parent, generation, self.minibatch());
+                let gain = gain(&results_of_both(&self.ledger, (self.parent, generation), &groups));
+                return self.go_on_or_stop(generation, gain, 0, whole.div_ceil(2));
             }
-            return;
+            Cases::Training if last < whole => {
+                let gain = gain(&both_results(&self.ledger, generation, false));
+                return self.go_on_or_stop(generation, gain, last, whole);
+            }
+            Cases::Training if result.training.unjudged == 0 => self.pool.push((generation, result)),
+            _ => {}
         }
         let better = result.by_training(&first) == Ordering::Greater && result.training.passed > 0;
         if cases == Cases::Training && better && result.training.unjudged == 0 {
@@ -312,12 +315,26 @@ impl EvalState {
         if self.progress.refused.is_some() {
             self.progress.idle += 1;
             self.go_on_to_the_next();
+        } else if self.minibatch() > 0 {
+            self.measure(generation, Cases::First, u32::MAX);
         } else {
             self.measure(generation, Cases::Training, self.most_repetitions().div_ceil(2));
         }
     }
 
-    /// Continues after a candidate that was no better than the original.
+    /// Runs a candidate up to the repetition `next` if it has a gain; otherwise stops it, unless nothing would be saved.
+    fn go_on_or_stop(&mut self, generation: u32, gain: f64, last: u32, next: u32) {
+        let saved = if gain > 0.0 { 0 } else { self.left(generation, last) };
+        if saved == 0 {
+            self.measure(generation, Cases::Training, next);
+        } else if self.ledger.stopped.contains_key(&generation) {
+            self.stopped(generation);
+        } else {
+            self.phase = EvalPhase::Hopeless { generation, saved };
+        }
+    }
+
+    /// Continues after a candidate that was no better.
     fn stopped(&mut self, generation: u32) {
         if matches!(self.phase, EvalPhase::Hopeless { generation: of, .. } | EvalPhase::Measuring { generation: of, .. } if of == generation)
         {
@@ -331,8 +348,13 @@ impl EvalState {
         let options = self.ledger.facts.as_ref().map(|facts| (facts.options.generations, facts.options.always));
         let (generations, always) = options.unwrap_or_default();
         let patience = Patience { generations, always, ..Patience::default() };
+        let generation = self.progress.attempts + 1;
+        // A candidate that is known has been afforded.
+        self.progress.used_up =
+            !self.ledger.prompts.contains_key(&generation) && !limits::affords_another(&self.ledger);
         let Some(why) = self.progress.stop(patience) else {
-            self.phase = EvalPhase::Improving { generation: self.progress.attempts + 1, of: self.best.0 };
+            self.parent = pool::parent(&self.ledger, &self.pool, generation);
+            self.phase = EvalPhase::Improving { generation, of: self.parent };
             return;
         };
         let chosen = choose(&self.ledger, &self.tried, self.progress.attempts > 0, why);
@@ -349,9 +371,13 @@ impl EvalState {
         self.ledger.facts.iter().flat_map(|facts| &facts.cases).map(|case| case.repeat).max().unwrap_or(1)
     }
 
+    fn minibatch(&self) -> u32 {
+        self.ledger.facts.as_ref().map_or(0, |facts| facts.options.minibatch)
+    }
+
     /// Returns how many training samples of a generation come after this repetition.
     fn left(&self, generation: u32, last: u32) -> u32 {
-        let numbered = self.ledger.facts.iter().flat_map(|facts| &facts.cases).enumerate();
+        let numbered = (0..).zip(self.ledger.facts.iter().flat_map(|facts| &facts.cases));
         let samples = numbered.filter(|(_, case)| !case.held_out).flat_map(|(number, case)| {
             (last + 1..=case.repeat).map(move |repetition| Sample { repetition, case: number })
         });
@@ -360,13 +386,20 @@ impl EvalState {
 
     /// Begins to run those samples of a generation, up to a repetition, that are not judged yet.
     fn measure(&mut self, generation: u32, cases: Cases, last: u32) {
-        let of_part = |held_out: bool| match cases {
+        let first: HashSet<&str> = match cases {
+            Cases::First => pool::minibatch(&self.ledger, self.parent, generation, self.minibatch()).concat(),
+            _ => Vec::new(),
+        }
+        .into_iter()
+        .collect();
+        let of_part = |case: &CaseFacts| match cases {
             Cases::All => true,
-            Cases::Training => !held_out,
-            Cases::HeldOut => held_out,
+            Cases::First => first.contains(&*case.id),
+            Cases::Training => !case.held_out,
+            Cases::HeldOut => case.held_out,
         };
-        let numbered = self.ledger.facts.iter().flat_map(|facts| &facts.cases).enumerate();
-        let samples = numbered.filter(|(_, case)| of_part(case.held_out)).flat_map(|(number, case)| {
+        let numbered = (0..).zip(self.ledger.facts.iter().flat_map(|facts| &facts.cases));
+        let samples = numbered.filter(|(_, case)| of_part(case)).flat_map(|(number, case)| {
             (1..=case.repeat.min(last)).map(move |repetition| Sample { repetition, case: number })
         });
         self.open = samples.filter(|sample| self.is_open(generation, *sample)).collect();
@@ -375,15 +408,17 @@ impl EvalState {
 
     fn is_open(&self, generation: u32, sample: Sample) -> bool {
         let facts = self.ledger.facts.as_ref();
-        let Some(case) = facts.and_then(|facts| facts.cases.get(sample.case)) else { return false };
+        if facts.is_none_or(|facts| sample.case as usize >= facts.cases.len()) {
+            return false;
+        }
         let in_vain = self.in_vain.get(&(generation, sample)).copied().unwrap_or(0);
         let tries = if facts.is_some_and(|facts| facts.options.improves) { TRIES } else { 1 };
-        let result = self.ledger.results.get(&(generation, case.id.clone(), sample.repetition));
+        let result = self.ledger.results.get(generation, sample.case, sample.repetition);
         result.is_none_or(|result| result.judged_by == JudgedBy::Nobody) && in_vain < tries
     }
 
     fn judged(&mut self, result: &CaseResult) {
-        let Some(case) = self.numbers.get(&result.case).copied() else { return };
+        let Some(case) = self.ledger.results.number(&result.case) else { return };
         let sample = Sample { repetition: result.repetition, case };
         if result.judged_by == JudgedBy::Nobody {
             *self.in_vain.entry((result.generation, sample)).or_default() += 1;
@@ -398,7 +433,7 @@ impl EvalState {
         let Some(EventKind::Evaluation { event: EvalEvent::CaseJudged { result } }) = events.first() else {
             return None;
         };
-        let case = self.numbers.get(&result.case).copied()?;
+        let case = self.ledger.results.number(&result.case)?;
         Some(Sample { repetition: result.repetition, case })
     }
 
@@ -408,17 +443,17 @@ impl EvalState {
         let results = || self.ledger.results.values();
         // A recorded output that is labelled as bad has to fail.
         let labels: HashMap<&str, bool> = (self.ledger.facts.iter().flat_map(|facts| &facts.cases))
-            .filter_map(|case| Some((case.id.as_str(), case.label?)))
+            .filter_map(|case| Some((&*case.id, case.label?)))
             .collect();
-        let right = |result: &CaseResult| result.pass == labels.get(result.case.as_str()).copied().unwrap_or(true);
-        let wanting = |judged: bool| results().any(|result| result.error.is_none() == judged && !right(result));
+        let right = |result: &CaseResult| result.pass == labels.get(&*result.case).copied().unwrap_or(true);
+        let wanting = |judged: bool| results().any(|result| result.remarks.error.is_none() == judged && !right(result));
         let least = self.ledger.facts.as_ref().and_then(|facts| facts.options.min_pass);
         let (all, good) = (results().count(), results().filter(|result| right(result)).count());
         let enough = least.map(|least| good as f64 >= least * all as f64 - 1e-9);
         match (comparison, enough) {
             (Some(comparison), _) if comparison.regressed => RunOutcome::CasesFailed,
             // Even `--min-pass 0` needs something that was judged.
-            (_, Some(true)) if results().any(|result| result.error.is_none()) => RunOutcome::Succeeded,
+            (_, Some(true)) if results().any(|result| result.remarks.error.is_none()) => RunOutcome::Succeeded,
             (None, None) | (_, Some(false)) if wanting(true) => RunOutcome::CasesFailed,
             _ if wanting(false) => self.nobody_judged(),
             _ => RunOutcome::Succeeded,
@@ -428,7 +463,7 @@ impl EvalState {
     /// Returns the outcome of cases that could not be judged: a resume asks an evaluator again.
     fn nobody_judged(&self) -> RunOutcome {
         let evaluator = |error: &str| error.starts_with("evaluator_error");
-        let unclear = self.ledger.results.values().any(|result| result.error.as_deref().is_some_and(evaluator));
+        let unclear = self.ledger.results.values().any(|result| result.remarks.error.as_deref().is_some_and(evaluator));
         if unclear {
             RunOutcome::NeedsHuman { step: EVALUATES, reason: HumanNeeded::Unclear }
         } else {
@@ -442,41 +477,6 @@ impl EvalState {
             held_out: self.ledger.comparable_score(generation, true),
             tokens: self.ledger.prompts.get(&generation).map_or(0, |known| known.tokens),
         }
-    }
-
-    /// Whether the questions under way may use up a limit, if they use as much as those before them. Until something is
-    /// known about that, only one question is asked at a time.
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(super) fn may_reach(&self, limits: &Limits, under_way: usize) -> bool {
-        let all = &self.ledger.totals.all;
-        let spent = all.spent.unwrap_or_default();
-        let reaches = |so_far: f64, most: f64| {
-            let each = so_far / f64::from(all.attempts.max(1));
-            all.attempts == 0 || so_far + each * under_way as f64 >= most
-        };
-        under_way > 0
-            && (limits.cost.is_some_and(|most| reaches(spent.cost_usd.unwrap_or(0.0), most))
-                || limits.tokens.is_some_and(|most| reaches(spent.total() as f64, most as f64)))
-    }
-
-    /// Returns the limit that prevents another question, if one is reached. `issued` is the number of questions asked
-    /// so far; `late` says whether the time limit of the whole evaluation has passed.
-    pub(super) fn limit_reached(
-        &self,
-        limits: &Limits,
-        attempts: Option<u32>,
-        issued: u32,
-        late: bool,
-    ) -> Option<LimitKind> {
-        let spent = self.ledger.totals.all.spent.unwrap_or_default();
-        [
-            (limits.cost.is_some_and(|most| spent.cost_usd.unwrap_or(0.0) >= most), LimitKind::Cost),
-            (limits.tokens.is_some_and(|most| spent.total() >= most), LimitKind::Tokens),
-            (attempts.is_some_and(|most| self.ledger.totals.planned.max(issued) >= most), LimitKind::Attempts),
-            (late, LimitKind::Time),
-        ]
-        .into_iter()
-        .find_map(|(reached, limit)| reached.then_some(limit))
     }
 }
 

@@ -2,7 +2,7 @@
 //! interrupted anywhere has the same result when it resumes.
 
 use super::*;
-use crate::engine::{CaseFacts, EvalOptions};
+use crate::engine::{EvalBudget, EvalOptions, LimitKind, RemarkTexts};
 use crate::eval::leak::LeakGuard;
 use crate::plan::Overrides;
 use indexmap::IndexMap;
@@ -36,7 +36,7 @@ impl World {
         let mut chance = Chance(seed * 2 + 1);
         chance.below(9);
         let case = |number: u64, held_out, repeat| CaseFacts {
-            id: format!("case {number}"),
+            id: format!("case {number}").into(),
             held_out,
             repeat,
             same_as: None,
@@ -48,6 +48,11 @@ impl World {
             improves: chance.below(4) > 0,
             generations: u32::try_from(chance.below(5)).unwrap(),
             always: chance.below(2) == 0,
+            minibatch: u32::try_from(chance.below(3)).unwrap(),
+            budget: EvalBudget {
+                attempts: (chance.below(3) == 0).then(|| u32::try_from(chance.below(9)).unwrap()),
+                cost_usd: None,
+            },
             max_tokens: 200,
             level: 0.05,
             ..EvalOptions::default()
@@ -73,29 +78,26 @@ impl World {
     }
 
     fn result(&self, generation: u32, Sample { case, repetition }: Sample) -> CaseResult {
-        let mut chance = self.answer(generation, (u64::from(repetition) << 32) + case as u64 + 1);
+        let mut chance = self.answer(generation, (u64::from(repetition) << 32) + u64::from(case) + 1);
         let nobody = self.rates.is_none() && chance.below(5) == 0;
         let pass = match self.rates {
             Some(rates) => {
                 let place =
-                    (self.seed << 40) + (u64::from(generation) << 32) + (u64::from(repetition) << 16) + case as u64;
+                    (self.seed << 40) + (u64::from(generation) << 32) + (u64::from(repetition) << 16) + u64::from(case);
                 ChaCha8Rng::seed_from_u64(place).random_ratio(rates(generation), 1000)
             }
             None => !nobody && chance.below(2) == 0,
         };
         CaseResult {
             generation,
-            case: self.facts.cases[case].id.clone(),
+            case: self.facts.cases[case as usize].id.clone(),
             repetition,
-            held_out: self.facts.cases[case].held_out,
+            held_out: self.facts.cases[case as usize].held_out,
             pass,
             score: if pass { 1.0 } else { 0.0 },
             closeness: None,
             judged_by: if nobody { JudgedBy::Nobody } else { JudgedBy::Criteria },
-            issues: Vec::new(),
-            suggestions: Vec::new(),
-            dropped: 0,
-            error: nobody.then(|| "executor_error".into()),
+            remarks: RemarkTexts { error: nobody.then(|| "executor_error".into()), ..RemarkTexts::default() }.into(),
             cached: false,
             answer: None,
             cost_usd: None,
@@ -105,8 +107,13 @@ impl World {
 
     /// Ten cases, three generations, and answers that pass by chance.
     fn of_coins(seed: u64, repeat: u32, rates: fn(u32) -> u32) -> Self {
-        let case =
-            |number| CaseFacts { id: format!("case {number}"), held_out: false, repeat, same_as: None, label: None };
+        let case = |number| CaseFacts {
+            id: format!("case {number}").into(),
+            held_out: false,
+            repeat,
+            same_as: None,
+            label: None,
+        };
         let facts = EvalFacts {
             prompt: "Say what the text says.".into(),
             tokens: 6,
@@ -288,7 +295,7 @@ fn a_case_that_nobody_can_judge_is_asked_twice_where_prompts_are_compared_and_el
         let mut evaluation = Evaluation::begin(&world, Vec::new());
         let unjudged = CaseResult {
             judged_by: JudgedBy::Nobody,
-            error: Some("evaluator_error: none".into()),
+            remarks: RemarkTexts { error: Some("evaluator_error: none".into()), ..RemarkTexts::default() }.into(),
             ..world.result(0, FIRST)
         };
         for _ in 0..times {
@@ -302,17 +309,21 @@ fn a_case_that_nobody_can_judge_is_asked_twice_where_prompts_are_compared_and_el
 }
 
 /// Of a thousand improvements, the number that call a prompt better. Of two hundred, it would itself be a coin's work.
-fn claims(repeat: u32, rates: fn(u32) -> u32) -> usize {
-    let proven = |seed: &u64| World::of_coins(*seed, repeat, rates).chosen().proof.is_some_and(|proof| proof.proven);
+fn claims(repeat: u32, minibatch: u32, rates: fn(u32) -> u32) -> usize {
+    let proven = |seed: &u64| {
+        let mut world = World::of_coins(*seed, repeat, rates);
+        world.facts.options.minibatch = minibatch;
+        world.chosen().proof.is_some_and(|proof| proof.proven)
+    };
     (1..=1000).filter(proven).count()
 }
 
 /// With a sample of one, three of five improvements once called a prompt better that was not.
 #[test]
 fn rewrites_that_change_nothing_are_called_better_in_at_most_five_of_a_hundred_improvements() {
-    for repeat in [1, 2, 5] {
-        let claims = claims(repeat, |_| 500);
-        assert!(claims <= 50, "{claims} of 1000, with --repeat {repeat}");
+    for (repeat, minibatch) in [(1, 0), (2, 0), (5, 0), (5, 3)] {
+        let claims = claims(repeat, minibatch, |_| 500);
+        assert!(claims <= 50, "{claims} of 1000, with --repeat {repeat} --minibatch {minibatch}");
     }
 }
 
@@ -321,7 +332,7 @@ fn a_prompt_that_is_better_is_found_with_the_advised_repetitions_in_four_of_five
     let better = |generation| if generation == 2 { 800 } else { 500 };
     let first = World::of_coins(1, 1, |_| 500).chosen();
     let advised = first.sensitivity.unwrap().repeat;
-    let claims = claims(advised, better);
+    let claims = claims(advised, 0, better);
     assert!(claims >= 800, "{claims} of 1000, with --repeat {advised}");
 }
 
@@ -331,4 +342,25 @@ fn a_candidate_that_is_no_better_after_half_of_its_repetitions_is_stopped() {
     let (_, ledger, _) = Evaluation::begin(&world, Vec::new()).end(&mut Chance(1));
     assert_eq!(ledger.stopped.get(&1), Some(&20));
     assert_eq!(ledger.of(1).count(), 20);
+}
+
+#[test]
+fn minibatch_stops_a_candidate_that_is_no_better_than_its_parent_on_the_first_cases() {
+    let mut world = World::of_coins(1, 2, |generation| if generation == 1 { 0 } else { 500 });
+    world.facts.options.minibatch = 3;
+    let (_, ledger, _) = Evaluation::begin(&world, Vec::new()).end(&mut Chance(1));
+    assert_eq!((ledger.of(1).count(), ledger.stopped.get(&1)), (6, Some(&14)));
+    world.rates = Some(|generation| if generation == 1 { 1000 } else { 0 });
+    let (_, ledger, _) = Evaluation::begin(&world, Vec::new()).end(&mut Chance(1));
+    assert_eq!((ledger.of(1).count(), ledger.stopped.get(&1)), (20, None));
+}
+
+#[test]
+fn budget_proposes_only_candidates_that_it_allows() {
+    for (attempts, allows) in [(20, false), (21, true)] {
+        let mut world = World::of_coins(1, 2, |_| 500);
+        world.facts.options.budget.attempts = Some(attempts);
+        let (_, ledger, _) = Evaluation::begin(&world, Vec::new()).end(&mut Chance(1));
+        assert_eq!((ledger.prompts.len() > 1, ledger.chosen.unwrap().reason != "budget"), (allows, allows));
+    }
 }

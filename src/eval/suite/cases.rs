@@ -4,20 +4,19 @@ use super::{Case, Defaults, LONGEST_ID, Reading, values};
 use crate::chain::json::Reader;
 use crate::eval::criteria::Criterion;
 use crate::eval::errors;
-use crate::source::Place;
+use crate::source::{Place, Span, Text};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Reading<'_> {
     /// Reads the criteria of a case. Equal ones are read once, unless they have errors.
     fn shared_criteria(&mut self, reader: Option<Reader<'_>>, expected: bool) -> Arc<Vec<Criterion>> {
-        let Some(reader) = reader else { return Arc::default() };
-        let key = (reader.node().to_json().to_string(), expected);
+        let key = (reader.map_or_else(String::new, |reader| reader.node().to_json().to_string()), expected);
         if let Some(known) = self.known.get(&key) {
             return Arc::clone(known);
         }
         let errors = self.faults.len();
-        let criteria = Arc::new(self.criteria(&reader.as_list().unwrap_or_default(), expected));
+        let criteria = Arc::new(self.criteria(&reader.and_then(Reader::as_list).unwrap_or_default(), expected));
         if self.faults.len() == errors {
             self.known.insert(key, Arc::clone(&criteria));
         }
@@ -35,21 +34,22 @@ impl Reading<'_> {
         row: usize,
         reader: Reader<'_>,
         defaults: &Defaults,
-        first: &mut HashMap<String, (usize, Place)>,
+        first: &mut HashMap<Arc<str>, (usize, Span)>,
     ) -> Option<(Case, Place)> {
-        let id = reader.text("id");
-        if let Some(id) = &id {
+        let id = reader.text("id").map(|Text { value, at }| (Arc::<str>::from(value), at));
+        if let Some((id, at)) = &id {
             let strange = |sign: char| {
                 sign.is_control()
                     || matches!(sign, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
             };
-            let one_line = id.value.trim() == id.value && !id.value.contains(strange) && !id.value.is_empty();
-            if !one_line || id.value.chars().count() > LONGEST_ID {
-                self.faults.push(errors::no_id(&id.at, row, id.value.trim() != id.value));
-            } else if let Some((first_row, at)) = first.get(&id.value) {
-                self.faults.push(errors::duplicate_id(&id.at, &id.value, at, row, *first_row));
+            let one_line = id.trim() == &**id && !id.contains(strange) && !id.is_empty();
+            if !one_line || id.chars().count() > LONGEST_ID {
+                self.faults.push(errors::no_id(at, row, id.trim() != &**id));
+            } else if let Some((first_row, span)) = first.get(id) {
+                let first = Place::new(self.source, span.clone());
+                self.faults.push(errors::duplicate_id(at, id, &first, row, *first_row));
             } else {
-                first.insert(id.value.clone(), (row, id.at.clone()));
+                first.insert(Arc::clone(id), (row, at.span.clone()));
             }
         }
         let text = self.said_or_file(reader, "text", "textFile");
@@ -57,12 +57,12 @@ impl Reading<'_> {
         let (output, label) = self.recorded(reader);
         let criteria = self.shared_criteria(reader.get("criteria"), expected.is_some());
         let tree = self.tree(reader).map(Box::new);
-        let id = id?;
+        let (id, at) = id?;
         if reader.get("criteria").is_none() && !defaults.judged {
-            self.faults.push(errors::nobody_judges(&id.at, &id.value));
+            self.faults.push(errors::nobody_judges(&at, &id));
         }
         if let (Some(kind), None) = (defaults.compares, &expected) {
-            self.faults.push(errors::lacks(&id.at, kind, "an `expected` output in its case"));
+            self.faults.push(errors::lacks(&at, kind, "an `expected` output in its case"));
         }
         let mut vars = Arc::clone(&defaults.vars);
         let own = values(reader.text_map("vars"));
@@ -70,14 +70,15 @@ impl Reading<'_> {
             Arc::make_mut(&mut vars).extend(own);
         }
         if text.is_none() && vars.is_empty() && reader.get("text").is_none() && reader.get("textFile").is_none() {
-            self.faults.push(errors::no_text(&id.at, &id.value));
+            self.faults.push(errors::no_text(&at, &id));
         }
         let mut tags = Arc::clone(&defaults.tags);
         if let Some(own) = reader.texts("tags") {
             Arc::make_mut(&mut tags).extend(own.into_iter().map(|tag| tag.value));
         }
         let repeat = reader.count("repeat").map(std::num::NonZeroU32::get);
-        let text = text.unwrap_or_default();
-        Some((Case { id: id.value, text, vars, tags, tree, output, label, expected, repeat, criteria }, id.at))
+        let text = text.unwrap_or_default().into_boxed_str();
+        let (output, expected) = (output.map(String::into_boxed_str), expected.map(String::into_boxed_str));
+        Some((Case { id, text, vars, tags, tree, output, label, expected, repeat, criteria }, at))
     }
 }

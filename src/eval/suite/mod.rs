@@ -89,9 +89,9 @@ pub enum Decide {
 #[derive(Debug)]
 pub struct Case {
     /// The ID, unique in the suite.
-    pub id: String,
+    pub id: Arc<str>,
     /// The input text; empty if the case has only variables.
-    pub text: String,
+    pub text: Box<str>,
     /// Variables, which the prompt names as `{NAME}`. Cases without their own share the defaults.
     pub vars: Arc<IndexMap<String, String>>,
     /// The tags of the case.
@@ -99,11 +99,11 @@ pub struct Case {
     /// The tree of files in which a chain works; none if an agent only answers.
     pub tree: Option<Box<CaseTree>>,
     /// A recorded output, which is judged instead of that of the executor.
-    pub output: Option<String>,
+    pub output: Option<Box<str>>,
     /// Whether a person has found the recorded output good.
     pub label: Option<bool>,
     /// The expected output.
-    pub expected: Option<String>,
+    pub expected: Option<Box<str>>,
     /// How often it is run; `None` means as often as the suite says.
     pub repeat: Option<u32>,
     /// What the output must be, judged without a model. Equal lists are shared.
@@ -113,7 +113,7 @@ pub struct Case {
 impl Case {
     /// Returns everything that the case gives to agents: its input, variables and expected output.
     pub(in crate::eval) fn texts(&self) -> impl Iterator<Item = &str> {
-        let text = Some(self.text.as_str()).filter(|text| !text.is_empty());
+        let text = Some(&*self.text).filter(|text| !text.is_empty());
         text.into_iter().chain(self.expected.as_deref()).chain(self.vars.values().map(String::as_str))
     }
 }
@@ -142,7 +142,7 @@ impl Suite {
     /// # Errors
     /// The IDs and tags that no case has, with those that exist.
     pub fn keep(&mut self, ids: &[String], tags: &[String]) -> Result<(), Vec<Diagnostic>> {
-        let known: Vec<&str> = self.cases.iter().map(|case| case.id.as_str()).collect();
+        let known: Vec<&str> = self.cases.iter().map(|case| &*case.id).collect();
         let known_tags: BTreeSet<&str> =
             self.cases.iter().flat_map(|case| case.tags.iter()).map(String::as_str).collect();
         let known_tags: Vec<&str> = known_tags.into_iter().collect();
@@ -158,7 +158,9 @@ impl Suite {
             return Err(unknown);
         }
         let has_tag = |case: &Case| case.tags.iter().any(|tag| tags.contains(tag));
-        self.cases.retain(|case| (ids.is_empty() || ids.contains(&case.id)) && (tags.is_empty() || has_tag(case)));
+        self.cases.retain(|case| {
+            (ids.is_empty() || ids.iter().any(|id| **id == *case.id)) && (tags.is_empty() || has_tag(case))
+        });
         if self.cases.is_empty() { Err(vec![errors::none_left()]) } else { Ok(()) }
     }
 
@@ -279,6 +281,8 @@ impl Reading<'_> {
             }
         }
         let (improver, mode) = (self.said(reader, "improver"), reader.text("scoreMode"));
+        let mut cases: Vec<Case> = cases.into_iter().map(|(case, _)| case).collect();
+        cases.shrink_to_fit();
         Some(Suite {
             name: self.source.name.clone(),
             task_type: task_type?.value,
@@ -305,7 +309,7 @@ impl Reading<'_> {
             into: reader.text("into").map(|path| path.value),
             limits: reader.get("limits").map(limits).unwrap_or_default(),
             criteria: defaults.criteria,
-            cases: cases.into_iter().map(|(case, _)| case).collect(),
+            cases,
         })
     }
 
@@ -407,7 +411,7 @@ impl Reading<'_> {
 
     /// Reads cases one by one: the parsed form of all of them takes much more memory than they do.
     fn rows(&mut self, rows: &[Span], defaults: &Defaults) -> Vec<(Case, Place)> {
-        let (mut cases, mut first) = (Vec::new(), HashMap::new());
+        let (mut cases, mut first) = (Vec::with_capacity(rows.len()), HashMap::new());
         for (number, row) in (1..).zip(rows) {
             match parse_part(self.source, row.clone()) {
                 Ok(node) => {

@@ -10,6 +10,7 @@ use crate::world::World;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use store::TreeStore;
 pub(super) use work::{PATCH, TREES, WORK};
@@ -50,7 +51,7 @@ pub struct TreeIds {
 pub struct CaseTrees {
     pub(super) store: TreeStore,
     /// By the id of the case.
-    ids: HashMap<String, TreeIds>,
+    ids: HashMap<Arc<str>, TreeIds>,
 }
 
 impl CaseTrees {

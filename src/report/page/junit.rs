@@ -179,7 +179,7 @@ fn whole(document: &Document<'_>) -> TestCase {
 
 /// Returns the test cases of an evaluation: its cases, with the prompt that was chosen.
 fn of_evaluation(ledger: &EvalLedger) -> Vec<TestCase> {
-    let last = ledger.results.keys().map(|(generation, ..)| *generation).max().unwrap_or(0);
+    let last = ledger.results.last_generation();
     let generation = ledger.chosen.as_ref().map_or(last, |chosen| chosen.generation);
     ledger.of(generation).map(of_case).collect()
 }
@@ -192,11 +192,11 @@ fn of_case(result: &CaseResult) -> TestCase {
         Problem {
             kind: if judged { NonSuccessKind::Failure } else { NonSuccessKind::Error },
             kind_name: if judged { "failed" } else { "notJudged" }.into(),
-            message: match &result.error {
+            message: match &result.remarks.error {
                 Some(error) => first_line(error),
                 None => format!("score {:.2}", result.score),
             },
-            text: result.issues.join("\n"),
+            text: result.remarks.issues.join("\n"),
             place: None,
         }
         .status()

@@ -1,6 +1,8 @@
 //! The console of an evaluation: a line for each case as it is judged.
 
-use crate::engine::{EvalEvent, EvalLedger, Event, EventKind, Evidence, Notice, Observer};
+use crate::engine::{
+    CaseResults, EvalEvent, EvalLedger, Event, EventKind, Evidence, Notice, Observer, RunSummary, RunTrees,
+};
 use crate::report::paint::Paint;
 use crate::report::sinks::Sinks;
 use crate::report::terminal::screen::Screen;
@@ -17,6 +19,7 @@ pub struct EvalTerminal {
     sinks: Sinks,
     /// The state of the evaluation, without its results.
     ledger: EvalLedger,
+    summary: RunSummary,
     /// The generation of the last result, and for each generation the results that there are.
     generation: u32,
     done: HashMap<u32, HashSet<u64>>,
@@ -29,12 +32,21 @@ impl EvalTerminal {
     /// Returns the console of an evaluation, which prints on this screen, and writes its events to `sinks`.
     #[must_use]
     pub fn new(screen: Screen, sinks: Sinks, paint: Paint, (quiet, verbose): (bool, bool)) -> Self {
-        let ledger = EvalLedger::default();
-        Self { screen, sinks, ledger, generation: 0, done: HashMap::new(), paint, quiet, verbose }
+        let (ledger, summary) = (EvalLedger::default(), RunSummary::default());
+        Self { screen, sinks, ledger, summary, generation: 0, done: HashMap::new(), paint, quiet, verbose }
+    }
+
+    /// Returns the summary of the run so far.
+    #[must_use]
+    pub fn into_summary(self) -> RunSummary {
+        self.summary
     }
 
     /// Keeps what the lines need. Of the results, of which there may be many, only a digest is kept.
     fn see(&mut self, event: &Event) {
+        self.summary.see(event);
+        // No tree of the run is shown, and there may be many attempts.
+        self.summary.trees = RunTrees::default();
         if let EventKind::Evaluation { event: EvalEvent::CaseJudged { result } } = &event.event {
             let mut digest = DefaultHasher::new();
             (&result.case, result.repetition).hash(&mut digest);
@@ -42,6 +54,7 @@ impl EvalTerminal {
             self.done.entry(result.generation).or_default().insert(digest.finish());
         } else {
             self.ledger.evolve(&event.event);
+            self.ledger.results = CaseResults::default();
         }
     }
 }

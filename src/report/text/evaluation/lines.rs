@@ -72,20 +72,20 @@ fn event_lines(what: &EvalEvent, ledger: &EvalLedger, done: usize, paint: Paint,
             notes.extend((result.repetition > 1).then(|| format!("repetition {}", result.repetition)));
             notes.extend(result.held_out.then(|| "held out".to_string()));
             notes.extend(result.cached.then(|| "answer reused".to_string()));
-            if result.pass && !result.issues.is_empty() {
+            if result.pass && !result.remarks.issues.is_empty() {
                 notes.push("passes despite issues".into());
             }
-            if result.dropped > 0 {
-                notes.push(format!("dropped {} that quoted a case", counted(result.dropped, "remark")));
+            if result.remarks.dropped > 0 {
+                notes.push(format!("dropped {} that quoted a case", counted(result.remarks.dropped, "remark")));
             }
             let notes = if notes.is_empty() { String::new() } else { paint.dim(&format!(" ({})", notes.join(", "))) };
             let mut text = format!("  {place:9}{generation}{words} {id}{notes}\n");
-            if let Some(error) = &result.error {
+            if let Some(error) = &result.remarks.error {
                 let _ =
                     writeln!(text, "{}", paint.warn(&format!("    {}", printable(&first_line(&issue_words(error))))));
             }
             if verbose {
-                for issue in &result.issues {
+                for issue in &result.remarks.issues {
                     let _ = writeln!(text, "    {}", paint.dim(&printable(&first_line(&issue_words(issue)))));
                 }
             }

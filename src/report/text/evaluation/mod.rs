@@ -161,5 +161,5 @@ pub fn comparison_json(ledger: &EvalLedger) -> Value {
 /// Returns the score of each case that is run several times.
 fn per_case(ledger: &EvalLedger, generation: u32) -> Map<String, Value> {
     let cases = ledger.facts.iter().flat_map(|facts| &facts.cases).filter(|case| case.repeat > 1);
-    cases.filter_map(|case| Some((case.id.clone(), json!(ledger.case_score(generation, &case.id)?)))).collect()
+    cases.filter_map(|case| Some((case.id.to_string(), json!(ledger.case_score(generation, &case.id)?)))).collect()
 }

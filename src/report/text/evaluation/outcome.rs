@@ -15,6 +15,7 @@ fn stopped(why: &str) -> String {
         "pass" => "all training cases pass".into(),
         "no_improvement" => "the last candidates were no better".into(),
         "max_iterations" => "all generations have been tried".into(),
+        "budget" => "the budget allows no further candidate".into(),
         "leakage" => "the last candidate revealed a case".into(),
         other => match other.strip_prefix("sanity_check:") {
             Some(_) => format!("the last candidate was refused: {}", refusal(other)),
@@ -42,7 +43,7 @@ pub(super) fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
     let all = all as usize * columns;
     let line = match &ledger.chosen {
         _ if halted.is_some() => {
-            let judged = ledger.results.values().filter(|result| result.error.is_none()).count();
+            let judged = ledger.results.values().filter(|result| result.remarks.error.is_none()).count();
             let of = if improves { String::new() } else { format!(" of {all}") };
             bad(format!("{}; {judged}{of} results are available", halted.as_deref().unwrap_or_default()))
         }
@@ -101,11 +102,11 @@ pub(super) fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
         }
         let saved: u32 = ledger.stopped.values().sum();
         if saved > 0 {
-            let words = format!("{} saved: candidates that were no better stopped halfway", counted(saved, "result"));
+            let words = format!("{} saved: candidates that were no better stopped early", counted(saved, "result"));
             let _ = writeln!(text, "  {}", paint.dim(&words));
         }
-        let asked = ledger.results.values().filter(|result| result.judged_by != JudgedBy::Nobody);
-        if asked.clone().count() > 0 && asked.clone().all(|result| result.cached) {
+        let asked = || ledger.results.values().filter(|result| result.judged_by != JudgedBy::Nobody);
+        if asked().count() > 0 && asked().all(|result| result.cached) {
             let words = "every answer is from an earlier evaluation; --fresh requests new ones";
             let _ = writeln!(text, "  {}", paint.dim(words));
         }
@@ -166,9 +167,9 @@ fn agreement(calibration: &Calibration) -> String {
 /// Returns how many results passed in all columns.
 fn passed_in_columns(ledger: &EvalLedger) -> Option<String> {
     let columns = ledger.facts.as_ref().map(|facts| facts.columns.len()).filter(|columns| *columns > 1)?;
-    let results = ledger.results.values();
-    let passed = results.clone().filter(|result| result.pass).count();
-    Some(format!("{passed} of {} passed in {columns} columns", counted(results.count(), "result")))
+    let passed = ledger.results.values().filter(|result| result.pass).count();
+    let results = counted(ledger.results.values().count(), "result");
+    Some(format!("{passed} of {results} passed in {columns} columns"))
 }
 
 /// Returns how many cases passed.

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Returns which agents would be asked what, and how often at most.
 #[must_use]
 pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prompt: &str, paint: Paint) -> String {
-    let held: Vec<&str> = facts.cases.iter().filter(|case| case.held_out).map(|case| case.id.as_str()).collect();
+    let held: Vec<&str> = facts.cases.iter().filter(|case| case.held_out).map(|case| &*case.id).collect();
     let (cases, options) = (facts.cases.len(), &facts.options);
     let mut text = format!("{}\n", paint.bold(&outline.chain));
     let mut line = |name: &str, words: &str| {

@@ -161,8 +161,8 @@ fn failures(ledger: &EvalLedger, paint: Paint, verbose: bool, texts: &CaseTexts)
     let failed = facts.filter_map(|case| {
         let mut issues: Vec<(String, usize)> = Vec::new();
         for result in ledger.of_case(generation, &case.id).filter(|result| !result.pass) {
-            let error = result.error.iter().filter(|_| result.judged_by == JudgedBy::Nobody);
-            for issue in error.chain(&result.issues) {
+            let error = result.remarks.error.iter().filter(|_| result.judged_by == JudgedBy::Nobody);
+            for issue in error.chain(&result.remarks.issues) {
                 let words = printable(&first_line(&issue_words(issue)));
                 match issues.iter_mut().find(|(known, _)| *known == words) {
                     Some((_, count)) => *count += 1,

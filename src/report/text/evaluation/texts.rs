@@ -4,6 +4,7 @@ use crate::engine::CaseResult;
 use crate::report::paint::{Paint, printable};
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// At most this many lines of a text are shown, and at most this many characters of a line.
 const LINES: usize = 12;
@@ -13,9 +14,9 @@ const CHARACTERS: usize = 160;
 #[derive(Debug, Default)]
 pub struct CaseTexts {
     /// The outputs, by generation, id and repetition.
-    pub outputs: HashMap<(u32, String, u32), String>,
+    pub outputs: HashMap<(u32, Arc<str>, u32), String>,
     /// The expected outputs, by id.
-    pub expected: HashMap<String, String>,
+    pub expected: HashMap<Arc<str>, String>,
 }
 
 impl CaseTexts {
@@ -49,7 +50,7 @@ mod tests {
     #[test]
     fn long_texts_are_shortened() {
         let long = format!("{}\n", "x".repeat(200)).repeat(14);
-        let texts = CaseTexts { expected: [("a".to_string(), long)].into(), ..CaseTexts::default() };
+        let texts = CaseTexts { expected: [("a".into(), long)].into(), ..CaseTexts::default() };
         let result = CaseResult {
             generation: 0,
             case: "a".into(),
@@ -59,10 +60,7 @@ mod tests {
             score: 0.0,
             closeness: None,
             judged_by: crate::engine::JudgedBy::Criteria,
-            issues: Vec::new(),
-            suggestions: Vec::new(),
-            dropped: 0,
-            error: None,
+            remarks: crate::engine::Remarks::default(),
             cached: false,
             answer: None,
             cost_usd: None,

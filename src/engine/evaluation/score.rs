@@ -1,6 +1,6 @@
 //! The score of a prompt on some results, with its spread and an interval.
 
-use super::eval_event::{CaseResult, JudgedBy};
+use super::event::{CaseResult, JudgedBy};
 use serde::Serialize;
 
 /// The quantile of the normal distribution for an interval of 95 %.

@@ -1,9 +1,10 @@
 //! The state of an evaluation, as a fold of its events.
 
-use super::eval_event::{CaseResult, ColumnComparison, Comparison, EvalEvent, EvalFacts, JudgedBy, Proof, Sensitivity};
-use super::eval_score::Score;
-use super::event::{Event, EventKind};
-use super::totals::Totals;
+use super::event::{CaseResult, ColumnComparison, Comparison, EvalEvent, EvalFacts, JudgedBy, Proof, Sensitivity};
+use super::results::CaseResults;
+use super::score::Score;
+use crate::engine::event::{Event, EventKind};
+use crate::engine::totals::Totals;
 use indexmap::IndexMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -50,8 +51,8 @@ pub struct EvalLedger {
     pub facts: Option<Arc<EvalFacts>>,
     /// The prompts by generation; the original is 0.
     pub prompts: BTreeMap<u32, Proposal>,
-    /// The results by generation, case id and repetition. A later result replaces an earlier one.
-    pub results: BTreeMap<(u32, String, u32), CaseResult>,
+    /// The results of the cases.
+    pub results: CaseResults,
     /// The prompts that were not run any further, with the number of results that this saved.
     pub stopped: BTreeMap<u32, u32>,
     /// How it compares to an earlier evaluation, if it was compared.
@@ -87,14 +88,12 @@ impl EvalLedger {
                         let (prompt, tokens) = (column.prompt.clone(), column.tokens);
                         self.prompts.insert(generation, Proposal { prompt, tokens, refused: None });
                     }
+                    self.results.number_cases(&facts.cases);
                     self.facts = Some(Arc::clone(facts));
                     (self.chosen, self.comparison) = (None, None);
                     self.columns.clear();
                 }
-                EvalEvent::CaseJudged { result } => {
-                    let key = (result.generation, result.case.clone(), result.repetition);
-                    self.results.insert(key, result.clone());
-                }
+                EvalEvent::CaseJudged { result } => self.results.insert(result.clone()),
                 EvalEvent::PromptProposed { generation, prompt, tokens, refused } => {
                     let proposal = Proposal { prompt: prompt.clone(), tokens: *tokens, refused: refused.clone() };
                     self.prompts.insert(*generation, proposal);
@@ -120,8 +119,7 @@ impl EvalLedger {
 
     /// Returns the results of a case with the prompt of a generation, one for each repetition.
     pub fn of_case(&self, generation: u32, case: &str) -> impl Iterator<Item = &CaseResult> {
-        let key = |repetition| (generation, case.to_string(), repetition);
-        self.results.range(key(0)..=key(u32::MAX)).map(|(_, result)| result)
+        self.results.of_case(generation, case)
     }
 
     /// Returns those results of a case that were judged.
@@ -140,7 +138,7 @@ impl EvalLedger {
     pub fn values(&self, generation: u32) -> BTreeMap<String, Vec<f64>> {
         let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for result in self.of(generation).filter(|result| result.judged_by != JudgedBy::Nobody) {
-            values.entry(result.case.clone()).or_default().push(result.value());
+            values.entry(result.case.to_string()).or_default().push(result.value());
         }
         values
     }

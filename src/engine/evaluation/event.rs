@@ -1,5 +1,6 @@
 //! Events of an evaluation, apart from those of its attempts, as versioned data.
 
+use super::remarks::Remarks;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ pub enum EvalEvent {
         /// Why the prompt is not tried; `null` if it is tried.
         refused: Option<String>,
     },
-    /// A proposed prompt is not run any further: after half of its repetitions, it was no better than the original.
+    /// A proposed prompt is not run any further: on the cases of `--minibatch`, it was no better than the prompt from
+    /// which it was made, or after half of its repetitions no better than the original.
     PromptStopped {
         /// The generation of the prompt.
         generation: u32,
@@ -203,8 +205,8 @@ pub struct ColumnFacts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CaseFacts {
-    /// The id of the case.
-    pub id: String,
+    /// The id of the case. Shared, because a suite may have many cases.
+    pub id: Arc<str>,
     /// Whether the case is held out: it decides which prompt wins, and is never shown to the improver.
     pub held_out: bool,
     /// How often the case is run with each prompt.
@@ -212,7 +214,7 @@ pub struct CaseFacts {
     pub repeat: u32,
     /// The id of an earlier case that asks the same. The answers to both are the same, and count once in a comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_as: Option<String>,
+    pub same_as: Option<Arc<str>>,
     /// Whether a person has found the recorded output of the case good; `null` without a label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<bool>,
@@ -220,7 +222,7 @@ pub struct CaseFacts {
 
 impl Default for CaseFacts {
     fn default() -> Self {
-        Self { id: String::new(), held_out: false, repeat: 1, same_as: None, label: None }
+        Self { id: Arc::from(""), held_out: false, repeat: 1, same_as: None, label: None }
     }
 }
 
@@ -260,6 +262,12 @@ pub struct EvalOptions {
     pub seed: u64,
     /// `--generations`: the maximum number of proposed prompts.
     pub generations: u32,
+    /// `--budget`: what the improvement may use.
+    #[serde(default, skip_serializing_if = "EvalBudget::is_none")]
+    pub budget: EvalBudget,
+    /// `--minibatch`: on how many cases a proposed prompt is tried first; 0 for all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub minibatch: u32,
     /// `--max-tokens`: the maximum length of a proposed prompt, in tokens.
     pub max_tokens: usize,
     /// `--level`: the highest probability of an error with which a prompt counts as better.
@@ -279,6 +287,25 @@ pub struct EvalOptions {
     pub write: bool,
     /// `--json`: whether the result is printed as JSON.
     pub json: bool,
+}
+
+/// What an improvement may use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EvalBudget {
+    /// The most attempts of all agents; `null` for any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// The highest cost, in US dollars; `null` for any cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl EvalBudget {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
@@ -331,7 +358,7 @@ pub struct CaseResult {
     /// The generation of the prompt; 0 for the original.
     pub generation: u32,
     /// The id of the case.
-    pub case: String,
+    pub case: Arc<str>,
     /// Which repetition of the case this is, from 1.
     #[serde(default = "once", skip_serializing_if = "is_one")]
     pub repetition: u32,
@@ -345,14 +372,9 @@ pub struct CaseResult {
     pub closeness: Option<f64>,
     /// What judged the case.
     pub judged_by: JudgedBy,
-    /// What is wrong with the output.
-    pub issues: Vec<String>,
-    /// Suggestions for how to fix the issues.
-    pub suggestions: Vec<String>,
-    /// How many issues and suggestions were dropped because they quoted a case.
-    pub dropped: usize,
-    /// Why the case was not judged; `null` if it was.
-    pub error: Option<String>,
+    /// What is wrong with the output, or why it was not judged.
+    #[serde(flatten)]
+    pub remarks: Remarks,
     /// Whether an answer from an earlier evaluation was used, so that the executor did not run.
     pub cached: bool,
     /// The attempt that gave the answer; `null` if there is none, or it was recorded.

@@ -1,7 +1,7 @@
 //! How far the judges of an evaluation agree with people.
 
-use super::eval_event::JudgedBy;
-use super::eval_ledger::EvalLedger;
+use super::event::JudgedBy;
+use super::ledger::EvalLedger;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -28,10 +28,10 @@ impl Calibration {
     #[must_use]
     pub fn of(ledger: &EvalLedger) -> Option<Self> {
         let cases = ledger.facts.iter().flat_map(|facts| &facts.cases);
-        let labels: HashMap<&str, bool> = cases.filter_map(|case| Some((case.id.as_str(), case.label?))).collect();
+        let labels: HashMap<&str, bool> = cases.filter_map(|case| Some((&*case.id, case.label?))).collect();
         let mut found = Self::default();
         for result in ledger.results.values().filter(|result| result.judged_by != JudgedBy::Nobody) {
-            let Some(label) = labels.get(result.case.as_str()) else { continue };
+            let Some(label) = labels.get(&*result.case) else { continue };
             found.labels += 1;
             match (result.pass, *label) {
                 (true, true) => found.passed_rightly += 1,
