@@ -24,8 +24,8 @@ pub use batch::{
 };
 pub use evaluation::{
     AnswerAttempt, Baseline, Calibration, CaseFacts, CaseResult, CaseResults, ChosenPrompt, ColumnComparison,
-    ColumnFacts, Comparison, EvalBudget, EvalEvent, EvalFacts, EvalLedger, EvalOptions, JudgedBy, Proof, Proposal,
-    RemarkTexts, Remarks, Score, Sensitivity, USUAL_LEVEL,
+    ColumnFacts, ColumnPreference, Comparison, EvalBudget, EvalEvent, EvalFacts, EvalLedger, EvalOptions, JudgedBy,
+    OutputComparison, Proof, Proposal, RemarkTexts, Remarks, Score, Sensitivity, USUAL_LEVEL,
 };
 pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt};
 pub use finished::{Finished, Leftover, Tokens, Unknown, UsageLimit};

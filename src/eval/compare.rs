@@ -1,8 +1,10 @@
 //! Compares an evaluation with an earlier one of the same suite, and several executors or prompts with each other.
 
 use super::significance::{BothResults, MOST_REPETITIONS, chance, chance_of_several, gain, mean};
-use crate::engine::{Baseline, ColumnComparison, Comparison, EvalLedger};
-use std::collections::BTreeMap;
+use crate::engine::{Baseline, ColumnComparison, ColumnPreference, Comparison, EvalLedger};
+use statrs::distribution::{Binomial, DiscreteCDF};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Returns how the results of the original prompt compare to the earlier ones.
 pub(super) fn compare(ledger: &EvalLedger, baseline: &Baseline) -> Comparison {
@@ -58,6 +60,59 @@ pub fn compare_columns(ledger: &EvalLedger) -> Vec<ColumnComparison> {
     compared.collect()
 }
 
+/// Returns which of each two columns the agent of `selectBest` prefers, case by case.
+///
+/// An output is preferred if it was called better in both orders; otherwise neither is. A case that is run several
+/// times goes to the column that is preferred more often, and cases that ask the same count once. `chance` is that of a
+/// two-sided sign test over the cases with a preference, for as many pairs as there are.
+pub(super) fn preferences(ledger: &EvalLedger) -> Vec<ColumnPreference> {
+    let Some(facts) = ledger.facts.as_ref().filter(|facts| facts.selector.is_some()) else { return Vec::new() };
+    let columns = u32::try_from(facts.columns.len()).unwrap_or(u32::MAX);
+    let groups: Vec<Vec<&str>> = [false, true].into_iter().flat_map(|part| ledger.groups(part)).collect();
+    let pairs = (0..columns).flat_map(|first| (first + 1..columns).map(move |second| (first, second)));
+    let mut all: Vec<ColumnPreference> = pairs.map(|pair| preference(ledger, &groups, pair)).collect();
+    let count = u32::try_from(all.len()).unwrap_or(u32::MAX);
+    for one in &mut all {
+        (one.chance, one.level) = (chance_of_several(one.chance, count), facts.options.level);
+    }
+    all
+}
+
+fn preference(ledger: &EvalLedger, groups: &[Vec<&str>], (first, second): (u32, u32)) -> ColumnPreference {
+    // How much more often the first column is preferred than the second, by case.
+    let mut sums: HashMap<&str, i64> = HashMap::new();
+    let mut failed = 0;
+    let key = |case: &Arc<str>, (one, other): (u32, u32), repetition: u32| (one, other, Arc::clone(case), repetition);
+    let none = Arc::from("");
+    let of_pair = key(&none, (first, second), 0)..key(&none, (first, second + 1), 0);
+    for ((.., case, repetition), one) in ledger.compared.range(of_pair) {
+        let Some(other) = ledger.compared.get(&key(case, (second, first), *repetition)) else { continue };
+        if one.error.is_some() || other.error.is_some() {
+            failed += 1;
+            continue;
+        }
+        let sum = sums.entry(case).or_default();
+        match one.better.filter(|better| other.better == Some(*better)) {
+            Some(better) if better == first => *sum += 1,
+            Some(_) => *sum -= 1,
+            None => {}
+        }
+    }
+    let of_group = |ids: &Vec<&str>| ids.iter().filter_map(|id| sums.get(id).copied()).reduce(|one, other| one + other);
+    let by_group: Vec<i64> = groups.iter().filter_map(of_group).collect();
+    let count =
+        |sign: i64| u32::try_from(by_group.iter().filter(|sum| sum.signum() == sign).count()).unwrap_or(u32::MAX);
+    let (wins, losses, ties) = (count(1), count(-1), count(0));
+    ColumnPreference { first, second, wins, losses, ties, failed, chance: sign_test(wins, losses), level: 0.0 }
+}
+
+/// Returns the probability of a result at least as lopsided if both sides are equally likely to win.
+fn sign_test(wins: u32, losses: u32) -> f64 {
+    let all = u64::from(wins + losses);
+    let tail = Binomial::new(0.5, all).map_or(1.0, |coins| coins.cdf(u64::from(wins.min(losses))));
+    (2.0 * tail).min(1.0)
+}
+
 /// Returns the results of each case that both have. Cases that ask the same have the same answers: they count once.
 fn by_group(
     ledger: &EvalLedger,
@@ -98,5 +153,14 @@ mod tests {
     #[test]
     fn a_case_that_stops_passing_is_proven_with_enough_repetitions() {
         assert_eq!([1, 10, 100, 100_000].map(|cases| repetitions(cases, 0.05)), [3, 5, 7, 12]);
+    }
+
+    #[test]
+    fn the_sign_test_counts_both_tails() {
+        for ((wins, losses), chance) in
+            [((0, 0), 1.0), ((5, 0), 0.0625), ((0, 6), 0.03125), ((3, 3), 1.0), ((8, 2), 0.109)]
+        {
+            assert!((sign_test(wins, losses) - chance).abs() < 0.001, "{wins} {losses}: {}", sign_test(wins, losses));
+        }
     }
 }

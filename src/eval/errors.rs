@@ -115,6 +115,18 @@ pub fn matrix_refused(what: &str) -> Diagnostic {
         .help("measure them side by side with `forkhestra eval run`, then use a suite of its own for the best one")
 }
 
+pub(super) fn nothing_to_select(at: &Place) -> Diagnostic {
+    Diagnostic::error("suite/select-best", "`selectBest` compares outputs, and there is one executor with one prompt")
+        .at(at, "nothing to choose from")
+        .help("name several `executors`, `prompts` or `promptFiles`")
+}
+
+pub(super) fn select_on_trees(at: &Place) -> Diagnostic {
+    Diagnostic::error("suite/select-best", "`selectBest` compares texts, and the cases are trees of files")
+        .at(at, "there is no text to compare")
+        .help("judge the work on trees with `criteria` or an `evaluator`")
+}
+
 pub(super) fn no_cases(at: &Place) -> Diagnostic {
     Diagnostic::error("suite/no-cases", "the suite has no cases")
         .at(at, "neither `cases` nor `casesFile` is here")

@@ -4,7 +4,8 @@ use super::criteria::command::CommandCriterion;
 use super::criteria::{Criterion, Judged, Measured};
 use super::leak::closeness;
 use super::machine::{EXECUTES, EvalInput};
-use super::questions::{CaseRun, Question, Questions, why};
+use super::question::{CaseRun, Question};
+use super::questions::{Questions, why};
 use super::suite::{Decide, Suite};
 use super::trees::{PATCH, TreeWork};
 use crate::engine::{AnswerAttempt, AttemptOutcome, CaseResult, JudgedBy, RemarkTexts, Remarks};
@@ -148,7 +149,9 @@ impl Questions<'_> {
             return Ok(());
         }
         #[expect(clippy::cast_precision_loss, reason = "a case's criteria")]
-        let score = measured.iter().map(|one| one.score).sum::<f64>() / measured.len().max(1) as f64;
+        let score = measured.iter().map(|one| one.score).sum::<f64>() / measured.len() as f64;
+        // Without criteria, outputs are only compared.
+        let score = if measured.is_empty() { 1.0 } else { score };
         let result = CaseResult {
             pass: measured.iter().all(|one| one.pass) && self.is_enough(score),
             score,

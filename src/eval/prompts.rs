@@ -1,4 +1,4 @@
-//! The three prompts of an evaluation: to answer, to judge, to rewrite.
+//! The prompts of an evaluation: to answer, to judge, to rewrite, to compare.
 
 use super::errors;
 use super::suite::Case;
@@ -33,7 +33,14 @@ const IMPROVE: EvalPromptKind = EvalPromptKind {
     needed: &["prompt", "issues", "suggestions"],
 };
 
-/// One of the three prompts.
+const COMPARE: EvalPromptKind = EvalPromptKind {
+    file: "prompt.compare.md",
+    ours: include_str!("../../prompts/prompt.compare.md"),
+    variables: &["task_type", "text", "first_output", "second_output", "expected_output", "format_requirements"],
+    needed: &["first_output", "second_output"],
+};
+
+/// One of the prompts.
 struct EvalPromptKind {
     file: &'static str,
     ours: &'static str,
@@ -41,12 +48,13 @@ struct EvalPromptKind {
     needed: &'static [&'static str],
 }
 
-/// The three prompts, ready to be filled in.
+/// The prompts, ready to be filled in.
 #[derive(Debug)]
 pub struct Prompts {
     pub(super) execute: Template,
     pub(super) evaluate: Template,
     pub(super) improve: Template,
+    pub(super) compare: Template,
 }
 
 impl Prompts {
@@ -57,14 +65,14 @@ impl Prompts {
     pub fn read(folder: Option<&Path>, files: &dyn Files) -> Result<Self, Vec<Diagnostic>> {
         let mut faults = Vec::new();
         let found = |kind: &EvalPromptKind| folder.is_some_and(|folder| files.kind(&folder.join(kind.file)).is_ok());
-        if let Some(folder) = folder.filter(|_| ![EXECUTE, EVALUATE, IMPROVE].iter().any(found)) {
+        if let Some(folder) = folder.filter(|_| ![EXECUTE, EVALUATE, IMPROVE, COMPARE].iter().any(found)) {
             return Err(vec![errors::no_prompts(&folder.display().to_string())]);
         }
-        let [execute, evaluate, improve] = [EXECUTE, EVALUATE, IMPROVE]
+        let [execute, evaluate, improve, compare] = [EXECUTE, EVALUATE, IMPROVE, COMPARE]
             .map(|kind| kind.read(folder.filter(|_| found(&kind)), files).map_err(|more| faults.extend(more)).ok());
-        match (execute, evaluate, improve) {
-            (Some(execute), Some(evaluate), Some(improve)) if faults.is_empty() => {
-                Ok(Self { execute, evaluate, improve })
+        match (execute, evaluate, improve, compare) {
+            (Some(execute), Some(evaluate), Some(improve), Some(compare)) if faults.is_empty() => {
+                Ok(Self { execute, evaluate, improve, compare })
             }
             _ => Err(faults),
         }
@@ -150,11 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn our_three_prompts_use_exactly_the_seeds_variables() {
+    fn our_prompts_use_exactly_their_variables() {
         let prompts = ours();
-        for (template, kind) in
-            [(&prompts.execute, EXECUTE), (&prompts.evaluate, EVALUATE), (&prompts.improve, IMPROVE)]
-        {
+        for (template, kind) in [
+            (&prompts.execute, EXECUTE),
+            (&prompts.evaluate, EVALUATE),
+            (&prompts.improve, IMPROVE),
+            (&prompts.compare, COMPARE),
+        ] {
             let named: Vec<String> = template.variables().into_iter().collect();
             let mut expected: Vec<String> = kind.variables.iter().map(ToString::to_string).collect();
             expected.sort();

@@ -4,11 +4,11 @@
 use super::candidate::Guards;
 use super::feedback::{CaseFeedback, CaseTexts};
 use super::jobs::{for_command, for_tree};
-use super::judging::{Evaluating, Judging};
+use super::judging::Evaluating;
 use super::machine::{
-    CRITERIA, EVALUATES, EXECUTES, EvalEffect, EvalInput, EvalState, EvalTransition, IMPROVES, Sample, limit_reached,
-    may_reach,
+    EvalEffect, EvalInput, EvalState, EvalTransition, IMPROVES, OutputPair, Sample, limit_reached, may_reach,
 };
+use super::question::{CaseRun, Question};
 use super::requests::{EvalContext, key_of};
 use super::suite::Case;
 use crate::engine::{
@@ -22,65 +22,6 @@ use crate::verdict::{ScoreMode, evaluation};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tempfile::TempDir;
-
-/// A case of a generation, by its number from 0, in one repetition.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CaseRun {
-    pub(super) generation: u32,
-    pub(super) case: usize,
-    /// From 1.
-    pub(super) repetition: u32,
-    /// Whether the answer was stored before, so that nothing was run for it.
-    pub(super) cached: bool,
-    /// The attempt that gave the answer, once there is one.
-    pub(super) answer: Option<AnswerAttempt>,
-    /// What the answer has cost, in US dollars, and how long it has taken, once there is one.
-    pub(super) cost_usd: Option<f64>,
-    pub(super) took_ms: Option<u64>,
-}
-
-impl CaseRun {
-    /// A case that has no answer yet.
-    pub(super) fn new(generation: u32, sample: Sample) -> Self {
-        let Sample { case, repetition } = sample;
-        Self { generation, case: case as usize, repetition, cached: false, answer: None, cost_usd: None, took_ms: None }
-    }
-}
-
-/// What is to be asked next.
-pub(super) enum Question {
-    Answer(CaseRun),
-    /// A command that is a criterion.
-    Command(Box<Judging>),
-    /// An evaluator.
-    Evaluate(Box<Evaluating>),
-    Rewrite {
-        generation: u32,
-        of: u32,
-    },
-}
-
-impl Question {
-    /// The step that asks it.
-    pub(super) fn step(&self) -> u32 {
-        match self {
-            Self::Answer(_) => EXECUTES,
-            Self::Command(_) => CRITERIA,
-            Self::Evaluate(_) => EVALUATES,
-            Self::Rewrite { .. } => IMPROVES,
-        }
-    }
-
-    /// The repetition to which it belongs.
-    pub(super) fn repetition(&self) -> u32 {
-        match self {
-            Self::Answer(of) => of.repetition,
-            Self::Evaluate(evaluating) => evaluating.of.repetition,
-            Self::Command(judging) => judging.of.repetition,
-            Self::Rewrite { .. } => 1,
-        }
-    }
-}
 
 /// Connects the machine of an evaluation with its lanes: asks the machine's questions, and returns the answers to it.
 pub(super) struct Questions<'a> {
@@ -97,6 +38,8 @@ pub(super) struct Questions<'a> {
     fresh: bool,
     /// Questions that follow from an answer.
     pub(super) queue: VecDeque<Question>,
+    /// The pairs of outputs that are compared after them.
+    pairs: VecDeque<OutputPair>,
     /// What is asked after them: a generation with a sample, which is smaller than a question.
     samples: VecDeque<(u32, Sample)>,
     /// Questions that wait for the answer to an equal one, on which a lane works.
@@ -138,6 +81,7 @@ impl<'a> Questions<'a> {
             texts,
             fresh: options.fresh,
             queue,
+            pairs: VecDeque::new(),
             samples: VecDeque::new(),
             equal: Vec::new(),
             held: false,
@@ -161,6 +105,7 @@ impl<'a> Questions<'a> {
                 EvalEffect::Measure { generation, samples } => {
                     self.samples.extend(samples.into_iter().map(|sample| (generation, sample)));
                 }
+                EvalEffect::Compare { pairs } => self.pairs.extend(pairs),
                 EvalEffect::Improve { generation, of } => self.queue.push_back(Question::Rewrite { generation, of }),
                 EvalEffect::Finish(outcome) => self.outcome = Some(outcome),
             }
@@ -223,6 +168,7 @@ impl<'a> Questions<'a> {
         if self.limit.is_some() {
             self.queue.clear();
             self.samples.clear();
+            self.pairs.clear();
             self.equal.clear();
             return Ok(None);
         }
@@ -239,6 +185,7 @@ impl<'a> Questions<'a> {
             Question::Answer(of) => (of.generation, self.iteration(*of)),
             Question::Evaluate(evaluating) => (evaluating.of.generation, self.iteration(evaluating.of)),
             Question::Command(judging) => (judging.of.generation, self.iteration(judging.of)),
+            Question::Select(selecting) => (selecting.pair.first, selecting.pair.case + 1),
             Question::Rewrite { generation, .. } => (*generation, 1),
         };
         let id = self.issued as usize;
@@ -278,6 +225,7 @@ impl<'a> Questions<'a> {
         let agent = match question {
             Question::Command(_) => return "criteria".into(),
             Question::Evaluate(evaluating) => evaluating.evaluator(suite),
+            Question::Select(_) => suite.select_best.as_ref().unwrap_or(&suite.executor),
             Question::Rewrite { .. } => suite.rewriter(),
             Question::Answer(of) => suite.column(of.generation).0,
         };
@@ -300,6 +248,10 @@ impl<'a> Questions<'a> {
                 let prompt = context.evaluate_prompt(self.case(evaluating.of), &evaluating.output)?;
                 let agent = evaluating.evaluator(context.suite);
                 return context.plan(agent, Part::Evaluates, &prompt).map_err(|faults| words(&faults));
+            }
+            Question::Select(selecting) => {
+                let agent = context.suite.select_best.as_ref().ok_or("nothing compares outputs")?;
+                return context.plan(agent, Part::Answers, &selecting.prompt).map_err(|faults| words(&faults));
             }
             Question::Rewrite { of, .. } => {
                 context.improve_prompt(&self.prompt(*of), &self.feedback(*of), &self.guards)
@@ -332,6 +284,11 @@ impl<'a> Questions<'a> {
             {
                 self.evaluated(*evaluating, said).map(|()| None)
             }
+            // An answer that cannot be read is not used.
+            Question::Select(selecting) => match Self::read_selection(&selecting, said) {
+                Ok(preference) => self.selected(selecting.pair, Ok(preference)).map(|()| None),
+                Err(_) => Ok(Some(Question::Select(selecting))),
+            },
             question => Ok(Some(uncached(question))),
         }
     }
@@ -341,6 +298,7 @@ impl<'a> Questions<'a> {
             Question::Answer(of) => self.record_error(of, format!("cannot be asked: {why}")),
             Question::Evaluate(ref evaluating) => self.record_error(evaluating.of, format!("cannot be asked: {why}")),
             Question::Command(ref judging) => self.record_error(judging.of, format!("criterion_error: {why}")),
+            Question::Select(ref selecting) => self.selected(selecting.pair, Err(why)),
             Question::Rewrite { generation, .. } => self.rewritten(generation, Err(why)),
         }
     }
@@ -367,14 +325,15 @@ impl<'a> Questions<'a> {
 
 impl JobSource for Questions<'_> {
     fn next(&mut self) -> Result<Option<Job>, Failure> {
-        match self.next_question() {
-            Some(question) => self.job_for(question),
-            None => Ok(None),
+        if let Some(question) = self.next_question() {
+            return self.job_for(question);
         }
+        let Some(pair) = self.pairs.pop_front() else { return Ok(None) };
+        self.select(pair)?.map_or(Ok(None), |question| self.job_for(question))
     }
 
     fn has_more(&self) -> bool {
-        !(self.held || self.queue.is_empty() && self.samples.is_empty())
+        !(self.held || self.queue.is_empty() && self.samples.is_empty() && self.pairs.is_empty())
     }
 
     fn paused(&mut self, over: Option<Duration>) -> Result<(), Failure> {
@@ -407,6 +366,12 @@ impl JobSource for Questions<'_> {
                 let answer = stored(message.trim_end().to_string(), answer.finished);
                 self.journal.keep_answer(&key, &answer, given)?;
                 self.answered(CaseRun { answer: Some(attempt_of(given)), ..of }, answer)
+            }
+            Question::Select(selecting) => {
+                if let Some(said) = &answer.message {
+                    self.journal.keep_answer(&key, &stored(said.clone(), answer.finished.clone()), given)?;
+                }
+                self.selection_done(&selecting, &answer)
             }
             Question::Command(judging) => self.command_done(*judging, &answer),
             Question::Evaluate(evaluating) => {

@@ -13,7 +13,7 @@ use crate::chain::{
     PromptSource, Run, Step, StepTarget, looks_like_a_count,
 };
 use crate::plan::{Part, Plan, PlannedPrompt, Request, RunSettings, build, outline};
-use crate::prompt::{Level, show, text};
+use crate::prompt::{Level, Template, show, text};
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::world::World;
 use indexmap::IndexMap;
@@ -41,7 +41,7 @@ pub struct EvalContext<'a> {
     pub root: &'a Path,
     /// The suite to evaluate.
     pub suite: &'a Suite,
-    /// The three prompts of the evaluation.
+    /// The prompts of the evaluation.
     pub prompts: &'a Prompts,
     /// The trees of the cases, if they have any.
     pub trees: Option<&'a CaseTrees>,
@@ -84,12 +84,14 @@ impl EvalContext<'_> {
         Some(MeasuredFile { path, text: format!("{}\n", prompt.trim_end()) })
     }
 
-    /// The three prompts as they are written.
+    /// The prompts as they are written; the one that compares outputs only if it is used.
     #[must_use]
-    pub fn templates(&self) -> [String; 3] {
-        let Prompts { execute, evaluate, improve } = self.prompts;
-        [execute, evaluate, improve]
-            .map(|template| template.render(&|_| None).map_or_else(|_| String::new(), |text| text.text()))
+    pub fn templates(&self) -> Vec<String> {
+        let Prompts { execute, evaluate, improve, compare } = self.prompts;
+        let compare = Some(compare).filter(|_| self.suite.select_best.is_some());
+        let written =
+            |template: &Template| template.render(&|_| None).map_or_else(|_| String::new(), |text| text.text());
+        [execute, evaluate, improve].into_iter().chain(compare).map(written).collect()
     }
 
     /// The prompt that asks the evaluator about an output.
@@ -101,6 +103,19 @@ impl EvalContext<'_> {
             ("format_requirements", self.format_requirements()),
         ];
         filled(&self.prompts.evaluate, &values).map_err(|error| error.to_string())
+    }
+
+    /// The prompt that asks which of two outputs is better.
+    pub(super) fn compare_prompt(&self, case: &Case, (first, second): (&str, &str)) -> Result<String, String> {
+        let values = [
+            ("task_type", self.suite.task_type.as_str()),
+            ("text", &case.text),
+            ("first_output", first),
+            ("second_output", second),
+            ("expected_output", case.expected.as_deref().unwrap_or_default()),
+            ("format_requirements", self.format_requirements()),
+        ];
+        filled(&self.prompts.compare, &values).map_err(|error| error.to_string())
     }
 
     /// The prompt for the improver: of the evaluations, it contains issues and suggestions only.
@@ -309,6 +324,9 @@ impl EvalContext<'_> {
             .collect();
         if improves {
             keep(self.plan(suite.rewriter(), Part::Answers, "?"));
+        }
+        if let Some(agent) = &suite.select_best {
+            keep(self.plan(agent, Part::Answers, "?"));
         }
         for (agent, evaluator) in &evaluators {
             for (name, executor) in &executors {

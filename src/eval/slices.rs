@@ -3,7 +3,8 @@
 
 use super::evaluate::{EvalEnd, Setting};
 use super::machine::{EVALUATES, EXECUTES};
-use super::questions::{CaseRun, Question, Questions, attempt_of};
+use super::question::{CaseRun, Question};
+use super::questions::{Questions, attempt_of};
 use super::requests::key_of;
 use crate::engine::{CaseResult, EvalEvent, Event, EventKind, LimitKind, Notice, Observer, RunOutcome, Sig, Totals};
 use crate::journal::{AnswerPlace, StoredAnswer};
@@ -328,7 +329,7 @@ impl Questions<'_> {
         let of = match question {
             Question::Answer(of) => *of,
             Question::Evaluate(evaluating) => evaluating.of,
-            Question::Command(_) | Question::Rewrite { .. } => return Ok(None),
+            Question::Command(_) | Question::Select(_) | Question::Rewrite { .. } => return Ok(None),
         };
         let step = question.step();
         let attempt = self.adopt(slice, of, step)?;

@@ -12,8 +12,8 @@ use rusqlite::{Connection, OpenFlags};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The memory for pages of the database that each connection keeps, in KiB. A run has a connection for each lane, and the
-/// system keeps the pages, too.
+/// The memory for pages of the database that each connection keeps, in KiB. A run has a connection for each lane, and
+/// the system keeps the pages, too.
 const CACHE: i64 = 512;
 
 /// Opens a database that other processes may use, too.

@@ -8,6 +8,7 @@ mod handoff;
 mod ledger;
 mod line;
 mod object;
+mod preference;
 mod read;
 mod span;
 mod substance;
@@ -24,6 +25,7 @@ pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffError, handoff};
 pub use ledger::{FindingRow, Ledger};
 pub use object::{ProposedTask, VerdictObject, proposed_tasks};
+pub use preference::{Preference, preference};
 pub use read::{Quotable, VerdictSources, call_line, read, stated};
 
 /// A decision about the work.

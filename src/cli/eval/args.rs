@@ -120,11 +120,12 @@ pub(in crate::cli) struct EvalImproveArgs {
     /// Try at most N candidates (rewritten prompts)
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(in crate::cli) generations: u32,
-    /// Try a candidate on N cases first, and on the others only if it does better there than the prompt it was made from
+    /// Try a candidate on N cases first, and on the others only if it does better there than the prompt that it comes
+    /// from
     #[arg(long, value_name = "N")]
     pub(in crate::cli) minibatch: Option<NonZeroU32>,
-    /// Propose no further candidate if it could take more than this in all: `attempts=200` or `cost=5` (US dollars). May
-    /// be repeated
+    /// Propose no further candidate if it could take more than this in all: `attempts=200` or `cost=5` (US dollars).
+    /// May be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = budget)]
     pub(in crate::cli) budget: Vec<EvalBudget>,
     /// Allow a candidate at most N tokens (words and punctuation marks)

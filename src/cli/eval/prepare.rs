@@ -12,7 +12,6 @@ use crate::source::{Diagnostic, Files, Place, Source, Text, sha256, sha256_json}
 use crate::world::World;
 use serde::{Serialize, Serializer};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -69,6 +68,7 @@ pub(super) fn prepare(
         evaluator: (!suite.evaluators.is_empty())
             .then(|| suite.evaluators.iter().map(|agent| agent.value.as_str()).collect::<Vec<_>>().join(", ")),
         evaluators: u32::try_from(suite.evaluators.len()).unwrap_or(u32::MAX),
+        selector: suite.select_best.as_ref().map(|agent| agent.value.clone()),
         improver: options.improves.then(|| suite.rewriter().value.clone()),
         tokens: tokens(&suite.prompt),
         prompt: suite.prompt.clone(),
@@ -112,19 +112,21 @@ fn within(budget: EvalBudget, limits: Limits, shell: &Path) -> Limits {
 
 /// Returns for each case the id of the first one that asks the same, if that is another one.
 fn same_cases(context: &EvalContext<'_>, prompt: &str) -> Vec<Option<Arc<str>>> {
-    // By a part of the digest of the question, which is enough to tell them apart.
-    let mut first: HashMap<u128, &Arc<str>> = HashMap::new();
-    let same = context.suite.cases.iter().map(|case| {
+    let cases = &context.suite.cases;
+    let asked = (0..).zip(cases).filter_map(|(number, case): (u32, &Case)| {
         // Recorded outputs are not answers to the same question.
-        if case.output.is_some() {
-            return None;
-        }
-        let asked = context.execute_prompt(0, prompt, case).ok()?;
-        let digest = u128::from_str_radix(&sha256(asked.as_bytes())[..32], 16).ok()?;
-        let first = *first.entry(digest).or_insert(&case.id);
-        (*first != case.id).then(|| Arc::clone(first))
+        let asked = case.output.is_none().then(|| context.execute_prompt(0, prompt, case).ok())??;
+        // A part of the digest is enough to tell questions apart.
+        Some((u64::from_str_radix(&sha256(asked.as_bytes())[..16], 16).ok()?, number))
     });
-    same.collect()
+    let mut asked: Vec<(u64, u32)> = asked.collect();
+    asked.sort_unstable();
+    let mut same = vec![None; cases.len()];
+    for equal in asked.chunk_by(|(one, _), (other, _)| one == other) {
+        let first = &cases[equal[0].1 as usize].id;
+        equal[1..].iter().for_each(|(_, number)| same[*number as usize] = Some(Arc::clone(first)));
+    }
+    same
 }
 
 /// Checks that the winning prompt can be written: better now than after hours.
@@ -166,10 +168,13 @@ fn whole_outline(context: &EvalContext<'_>, facts: &EvalFacts) -> Outline {
         plan.and_then(|plan| outline_of(&plan).steps.pop()).or_else(|| executor.steps.first().cloned())
     };
     let improver = facts.options.improves.then(|| suite.rewriter());
-    let agents = [(None, Part::Answers), (suite.evaluator(), Part::Evaluates), (improver, Part::Answers)];
+    // Those that compare outputs have the place of the evaluators.
+    let judge = suite.evaluator().map(|agent| (Some(agent), Part::Evaluates));
+    let judge = judge.unwrap_or((suite.select_best.as_ref(), Part::Answers));
+    let agents = [(None, Part::Answers), judge, (improver, Part::Answers)];
     let number = if facts.options.improves || suite.runs_commands() {
         3
-    } else if suite.evaluator().is_some() {
+    } else if suite.evaluator().or(suite.select_best.as_ref()).is_some() {
         2
     } else {
         1
@@ -194,7 +199,10 @@ fn digest(context: &EvalContext<'_>, facts: &EvalFacts, outline: &Outline) -> St
     let executors = columns.filter_map(|(number, _)| context.executor_plan(number, "?").ok());
     let evaluators = context.suite.evaluators.iter().skip(1);
     let evaluators = evaluators.filter_map(|agent| context.plan(agent, Part::Evaluates, "?").ok());
-    let more: Vec<OutlineStep> = executors.chain(evaluators).flat_map(|plan| outline_of(&plan).steps).collect();
+    let selector = context.suite.select_best.as_ref();
+    let selector = selector.and_then(|agent| context.plan(agent, Part::Answers, "?").ok());
+    let more: Vec<OutlineStep> =
+        executors.chain(evaluators).chain(selector).flat_map(|plan| outline_of(&plan).steps).collect();
     let steps: Vec<_> = outline
         .steps
         .iter()

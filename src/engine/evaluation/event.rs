@@ -52,6 +52,14 @@ pub enum EvalEvent {
     ColumnsCompared {
         /// The best one, compared with each of the others.
         comparisons: Vec<ColumnComparison>,
+        /// Which of each two columns the agent of `selectBest` prefers.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        preferences: Vec<ColumnPreference>,
+    },
+    /// The outputs of two columns for a case were compared by the agent of `selectBest`.
+    OutputsCompared {
+        /// What it said.
+        comparison: OutputComparison,
     },
     /// The best prompt was chosen.
     PromptChosen {
@@ -140,6 +148,48 @@ pub struct ColumnComparison {
     pub level: f64,
 }
 
+/// Two outputs for the same case, compared by the agent of `selectBest`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OutputComparison {
+    /// The id of the case.
+    pub case: Arc<str>,
+    /// Which repetition of the case this is, from 1.
+    pub repetition: u32,
+    /// The number of the column whose output was shown first, from 0.
+    pub first: u32,
+    /// The number of the column whose output was shown second.
+    pub second: u32,
+    /// The number of the column whose output is better; `null` if they are equally good, or were not compared.
+    pub better: Option<u32>,
+    /// Why they were not compared; `null` if they were.
+    pub error: Option<String>,
+}
+
+/// Which of two columns the agent of `selectBest` prefers. It prefers an output only if it says so in both orders.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ColumnPreference {
+    /// The number of one column, from 0.
+    pub first: u32,
+    /// The number of the other column.
+    pub second: u32,
+    /// In how many cases the first one is preferred.
+    pub wins: u32,
+    /// In how many cases the second one is preferred.
+    pub losses: u32,
+    /// In how many cases neither is preferred.
+    pub ties: u32,
+    /// How many comparisons failed.
+    pub failed: u32,
+    /// The probability that one of them is preferred as often although they are equally good.
+    pub chance: f64,
+    /// The highest `chance` that counts as proof.
+    pub level: f64,
+}
+
 /// How small a gain an evaluation finds in four of five attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -170,6 +220,9 @@ pub struct EvalFacts {
     /// How many evaluators there are.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub evaluators: u32,
+    /// The agent of `selectBest`, which compares the outputs of the columns, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
     /// The agent that rewrites the prompt, if there is one.
     pub improver: Option<String>,
     /// The original prompt.

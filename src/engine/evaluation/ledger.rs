@@ -1,6 +1,9 @@
 //! The state of an evaluation, as a fold of its events.
 
-use super::event::{CaseResult, ColumnComparison, Comparison, EvalEvent, EvalFacts, JudgedBy, Proof, Sensitivity};
+use super::event::{
+    CaseResult, ColumnComparison, ColumnPreference, Comparison, EvalEvent, EvalFacts, JudgedBy, OutputComparison,
+    Proof, Sensitivity,
+};
 use super::results::CaseResults;
 use super::score::Score;
 use crate::engine::event::{Event, EventKind};
@@ -59,6 +62,10 @@ pub struct EvalLedger {
     pub comparison: Option<Comparison>,
     /// How the best of several columns compares to the others.
     pub columns: Vec<ColumnComparison>,
+    /// Which of each two columns the agent of `selectBest` prefers.
+    pub preferences: Vec<ColumnPreference>,
+    /// The outputs that it has compared, by the columns that were shown first and second, the case and the repetition.
+    pub compared: BTreeMap<(u32, u32, Arc<str>, u32), OutputComparison>,
     /// The chosen prompt, if there is one.
     pub chosen: Option<ChosenPrompt>,
     /// The totals of its attempts, and its outcome if it has ended.
@@ -88,10 +95,11 @@ impl EvalLedger {
                         let (prompt, tokens) = (column.prompt.clone(), column.tokens);
                         self.prompts.insert(generation, Proposal { prompt, tokens, refused: None });
                     }
-                    self.results.number_cases(&facts.cases);
+                    self.results.number_cases(facts);
                     self.facts = Some(Arc::clone(facts));
                     (self.chosen, self.comparison) = (None, None);
                     self.columns.clear();
+                    self.preferences.clear();
                 }
                 EvalEvent::CaseJudged { result } => self.results.insert(result.clone()),
                 EvalEvent::PromptProposed { generation, prompt, tokens, refused } => {
@@ -101,7 +109,14 @@ impl EvalLedger {
                 EvalEvent::PromptStopped { generation, saved } => {
                     self.stopped.insert(*generation, *saved);
                 }
-                EvalEvent::ColumnsCompared { comparisons } => self.columns.clone_from(comparisons),
+                EvalEvent::ColumnsCompared { comparisons, preferences } => {
+                    self.columns.clone_from(comparisons);
+                    self.preferences.clone_from(preferences);
+                }
+                EvalEvent::OutputsCompared { comparison } => {
+                    let OutputComparison { first, second, case, repetition, .. } = comparison;
+                    self.compared.insert((*first, *second, Arc::clone(case), *repetition), comparison.clone());
+                }
                 EvalEvent::BaselineCompared { comparison } => self.comparison = Some(comparison.clone()),
                 EvalEvent::PromptChosen { generation, reason, proof, sensitivity } => {
                     let (generation, reason) = (*generation, reason.clone());

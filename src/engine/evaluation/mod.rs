@@ -9,8 +9,8 @@ mod score;
 
 pub use calibration::Calibration;
 pub use event::{
-    AnswerAttempt, Baseline, CaseFacts, CaseResult, ColumnComparison, ColumnFacts, Comparison, EvalBudget, EvalEvent,
-    EvalFacts, EvalOptions, JudgedBy, Proof, Sensitivity, USUAL_LEVEL,
+    AnswerAttempt, Baseline, CaseFacts, CaseResult, ColumnComparison, ColumnFacts, ColumnPreference, Comparison,
+    EvalBudget, EvalEvent, EvalFacts, EvalOptions, JudgedBy, OutputComparison, Proof, Sensitivity, USUAL_LEVEL,
 };
 pub use ledger::{ChosenPrompt, EvalLedger, Proposal};
 pub use remarks::{RemarkTexts, Remarks};

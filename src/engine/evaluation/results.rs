@@ -1,24 +1,30 @@
 //! The results of an evaluation, by generation, repetition and number of the case. A suite may have 100,000 cases, so
 //! the results have no keys of their own, and share the ids of their cases.
 
-use super::event::{CaseFacts, CaseResult};
+use super::event::{CaseResult, EvalFacts};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The results of an evaluation. A later result of the same repetition of a case replaces an earlier one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CaseResults {
-    /// The number of each case, by its id: first those of the suite in their order, then those that it no longer has.
-    numbers: HashMap<Arc<str>, u32>,
+    /// The suite, whose cases are numbered from 0 in their order.
+    suite: Option<Arc<EvalFacts>>,
+    /// The numbers of its cases, in the order of their ids.
+    by_id: Vec<u32>,
+    /// The numbers of the cases that the suite no longer has.
+    others: HashMap<Arc<str>, u32>,
     /// The results by generation and repetition, each by the number of its case.
     rounds: BTreeMap<(u32, u32), Vec<Option<CaseResult>>>,
 }
 
 impl CaseResults {
     /// Numbers the cases of a suite, from 0. The results so far are kept.
-    pub fn number_cases(&mut self, cases: &[CaseFacts]) {
+    pub fn number_cases(&mut self, suite: &Arc<EvalFacts>) {
         let earlier = std::mem::take(self);
-        self.numbers = cases.iter().zip(0..).map(|(case, number)| (Arc::clone(&case.id), number)).collect();
+        self.by_id = (0..).take(suite.cases.len()).collect();
+        self.by_id.sort_unstable_by_key(|number| &suite.cases[*number as usize].id);
+        self.suite = Some(Arc::clone(suite));
         for result in earlier.rounds.into_values().flatten().flatten() {
             self.insert(result);
         }
@@ -26,18 +32,19 @@ impl CaseResults {
 
     /// Adds a result.
     pub fn insert(&mut self, mut result: CaseResult) {
-        let number = if let Some((id, number)) = self.numbers.get_key_value(&result.case) {
-            result.case = Arc::clone(id);
-            *number
-        } else {
-            let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
-            self.numbers.insert(Arc::clone(&result.case), number);
+        let known = self.by_id.len() + self.others.len();
+        let number = self.number(&result.case).unwrap_or_else(|| {
+            let number = u32::try_from(known).unwrap_or(u32::MAX);
+            self.others.insert(Arc::clone(&result.case), number);
             number
-        };
+        });
+        if let Some(case) = self.suite.as_ref().and_then(|suite| suite.cases.get(number as usize)) {
+            result.case = Arc::clone(&case.id);
+        }
         let round = self.rounds.entry((result.generation, result.repetition)).or_default();
         let number = number as usize;
         if round.len() <= number {
-            round.reserve_exact(self.numbers.len().saturating_sub(round.len()));
+            round.reserve_exact(known.saturating_sub(round.len()));
             round.resize(number + 1, None);
         }
         round[number] = Some(result);
@@ -46,7 +53,11 @@ impl CaseResults {
     /// Returns the number of a case, from 0; `None` if it is not known.
     #[must_use]
     pub fn number(&self, case: &str) -> Option<u32> {
-        self.numbers.get(case).copied()
+        let id = |number: &u32| {
+            self.suite.as_ref().and_then(|suite| suite.cases.get(*number as usize)).map(|case| &*case.id)
+        };
+        let found = self.by_id.binary_search_by(|number| id(number).cmp(&Some(case)));
+        found.ok().and_then(|found| self.by_id.get(found)).or_else(|| self.others.get(case)).copied()
     }
 
     /// Returns the result of a repetition of a case, by the number of the case.

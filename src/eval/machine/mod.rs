@@ -2,20 +2,25 @@
 //! async: answers, limits and signals are inputs, questions are effects. `(improve -> guard -> execute -> evaluate):N`.
 
 mod limits;
+mod outcome;
+mod pairs;
 mod pool;
 
 use super::candidate::{Guards, proposed};
 use super::choose::{Patience, Progress, TriedPrompt, both_results, choose, results_of, results_of_both};
-use super::compare::{compare, compare_columns};
+use super::compare::{compare, compare_columns, preferences};
 use super::significance::{gain, mean};
 use super::tokens::tokens;
 use crate::engine::{
-    CaseFacts, CaseResult, ChosenPrompt, Comparison, EvalEvent, EvalFacts, EvalLedger, EventKind, HumanNeeded,
-    JudgedBy, RunOutcome,
+    CaseFacts, CaseResult, ChosenPrompt, EvalEvent, EvalFacts, EvalLedger, EventKind, HumanNeeded, JudgedBy,
+    OutputComparison, RunOutcome,
 };
 pub(super) use limits::{limit_reached, may_reach};
+use outcome::{nobody_judged, outcome_of_measuring};
+pub(super) use pairs::OutputPair;
+use pairs::open_pairs;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// The steps of an evaluation, as they are numbered in its run.
@@ -34,6 +39,8 @@ pub(super) enum EvalInput {
     Begin(Box<EventKind>, Arc<EvalFacts>),
     /// The result of a case.
     Result(Box<CaseResult>),
+    /// What the agent of `selectBest` said.
+    Compared(Box<OutputComparison>),
     /// The improver's answer, or why there is none.
     Answer { generation: u32, answer: Result<String, String> },
     /// The evaluation must end, because of a signal or a limit.
@@ -58,6 +65,8 @@ pub(super) struct Sample {
 pub(super) enum EvalEffect {
     /// Run these samples with the prompt of a generation.
     Measure { generation: u32, samples: Vec<Sample> },
+    /// Compare these outputs.
+    Compare { pairs: Vec<OutputPair> },
     /// Rewrite the prompt of the generation `of`.
     Improve { generation: u32, of: u32 },
     /// The evaluation has ended.
@@ -90,6 +99,8 @@ enum EvalPhase {
         generation: u32,
         of: u32,
     },
+    /// All outputs are there, and the agent of `selectBest` compares them.
+    Comparing,
     /// A candidate was no better on the cases of the minibatch, or after half of its repetitions.
     Hopeless {
         generation: u32,
@@ -110,6 +121,8 @@ pub(super) struct EvalState {
     phase: EvalPhase,
     /// The samples that are still to be run in this phase.
     open: BTreeSet<Sample>,
+    /// The pairs of outputs that are still to be compared.
+    pairs: BTreeSet<OutputPair>,
     /// How often a sample could not be judged since the evaluation began or resumed, by generation.
     in_vain: BTreeMap<(u32, Sample), u32>,
     /// The generations that were judged completely, with their scores; the original first.
@@ -156,6 +169,9 @@ impl EvalState {
             EvalInput::Result(result) => {
                 vec![EventKind::Evaluation { event: EvalEvent::CaseJudged { result: *result } }]
             }
+            EvalInput::Compared(comparison) => {
+                vec![EventKind::Evaluation { event: EvalEvent::OutputsCompared { comparison: *comparison } }]
+            }
             EvalInput::Answer { generation, answer } => self.answered(guards, generation, answer),
             EvalInput::Halt(outcome) => vec![EventKind::RunFinished { outcome }],
         };
@@ -191,6 +207,9 @@ impl EvalState {
                     effects.push(EvalEffect::Measure { generation: *generation, samples });
                 }
             }
+            EvalPhase::Comparing if self.phase != before || begins(&events) => {
+                effects.push(EvalEffect::Compare { pairs: self.pairs.iter().copied().collect() });
+            }
             EvalPhase::Improving { generation, of } if self.phase != before || begins(&events) => {
                 effects.push(EvalEffect::Improve { generation: *generation, of: *of });
             }
@@ -223,6 +242,11 @@ impl EvalState {
                 self.measure(0, Cases::All, u32::MAX);
             }
             EventKind::Evaluation { event: EvalEvent::CaseJudged { result } } => self.judged(result),
+            EventKind::Evaluation { event: EvalEvent::OutputsCompared { comparison } } => {
+                if let Some(pair) = OutputPair::of(&self.ledger, comparison) {
+                    self.pairs.remove(&pair);
+                }
+            }
             EventKind::Evaluation { event: EvalEvent::PromptStopped { generation, .. } } => self.stopped(*generation),
             EventKind::RunFinished { outcome } => self.phase = EvalPhase::Over(*outcome),
             _ => {}
@@ -237,6 +261,7 @@ impl EvalState {
                 EvalPhase::Measuring { generation, cases, last } if self.open.is_empty() => {
                     self.measured(generation, cases, last);
                 }
+                EvalPhase::Comparing if self.pairs.is_empty() => self.compared(),
                 EvalPhase::Improving { generation, .. } => match self.ledger.prompts.get(&generation) {
                     Some(known) => self.proposed(generation, known.refused.clone()),
                     None => return,
@@ -254,14 +279,8 @@ impl EvalState {
                 self.measure(generation + 1, Cases::All, u32::MAX);
                 return;
             }
-            let baseline = self.ledger.facts.as_ref().and_then(|facts| facts.baseline.as_ref());
-            let comparison = baseline.map(|baseline| compare(&self.ledger, baseline));
-            let outcome = self.outcome_of_the_original(comparison.as_ref());
-            let comparisons = compare_columns(&self.ledger);
-            let columns = (!comparisons.is_empty()).then_some(EvalEvent::ColumnsCompared { comparisons });
-            let found =
-                comparison.map(|comparison| EvalEvent::BaselineCompared { comparison }).or(columns).map(Box::new);
-            self.phase = EvalPhase::Decided { outcome, found };
+            self.pairs = open_pairs(&self.ledger);
+            self.phase = EvalPhase::Comparing;
             return;
         }
         let result = self.tried(generation);
@@ -271,7 +290,7 @@ impl EvalState {
             self.progress.perfect = result.training.is_perfect();
             if result.training.cases == 0 {
                 // No case could be judged.
-                self.phase = EvalPhase::Decided { outcome: self.nobody_judged(), found: None };
+                self.phase = EvalPhase::Decided { outcome: nobody_judged(&self.ledger), found: None };
             } else {
                 self.go_on_to_the_next();
             }
@@ -309,6 +328,17 @@ impl EvalState {
         self.go_on_to_the_next();
     }
 
+    /// Ends a measurement, after which everything is compared.
+    fn compared(&mut self) {
+        let baseline = self.ledger.facts.as_ref().and_then(|facts| facts.baseline.as_ref());
+        let comparison = baseline.map(|baseline| compare(&self.ledger, baseline));
+        let outcome = outcome_of_measuring(&self.ledger, comparison.as_ref());
+        let (comparisons, preferences) = (compare_columns(&self.ledger), preferences(&self.ledger));
+        let columns = (!comparisons.is_empty()).then_some(EvalEvent::ColumnsCompared { comparisons, preferences });
+        let found = comparison.map(|comparison| EvalEvent::BaselineCompared { comparison }).or(columns).map(Box::new);
+        self.phase = EvalPhase::Decided { outcome, found };
+    }
+
     fn proposed(&mut self, generation: u32, refused: Option<String>) {
         self.progress.attempts = generation;
         self.progress.refused = refused;
@@ -322,7 +352,7 @@ impl EvalState {
         }
     }
 
-    /// Runs a candidate up to the repetition `next` if it has a gain; otherwise stops it, unless nothing would be saved.
+    /// Runs a candidate up to the repetition `next` if it has a gain; otherwise stops it, if that saves anything.
     fn go_on_or_stop(&mut self, generation: u32, gain: f64, last: u32, next: u32) {
         let saved = if gain > 0.0 { 0 } else { self.left(generation, last) };
         if saved == 0 {
@@ -435,40 +465,6 @@ impl EvalState {
         };
         let case = self.ledger.results.number(&result.case)?;
         Some(Sample { repetition: result.repetition, case })
-    }
-
-    /// Returns the outcome of measuring prompts.
-    #[expect(clippy::cast_precision_loss, reason = "a count of results")]
-    fn outcome_of_the_original(&self, comparison: Option<&Comparison>) -> RunOutcome {
-        let results = || self.ledger.results.values();
-        // A recorded output that is labelled as bad has to fail.
-        let labels: HashMap<&str, bool> = (self.ledger.facts.iter().flat_map(|facts| &facts.cases))
-            .filter_map(|case| Some((&*case.id, case.label?)))
-            .collect();
-        let right = |result: &CaseResult| result.pass == labels.get(&*result.case).copied().unwrap_or(true);
-        let wanting = |judged: bool| results().any(|result| result.remarks.error.is_none() == judged && !right(result));
-        let least = self.ledger.facts.as_ref().and_then(|facts| facts.options.min_pass);
-        let (all, good) = (results().count(), results().filter(|result| right(result)).count());
-        let enough = least.map(|least| good as f64 >= least * all as f64 - 1e-9);
-        match (comparison, enough) {
-            (Some(comparison), _) if comparison.regressed => RunOutcome::CasesFailed,
-            // Even `--min-pass 0` needs something that was judged.
-            (_, Some(true)) if results().any(|result| result.remarks.error.is_none()) => RunOutcome::Succeeded,
-            (None, None) | (_, Some(false)) if wanting(true) => RunOutcome::CasesFailed,
-            _ if wanting(false) => self.nobody_judged(),
-            _ => RunOutcome::Succeeded,
-        }
-    }
-
-    /// Returns the outcome of cases that could not be judged: a resume asks an evaluator again.
-    fn nobody_judged(&self) -> RunOutcome {
-        let evaluator = |error: &str| error.starts_with("evaluator_error");
-        let unclear = self.ledger.results.values().any(|result| result.remarks.error.as_deref().is_some_and(evaluator));
-        if unclear {
-            RunOutcome::NeedsHuman { step: EVALUATES, reason: HumanNeeded::Unclear }
-        } else {
-            RunOutcome::Failed { step: EXECUTES }
-        }
     }
 
     fn tried(&self, generation: u32) -> TriedPrompt {

@@ -2,7 +2,7 @@
 //! interrupted anywhere has the same result when it resumes.
 
 use super::*;
-use crate::engine::{EvalBudget, EvalOptions, LimitKind, RemarkTexts};
+use crate::engine::{AnswerAttempt, ColumnFacts, EvalBudget, EvalOptions, LimitKind, RemarkTexts};
 use crate::eval::leak::LeakGuard;
 use crate::plan::Overrides;
 use indexmap::IndexMap;
@@ -57,7 +57,10 @@ impl World {
             level: 0.05,
             ..EvalOptions::default()
         };
+        let columns = if options.improves { 0 } else { chance.below(3) };
         let facts = EvalFacts {
+            columns: (0..columns).map(|_| ColumnFacts::default()).collect(),
+            selector: (columns > 1 && chance.below(2) == 0).then(|| "judge".into()),
             prompt: "Say what the text says.".into(),
             tokens: 6,
             cases: (0..cases).map(|number| case(number, number > 0 && chance.below(3) == 0, repeat)).collect(),
@@ -99,9 +102,21 @@ impl World {
             judged_by: if nobody { JudgedBy::Nobody } else { JudgedBy::Criteria },
             remarks: RemarkTexts { error: nobody.then(|| "executor_error".into()), ..RemarkTexts::default() }.into(),
             cached: false,
-            answer: None,
+            answer: (!nobody).then_some(AnswerAttempt { run: 1, attempt: 1 }),
             cost_usd: None,
             took_ms: None,
+        }
+    }
+
+    fn comparison(&self, pair: OutputPair) -> OutputComparison {
+        let mut chance = self.answer(pair.first << 4 | pair.second, u64::from(pair.repetition << 8 | pair.case));
+        OutputComparison {
+            case: self.facts.cases[pair.case as usize].id.clone(),
+            repetition: pair.repetition,
+            first: pair.first,
+            second: pair.second,
+            better: [None, Some(pair.first), Some(pair.second)][usize::try_from(chance.below(3)).unwrap()],
+            error: (chance.below(5) == 0).then(|| "it failed".into()),
         }
     }
 
@@ -170,7 +185,8 @@ impl World {
     fn most_questions(&self) -> usize {
         let generations = self.facts.options.generations as usize + 1;
         let samples: u32 = self.facts.cases.iter().map(|case| case.repeat).sum();
-        generations * ((samples * TRIES) as usize + 1)
+        let columns = self.facts.columns.len();
+        generations.max(columns) * ((samples * TRIES) as usize + 1) + samples as usize * columns * columns
     }
 }
 
@@ -202,6 +218,9 @@ impl<'a> Evaluation<'a> {
                     let one = |sample| EvalEffect::Measure { generation, samples: vec![sample] };
                     self.effects.extend(samples.into_iter().map(one));
                 }
+                EvalEffect::Compare { pairs } => {
+                    self.effects.extend(pairs.into_iter().map(|pair| EvalEffect::Compare { pairs: vec![pair] }));
+                }
                 effect => self.effects.push(effect),
             }
         }
@@ -215,6 +234,7 @@ impl<'a> Evaluation<'a> {
             EvalEffect::Measure { generation, samples } => {
                 EvalInput::Result(Box::new(self.world.result(generation, samples[0])))
             }
+            EvalEffect::Compare { pairs } => EvalInput::Compared(Box::new(self.world.comparison(pairs[0]))),
             EvalEffect::Improve { generation, .. } => {
                 EvalInput::Answer { generation, answer: Ok(self.world.rewriting(generation)) }
             }
@@ -261,6 +281,7 @@ fn an_evaluation_that_is_cut_off_anywhere_ends_the_same_when_it_goes_on() {
             let (again, after, _) = Evaluation::begin(&world, journal[..cut].to_vec()).end(&mut chance);
             assert_eq!((again, &after.chosen), (outcome, &ledger.chosen), "seed {seed}, cut after {cut} events");
             assert_eq!((&after.results, &after.prompts), (&ledger.results, &ledger.prompts), "seed {seed}, cut {cut}");
+            assert_eq!((&after.compared, &after.preferences), (&ledger.compared, &ledger.preferences), "seed {seed}");
         }
     }
 }

@@ -33,6 +33,11 @@ const KEYS: &[Key] = &[
         Shape::Choice(&["majority", "all", "mean"]),
         "What several evaluators decide: an output passes if more than half of them pass it (majority, the default), if all do, or if the mean of their scores is at least 0.5 (mean).",
     ),
+    key(
+        "selectBest",
+        Shape::Text,
+        "The agent that compares the outputs of every two columns for each case, in both orders. Needs several executors or prompts.",
+    ),
     key("improver", Shape::Text, "The agent that rewrites the prompt. Default: the evaluator, else the executor."),
     key(
         "scoreMode",

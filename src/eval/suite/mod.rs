@@ -53,6 +53,8 @@ pub struct Suite {
     pub evaluators: Vec<Text>,
     /// What several of them decide together.
     pub decide: Decide,
+    /// The agent that compares the outputs of every two columns.
+    pub select_best: Option<Text>,
     /// The agent that rewrites the prompt.
     pub improver: Option<Text>,
     /// What a score out of bounds means.
@@ -267,7 +269,8 @@ impl Reading<'_> {
         let prompt_file = reader.text("promptFile").map(|file| self.source.base.join(&file.value));
         let (task_type, prompts) = (self.said(reader, "taskType"), self.prompts(reader));
         let mut executors = self.agents(reader, "executor", "executors");
-        let defaults = self.defaults(reader, !evaluators.is_empty());
+        let select_best = self.said(reader, "selectBest");
+        let defaults = self.defaults(reader, !evaluators.is_empty() || select_best.is_some());
         let cases = self.all_cases(reader, &defaults);
         for (_, prompt) in &prompts {
             self.check_variables(prompt, &cases);
@@ -279,6 +282,12 @@ impl Reading<'_> {
                 Some(evaluator) => executors.push(evaluator.clone()),
                 None => self.faults.push(errors::no_executor(&reader.at())),
             }
+        }
+        if let Some(agent) = select_best.as_ref().filter(|_| executors.len() * prompts.len() < 2) {
+            self.faults.push(errors::nothing_to_select(&agent.at));
+        }
+        if let Some(agent) = select_best.as_ref().filter(|_| cases.iter().any(|(case, _)| case.tree.is_some())) {
+            self.faults.push(errors::select_on_trees(&agent.at));
         }
         let (improver, mode) = (self.said(reader, "improver"), reader.text("scoreMode"));
         let mut cases: Vec<Case> = cases.into_iter().map(|(case, _)| case).collect();
@@ -297,6 +306,7 @@ impl Reading<'_> {
                 Some("mean") => Decide::Mean,
                 _ => Decide::Majority,
             },
+            select_best,
             improver,
             score_mode: if mode.is_some_and(|mode| mode.value == "clamp") {
                 ScoreMode::Clamp
@@ -411,7 +421,7 @@ impl Reading<'_> {
 
     /// Reads cases one by one: the parsed form of all of them takes much more memory than they do.
     fn rows(&mut self, rows: &[Span], defaults: &Defaults) -> Vec<(Case, Place)> {
-        let (mut cases, mut first) = (Vec::with_capacity(rows.len()), HashMap::new());
+        let (mut cases, mut first) = (Vec::with_capacity(rows.len()), HashMap::with_capacity(rows.len()));
         for (number, row) in (1..).zip(rows) {
             match parse_part(self.source, row.clone()) {
                 Ok(node) => {

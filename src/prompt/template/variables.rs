@@ -1,7 +1,7 @@
 //! The variables of templates. A value is gathered only if a template names its variable.
 
 /// Every variable with its meaning.
-pub const VARIABLES: [(&str, &str); 45] = [
+pub const VARIABLES: [(&str, &str); 47] = [
     ("task_prompt", "the user's prompt, from the first of its five levels that has one"),
     ("task_id", "the task's name, or else the run: `run-12`"),
     ("task_title", "the task's title, or else the chain's name"),
@@ -45,6 +45,8 @@ pub const VARIABLES: [(&str, &str); 45] = [
     ("format_requirements", "the required format of the output"),
     ("output", "the actual output"),
     ("expected_output", "the expected output"),
+    ("first_output", "one of two outputs that are compared"),
+    ("second_output", "the other one"),
     ("suggestions", "suggested fixes"),
     ("original_tokens", "how many tokens the prompt has"),
     ("max_allowed_tokens", "how many tokens a rewrite may have"),

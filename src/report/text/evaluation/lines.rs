@@ -50,12 +50,23 @@ fn event_lines(what: &EvalEvent, ledger: &EvalLedger, done: usize, paint: Paint,
                 0 => format!("executor {}", facts.executor),
                 columns => format!("{columns} columns"),
             };
-            for (role, name) in [("evaluator", &facts.evaluator), ("improver", &facts.improver)] {
+            for (role, name) in
+                [("evaluator", &facts.evaluator), ("select best", &facts.selector), ("improver", &facts.improver)]
+            {
                 if let Some(name) = name {
                     let _ = write!(agents, ", {role} {name}");
                 }
             }
             format!("{} {}\n", paint.bold(&format!("{}: {cases}", facts.suite)), paint.dim(&format!("({agents})")))
+        }
+        EvalEvent::OutputsCompared { comparison } => {
+            let (first, second) = (name_of(ledger, comparison.first), name_of(ledger, comparison.second));
+            let words = match (comparison.better, &comparison.error) {
+                (_, Some(error)) => paint.warn(&first_line(error)),
+                (Some(better), _) => format!("{} is better", name_of(ledger, better)),
+                (None, _) => "equally good".into(),
+            };
+            format!("  {}  {first} or {second}: {words}\n", shortened(&comparison.case))
         }
         EvalEvent::CaseJudged { result } => {
             let Some(facts) = &ledger.facts else { return String::new() };

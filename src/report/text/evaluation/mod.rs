@@ -134,6 +134,7 @@ pub fn evaluation_json(ledger: &EvalLedger, run: i64) -> Value {
         "calibration": Calibration::of(ledger),
         "columns": ledger.facts.as_ref().map(|facts| &facts.columns),
         "comparisons": ledger.columns,
+        "preferences": ledger.preferences,
         "attempts": ledger.totals.planned,
         "tokens": ledger.totals.all.tokens().unwrap_or(0),
         "costUsd": ledger.totals.all.cost_usd(),

@@ -1,7 +1,9 @@
 //! How an evaluation ended: which prompt won, and how sure that is.
 
 use super::{name_of, refusal, shortened};
-use crate::engine::{Calibration, ChosenPrompt, ColumnComparison, Comparison, EvalLedger, JudgedBy, RunOutcome, Score};
+use crate::engine::{
+    Calibration, ChosenPrompt, ColumnComparison, ColumnPreference, Comparison, EvalLedger, JudgedBy, RunOutcome, Score,
+};
 use crate::report::format::{amount, first_line};
 use crate::report::paint::{Paint, printable};
 use crate::source::counted;
@@ -94,7 +96,8 @@ pub(super) fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
         if let Some(calibration) = Calibration::of(ledger).filter(|_| !is_labelled(ledger)) {
             let _ = writeln!(text, "  {}", agreement(&calibration));
         }
-        for words in ledger.columns.iter().map(|comparison| side_by_side(ledger, comparison)) {
+        let columns = ledger.columns.iter().map(|comparison| side_by_side(ledger, comparison));
+        for words in columns.chain(ledger.preferences.iter().map(|preference| preferred(ledger, preference))) {
             let _ = writeln!(text, "  {words}");
         }
         for words in ledger.comparison.iter().flat_map(compared) {
@@ -136,6 +139,23 @@ pub(super) fn side_by_side(ledger: &EvalLedger, comparison: &ColumnComparison) -
     let proof = if chance <= level { "" } else { ", so that is not proven" };
     let chance = share(chance);
     format!("{best} is better than {other} by {gain:.2}; by chance, it looks as good in {chance} of evaluations{proof}")
+}
+
+/// Returns which of two columns the agent of `selectBest` prefers.
+fn preferred(ledger: &EvalLedger, preference: &ColumnPreference) -> String {
+    let ColumnPreference { first, second, wins, losses, ties, failed, chance, level } = *preference;
+    let (better, worse) = if wins >= losses { (first, second) } else { (second, first) };
+    let (better, worse) = (name_of(ledger, better), name_of(ledger, worse));
+    let (most, cases) = (wins.max(losses), counted(wins + losses + ties, "case"));
+    let failed = if failed > 0 { format!("; {} failed", counted(failed, "comparison")) } else { String::new() };
+    if wins == losses {
+        return format!("neither {better} nor {worse} is preferred: {wins} to {losses} of {cases}{failed}");
+    }
+    let proof = if chance <= level { "" } else { ", so that is not proven" };
+    let (fewest, chance) = (wins.min(losses), share(chance));
+    format!(
+        "{better} is preferred to {worse} in {most} of {cases}, and {worse} in {fewest}; by chance, it looks as clear in {chance} of evaluations{proof}{failed}"
+    )
 }
 
 /// Returns the result of measuring prompts, or of measuring judges.

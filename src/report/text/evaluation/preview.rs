@@ -18,8 +18,12 @@ pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prom
         let _ = writeln!(text, "   {} {words}", paint.dim(&format!("{name:<10}")));
     };
     let (evaluates, improves) = (facts.evaluator.is_some(), facts.options.improves);
-    let parts =
-        [("executor", facts.columns.is_empty()), ("evaluator", evaluates), ("improver", improves), ("criteria", true)];
+    let parts = [
+        ("executor", facts.columns.is_empty()),
+        (if evaluates { "evaluator" } else { "selector" }, evaluates || facts.selector.is_some()),
+        ("improver", improves),
+        ("criteria", true),
+    ];
     for (step, (name, _)) in outline.steps.iter().zip(parts).filter(|(_, (_, there))| *there) {
         if let Some(check) = &step.check {
             line(name, &format!("run commands, such as: {}", printable(check)));
@@ -40,7 +44,9 @@ pub fn evaluation_preview(facts: &EvalFacts, outline: &Outline, case: &str, prom
     }
     let agents = u64::from(facts.evaluators.max(u32::from(facts.evaluator.is_some()))) + 1;
     let samples: u64 = facts.cases.iter().map(|case| u64::from(case.repeat)).sum();
-    let asked = samples * agents * facts.columns.len().max(1) as u64;
+    let columns = facts.columns.len() as u64;
+    let pairs = if facts.selector.is_some() { samples * columns * columns.saturating_sub(1) } else { 0 };
+    let asked = samples * agents * columns.max(1) + pairs;
     if options.improves {
         let whole = asked * (u64::from(options.generations) + 1) + u64::from(options.generations);
         line(
