@@ -2,6 +2,7 @@
 
 use crate::source::{Source, Span};
 use serde_json::{Map, Value};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ const COLUMNS: [&str; 13] = [
     "repeat",
     "tags",
 ];
+/// What each cell of the row after the last one has: no text has this character.
+const END: &str = "\0";
 /// Separates the tags in a column.
 const BETWEEN_TAGS: char = ';';
 
@@ -72,9 +75,19 @@ fn of_table(text: &str) -> Result<(String, Vec<Span>), String> {
     let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
     let columns: Vec<String> = reader.headers().map_err(|error| words(&error))?.iter().map(str::to_string).collect();
     check_columns(&columns)?;
+    // A quote that is not closed takes all rows up to the end of the file into its cell, and with them this one.
+    let end = vec![END; columns.len()].join(",");
+    let reader = csv::ReaderBuilder::new().from_reader(text.as_bytes().chain(b"\n".as_slice()).chain(end.as_bytes()));
     let (mut cases, mut rows, mut line) = (String::new(), Vec::new(), 1);
     for (number, row) in (1..).zip(reader.into_records()) {
         let row = row.map_err(|error| words(&error))?;
+        if row.iter().all(|cell| cell == END) {
+            return Ok((cases, rows));
+        }
+        if row.iter().any(|cell| cell.contains(END)) {
+            let line = row.position().map_or(line, csv::Position::line);
+            return Err(format!("a quote in the row that begins on line {line} is not closed"));
+        }
         let begins = row.position().map_or(line, csv::Position::line);
         while line < begins {
             cases.push('\n');
@@ -173,6 +186,8 @@ mod tests {
 
     #[test]
     fn a_row_with_another_number_of_columns_is_named_by_its_line() {
+        let why = read("cases.csv", "text,expected\na,b\nc,\"d\ne,f\n").unwrap_err();
+        assert_eq!(why, "a quote in the row that begins on line 3 is not closed");
         let why = read("cases.csv", "text,expected\na,b\nc\n").unwrap_err();
         assert_eq!(why, "line 3 has 1 columns, and the first line has 2");
         assert_eq!(read("cases.csv", "text,text\na,b\n").unwrap_err(), "it has two columns `text`");
