@@ -5,6 +5,12 @@ use super::event::{CaseResult, EvalFacts};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+/// The results of one repetition, in blocks: one list of all of them would need its memory in one piece.
+type Round = Vec<Vec<Option<CaseResult>>>;
+
+/// How many results a block has.
+const BLOCK: usize = 64;
+
 /// The results of an evaluation. A later result of the same repetition of a case replaces an earlier one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CaseResults {
@@ -15,7 +21,7 @@ pub struct CaseResults {
     /// The numbers of the cases that the suite no longer has.
     others: HashMap<Arc<str>, u32>,
     /// The results by generation and repetition, each by the number of its case.
-    rounds: BTreeMap<(u32, u32), Vec<Option<CaseResult>>>,
+    rounds: BTreeMap<(u32, u32), Round>,
 }
 
 impl CaseResults {
@@ -25,7 +31,7 @@ impl CaseResults {
         self.by_id = (0..).take(suite.cases.len()).collect();
         self.by_id.sort_unstable_by_key(|number| &suite.cases[*number as usize].id);
         self.suite = Some(Arc::clone(suite));
-        for result in earlier.rounds.into_values().flatten().flatten() {
+        for result in earlier.rounds.into_values().flatten().flatten().flatten() {
             self.insert(result);
         }
     }
@@ -42,12 +48,16 @@ impl CaseResults {
             result.case = Arc::clone(&case.id);
         }
         let round = self.rounds.entry((result.generation, result.repetition)).or_default();
-        let number = number as usize;
-        if round.len() <= number {
-            round.reserve_exact(known.saturating_sub(round.len()));
-            round.resize(number + 1, None);
+        let (block, place) = (number as usize / BLOCK, number as usize % BLOCK);
+        if round.len() <= block {
+            round.resize(block + 1, Vec::new());
         }
-        round[number] = Some(result);
+        let block = &mut round[block];
+        if block.len() <= place {
+            block.reserve_exact(BLOCK.min(known) - block.len());
+            block.resize(place + 1, None);
+        }
+        block[place] = Some(result);
     }
 
     /// Returns the number of a case, from 0; `None` if it is not known.
@@ -63,19 +73,19 @@ impl CaseResults {
     /// Returns the result of a repetition of a case, by the number of the case.
     #[must_use]
     pub fn get(&self, generation: u32, case: u32, repetition: u32) -> Option<&CaseResult> {
-        self.rounds.get(&(generation, repetition))?.get(case as usize)?.as_ref()
+        in_round(self.rounds.get(&(generation, repetition))?, case)
     }
 
     /// Returns the results of a case with the prompt of a generation, one for each repetition.
     pub fn of_case(&self, generation: u32, case: &str) -> impl Iterator<Item = &CaseResult> {
         let rounds = self.rounds.range((generation, 0)..=(generation, u32::MAX));
         let number = self.number(case);
-        rounds.filter_map(move |(_, round)| round.get(number? as usize)?.as_ref())
+        rounds.filter_map(move |(_, round)| in_round(round, number?))
     }
 
     /// Returns all results, generation by generation.
     pub fn values(&self) -> impl Iterator<Item = &CaseResult> {
-        self.rounds.values().flatten().flatten()
+        self.rounds.values().flatten().flatten().flatten()
     }
 
     /// Returns the last generation that has a result; 0 if there is none.
@@ -83,4 +93,8 @@ impl CaseResults {
     pub fn last_generation(&self) -> u32 {
         self.rounds.keys().next_back().map_or(0, |(generation, _)| *generation)
     }
+}
+
+fn in_round(round: &Round, case: u32) -> Option<&CaseResult> {
+    round.get(case as usize / BLOCK)?.get(case as usize % BLOCK)?.as_ref()
 }
