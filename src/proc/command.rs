@@ -192,6 +192,12 @@ fn follow(
     drop(sender);
     let until = Instant::now() + timeout;
     let (mut streams, mut is_truncated) = ([Vec::new(), Vec::new()], false);
+    let mut keep = |order: usize, piece: &[u8]| {
+        show(piece);
+        let room = kept.saturating_sub(streams[order].len());
+        is_truncated |= piece.len() > room;
+        streams[order].extend_from_slice(&piece[..piece.len().min(room)]);
+    };
     let (mut open, mut heard, mut nap) = (true, Instant::now(), Duration::from_millis(1));
     let mut exited = None;
     let (code, timed_out) = loop {
@@ -203,11 +209,8 @@ fn follow(
         if open {
             match pieces.recv_timeout(LOOK.min(until - now)) {
                 Ok((order, piece)) => {
-                    show(&piece);
+                    keep(order, &piece);
                     heard = Instant::now();
-                    let room = kept.saturating_sub(streams[order].len());
-                    is_truncated |= piece.len() > room;
-                    streams[order].extend_from_slice(&piece[..piece.len().min(room)]);
                 }
                 Err(RecvTimeoutError::Disconnected) => open = false,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -229,6 +232,12 @@ fn follow(
     tree.end(interrupts.signal().unwrap_or(Signal::TERM.as_raw()));
     if !is_started {
         return None;
+    }
+    if exited.is_none() {
+        // It may have printed something when it was told to end. Nothing that could print is left.
+        while let Ok((order, piece)) = pieces.recv_timeout(DRAIN) {
+            keep(order, &piece);
+        }
     }
     let [stdout, stderr] = streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Some(ProgramAnswer { stdout, stderr, code, timed_out, is_truncated })

@@ -205,16 +205,21 @@ fn a_repository_within_a_tree_is_refused_because_its_files_would_be_missing() {
 #[test]
 fn an_interrupted_case_is_not_judged_and_a_resume_asks_it_again() {
     let place = place("Be careful.\n");
+    // The first call costs something, and does not complete the chain. The second one waits.
+    let [up, go, paid] = ["up", "go", "paid"].map(|name| place.work(name).display().to_string());
+    let first = CODER.replace("FORKHESTRA_COMPLETE", "more");
     let waits =
-        format!("touch {}; [ -e {} ] || sleep 3600\n{CODER}", place.work("up").display(), place.work("go").display());
-    place.write("forge/coder.sh", waits);
+        format!("if [ ! -e {paid} ]; then touch {paid}; {first} exit; fi; touch {up}; [ -e {go} ] || sleep 3600\n");
+    place.write("forge/coder.sh", waits + CODER);
     let running = place.start(&["eval", "run", "evals/suite.json", "--case", "one"]);
     place.wait_for(&place.work("up"));
     let ran = running.end_by("TERM");
     assert!(ran.code(143).stdout.contains("interrupted by SIGTERM; 0 of 1 results are available"), "{}", ran.all());
+    assert!(ran.stdout.contains("$0.25"), "what was spent until then counts: {}", ran.stdout);
     place.write("go", "");
     let ran = place.run(&["resume"]);
     assert!(ran.code(0).stdout.contains("the case passed"), "{}", ran.all());
+    assert!(ran.stdout.contains("$0.50"), "{}", ran.stdout);
 }
 
 #[test]

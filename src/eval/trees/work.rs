@@ -30,7 +30,8 @@ const NOT_WORK: [&str; 2] = [".forkhestra", FORGE];
 pub struct TreeAnswer {
     /// What the run of the chain has printed for people.
     pub log: String,
-    /// The last line of Claude Code's `stream-json`; empty after a signal, because then there is no answer.
+    /// The last line of Claude Code's `stream-json`. After a signal, it has no answer, only what the chain has spent; it
+    /// is empty if that is not known.
     pub answer: String,
     /// Whether the chain has run. If not, the answer says why.
     pub has_run: bool,
@@ -43,7 +44,7 @@ pub fn work_on_tree(world: &World, request: &[u8], options: &[String]) -> TreeAn
     // From here on, a signal ends the chain and not us: the copy of the tree has to be removed.
     let interrupts = Interrupts::listen(|signal| world.ignores(signal)).map_err(|error| error.to_string());
     let answer = interrupts.and_then(|interrupts| work(world, request, (options, &interrupts), &mut log));
-    let has_run = matches!(answer, Ok(Some(_)));
+    let has_run = matches!(&answer, Ok(Some(answer)) if answer["is_error"] == false);
     let answer = answer.unwrap_or_else(|why| Some(json!({ "type": "result", "is_error": true, "result": why })));
     TreeAnswer { log, answer: answer.map(|answer| answer.to_string()).unwrap_or_default(), has_run }
 }
@@ -82,11 +83,12 @@ fn work(
     };
     let ran = chain.run(&mut |_| {}).ok_or("the chain could not be started")?;
     *log = ran.stderr;
-    if interrupts.signal().is_some() {
-        return Ok(None);
-    }
     let summary = ran.stdout.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
-    let summary = summary.filter(|summary| summary["state"].is_string()).ok_or_else(|| {
+    let summary = summary.filter(|summary| summary["state"].is_string());
+    if interrupts.signal().is_some() {
+        return Ok(summary.map(|summary| spent(&summary, true)));
+    }
+    let summary = summary.ok_or_else(|| {
         let why = log.lines().find(|line| line.trim_start().starts_with('×')).unwrap_or("it printed no summary");
         format!("the chain did not run: {}", why.trim().trim_start_matches(['×', ' ']))
     })?;
@@ -124,10 +126,16 @@ fn answer(summary: &Value, diff: Result<String, String>) -> Value {
         Err(why) => (String::new(), Some(why)),
     };
     let work = TreeWork { state, attempts: number("attempts"), rejections: number("rejections"), diff, error };
+    let mut answer = spent(summary, false);
+    answer["result"] = serde_json::to_string(&work).unwrap_or_default().into();
+    answer
+}
+
+/// Returns an answer that only says what the chain has spent.
+fn spent(summary: &Value, is_error: bool) -> Value {
     json!({
         "type": "result",
-        "is_error": false,
-        "result": serde_json::to_string(&work).unwrap_or_default(),
+        "is_error": is_error,
         "total_cost_usd": summary["costUsd"],
         "usage": { "input_tokens": summary["tokens"].as_u64().unwrap_or(0), "output_tokens": 0 },
     })
