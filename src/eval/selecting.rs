@@ -12,8 +12,9 @@ use crate::verdict::{Preference, preference, without_quoted};
 #[derive(Debug)]
 pub(super) struct Selecting {
     pub(super) pair: OutputPair,
-    /// The question, which has both outputs.
     pub(super) prompt: String,
+    /// Both outputs.
+    outputs: String,
 }
 
 impl Questions<'_> {
@@ -28,7 +29,10 @@ impl Questions<'_> {
         }
         let case = &self.context.suite.cases[pair.case as usize];
         match self.context.compare_prompt(case, (&first, &second)) {
-            Ok(prompt) => Ok(Some(Question::Select(Box::new(Selecting { pair, prompt })))),
+            Ok(prompt) => {
+                let outputs = format!("{first}\n{second}");
+                Ok(Some(Question::Select(Box::new(Selecting { pair, prompt, outputs }))))
+            }
             Err(why) => self.selected(pair, Err(why)).map(|()| None),
         }
     }
@@ -42,7 +46,7 @@ impl Questions<'_> {
 
     /// Reads an answer. What it quotes of the outputs does not count.
     pub(super) fn read_selection(selecting: &Selecting, said: &str) -> Result<Preference, String> {
-        preference(&without_quoted(said, &selecting.prompt)).map_err(|bad| bad.issue())
+        preference(&without_quoted(said, &selecting.outputs)).map_err(|bad| bad.issue())
     }
 
     /// Handles the end of a question.

@@ -54,6 +54,12 @@ fn budget_ends_an_improvement_before_a_candidate_that_it_does_not_allow() {
     // A budget is a limit, too.
     place.run(&["eval", "improve", "suite.json", "--budget", "attempts=3", "--fresh"]).code(4);
     assert_eq!(calls(&place), 11);
+    let ran = place.run(&["resume", "--limit", "attempts=20"]);
+    assert!(ran.code(1).stdout.contains("the budget allows no further candidate"), "{}", ran.stdout);
+    assert_eq!(calls(&place), 12);
+    // Known answers say nothing about what new ones take.
+    let ran = place.run(&["eval", "improve", "suite.json", "--budget", "attempts=5"]);
+    assert!(ran.code(1).stdout.contains("the budget allows no further candidate (5 attempts)"), "{}", ran.stdout);
     let ran = place.run(&["eval", "improve", "suite.json", "--budget", "cost=5"]);
     assert!(ran.code(2).stderr.contains("--budget"), "{}", ran.stderr);
     for wrong in ["attempts=0", "cost=-1", "cost=inf", "time=1h", "5"] {

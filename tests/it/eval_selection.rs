@@ -58,12 +58,13 @@ fn select_best_prefers_nothing_if_the_agent_always_takes_the_first_output() {
 }
 
 #[test]
-fn select_best_that_cannot_be_read_is_told_and_asked_again_the_next_time() {
+fn select_best_that_cannot_be_read_needs_a_human_and_a_resume_asks_again() {
     let place = place(&["one"], "echo The first one.");
     let ran = place.run(&["eval", "run", "suite.json"]);
-    assert!(ran.code(0).stdout.contains("0 to 0 of 0 cases; 1 comparison failed"), "{}", ran.stdout);
+    let words = "0 to 0 of 0 cases; 1 comparison failed: it contains no JSON object";
+    assert!(ran.code(3).stdout.contains(words), "{}", ran.stdout);
     place.write("judge.sh", FAIR);
-    let ran = place.run(&["eval", "run", "suite.json"]);
+    let ran = place.run(&["resume"]);
     assert!(ran.code(0).stdout.contains("loud is preferred to quiet in 1 of 1 case,"), "{}", ran.stdout);
 }
 

@@ -58,8 +58,8 @@ pub(in crate::cli) struct EvalRunArgs {
     /// Run every case N times, because a model may answer differently each time [default: as the suite says, else 1]
     #[arg(long, value_name = "N", value_parser = times)]
     pub(in crate::cli) repeat: Option<NonZeroU32>,
-    /// A directory with any of prompt.execute.md, prompt.evaluation.md, prompt.improve.md; the built-in file is used
-    /// for each that is missing
+    /// A directory with any of prompt.execute.md, prompt.evaluation.md, prompt.improve.md, prompt.compare.md; the
+    /// built-in file is used for each that is missing
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) prompts: Option<PathBuf>,
     /// Run every case again, instead of reusing answers from earlier evaluations

@@ -32,7 +32,9 @@ pub(super) fn prepare(
     };
     suite.keep(&options.cases, &options.only)?;
     let mut settings = overrides.settings(&project.shell)?;
-    settings.limits = within(options.budget, settings.limits.or(suite.limits.clone()), &project.shell);
+    // A limit that was given wins over the budget: so a resume can raise it.
+    let below = within(options.budget, suite.limits.clone(), &project.shell);
+    settings.limits = settings.limits.or(below);
     let ids: Vec<&str> = suite.cases.iter().map(|case| &*case.id).collect();
     if options.holdout > 0.0 && ids.len() < 2 {
         return Err(vec![too_few_cases(ids.len())]);
@@ -103,7 +105,7 @@ pub(super) fn prepare(
     Ok(ready)
 }
 
-/// Returns these limits, no wider than the budget.
+/// Returns the limits of a suite, no wider than the budget.
 fn within(budget: EvalBudget, limits: Limits, shell: &Path) -> Limits {
     let cost = budget.cost_usd.filter(|most| limits.cost.as_ref().is_none_or(|(cost, _)| cost > most));
     let cost = cost.map(|most| (most, Place::whole(&Source::new("--budget", format!("cost={most}"), shell))));

@@ -34,6 +34,9 @@ pub enum EvalEvent {
         tokens: usize,
         /// Why the prompt is not tried; `null` if it is tried.
         refused: Option<String>,
+        /// The generation of the prompt from which it was made.
+        #[serde(default)]
+        parent: u32,
     },
     /// A proposed prompt is not run any further: on the cases of `--minibatch`, it was no better than the prompt from
     /// which it was made, or after half of its repetitions no better than the original.

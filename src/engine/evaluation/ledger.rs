@@ -23,6 +23,8 @@ pub struct Proposal {
     pub tokens: usize,
     /// Why the prompt was not tried; `None` if it was.
     pub refused: Option<String>,
+    /// The generation of the prompt from which it was made; 0 for the original.
+    pub parent: u32,
 }
 
 /// The prompt that was chosen.
@@ -89,11 +91,12 @@ impl EvalLedger {
         if let EventKind::Evaluation { event: what } = event {
             match what {
                 EvalEvent::Started { facts } => {
-                    let original = Proposal { prompt: facts.prompt.clone(), tokens: facts.tokens, refused: None };
+                    let original =
+                        Proposal { prompt: facts.prompt.clone(), tokens: facts.tokens, refused: None, parent: 0 };
                     self.prompts.insert(0, original);
                     for (generation, column) in (0..).zip(&facts.columns) {
                         let (prompt, tokens) = (column.prompt.clone(), column.tokens);
-                        self.prompts.insert(generation, Proposal { prompt, tokens, refused: None });
+                        self.prompts.insert(generation, Proposal { prompt, tokens, refused: None, parent: 0 });
                     }
                     self.results.number_cases(facts);
                     self.facts = Some(Arc::clone(facts));
@@ -102,8 +105,9 @@ impl EvalLedger {
                     self.preferences.clear();
                 }
                 EvalEvent::CaseJudged { result } => self.results.insert(result.clone()),
-                EvalEvent::PromptProposed { generation, prompt, tokens, refused } => {
-                    let proposal = Proposal { prompt: prompt.clone(), tokens: *tokens, refused: refused.clone() };
+                EvalEvent::PromptProposed { generation, prompt, tokens, refused, parent } => {
+                    let proposal =
+                        Proposal { prompt: prompt.clone(), tokens: *tokens, refused: refused.clone(), parent: *parent };
                     self.prompts.insert(*generation, proposal);
                 }
                 EvalEvent::PromptStopped { generation, saved } => {

@@ -1,6 +1,7 @@
 //! Limits and the budget of an evaluation, which end it before they are exceeded.
 
-use crate::engine::{EvalLedger, LimitKind, Totals};
+use super::{EXECUTES, IMPROVES};
+use crate::engine::{CaseResult, EvalLedger, LimitKind, Sum, Totals};
 use crate::plan::Limits;
 
 /// Whether the questions under way may use up a limit, if they use as much as those before them. Until something is
@@ -45,12 +46,23 @@ pub(crate) fn limit_reached(
 pub(super) fn affords_another(ledger: &EvalLedger) -> bool {
     let Some(facts) = &ledger.facts else { return true };
     let samples: u32 = facts.cases.iter().map(|case| case.repeat).sum();
-    let asked = ledger.results.values().filter(|result| !result.cached).count();
-    let another = |so_far: f64| so_far / asked.max(1) as f64 * f64::from(samples);
-    let (planned, spent) = (f64::from(ledger.totals.planned), ledger.totals.all.spent.unwrap_or_default());
-    let cost = spent.cost_usd.unwrap_or(0.0);
+    let results: Vec<&CaseResult> = ledger.results.values().collect();
+    let count = |number: usize| number.max(1) as f64;
+    let asked = results.iter().filter(|result| !result.cached).count();
+    let sum =
+        |step: u32| ledger.totals.steps.iter().find(|of| of.step == step).map(|of| of.sum.clone()).unwrap_or_default();
+    let (executor, improver) = (sum(EXECUTES), sum(IMPROVES));
+    // Every sample of a new prompt is answered, and judged as those before it.
+    let answers = (f64::from(executor.attempts) / count(asked)).max(1.0);
+    let judges = ledger.totals.all.attempts.saturating_sub(executor.attempts + improver.attempts);
+    let attempts = (answers + f64::from(judges) / count(results.len())) * f64::from(samples) + 1.0;
+    // What a known answer has cost once, a new one will cost again.
+    let answered = results.iter().filter_map(|result| result.cost_usd).sum::<f64>();
+    let spent = |sum: &Sum| sum.cost_usd().unwrap_or(0.0);
+    let judging = (spent(&ledger.totals.all) - spent(&executor) - spent(&improver)).max(0.0);
+    let rewrite = spent(&improver) / count(improver.attempts as usize);
+    let cost = (answered + judging) / count(results.len()) * f64::from(samples) + rewrite;
     let budget = facts.options.budget;
-    // The candidate has to be written, too.
-    budget.attempts.is_none_or(|most| planned + another(planned).max(f64::from(samples)) + 1.0 <= f64::from(most))
-        && budget.cost_usd.is_none_or(|most| cost + another(cost) <= most)
+    budget.attempts.is_none_or(|most| f64::from(ledger.totals.planned) + attempts <= f64::from(most))
+        && budget.cost_usd.is_none_or(|most| spent(&ledger.totals.all) + cost <= most)
 }

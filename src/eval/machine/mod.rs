@@ -227,7 +227,8 @@ impl EvalState {
         let prompt = proposed(&answer);
         let known = self.ledger.prompts.values().any(|known| known.prompt.trim() == prompt);
         let refused = guards.refusal(&prompt, known);
-        let what = EvalEvent::PromptProposed { generation, tokens: tokens(&prompt), prompt, refused };
+        let what =
+            EvalEvent::PromptProposed { generation, tokens: tokens(&prompt), prompt, refused, parent: self.parent };
         vec![EventKind::Evaluation { event: what }]
     }
 
@@ -355,10 +356,10 @@ impl EvalState {
     /// Runs a candidate up to the repetition `next` if it has a gain; otherwise stops it, if that saves anything.
     fn go_on_or_stop(&mut self, generation: u32, gain: f64, last: u32, next: u32) {
         let saved = if gain > 0.0 { 0 } else { self.left(generation, last) };
-        if saved == 0 {
-            self.measure(generation, Cases::Training, next);
-        } else if self.ledger.stopped.contains_key(&generation) {
+        if self.ledger.stopped.contains_key(&generation) {
             self.stopped(generation);
+        } else if saved == 0 {
+            self.measure(generation, Cases::Training, next);
         } else {
             self.phase = EvalPhase::Hopeless { generation, saved };
         }
@@ -379,11 +380,11 @@ impl EvalState {
         let (generations, always) = options.unwrap_or_default();
         let patience = Patience { generations, always, ..Patience::default() };
         let generation = self.progress.attempts + 1;
+        let known = self.ledger.prompts.get(&generation).map(|known| known.parent);
         // A candidate that is known has been afforded.
-        self.progress.used_up =
-            !self.ledger.prompts.contains_key(&generation) && !limits::affords_another(&self.ledger);
+        self.progress.used_up = known.is_none() && !limits::affords_another(&self.ledger);
         let Some(why) = self.progress.stop(patience) else {
-            self.parent = pool::parent(&self.ledger, &self.pool, generation);
+            self.parent = known.unwrap_or_else(|| pool::parent(&self.ledger, &self.pool, generation));
             self.phase = EvalPhase::Improving { generation, of: self.parent };
             return;
         };

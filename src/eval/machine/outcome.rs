@@ -17,8 +17,11 @@ pub(super) fn outcome_of_measuring(ledger: &EvalLedger, comparison: Option<&Comp
     let least = ledger.facts.as_ref().and_then(|facts| facts.options.min_pass);
     let (all, good) = (results().count(), results().filter(|result| right(result)).count());
     let enough = least.map(|least| good as f64 >= least * all as f64 - 1e-9);
+    let failed = ledger.compared.values().any(|comparison| comparison.error.is_some());
     match (comparison, enough) {
         (Some(comparison), _) if comparison.regressed => RunOutcome::CasesFailed,
+        // A resume compares these outputs again.
+        _ if failed && !wanting(true) => RunOutcome::NeedsHuman { step: EVALUATES, reason: HumanNeeded::Unclear },
         // Even `--min-pass 0` needs something that was judged.
         (_, Some(true)) if results().any(|result| result.remarks.error.is_none()) => RunOutcome::Succeeded,
         (None, None) | (_, Some(false)) if wanting(true) => RunOutcome::CasesFailed,

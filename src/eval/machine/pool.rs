@@ -20,9 +20,10 @@ pub(super) fn parent(ledger: &EvalLedger, pool: &[(u32, TriedPrompt)], candidate
     let mut fronts: Vec<BTreeSet<u32>> = ledger.groups(false).iter().map(|ids| front(ledger, pool, ids)).collect();
     let mut worst_first = pool.to_vec();
     worst_first.sort_by(|(_, one), (_, other)| one.by_training(other));
-    for (generation, _) in &worst_first {
+    for (rank, (generation, _)) in worst_first.iter().enumerate() {
+        let better: BTreeSet<u32> = worst_first[rank + 1..].iter().map(|(generation, _)| *generation).collect();
         let mut own = fronts.iter().filter(|front| front.contains(generation)).peekable();
-        if own.peek().is_some() && own.all(|front| front.len() > 1) {
+        if own.peek().is_some() && own.all(|front| !front.is_disjoint(&better)) {
             for front in &mut fronts {
                 front.remove(generation);
             }
@@ -123,8 +124,15 @@ mod tests {
         assert_eq!(parents(&[&[0.0, 0.0]]), [1000]);
         assert_eq!(parents(&[&[0.0, 0.2], &[0.0, 0.9]]), [0, 1000], "the other one does nothing better");
         let drawn = parents(&[&[1.0, 0.0, 0.0, 0.0], &[0.0, 0.4, 0.4, 0.4], &[0.0, 0.3, 0.3, 0.4]]);
-        assert_eq!(drawn[2], 0, "where it does best, another one does, too");
+        assert_eq!(drawn[2], 0, "where it does best, a better one does, too");
         assert!((200..300).contains(&drawn[0]), "{drawn:?}");
+        // The last one is the best, although each of its cases has another one that does as well.
+        let drawn = parents(&[
+            &[1.0, 1.0, 1.0, 0.0, 0.0, 0.0],
+            &[0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
+            &[0.0, 1.0, 1.0, 0.0, 1.0, 1.0],
+        ]);
+        assert!(drawn.iter().all(|often| *often > 100), "{drawn:?}");
     }
 
     #[test]

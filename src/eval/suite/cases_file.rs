@@ -2,7 +2,6 @@
 
 use crate::source::{Source, Span};
 use serde_json::{Map, Value};
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,8 +21,6 @@ const COLUMNS: [&str; 13] = [
     "repeat",
     "tags",
 ];
-/// What each cell of the row after the last one has: no text has this character.
-const END: &str = "\0";
 /// Separates the tags in a column.
 const BETWEEN_TAGS: char = ';';
 
@@ -72,22 +69,13 @@ fn lines(text: &str) -> Vec<Span> {
 
 /// Returns the rows of a table as JSON, each on its line.
 fn of_table(text: &str) -> Result<(String, Vec<Span>), String> {
+    check_quotes(text)?;
     let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
     let columns: Vec<String> = reader.headers().map_err(|error| words(&error))?.iter().map(str::to_string).collect();
     check_columns(&columns)?;
-    // A quote that is not closed takes all rows up to the end of the file into its cell, and with them this one.
-    let end = vec![END; columns.len()].join(",");
-    let reader = csv::ReaderBuilder::new().from_reader(text.as_bytes().chain(b"\n".as_slice()).chain(end.as_bytes()));
     let (mut cases, mut rows, mut line) = (String::new(), Vec::new(), 1);
     for (number, row) in (1..).zip(reader.into_records()) {
         let row = row.map_err(|error| words(&error))?;
-        if row.iter().all(|cell| cell == END) {
-            return Ok((cases, rows));
-        }
-        if row.iter().any(|cell| cell.contains(END)) {
-            let line = row.position().map_or(line, csv::Position::line);
-            return Err(format!("a quote in the row that begins on line {line} is not closed"));
-        }
         let begins = row.position().map_or(line, csv::Position::line);
         while line < begins {
             cases.push('\n');
@@ -98,6 +86,32 @@ fn of_table(text: &str) -> Result<(String, Vec<Span>), String> {
         rows.push(start..cases.len());
     }
     Ok((cases, rows))
+}
+
+/// Refuses a quote that is not closed: it would take all rows up to the next quote into its cell (RFC 4180, 2.5-2.7).
+fn check_quotes(text: &str) -> Result<(), String> {
+    // The line of the quote that the cell begins with, and whether the sign before may have closed it.
+    let (mut open, mut closed, mut begins, mut line) = (None, false, true, 1);
+    for sign in text.trim_start_matches('\u{feff}').chars() {
+        let ends = matches!(sign, ',' | '\n' | '\r');
+        match (open, sign) {
+            (None, '"') if begins => open = Some(line),
+            (Some(_), '"') => closed = !closed,
+            (Some(_), _) if closed && ends => (open, closed) = (None, false),
+            (Some(line), _) if closed => {
+                return Err(format!(
+                    "the quote on line {line} is closed within its cell; a quote in a cell is written twice"
+                ));
+            }
+            _ => {}
+        }
+        begins = open.is_none() && ends;
+        line += usize::from(sign == '\n');
+    }
+    match open {
+        Some(line) if !closed => Err(format!("the quote on line {line} is not closed")),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses columns that would be taken for something else than they mean.
@@ -187,7 +201,12 @@ mod tests {
     #[test]
     fn a_row_with_another_number_of_columns_is_named_by_its_line() {
         let why = read("cases.csv", "text,expected\na,b\nc,\"d\ne,f\n").unwrap_err();
-        assert_eq!(why, "a quote in the row that begins on line 3 is not closed");
+        assert_eq!(why, "the quote on line 3 is not closed");
+        let why = read("cases.csv", "text\n\"abc\n2,\"def\"\n").unwrap_err();
+        assert_eq!(why, "the quote on line 2 is closed within its cell; a quote in a cell is written twice");
+        assert!(read("cases.csv", "\"text\n1\n").unwrap_err().contains("line 1 is not closed"));
+        let good = "text,expected\n\"a \"\"b\"\"\nc\",\"\"\r\n5\" pipe,\"d\"";
+        assert!(read("cases.csv", good).is_ok());
         let why = read("cases.csv", "text,expected\na,b\nc\n").unwrap_err();
         assert_eq!(why, "line 3 has 1 columns, and the first line has 2");
         assert_eq!(read("cases.csv", "text,text\na,b\n").unwrap_err(), "it has two columns `text`");

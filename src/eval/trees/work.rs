@@ -30,8 +30,8 @@ const NOT_WORK: [&str; 2] = [".forkhestra", FORGE];
 pub struct TreeAnswer {
     /// What the run of the chain has printed for people.
     pub log: String,
-    /// The last line of Claude Code's `stream-json`. After a signal, it has no answer, only what the chain has spent; it
-    /// is empty if that is not known.
+    /// The last line of Claude Code's `stream-json`. After a signal, it has no answer, only what the chain has spent;
+    /// it is empty if that is not known.
     pub answer: String,
     /// Whether the chain has run. If not, the answer says why.
     pub has_run: bool,

@@ -62,7 +62,7 @@ fn event_lines(what: &EvalEvent, ledger: &EvalLedger, done: usize, paint: Paint,
         EvalEvent::OutputsCompared { comparison } => {
             let (first, second) = (name_of(ledger, comparison.first), name_of(ledger, comparison.second));
             let words = match (comparison.better, &comparison.error) {
-                (_, Some(error)) => paint.warn(&first_line(error)),
+                (_, Some(error)) => paint.warn(&printable(&first_line(&issue_words(error)))),
                 (Some(better), _) => format!("{} is better", name_of(ledger, better)),
                 (None, _) => "equally good".into(),
             };

@@ -7,6 +7,7 @@ use crate::engine::{
 use crate::report::format::{amount, first_line};
 use crate::report::paint::{Paint, printable};
 use crate::source::counted;
+use crate::verdict::issue_words;
 use std::fmt::Write;
 
 /// At most this many cases are named in a line.
@@ -109,7 +110,7 @@ pub(super) fn came_out(ledger: &EvalLedger, run: i64, paint: Paint) -> String {
             let _ = writeln!(text, "  {}", paint.dim(&words));
         }
         let asked = || ledger.results.values().filter(|result| result.judged_by != JudgedBy::Nobody);
-        if asked().count() > 0 && asked().all(|result| result.cached) {
+        if asked().count() > 0 && asked().all(|result| result.cached) && ledger.compared.is_empty() {
             let words = "every answer is from an earlier evaluation; --fresh requests new ones";
             let _ = writeln!(text, "  {}", paint.dim(words));
         }
@@ -147,7 +148,9 @@ fn preferred(ledger: &EvalLedger, preference: &ColumnPreference) -> String {
     let (better, worse) = if wins >= losses { (first, second) } else { (second, first) };
     let (better, worse) = (name_of(ledger, better), name_of(ledger, worse));
     let (most, cases) = (wins.max(losses), counted(wins + losses + ties, "case"));
-    let failed = if failed > 0 { format!("; {} failed", counted(failed, "comparison")) } else { String::new() };
+    let reason = ledger.compared.values().find_map(|comparison| comparison.error.as_deref()).map(issue_words);
+    let reason = reason.map(|reason| format!(": {}", printable(&first_line(&reason)))).unwrap_or_default();
+    let failed = if failed > 0 { format!("; {} failed{reason}", counted(failed, "comparison")) } else { String::new() };
     if wins == losses {
         return format!("neither {better} nor {worse} is preferred: {wins} to {losses} of {cases}{failed}");
     }
