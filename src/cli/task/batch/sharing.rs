@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// How often the journal is looked at for news.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often a batch tries again to share its end.
+const LAST_TRIES: u32 = 3;
 
 /// A thread that shares what a batch does.
 pub(super) struct Sharing {
@@ -66,6 +68,7 @@ impl Sharer {
     /// Shares until the other end is dropped. Returns whether the hub has everything.
     fn share(&mut self, ends: &Receiver<()>, say: &impl Fn(String)) -> bool {
         let (beat, name, mut since) = (self.backlog.claim.beat, self.backlog.name.clone(), None::<Duration>);
+        let mut last_tries = 0;
         let look = LOOK.min(beat);
         loop {
             let is_last = !matches!(ends.recv_timeout(look), Err(RecvTimeoutError::Timeout));
@@ -86,6 +89,12 @@ impl Sharer {
                     say(format!("another batch has taken over the tasks of the hub {name}; this one ends\n"));
                     end_ourselves();
                     return false;
+                }
+                // The hub may just be busy with a push whose answer was lost.
+                Err(_) if is_last && last_tries < LAST_TRIES => {
+                    last_tries += 1;
+                    std::thread::sleep(look);
+                    continue;
                 }
                 Err(stopped) if is_last => {
                     let why = in_brief(&stopped);
