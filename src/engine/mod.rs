@@ -27,7 +27,9 @@ pub use evaluation::{
     ColumnFacts, ColumnPreference, Comparison, EvalBudget, EvalEvent, EvalFacts, EvalLedger, EvalOptions, JudgedBy,
     OutputComparison, Proof, Proposal, RemarkTexts, Remarks, Score, Sensitivity, USUAL_LEVEL,
 };
-pub use event::{At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt};
+pub use event::{
+    At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt, type_of_event,
+};
 pub use finished::{Finished, Leftover, Tokens, Unknown, UsageLimit};
 pub use input::{Effect, Input, Timer};
 pub use machine::Transition;

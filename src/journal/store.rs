@@ -8,13 +8,11 @@ use super::ledger::Head;
 use super::lock::RunLock;
 use super::runs::insert_run;
 use super::task_rows::{self, Following};
-use crate::engine::{Event, EventKind, RunSummary};
+use crate::engine::{Event, EventKind, RunSummary, type_of_event};
 use crate::plan::Outline;
 use crate::source::sha256;
 use rusqlite::{Connection, Transaction, TransactionBehavior::Immediate, params};
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -261,7 +259,7 @@ impl Journal {
         for event in events {
             let unwritable = |cause| JournalError::Event { path: path.clone(), cause };
             let json = serde_json::to_string(event).map_err(unwritable)?;
-            let EventType { event: Tag { kind } } = serde_json::from_str(&json).map_err(unwritable)?;
+            let kind = type_of_event(&json).map_err(unwritable)?;
             let insert = "INSERT INTO events (run, seq, at, type, event, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
             let row = params![event.run, event.seq.cast_signed(), event.at, kind, json, sum(event.seq, &json)];
             transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(row)).map_err(failed)?;
@@ -321,19 +319,6 @@ impl Journal {
         }
         Ok(())
     }
-}
-
-/// The type of an event, without the rest of it.
-#[derive(Deserialize)]
-struct EventType<'a> {
-    #[serde(borrow)]
-    event: Tag<'a>,
-}
-
-#[derive(Deserialize)]
-struct Tag<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
 }
 
 /// Takes the lease of the root. Its number increases, so that an earlier holder can no longer write.
