@@ -67,3 +67,24 @@ fn budget_ends_an_improvement_before_a_candidate_that_it_does_not_allow() {
         assert!(ran.code(2).stderr.contains("attempts=N or cost=N"), "{wrong}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn budget_of_cost_allows_a_candidate_if_another_one_costs_as_much_as_the_results_so_far() {
+    for (budget, tries) in [("0.75", 0), ("0.9", 1)] {
+        let place = place();
+        let says = |text: &str, cost: &str| {
+            format!(
+                r#"print {{"type":"result","result":"{text}","is_error":false,"total_cost_usd":{cost},"usage":{{}}}}"#
+            )
+        };
+        place.agent("shouter", &says("no", "0.1"));
+        place.agent("rewriter", &format!("{}\nnext\n{}", says("Say it again.", "0"), says("Say it once more.", "0")));
+        let agent = |name: &str| {
+            format!(r#""{name}": {{ "command": "{name}", "output": "claude-stream", "deliver": "stdin" }}"#)
+        };
+        place.config(&format!(r#"{{ "agents": {{ {}, {} }}, "chains": {{}} }}"#, agent("shouter"), agent("rewriter")));
+        let ran = place.run(&["eval", "improve", "suite.json", "--budget", &format!("cost={budget}")]);
+        assert!(ran.code(1).stdout.contains("the budget allows no further candidate"), "{budget}: {}", ran.stdout);
+        assert_eq!(place.calls("rewriter"), tries, "{budget}");
+    }
+}

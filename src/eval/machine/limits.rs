@@ -48,21 +48,23 @@ pub(super) fn affords_another(ledger: &EvalLedger) -> bool {
     let samples: u32 = facts.cases.iter().map(|case| case.repeat).sum();
     let results: Vec<&CaseResult> = ledger.results.values().collect();
     let count = |number: usize| number.max(1) as f64;
-    let asked = results.iter().filter(|result| !result.cached).count();
+    let new: Vec<&CaseResult> = results.iter().copied().filter(|result| !result.cached).collect();
     let sum =
         |step: u32| ledger.totals.steps.iter().find(|of| of.step == step).map(|of| of.sum.clone()).unwrap_or_default();
     let (executor, improver) = (sum(EXECUTES), sum(IMPROVES));
     // Every sample of a new prompt is answered, and judged as those before it.
-    let answers = (f64::from(executor.attempts) / count(asked)).max(1.0);
+    let answers = (f64::from(executor.attempts) / count(new.len())).max(1.0);
     let judges = ledger.totals.all.attempts.saturating_sub(executor.attempts + improver.attempts);
     let attempts = (answers + f64::from(judges) / count(results.len())) * f64::from(samples) + 1.0;
     // What a known answer has cost once, a new one will cost again.
-    let answered = results.iter().filter_map(|result| result.cost_usd).sum::<f64>();
+    let cost_of = |results: &[&CaseResult]| results.iter().filter_map(|result| result.cost_usd).sum::<f64>();
     let spent = |sum: &Sum| sum.cost_usd().unwrap_or(0.0);
     let judging = (spent(&ledger.totals.all) - spent(&executor) - spent(&improver)).max(0.0);
     let rewrite = spent(&improver) / count(improver.attempts as usize);
-    let cost = (answered + judging) / count(results.len()) * f64::from(samples) + rewrite;
+    // The end of the last attempt may not be told yet, although its answer is judged.
+    let so_far = spent(&ledger.totals.all).max(cost_of(&new) + judging + spent(&improver));
+    let cost = (cost_of(&results) + judging) / count(results.len()) * f64::from(samples) + rewrite;
     let budget = facts.options.budget;
     budget.attempts.is_none_or(|most| f64::from(ledger.totals.planned) + attempts <= f64::from(most))
-        && budget.cost_usd.is_none_or(|most| spent(&ledger.totals.all) + cost <= most)
+        && budget.cost_usd.is_none_or(|most| so_far + cost <= most)
 }

@@ -14,7 +14,7 @@ const SMALLEST: f64 = 1e-9;
 /// Returns the prompt from which a candidate is made, by its generation.
 ///
 /// It is drawn from those of the pool that do best on some training case, the more often, the more such cases it has.
-/// A prompt is left out if a better one does best on each of these cases, too. `pool` has the original, and every
+/// A prompt is left out if on each of these cases some better one does best, too. `pool` has the original, and every
 /// candidate that was run on all training cases.
 pub(super) fn parent(ledger: &EvalLedger, pool: &[(u32, TriedPrompt)], candidate: u32) -> u32 {
     let mut fronts: Vec<BTreeSet<u32>> = ledger.groups(false).iter().map(|ids| front(ledger, pool, ids)).collect();
