@@ -32,7 +32,7 @@ pub struct AnswerPlace {
 }
 
 impl Journal {
-    /// Returns the text of an answer that was given in an attempt; `None` if it is not stored any more.
+    /// Returns the text of the answer that an attempt gave; `None` if it gave none.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -44,12 +44,13 @@ impl Journal {
         found.map_err(self.failed())
     }
 
-    /// Returns the answer stored under a key, with its place; with a run, only an answer that was given in that run.
+    /// Returns the last answer stored under a key, with its place; with a run, the last one given in that run.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn answer(&self, key: &str, run: Option<i64>) -> Result<Option<(StoredAnswer, AnswerPlace)>, JournalError> {
-        let select = "SELECT said, session, cost, took_ms, run, step, attempt FROM answers WHERE key = ?1 AND run = coalesce(?2, run)";
+        let select = "SELECT said, session, cost, took_ms, run, step, attempt FROM answers
+                      WHERE key = ?1 AND run = coalesce(?2, run) ORDER BY run DESC, attempt DESC LIMIT 1";
         let given = |row: &rusqlite::Row<'_>| {
             let place = AnswerPlace { run: row.get(4)?, step: row.get(5)?, attempt: row.get(6)? };
             Ok((stored(row, 0)?, place))
@@ -75,7 +76,7 @@ impl Journal {
         rows.collect::<Result<_, _>>().map_err(self.failed())
     }
 
-    /// Stores an answer, and replaces an existing one.
+    /// Stores the answer of an attempt.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -151,10 +151,25 @@ pub(super) const MIGRATIONS: [&str; 8] = [
     ALTER TABLE runs ADD COLUMN parent INTEGER;
     ALTER TABLE runs ADD COLUMN unit TEXT;
 ",
-    // What an answer to the prompt of an evaluation has cost, and how long it has taken.
+    // What an answer to the prompt of an evaluation has cost, and how long it has taken. A new answer no longer replaces
+    // the one before it: each is found by the attempt that gave it.
     "
-    ALTER TABLE answers ADD COLUMN cost REAL;
-    ALTER TABLE answers ADD COLUMN took_ms INTEGER;
+    ALTER TABLE answers RENAME TO replaced_answers;
+    CREATE TABLE answers (
+        run     INTEGER NOT NULL,
+        step    INTEGER NOT NULL,
+        attempt INTEGER NOT NULL,
+        key     TEXT NOT NULL,
+        said    TEXT NOT NULL,
+        session TEXT,
+        cost    REAL,
+        took_ms INTEGER,
+        PRIMARY KEY (run, step, attempt)
+    ) STRICT;
+    CREATE INDEX answers_by_key ON answers (key, run, attempt);
+    INSERT OR REPLACE INTO answers (run, step, attempt, key, said, session)
+        SELECT run, step, attempt, key, said, session FROM replaced_answers;
+    DROP TABLE replaced_answers;
 ",
 ];
 
@@ -267,7 +282,10 @@ mod tests {
 
     /// Removes what came after that format.
     const NEWER: &str = "DROP TABLE messages; ALTER TABLE runs DROP COLUMN parent; ALTER TABLE runs DROP COLUMN unit;
-                         ALTER TABLE answers DROP COLUMN cost; ALTER TABLE answers DROP COLUMN took_ms";
+                         DROP TABLE answers;
+                         CREATE TABLE answers (key TEXT PRIMARY KEY, said TEXT NOT NULL, session TEXT,
+                             run INTEGER NOT NULL, step INTEGER NOT NULL, attempt INTEGER NOT NULL) STRICT;
+                         INSERT INTO answers VALUES ('k', 'six', NULL, 1, 1, 2)";
 
     /// Makes a root whose database has the format before messages, with the ledger of that format.
     fn older(root: &Path) {
@@ -291,6 +309,15 @@ mod tests {
         assert!(journal.is_intact().unwrap());
         other.database.execute_batch("DROP TRIGGER messages_changed; UPDATE messages SET text = 'bye'").unwrap();
         assert!(!journal.is_intact().unwrap());
+    }
+
+    #[test]
+    fn the_answers_of_an_older_database_are_kept() {
+        let root = tempfile::tempdir().unwrap();
+        older(root.path());
+        let journal = Journal::open(root.path()).unwrap();
+        let (answer, place) = journal.answer("k", None).unwrap().unwrap();
+        assert_eq!((answer.said.as_str(), place.run, place.attempt), ("six", 1, 2));
     }
 
     #[test]

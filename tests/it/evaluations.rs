@@ -75,6 +75,17 @@ fn a_suite_measures_a_prompt_and_knows_its_answers_the_next_time() {
 }
 
 #[test]
+fn eval_show_still_has_the_outputs_of_an_evaluation_after_another_one_with_fresh() {
+    let place = place();
+    place.run(&["eval", "run", "suite.json"]).code(1);
+    let before = place.run(&["eval", "show", "1", "-v"]).code(0).stdout.clone();
+    assert!(before.contains("    output:\n"), "{before}");
+    place.run(&["eval", "run", "suite.json", "--fresh"]).code(1);
+    assert_eq!(calls(&place), 8);
+    assert_eq!(place.run(&["eval", "show", "1", "-v"]).code(0).stdout, before);
+}
+
+#[test]
 fn a_dry_run_shows_the_exact_first_prompt_and_asks_nobody() {
     let place = place();
     let ran = place.run(&["eval", "improve", "suite.json", "--holdout", "0.3", "--dry-run"]);
