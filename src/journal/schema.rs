@@ -151,8 +151,8 @@ pub(super) const MIGRATIONS: [&str; 8] = [
     ALTER TABLE runs ADD COLUMN parent INTEGER;
     ALTER TABLE runs ADD COLUMN unit TEXT;
 ",
-    // What an answer to the prompt of an evaluation has cost, and how long it has taken. A new answer no longer replaces
-    // the one before it: each is found by the attempt that gave it.
+    // What an answer to the prompt of an evaluation has cost, and how long it has taken. A new answer no longer
+    // replaces the one before it: each is found by the attempt that gave it.
     "
     ALTER TABLE answers RENAME TO replaced_answers;
     CREATE TABLE answers (
