@@ -246,9 +246,12 @@ pub(super) struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
-    /// The shell to generate completions for
-    #[arg(value_parser = ["bash", "zsh", "fish", "powershell"])]
-    pub(super) shell: String,
+    /// The shell to generate completions for [default with --install: your shell, as $SHELL says]
+    #[arg(value_parser = ["bash", "zsh", "fish", "powershell"], required_unless_present = "install")]
+    pub(super) shell: Option<String>,
+    /// Write them where the shell looks for completions in your home directory
+    #[arg(long)]
+    pub(super) install: bool,
 }
 
 #[derive(Debug, Args)]
@@ -259,6 +262,9 @@ pub(super) struct ManArgs {
     /// Write every page into this directory, such as ~/.local/share/man/man1
     #[arg(long, value_name = "DIR", conflicts_with = "verb")]
     pub(super) out: Option<PathBuf>,
+    /// Write every page where man looks for them in your home directory
+    #[arg(long, conflicts_with_all = ["verb", "out"])]
+    pub(super) install: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,114 +1,21 @@
-//! `completions` and `man`: shell completions and manual pages, from the same tables as the parser.
+//! The candidates of shell completions, from the same tables as the parser.
 
 use crate::chain::limit_names;
-use crate::cli::args::{Cli, Common, CompletionsArgs, ExplainArgs, ManArgs, RenderArgs, ResumeArgs, RunArgs, ShowArgs};
+use crate::cli::args::{Cli, Common, ExplainArgs, ManArgs, RenderArgs, ResumeArgs, RunArgs, ShowArgs};
 use crate::cli::config::project;
 use crate::cli::explain::codes;
 use crate::cli::parse::argv;
 use crate::cli::parse::deferred::Deferred;
-use crate::cli::respond::{Answered, answer};
 use crate::cli::runs::args::{ReportArgs, RunsArgs};
 use crate::cli::task::args::TaskArgs;
 use crate::exit::Exit;
 use crate::journal::Journal;
-use crate::report::{print, print_bytes};
-use crate::source::Diagnostic;
+use crate::report::print;
 use crate::world::World;
 use clap::{Args, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, complete};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-
-const BASH: &str = r#"_forkhestra() {
-  # Split at spaces only: bash would also split at = and :.
-  local line=${COMP_LINE:0:COMP_POINT} IFS=$' \t\n'
-  local -a words=($line)
-  [ "${line: -1}" = ' ' ] && words+=('')
-  local last=$((${#words[@]} - 1))
-  local typed=${words[last]} head
-  head=${typed%"${typed##*[=:]}"}
-  IFS=$'\n'
-  COMPREPLY=($(forkhestra __complete "$last" "${words[@]}" 2>/dev/null | cut -f1))
-  COMPREPLY=("${COMPREPLY[@]#"$head"}")
-}
-complete -o bashdefault -o default -F _forkhestra forkhestra
-"#;
-const ZSH: &str = r#"#compdef forkhestra
-_forkhestra() {
-  local line
-  local -a values
-  for line in ${(f)"$(forkhestra __complete $((CURRENT - 1)) "${words[@]}" 2>/dev/null)"}; do
-    values+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
-  done
-  _describe forkhestra values || _files
-}
-if [ "$funcstack[1]" = "_forkhestra" ]; then _forkhestra "$@"; else compdef _forkhestra forkhestra; fi
-"#;
-const FISH: &str = "complete -c forkhestra -a '(forkhestra __complete (count (commandline -opc)) (commandline -opc) (commandline -ct) 2>/dev/null)'\n";
-const POWERSHELL: &str = r#"Register-ArgumentCompleter -Native -CommandName forkhestra -ScriptBlock {
-  param($word, $ast, $cursor)
-  $words = @($ast.CommandElements | ForEach-Object { $_.ToString() })
-  if ($word -eq '') { $words += '' }
-  & forkhestra __complete ($words.Count - 1) @words 2>$null | ForEach-Object {
-    $value, $help = $_ -split "`t", 2
-    if (-not $help) { $help = $value }
-    [System.Management.Automation.CompletionResult]::new($value, $value, 'ParameterValue', $help)
-  }
-}
-"#;
-
-/// Prints the completion script of a shell.
-pub(super) fn completions(args: &CompletionsArgs) -> Exit {
-    answer(match args.shell.as_str() {
-        "bash" => BASH,
-        "zsh" => ZSH,
-        "fish" => FISH,
-        _ => POWERSHELL,
-    })
-}
-
-/// Prints the manual page of the program, or of a command; with `--out`, writes all of them.
-pub(super) fn man(world: &World, args: &ManArgs) -> Answered {
-    let mut command = Cli::command().disable_help_subcommand(true);
-    command.build();
-    if let Some(folder) = &args.out {
-        write_pages(world, &command, &world.cwd().join(folder)).map_err(|error| no_folder(folder, &error))?;
-        return Ok(Exit::Success);
-    }
-    let mut found = &command;
-    for verb in &args.verb {
-        let Some(next) = found.find_subcommand(verb) else {
-            let verbs: Vec<&str> = found.get_subcommands().map(Command::get_name).collect();
-            return Err(no_verb(verb, &verbs).into());
-        };
-        found = next;
-    }
-    let mut page = Vec::new();
-    match clap_mangen::Man::new(found.clone()).render(&mut page).and_then(|()| print_bytes(&page)) {
-        Ok(()) => Ok(Exit::Success),
-        Err(_) => Ok(Exit::Incomplete),
-    }
-}
-
-/// Writes the pages of a command and of all commands below it, hidden ones left out.
-fn write_pages(world: &World, command: &Command, folder: &Path) -> std::io::Result<()> {
-    let page = clap_mangen::Man::new(command.clone());
-    let mut text = Vec::new();
-    page.render(&mut text)?;
-    world.write(&folder.join(page.get_filename()), &String::from_utf8_lossy(&text))?;
-    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
-    shown.into_iter().try_for_each(|command| write_pages(world, command, folder))
-}
-
-fn no_verb(name: &str, verbs: &[&str]) -> Diagnostic {
-    let found = Diagnostic::error("usage/man", format!("there is no command `{name}`"));
-    if verbs.is_empty() { found } else { found.help(format!("the commands are {}", verbs.join(", "))) }
-}
-
-fn no_folder(folder: &Path, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error("usage/man", format!("cannot write the manual pages into {}: {error}", folder.display()))
-        .help("name a directory in which files can be created")
-}
+use std::path::PathBuf;
 
 /// Prints the completions of one argument, one per line: a candidate, a tab, its help. `arguments` is `INDEX WORDS…`.
 pub(super) fn candidates(world: &World, arguments: &[OsString]) -> Exit {

@@ -19,6 +19,7 @@ mod report;
 mod respond;
 mod run;
 mod runs;
+mod shell;
 mod show;
 mod status;
 mod task;
@@ -91,8 +92,8 @@ fn carry_out(world: &mut World, arguments: Vec<OsString>, detached: bool) -> Exi
         Verb::Reject(args) => verdict::record(world, Decision::Reject, &args.notes),
         Verb::Skip(args) => verdict::record(world, Decision::Skip, args.notes.as_deref().unwrap_or_default()),
         Verb::Report(args) => report::report(world, &common, &args),
-        Verb::Completions(args) => Ok(complete::completions(&args)),
-        Verb::Man(args) => complete::man(world, &args),
+        Verb::Completions(args) => shell::completions(world, &args),
+        Verb::Man(args) => shell::man(world, &args),
         Verb::Explain(args) => explain::explain(world, &args),
         Verb::Eval(args) => eval::eval(world, &common, &args),
         Verb::Work(args) => Ok(work::work(world, &common, &args)),

@@ -96,6 +96,12 @@ impl World {
         self.base_folder("XDG_STATE_HOME", ".local/state")
     }
 
+    /// The directory in which programs keep data for the user (XDG Base Directory Specification).
+    #[must_use]
+    pub fn data_home(&self) -> Option<PathBuf> {
+        self.base_folder("XDG_DATA_HOME", ".local/share")
+    }
+
     fn base_folder(&self, variable: &str, usual: &str) -> Option<PathBuf> {
         let absolute = |folder: OsString| Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute());
         self.var(variable).and_then(absolute).or_else(|| Some(self.var("HOME").and_then(absolute)?.join(usual)))

@@ -351,3 +351,42 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
     }
     assert!(place.run(&["man", "--out", "/dev/null/x"]).code(2).stderr.contains("cannot write the manual pages"));
 }
+
+#[test]
+fn completions_and_pages_are_installed_where_shells_and_man_look_for_them() {
+    let mut place = Place::new();
+    let home = place.path("home");
+    place.set("SHELL", "/bin/zsh");
+    let ran = place.run(&["completions", "--install"]);
+    insta::assert_snapshot!(ran.code(0).stdout, @r"
+    wrote ~/.local/share/zsh/site-functions/_forkhestra; new shells complete forkhestra
+      add to ~/.zshrc, before compinit: fpath=(~/.local/share/zsh/site-functions $fpath)
+    ");
+    for (shell, file) in [
+        ("bash", ".local/share/bash-completion/completions/forkhestra"),
+        ("fish", ".config/fish/completions/forkhestra.fish"),
+        ("zsh", ".local/share/zsh/site-functions/_forkhestra"),
+    ] {
+        place.run(&["completions", shell, "--install"]).code(0);
+        let printed = place.run(&["completions", shell]).code(0).stdout.clone();
+        assert_eq!(fs::read_to_string(home.join(file)).unwrap(), printed, "{shell}");
+    }
+    let ran = place.run(&["man", "--install"]);
+    assert!(ran.code(0).stdout.ends_with("pages to ~/.local/share/man/man1; `man forkhestra` shows the first\n"));
+    assert!(home.join(".local/share/man/man1/forkhestra-task-add.1").exists());
+    refused(&place, &["completions", "powershell", "--install"], "PowerShell has no directory for completions");
+    place.set("SHELL", "/bin/tcsh");
+    refused(&place, &["completions", "--install"], "it is unknown which shell you use: $SHELL is /bin/tcsh");
+    fs::write(place.path("tmp/file"), "").unwrap();
+    place.set("XDG_DATA_HOME", place.path("tmp/file").to_str().unwrap());
+    refused(&place, &["completions", "bash", "--install"], "cannot write");
+    refused(&place, &["man", "--install"], "cannot write the manual pages");
+    place.set("HOME", "");
+    place.set("XDG_DATA_HOME", "");
+    refused(&place, &["man", "--install"], "it is unknown where your files are: $HOME is not set");
+}
+
+fn refused(place: &Place, words: &[&str], why: &str) {
+    let ran = place.run(words);
+    assert!(ran.code(2).stderr.contains(why), "{}", ran.stderr);
+}
